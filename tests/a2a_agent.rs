@@ -1,11 +1,11 @@
 //! The registry as an agent: its card, its interfaces, its tasks, and clients of other people that talk to it.
 
-mod bounds;
 mod card;
+mod conformance_kits;
 mod conversation;
-mod kits;
-mod older;
+mod limits;
+mod listening_registry;
 mod sdks;
-mod served;
 mod streams;
 mod tasks;
+mod v0_3;

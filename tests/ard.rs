@@ -2,16 +2,16 @@
 
 mod api;
 mod client;
-mod doors;
 mod federation;
-mod published;
+mod surfaces;
+mod well_known_catalogs;
 
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use a2a_registry_api::{Act, AgentPatch};
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::metrics::Metrics;
@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::collections::{account, content, group, patch, put};
+use crate::collections::{content, create_account, patch_agent, put_collection, put_group};
 use crate::ownership::OwnershipSetup;
-use crate::support::api::{Api, ApiResponse};
-use crate::support::exchange::Tap;
-use crate::support::stage::{OriginAnswer, Stage};
+use crate::support::api::{ApiResponse, RegistryClient};
+use crate::support::exchange::ValidatingProxy;
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse};
 
 /// Who may see an agent of the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,16 +72,16 @@ const AGENTS: [(&str, Audience, &[&str], usize); 14] = [
 
 /// A caller: its name, and the header of its token.
 #[derive(Debug, Clone)]
-struct Identity {
+struct TestCaller {
     name: &'static str,
     token: Option<String>,
 }
 
 /// A registry that serves, with those agents and four callers.
-struct Registry {
-    stage: Stage,
-    api: Api,
-    identities: [Identity; 4],
+struct ArdRegistry {
+    inner: InProcessRegistry,
+    api: RegistryClient,
+    identities: [TestCaller; 4],
     shutdown: CancellationToken,
     _serving: AbortOnDropHandle<std::io::Result<()>>,
 }
@@ -141,61 +141,71 @@ fn card(prefix: &str, number: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-impl Registry {
+impl ArdRegistry {
     async fn new(url: &str) -> Self {
-        Self::with(url, Tap::new().await, "d", |_| ()).await
+        Self::with(url, ValidatingProxy::new().await, "d", |_| ()).await
     }
 
     /// A registry behind that tap, whose domains begin so.
-    async fn with(url: &str, tap: Tap, prefix: &str, configure: impl FnOnce(&mut Config)) -> Self {
+    async fn with(
+        url: &str,
+        proxy: ValidatingProxy,
+        prefix: &str,
+        configure: impl FnOnce(&mut Config),
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let (address, public) = (listener.local_addr().unwrap(), tap.url());
-        let stage = Stage::with(url, |config| {
+        let (address, public) = (listener.local_addr().unwrap(), proxy.url());
+        let registry = InProcessRegistry::with_config(url, |config| {
             config.server.listen = address;
             config.server.public_url = public;
             configure(config);
         })
         .await;
-        let setup = OwnershipSetup::on(stage);
-        let owner = setup.account("orchard").await;
+        let setup = OwnershipSetup::with_registry(registry);
+        let owner = setup.create_publisher("orchard").await;
         for number in 0..AGENTS.len() {
             let domain = domain_of(prefix, number);
             let view = setup.register(&owner, &domain).await;
             setup
-                .stage
-                .crawl(&domain, OriginAnswer::Card(card(prefix, number)))
+                .registry
+                .crawl_domain(&domain, OriginResponse::Card(card(prefix, number)))
                 .await;
             setup.place_standing_record(&view);
-            domain_verify(&setup.stage.app, &owner, &domain)
+            domain_verify(&setup.registry.app, &owner, &domain)
                 .await
                 .unwrap();
-            let agent = setup.stage.agent(&domain).await;
-            if setup.stage.open_review(agent.id).await.is_some() {
-                setup.stage.approve(agent.id).await;
+            let agent = setup.registry.agent(&domain).await;
+            if setup.registry.find_open_review(agent.id).await.is_some() {
+                setup.registry.approve_open_review(agent.id).await;
             }
             // Every agent changed at another time.
-            setup.stage.advance(time::Duration::minutes(1));
+            setup.registry.advance(time::Duration::minutes(1));
         }
-        let stage = setup.stage;
-        let unproved = crate::support::stage::card("Omikron", "Measures noise.");
+        let registry = setup.registry;
+        let unproved =
+            crate::support::in_process_registry::card_bytes("Omikron", "Measures noise.");
         let domain = "unproved.agents-test.com";
-        stage.register(domain).await;
-        stage.crawl(domain, OriginAnswer::Card(unproved)).await;
-        stage.approve(stage.agent(domain).await.id).await;
-        let identities = identities(&stage).await;
-        restrict(&stage, prefix).await;
-        stage.settle().await;
+        registry.register_domain(domain).await;
+        registry
+            .crawl_domain(domain, OriginResponse::Card(unproved))
+            .await;
+        registry
+            .approve_open_review(registry.agent(domain).await.id)
+            .await;
+        let identities = identities(&registry).await;
+        restrict(&registry, prefix).await;
+        registry.catch_up().await;
         let shutdown = CancellationToken::new();
-        let serving = a2a_registry_server::serve::run(
-            Arc::clone(&stage.app),
+        let serving = a2a_registry_server::serve::run_server(
+            Arc::clone(&registry.app),
             listener,
             shutdown.clone(),
             Arc::new(Metrics::new()),
         );
         Self {
-            api: Api::at(&format!("http://{address}")).through(tap),
-            stage,
+            api: RegistryClient::new(&format!("http://{address}")).with_proxy(proxy),
+            inner: registry,
             identities,
             shutdown,
             _serving: AbortOnDropHandle::new(tokio::spawn(serving)),
@@ -205,7 +215,7 @@ impl Registry {
     /// A request of that caller.
     async fn ask(
         &self,
-        who: &Identity,
+        who: &TestCaller,
         method: Method,
         path: &str,
         body: Option<&Value>,
@@ -217,21 +227,23 @@ impl Registry {
         if let Some(body) = body {
             request = request.json(body);
         }
-        ApiResponse::to(request).await
+        ApiResponse::send(request).await
     }
 
-    async fn post(&self, who: &Identity, path: &str, body: &Value) -> Value {
+    async fn post(&self, who: &TestCaller, path: &str, body: &Value) -> Value {
         self.ask(who, Method::POST, path, Some(body))
             .await
-            .expect(200)
+            .expect_status(200)
     }
 
-    async fn get(&self, who: &Identity, path: &str) -> Value {
-        self.ask(who, Method::GET, path, None).await.expect(200)
+    async fn get(&self, who: &TestCaller, path: &str) -> Value {
+        self.ask(who, Method::GET, path, None)
+            .await
+            .expect_status(200)
     }
 
     /// The identifiers of the agents that a caller sees, by the table of the tests.
-    fn visible(&self, who: &Identity) -> Vec<String> {
+    fn visible(&self, who: &TestCaller) -> Vec<String> {
         let sees = |audience: Audience| match audience {
             Audience::Everybody => true,
             Audience::Accounts => who.token.is_some(),
@@ -244,11 +256,11 @@ impl Registry {
         urns
     }
 
-    fn anonymous(&self) -> &Identity {
+    fn anonymous(&self) -> &TestCaller {
         &self.identities[0]
     }
 
-    fn curator(&self) -> &Identity {
+    fn curator(&self) -> &TestCaller {
         &self.identities[3]
     }
 
@@ -258,22 +270,24 @@ impl Registry {
 }
 
 /// Anonymous, a reader, a member of the group, and a curator.
-async fn identities(stage: &Stage) -> [Identity; 4] {
+async fn identities(registry: &InProcessRegistry) -> [TestCaller; 4] {
     let named = async |name: &'static str, role: Role| {
-        account(stage, name, role).await;
+        create_account(registry, name, role).await;
         let new = a2a_registry_api::NewToken {
             account: name.into(),
             name: "a test".into(),
             ..a2a_registry_api::NewToken::default()
         };
-        let made = token_create(&stage.app, &stage.admin, &new).await.unwrap();
-        Identity {
+        let made = token_create(&registry.app, &registry.admin, &new)
+            .await
+            .unwrap();
+        TestCaller {
             name,
             token: Some(made.secret),
         }
     };
     let all = [
-        Identity {
+        TestCaller {
             name: "anonymous",
             token: None,
         },
@@ -281,19 +295,21 @@ async fn identities(stage: &Stage) -> [Identity; 4] {
         named("member", Role::Reader).await,
         named("curator", Role::Curator).await,
     ];
-    group(stage, "inner", &["member"]).await;
+    put_group(registry, "inner", &["member"]).await;
     all
 }
 
 /// Gives each agent its audience.
-async fn restrict(stage: &Stage, prefix: &str) {
+async fn restrict(registry: &InProcessRegistry, prefix: &str) {
     let whole = content("tag:logistics", None);
     let inner = content("tag:secret", Some(&["inner"]));
     for (name, content) in [("freight", whole), ("inside", inner)] {
-        put(stage, &stage.admin, name, &content).await.unwrap();
+        put_collection(registry, &registry.admin, name, &content)
+            .await
+            .unwrap();
     }
     for (number, (_, audience, _, _)) in AGENTS.iter().enumerate() {
-        let id = stage.agent(&domain_of(prefix, number)).await.id;
+        let id = registry.agent(&domain_of(prefix, number)).await.id;
         let visibility = match audience {
             Audience::Everybody => continue,
             Audience::Nobody => {
@@ -301,7 +317,7 @@ async fn restrict(stage: &Stage, prefix: &str) {
                     reason: "a test".into(),
                     hold: None,
                 };
-                agent_suspend(&stage.app, &stage.admin, &id.to_string(), &act)
+                agent_suspend(&registry.app, &registry.admin, &id.to_string(), &act)
                     .await
                     .unwrap();
                 continue;
@@ -315,7 +331,9 @@ async fn restrict(stage: &Stage, prefix: &str) {
             groups,
             ..AgentPatch::default()
         };
-        patch(stage, &stage.admin, id, &change).await.unwrap();
+        patch_agent(registry, &registry.admin, id, &change)
+            .await
+            .unwrap();
     }
 }
 

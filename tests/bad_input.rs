@@ -7,10 +7,10 @@ mod targets;
 
 use serde_json::json;
 
-use crate::support::api::Api;
+use crate::support::api::RegistryClient;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -41,8 +41,8 @@ impl ApprovedAgent {
         Self::with(|setup| setup).await
     }
 
-    async fn with(change: impl FnOnce(Setup) -> Setup) -> Self {
-        let setup = change(Setup::new().approve_all());
+    async fn with(change: impl FnOnce(RegistrySetup) -> RegistrySetup) -> Self {
+        let setup = change(RegistrySetup::new().approve_all());
         let registry = setup.start().await;
         Self::register(registry).await
     }
@@ -51,7 +51,7 @@ impl ApprovedAgent {
     async fn register(registry: ServingRegistry) -> Self {
         let origin = Origin::start();
         let bytes = card("Fernweh");
-        origin.answer(CARD, OriginReply::json(bytes.clone()));
+        origin.set_reply(CARD, OriginReply::json(bytes.clone()));
         let agent = registry.publish(&origin.url(CARD)).await;
         let domain = origin.address().to_string();
         Self {
@@ -63,7 +63,7 @@ impl ApprovedAgent {
         }
     }
 
-    fn api(&self) -> &Api {
+    fn api(&self) -> &RegistryClient {
         &self.registry.api
     }
 
@@ -76,13 +76,19 @@ impl ApprovedAgent {
         assert_eq!(found["agents"][0]["id"], self.agent.as_str());
         let card = api.get(&format!("/v1/agents/{}/card", self.agent)).await;
         assert_eq!(card.text(), self.bytes);
-        let domain = api.admin(&format!("/v1/domains/{}", self.domain)).await;
-        assert_eq!(domain.expect(200)["agents"], json!([self.agent]));
+        let domain = api
+            .get_as_admin(&format!("/v1/domains/{}", self.domain))
+            .await;
+        assert_eq!(domain.expect_status(200)["agents"], json!([self.agent]));
     }
 
     /// Number of registered domains.
     async fn domains(&self) -> usize {
-        let domains = self.api().admin("/v1/domains").await.expect(200);
+        let domains = self
+            .api()
+            .get_as_admin("/v1/domains")
+            .await
+            .expect_status(200);
         domains["domains"].as_array().unwrap().len()
     }
 }

@@ -3,7 +3,7 @@
 use a2a_card::MAX_CARD_BYTES;
 use tempfile::TempDir;
 
-use crate::support::program::{Program, after, registry};
+use crate::support::program::{Program, after_shell_commands, registry_command};
 
 /// Kibibytes of data that the process may have, allocator, stacks and runtime included.
 const MOST: u64 = 384 * 1024;
@@ -38,8 +38,9 @@ async fn the_largest_card_of_any_shape_is_linted_in_little_memory() {
     ] {
         let file = folder.path().join("card.json");
         std::fs::write(&file, card_of(element)).unwrap();
-        let command = registry(["lint", file.to_str().unwrap()]);
-        let ended = Program::run(after(&format!("ulimit -d {MOST}"), &command)).await;
+        let command = registry_command(["lint", file.to_str().unwrap()]);
+        let ended =
+            Program::run(after_shell_commands(&format!("ulimit -d {MOST}"), &command)).await;
         let end = element.chars().take(20).collect::<String>();
         // 1 is the answer that a card has errors.
         assert!(

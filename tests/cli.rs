@@ -3,13 +3,14 @@
 //! cards are looked for, `similar` similar agents and
 //! weak matches, and `sign` signed cards.
 
+mod accounts;
+mod agent_names;
 mod client;
 mod collections;
-mod ends;
+mod exit_codes;
 mod fetching;
-mod naming;
+mod forged_signatures;
 mod operator;
-mod people;
 mod personal;
 mod policies;
 mod process;
@@ -20,18 +21,17 @@ mod secrets;
 mod sign;
 mod similar;
 mod timeouts;
-mod verdicts;
 
 use std::net::TcpListener;
 
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::support::cards::card;
-use crate::support::program::{Program, assert_ended, registry, text};
+use crate::support::cards::card_json;
+use crate::support::program::{Program, assert_exit, join_lines, registry_command};
 
-async fn run(arguments: &[&str]) -> crate::support::program::Finished {
-    Program::run(registry(arguments)).await
+async fn run_command(arguments: &[&str]) -> crate::support::program::FinishedProgram {
+    Program::run(registry_command(arguments)).await
 }
 
 /// A folder with this text in a file, and the file's path.
@@ -49,14 +49,14 @@ async fn flags_override_the_environment_which_overrides_the_file() {
         "[server]\nlisten = \"127.0.0.1:1001\"\npublic_url = \"https://file.example\"\n\
          [limits]\nfacets = 3\nfilters = 4\n",
     );
-    let mut command = registry(["serve", "--print-config", "--config", &path]);
+    let mut command = registry_command(["serve", "--print-config", "--config", &path]);
     command
         .args(["--listen", "127.0.0.1:1003"])
         .env("A2A_REGISTRY__SERVER__LISTEN", "127.0.0.1:1002")
         .env("A2A_REGISTRY__LIMITS__FACETS", "5");
     let finished = Program::run(command).await;
-    assert_ended(&finished, 0, "");
-    let shown: toml::Table = text(&finished.stdout).parse().unwrap();
+    assert_exit(&finished, 0, "");
+    let shown: toml::Table = join_lines(&finished.stdout).parse().unwrap();
     assert_eq!(shown["server"]["listen"].as_str(), Some("127.0.0.1:1003"));
     let public_url = shown["server"]["public_url"].as_str();
     assert_eq!(public_url, Some("https://file.example"));
@@ -64,8 +64,8 @@ async fn flags_override_the_environment_which_overrides_the_file() {
     assert_eq!(shown["limits"]["filters"].as_integer(), Some(4));
 
     // The printed configuration can be used as a file.
-    let (_folder, path) = file(&text(&finished.stdout));
-    let again = run(&["serve", "--print-config", "--config", &path]).await;
+    let (_folder, path) = file(&join_lines(&finished.stdout));
+    let again = run_command(&["serve", "--print-config", "--config", &path]).await;
     assert_eq!(again.stdout, finished.stdout);
 }
 
@@ -76,8 +76,8 @@ async fn all_mistakes_in_a_configuration_are_reported_at_once() {
          [crawler]\nconcurrency = 0\nallow_ports = \"some\"\nallow_networks = [\"10.0.0.0/99\"]\n\
          [limit]\nfacets = 3\n",
     );
-    let finished = run(&["serve", "--config", &path]).await;
-    assert_ended(&finished, 2, "configuration: ");
+    let finished = run_command(&["serve", "--config", &path]).await;
+    assert_exit(&finished, 2, "configuration: ");
     for mistake in [
         "lissen",
         "server.public_url",
@@ -90,8 +90,8 @@ async fn all_mistakes_in_a_configuration_are_reported_at_once() {
         let line = &finished.stderr[0];
         assert!(line.contains(mistake), "{mistake} is missing in {line}");
     }
-    let missing = run(&["serve", "--config", "/no/such/file"]).await;
-    assert_ended(&missing, 2, "/no/such/file");
+    let missing = run_command(&["serve", "--config", "/no/such/file"]).await;
+    assert_exit(&missing, 2, "/no/such/file");
 }
 
 #[tokio::test]
@@ -101,9 +101,9 @@ async fn a_port_in_use_is_reported() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     for command in ["serve", "demo"] {
-        let mut command = registry([command, "--listen", &address, "--data-dir"]);
+        let mut command = registry_command([command, "--listen", &address, "--data-dir"]);
         command.arg(&data);
-        assert_ended(
+        assert_exit(
             &Program::run(command).await,
             2,
             &format!("{address} is in use"),
@@ -129,10 +129,10 @@ async fn wrong_usage_is_reported_in_one_line() {
         (&["search", "--registry", "nowhere"], "--registry"),
         (&["fly"], "fly"),
     ] {
-        assert_ended(&run(arguments).await, 2, named);
+        assert_exit(&run_command(arguments).await, 2, named);
     }
-    let help = run(&["--help"]).await;
-    assert_ended(&help, 0, "");
+    let help = run_command(&["--help"]).await;
+    assert_exit(&help, 0, "");
     for command in [
         "demo", "serve", "register", "search", "send", "lint", "doctor",
     ] {
@@ -142,14 +142,14 @@ async fn wrong_usage_is_reported_in_one_line() {
             .any(|line| line.trim().starts_with(command));
         assert!(listed, "{command}");
     }
-    let version = run(&["--version"]).await;
-    assert_ended(&version, 0, "");
+    let version = run_command(&["--version"]).await;
+    assert_exit(&version, 0, "");
     assert!(version.stdout[0].starts_with("a2a-registry "));
 }
 
 #[tokio::test]
 async fn the_exit_code_of_lint_shows_the_worst_finding() {
-    let good = card("Echo", "repeat");
+    let good = card_json("Echo", "repeat");
     let broken = good.replace("\"version\": \"1.0.0\"", "\"version\": {}");
     assert_ne!(good, broken);
     for (content, code, said) in [
@@ -161,25 +161,29 @@ async fn the_exit_code_of_lint_shows_the_worst_finding() {
         ("", 2, "empty"),
     ] {
         let (_folder, path) = file(content);
-        assert_ended(&run(&["lint", &path]).await, code, said);
-        let piped = registry(["lint", "-"]);
+        assert_exit(&run_command(&["lint", &path]).await, code, said);
+        let piped = registry_command(["lint", "-"]);
         let piped = Program::run_with_input(piped, content.as_bytes()).await;
-        assert_ended(&piped, code, said);
+        assert_exit(&piped, code, said);
     }
     let (_folder, path) = file(&broken);
-    let shown = run(&["lint", &path]).await;
-    assert!(text(&shown.stdout).contains("/version"), "{shown:#?}");
-    let json = run(&["lint", "--json", &path]).await;
-    let report: serde_json::Value = serde_json::from_str(&text(&json.stdout)).unwrap();
+    let shown = run_command(&["lint", &path]).await;
+    assert!(join_lines(&shown.stdout).contains("/version"), "{shown:#?}");
+    let json = run_command(&["lint", "--json", &path]).await;
+    let report: serde_json::Value = serde_json::from_str(&join_lines(&json.stdout)).unwrap();
     assert_eq!(report["findings"][0]["pointer"], "/version");
     assert_eq!(report["findings"][0]["severity"], "error");
-    assert_ended(&run(&["lint", "/no/such/card"]).await, 2, "/no/such/card");
+    assert_exit(
+        &run_command(&["lint", "/no/such/card"]).await,
+        2,
+        "/no/such/card",
+    );
 }
 
 /// Each of several cards is linted, whatever the others contain, and the worst result decides the exit code.
 #[tokio::test]
 async fn lint_reports_each_of_several_cards() {
-    let good = card("Echo", "repeat");
+    let good = card_json("Echo", "repeat");
     let broken = good.replace("\"version\": \"1.0.0\"", "\"version\": {}");
     let (_one, good) = file(&good);
     let (_two, broken) = file(&broken);
@@ -191,13 +195,13 @@ async fn lint_reports_each_of_several_cards() {
         (vec![&nothing, &good], 2),
     ] {
         let arguments = [&["lint"][..], &cards].concat();
-        let finished = run(&arguments).await;
+        let finished = run_command(&arguments).await;
         assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
         for card in &cards {
             let named = finished.stderr.iter().any(|line| line.contains(card));
             assert!(named, "{card}: {finished:#?}");
         }
-        let finished = run(&[&arguments[..], &["--json"]].concat()).await;
+        let finished = run_command(&[&arguments[..], &["--json"]].concat()).await;
         assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
         assert_eq!(finished.stdout.len(), cards.len(), "{finished:#?}");
         for (line, card) in finished.stdout.iter().zip(&cards) {
@@ -206,23 +210,23 @@ async fn lint_reports_each_of_several_cards() {
             let read = report["findings"].is_array();
             assert_eq!(!read, report["exit_code"] == 2, "{report}");
         }
-        let logged = run(&[&arguments[..], &["--sarif"]].concat()).await;
+        let logged = run_command(&[&arguments[..], &["--sarif"]].concat()).await;
         assert_eq!(logged.status.code(), Some(code), "{logged:#?}");
-        let log: serde_json::Value = serde_json::from_str(&text(&logged.stdout)).unwrap();
+        let log: serde_json::Value = serde_json::from_str(&join_lines(&logged.stdout)).unwrap();
         assert_eq!(log["runs"].as_array().map(Vec::len), Some(1), "{log:#}");
     }
 }
 
 #[tokio::test]
 async fn the_shell_accepts_the_completion_script() {
-    let script = run(&["completions", "bash"]).await;
-    assert_ended(&script, 0, "");
-    assert!(text(&script.stdout).contains("complete -F"));
+    let script = run_command(&["completions", "bash"]).await;
+    assert_exit(&script, 0, "");
+    assert!(join_lines(&script.stdout).contains("complete -F"));
     let mut bash = Command::new("bash");
     bash.arg("-n");
-    let read = Program::run_with_input(bash, text(&script.stdout).as_bytes()).await;
-    assert_ended(&read, 0, "");
-    assert_ended(&run(&["completions", "csh"]).await, 2, "csh");
+    let read = Program::run_with_input(bash, join_lines(&script.stdout).as_bytes()).await;
+    assert_exit(&read, 0, "");
+    assert_exit(&run_command(&["completions", "csh"]).await, 2, "csh");
 }
 
 #[tokio::test]
@@ -242,8 +246,8 @@ async fn an_unreachable_registry_is_reported() {
         &["agent", "suspend", id, "--reason", "bad"],
         &["token", "list"],
     ] {
-        let mut command = registry(arguments);
+        let mut command = registry_command(arguments);
         command.args(["--registry", url]);
-        assert_ended(&Program::run(command).await, 2, url);
+        assert_exit(&Program::run(command).await, 2, url);
     }
 }

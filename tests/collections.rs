@@ -3,41 +3,41 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use a2a_registry_api::limits::{MAX_AUDIENCE, MAX_COLLECTIONS, MAX_OWNERS};
+use a2a_registry_api::limits::{MAX_AUDIENCE_GROUPS, MAX_COLLECTION_OWNERS, MAX_COLLECTIONS};
 use a2a_registry_api::{
     AgentPatch, Collection, CollectionContent, GroupMembers, NewAccount, NewToken,
 };
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::account_operations::account_create;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::groups::{group_delete, group_put};
-use a2a_registry_core::accounts::identity::account_of;
-use a2a_registry_core::accounts::people::account_create;
+use a2a_registry_core::accounts::identity::account_for_subject;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::agents::cards::agent_card;
-use a2a_registry_core::agents::memberships::agent_collections;
-use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::cards::load_agent_card;
+use a2a_registry_core::agents::collection_memberships::agent_collections;
+use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::views::agent_show;
-use a2a_registry_core::collections::acts::{
-    collection_delete, collection_list, collection_make, collection_put, collection_show,
+use a2a_registry_core::collections::actions::{
+    collection_create, collection_delete, collection_list, collection_put, collection_show,
 };
 use a2a_registry_core::error::{AppError, ErrorKind};
-use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::search::query::{LookupQuery, SearchQuery, SuggestQuery};
-use a2a_registry_core::search::{lookup, search, suggest};
+use a2a_registry_core::search::{lookup_agents, search, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::accounts::account_by_name;
-use a2a_registry_store::agents::agents_of;
+use a2a_registry_store::agents::live_agents_by_domain;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::{account_group, group_member};
 use a2a_registry_store::groups::group_by_name;
 use futures::future::join_all;
 use uuid::Uuid;
 
-use crate::people::holder;
+use crate::account_concurrency::holder;
 use crate::support::both_databases;
-use crate::support::stage::{Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
 
 both_databases!(
     a_collection_holds_what_its_filter_finds,
@@ -50,44 +50,46 @@ both_databases!(
     an_audience_outlives_the_last_member_of_its_group
 );
 
-pub(crate) async fn account(stage: &Stage, name: &str, role: Role) -> Caller {
+pub(crate) async fn create_account(registry: &InProcessRegistry, name: &str, role: Role) -> Caller {
     let new = NewAccount {
         name: name.into(),
         roles: vec![role],
         groups: Vec::new(),
     };
-    account_create(&stage.app, &stage.admin, &new)
+    account_create(&registry.app, &registry.admin, &new)
         .await
         .unwrap();
-    signed_in(stage, name).await
+    authenticate_account(registry, name).await
 }
 
 /// The account as it is now, with its groups.
-pub(crate) async fn signed_in(stage: &Stage, name: &str) -> Caller {
+pub(crate) async fn authenticate_account(registry: &InProcessRegistry, name: &str) -> Caller {
     let token = NewToken {
         account: name.into(),
         name: "a test".into(),
         ..NewToken::default()
     };
-    let token = token_create(&stage.app, &stage.admin, &token)
+    let token = token_create(&registry.app, &registry.admin, &token)
         .await
         .unwrap();
-    authenticate(&stage.app, &token.secret).await.unwrap()
+    authenticate_token(&registry.app, &token.secret)
+        .await
+        .unwrap()
 }
 
-pub(crate) async fn group(stage: &Stage, name: &str, members: &[&str]) {
+pub(crate) async fn put_group(registry: &InProcessRegistry, name: &str, members: &[&str]) {
     let members = GroupMembers {
         members: members.iter().map(|name| (*name).to_owned()).collect(),
     };
-    let seen = Precondition::default();
-    group_put(&stage.app, &stage.admin, name, &members, &seen)
+    let seen = IfMatch::default();
+    group_put(&registry.app, &registry.admin, name, &members, &seen)
         .await
         .unwrap();
 }
 
 /// A group of another origin, as an identity provider's sign-in makes it.
-async fn group_of(stage: &Stage, origin: &str, name: &str, member: &Caller) {
-    let write = stage.store.write().await.unwrap();
+async fn group_of(registry: &InProcessRegistry, origin: &str, name: &str, member: &Caller) {
+    let write = registry.store.begin_write().await.unwrap();
     let id = Uuid::from_u128(0x0193_f00d_0000_7000_8000_0000_0000_0001);
     let row = account_group::Model {
         id,
@@ -95,28 +97,28 @@ async fn group_of(stage: &Stage, origin: &str, name: &str, member: &Caller) {
         name: name.into(),
         created_at: 0,
     };
-    write.group_insert(row).await.unwrap();
+    write.insert_group(row).await.unwrap();
     let member = group_member::Model {
         group_id: id,
-        account_id: member.account().unwrap().id,
+        account_id: member.require_account().unwrap().id,
     };
-    write.members_add(vec![member]).await.unwrap();
+    write.insert_members(vec![member]).await.unwrap();
     write.commit().await.unwrap();
 }
 
 /// Makes an account the owner of a domain and its agents, as a proof does.
-pub(crate) async fn give(stage: &Stage, domain: i64, name: &str) {
-    let write = stage.store.write().await.unwrap();
+pub(crate) async fn give(registry: &InProcessRegistry, domain: i64, name: &str) {
+    let write = registry.store.begin_write().await.unwrap();
     let owner = account_by_name(&write, name).await.unwrap().unwrap().id;
     let mut rows = domains::domains_by_ids(&write, &[domain]).await.unwrap();
     rows[0].owner_id = Some(owner);
     rows[0].state = DomainState::Verified.into();
-    write.domain_update(&rows[0]).await.unwrap();
-    let mut owned = agents_of(&write, &[domain]).await.unwrap();
+    write.update_domain(&rows[0]).await.unwrap();
+    let mut owned = live_agents_by_domain(&write, &[domain]).await.unwrap();
     owned
         .iter_mut()
         .for_each(|agent| agent.owner_id = Some(owner));
-    write.agents_put(owned).await.unwrap();
+    write.upsert_agents(owned).await.unwrap();
     write.commit().await.unwrap();
 }
 
@@ -128,31 +130,37 @@ pub(crate) fn content(filter: &str, audience: Option<&[&str]>) -> CollectionCont
     }
 }
 
-pub(crate) async fn put(
-    stage: &Stage,
+pub(crate) async fn put_collection(
+    registry: &InProcessRegistry,
     by: &Caller,
     name: &str,
     content: &CollectionContent,
 ) -> Result<Collection, AppError> {
-    collection_put(&stage.app, by, name, content, &Precondition::default()).await
+    collection_put(&registry.app, by, name, content, &IfMatch::default()).await
 }
 
-fn within(name: &str) -> SearchQuery {
+fn collection_query(name: &str) -> SearchQuery {
     SearchQuery {
         collection: vec![name.into()],
         ..SearchQuery::default()
     }
 }
 
-async fn found(stage: &Stage, caller: &Caller, query: &SearchQuery) -> BTreeSet<Uuid> {
-    let list = stage.found(caller, query).await;
+async fn search_ids(
+    registry: &InProcessRegistry,
+    caller: &Caller,
+    query: &SearchQuery,
+) -> BTreeSet<Uuid> {
+    let list = registry.search_all(caller, query).await;
     let found: BTreeSet<Uuid> = list.agents.iter().map(|hit| hit.summary.id).collect();
     assert_eq!(list.total, found.len() as u64);
     found
 }
 
-async fn refused(stage: &Stage, caller: &Caller, name: &str) -> String {
-    let error = search(&stage.app, caller, &within(name)).await.unwrap_err();
+async fn refused(registry: &InProcessRegistry, caller: &Caller, name: &str) -> String {
+    let error = search(&registry.app, caller, &collection_query(name))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid);
     error.public
 }
@@ -169,19 +177,19 @@ fn labels(pairs: &[(&str, &str)]) -> AgentPatch {
     }
 }
 
-pub(crate) async fn patch(
-    stage: &Stage,
+pub(crate) async fn patch_agent(
+    registry: &InProcessRegistry,
     by: &Caller,
     agent: Uuid,
     patch: &AgentPatch,
 ) -> Result<(), AppError> {
-    agent_patch(&stage.app, by, &agent.to_string(), patch).await?;
-    stage.settle().await;
+    agent_patch(&registry.app, by, &agent.to_string(), patch).await?;
+    registry.catch_up().await;
     Ok(())
 }
 
 /// Approved agents, each with what distinguishes it.
-async fn agents(stage: &Stage) -> Vec<Uuid> {
+async fn agents(registry: &InProcessRegistry) -> Vec<Uuid> {
     let mut agents = Vec::new();
     let marks = [
         ("prod", "tax"),
@@ -192,26 +200,30 @@ async fn agents(stage: &Stage) -> Vec<Uuid> {
     for (number, (env, team)) in marks.into_iter().enumerate() {
         let name = format!("Agent {number} for {}", ["books", "trains"][number % 2]);
         let domain = format!("a{number}.dev");
-        let agent = stage.publish_approved(&domain, &card(&name, "1.0")).await;
+        let agent = registry
+            .register_approved_card(&domain, &card_bytes(&name, "1.0"))
+            .await;
         if !env.is_empty() {
             let labels = labels(&[("env", env), ("team", team)]);
-            patch(stage, &stage.admin, agent.id, &labels).await.unwrap();
+            patch_agent(registry, &registry.admin, agent.id, &labels)
+                .await
+                .unwrap();
         }
         agents.push(agent.id);
     }
-    stage.settle().await;
+    registry.catch_up().await;
     agents
 }
 
 /// The collections that hold an agent, judged from its rows.
-async fn holding(stage: &Stage, agent: Uuid) -> BTreeSet<String> {
-    let names = agent_collections(&stage.app, &Caller::default(), &agent.to_string()).await;
+async fn holding(registry: &InProcessRegistry, agent: Uuid) -> BTreeSet<String> {
+    let names = agent_collections(&registry.app, &Caller::default(), &agent.to_string()).await;
     names.unwrap().into_iter().collect()
 }
 
 async fn a_collection_holds_what_its_filter_finds(url: &str) {
-    let stage = Stage::new(url).await;
-    let agents = agents(&stage).await;
+    let registry = InProcessRegistry::new(url).await;
+    let agents = agents(&registry).await;
     let filters = [
         ("prod", "label:env=prod"),
         ("either", "label:team=tax label:team=travel"),
@@ -225,16 +237,16 @@ async fn a_collection_holds_what_its_filter_finds(url: &str) {
     ];
     let mut held = 0;
     for (name, filter) in filters {
-        put(&stage, &stage.admin, name, &content(filter, None))
+        put_collection(&registry, &registry.admin, name, &content(filter, None))
             .await
             .unwrap();
     }
     let mut by_agent: BTreeMap<Uuid, BTreeSet<String>> = BTreeMap::new();
     for agent in &agents {
-        by_agent.insert(*agent, holding(&stage, *agent).await);
+        by_agent.insert(*agent, holding(&registry, *agent).await);
     }
     for (name, filter) in filters {
-        let by_index = found(&stage, &Caller::default(), &within(name)).await;
+        let by_index = search_ids(&registry, &Caller::default(), &collection_query(name)).await;
         let by_rows: BTreeSet<Uuid> = agents
             .iter()
             .copied()
@@ -244,101 +256,121 @@ async fn a_collection_holds_what_its_filter_finds(url: &str) {
         held += by_rows.len();
     }
     assert!(held > 8, "{by_agent:?}");
-    let prod = found(&stage, &Caller::default(), &within("prod")).await;
+    let prod = search_ids(&registry, &Caller::default(), &collection_query("prod")).await;
     assert_eq!(prod, BTreeSet::from([agents[0], agents[1]]));
     let both = SearchQuery {
         collection: vec!["prod".into(), "mixed".into()],
         facets: vec!["label".into()],
         ..SearchQuery::default()
     };
-    let several = found(&stage, &Caller::default(), &both).await;
+    let several = search_ids(&registry, &Caller::default(), &both).await;
     assert_eq!(several, BTreeSet::from([agents[0], agents[1], agents[3]]));
     let narrowed = SearchQuery {
         label: vec!["team=tax".into()],
-        ..within("prod")
+        ..collection_query("prod")
     };
-    let narrowed = found(&stage, &Caller::default(), &narrowed).await;
+    let narrowed = search_ids(&registry, &Caller::default(), &narrowed).await;
     assert_eq!(narrowed, BTreeSet::from([agents[0]]));
     // Another filter is in force with the next search, whatever was answered before.
-    put(
-        &stage,
-        &stage.admin,
+    put_collection(
+        &registry,
+        &registry.admin,
         "prod",
         &content("domain:a3.dev", None),
     )
     .await
     .unwrap();
-    let prod = found(&stage, &Caller::default(), &within("prod")).await;
+    let prod = search_ids(&registry, &Caller::default(), &collection_query("prod")).await;
     assert_eq!(prod, BTreeSet::from([agents[3]]));
 }
 
 async fn a_collection_is_shown_to_its_audience(url: &str) {
-    let stage = Stage::new(url).await;
-    agents(&stage).await;
-    account(&stage, "ann", Role::Reader).await;
-    account(&stage, "ben", Role::Reader).await;
-    let twin = account(&stage, "twin", Role::Reader).await;
-    let curator = account(&stage, "curator", Role::Curator).await;
-    group(&stage, "tax", &["ann"]).await;
-    group(&stage, "board", &[]).await;
-    group_of(&stage, "https://idp.example", "tax", &twin).await;
+    let registry = InProcessRegistry::new(url).await;
+    agents(&registry).await;
+    create_account(&registry, "ann", Role::Reader).await;
+    create_account(&registry, "ben", Role::Reader).await;
+    let twin = create_account(&registry, "twin", Role::Reader).await;
+    let curator = create_account(&registry, "curator", Role::Curator).await;
+    put_group(&registry, "tax", &["ann"]).await;
+    put_group(&registry, "board", &[]).await;
+    group_of(&registry, "https://idp.example", "tax", &twin).await;
     let (ann, ben, twin) = (
-        signed_in(&stage, "ann").await,
-        signed_in(&stage, "ben").await,
-        signed_in(&stage, "twin").await,
+        authenticate_account(&registry, "ann").await,
+        authenticate_account(&registry, "ben").await,
+        authenticate_account(&registry, "twin").await,
     );
     let restricted = content("label:env=prod", Some(&["tax", "board"]));
     for (who, expected) in [
         (&ann, ErrorKind::Forbidden),
         (&Caller::default(), ErrorKind::Unauthenticated),
     ] {
-        let refused = put(&stage, who, "books", &restricted).await;
+        let refused = put_collection(&registry, who, "books", &restricted).await;
         assert_eq!(refused.unwrap_err().kind, expected);
     }
-    let made = put(&stage, &curator, "books", &restricted).await.unwrap();
+    let made = put_collection(&registry, &curator, "books", &restricted)
+        .await
+        .unwrap();
     assert_eq!(made.audience, Some(vec!["board".into(), "tax".into()]));
-    let seen = collection_show(&stage.app, &ann, "books").await.unwrap();
+    let seen = collection_show(&registry.app, &ann, "books").await.unwrap();
     assert_eq!(seen.audience, Some(vec!["tax".into()]), "own groups only");
-    assert_eq!(found(&stage, &ann, &within("books")).await.len(), 2);
+    assert_eq!(
+        search_ids(&registry, &ann, &collection_query("books"))
+            .await
+            .len(),
+        2
+    );
     for outsider in [&ben, &twin, &Caller::default()] {
-        let hidden = collection_show(&stage.app, outsider, "books").await;
-        let missing = collection_show(&stage.app, outsider, "nobooks").await;
+        let hidden = collection_show(&registry.app, outsider, "books").await;
+        let missing = collection_show(&registry.app, outsider, "nobooks").await;
         let (hidden, missing) = (hidden.unwrap_err(), missing.unwrap_err());
         assert_eq!(hidden.kind, ErrorKind::NotFound);
         assert_eq!(hidden.public, missing.public.replace("nobooks", "books"));
-        let hidden = refused(&stage, outsider, "books").await;
-        let missing = refused(&stage, outsider, "nobooks").await;
+        let hidden = refused(&registry, outsider, "books").await;
+        let missing = refused(&registry, outsider, "nobooks").await;
         assert_eq!(hidden, missing.replace("nobooks", "books"));
-        let list = collection_list(&stage.app, outsider).await.unwrap();
+        let list = collection_list(&registry.app, outsider).await.unwrap();
         assert!(list.collections.is_empty());
     }
     // An answer to a member is not kept for somebody else.
-    assert_eq!(found(&stage, &ann, &within("books")).await.len(), 2);
-    refused(&stage, &ben, "books").await;
+    assert_eq!(
+        search_ids(&registry, &ann, &collection_query("books"))
+            .await
+            .len(),
+        2
+    );
+    refused(&registry, &ben, "books").await;
 
     let owned = CollectionContent {
         owners: vec!["ben".into()],
         ..content("label:env=prod", Some(&["https://idp.example#tax"]))
     };
-    put(&stage, &curator, "books", &owned).await.unwrap();
+    put_collection(&registry, &curator, "books", &owned)
+        .await
+        .unwrap();
     for (who, sees) in [(&ann, false), (&ben, true), (&twin, true)] {
-        let shown = collection_show(&stage.app, who, "books").await;
+        let shown = collection_show(&registry.app, who, "books").await;
         assert_eq!(shown.is_ok(), sees, "{who:?}");
     }
     // A group that is made again under its old name is another one, and nobody is not everybody.
-    put(&stage, &curator, "books", &restricted).await.unwrap();
-    let any = Precondition::default();
+    put_collection(&registry, &curator, "books", &restricted)
+        .await
+        .unwrap();
+    let any = IfMatch::default();
     for name in ["tax", "board"] {
-        group_delete(&stage.app, &stage.admin, name, &any)
+        group_delete(&registry.app, &registry.admin, name, &any)
             .await
             .unwrap();
     }
-    group(&stage, "tax", &["ann", "ben"]).await;
+    put_group(&registry, "tax", &["ann", "ben"]).await;
     for name in ["ann", "ben"] {
-        let caller = signed_in(&stage, name).await;
-        assert!(collection_show(&stage.app, &caller, "books").await.is_err());
+        let caller = authenticate_account(&registry, name).await;
+        assert!(
+            collection_show(&registry.app, &caller, "books")
+                .await
+                .is_err()
+        );
     }
-    let left = collection_show(&stage.app, &curator, "books")
+    let left = collection_show(&registry.app, &curator, "books")
         .await
         .unwrap();
     assert_eq!(left.audience, Some(Vec::new()));
@@ -355,53 +387,55 @@ async fn a_collection_is_shown_to_its_audience(url: &str) {
         ),
         (
             CollectionContent {
-                owners: vec!["ann".into(); MAX_OWNERS + 1],
+                owners: vec!["ann".into(); MAX_COLLECTION_OWNERS + 1],
                 ..content("tag:x", None)
             },
             ErrorKind::Invalid,
         ),
         (
-            content("tag:x", Some(&["tax"; MAX_AUDIENCE + 1])),
+            content("tag:x", Some(&["tax"; MAX_AUDIENCE_GROUPS + 1])),
             ErrorKind::Invalid,
         ),
     ] {
-        let refused = put(&stage, &curator, "books", &bad).await;
+        let refused = put_collection(&registry, &curator, "books", &bad).await;
         assert_eq!(refused.unwrap_err().kind, expected, "{bad:?}");
     }
     for name in ["", "Books", "-x", "a b", "a/b", "\u{e9}", &"x".repeat(65)] {
-        let refused = put(&stage, &curator, name, &content("tag:x", None)).await;
+        let refused = put_collection(&registry, &curator, name, &content("tag:x", None)).await;
         assert_eq!(refused.unwrap_err().kind, ErrorKind::NotFound, "{name}");
     }
-    collection_delete(&stage.app, &curator, "books", &any)
+    collection_delete(&registry.app, &curator, "books", &any)
         .await
         .unwrap();
-    let gone = collection_delete(&stage.app, &curator, "books", &any).await;
+    let gone = collection_delete(&registry.app, &curator, "books", &any).await;
     assert_eq!(gone.unwrap_err().kind, ErrorKind::NotFound);
 }
 
 async fn a_collection_never_shows_what_one_could_not_see(url: &str) {
-    let stage = Stage::new(url).await;
-    let agents = agents(&stage).await;
-    let reader = account(&stage, "ann", Role::Reader).await;
+    let registry = InProcessRegistry::new(url).await;
+    let agents = agents(&registry).await;
+    let reader = create_account(&registry, "ann", Role::Reader).await;
     let internal = AgentPatch {
         visibility: Some(Visibility::Internal),
         ..AgentPatch::default()
     };
-    patch(&stage, &stage.admin, agents[0], &internal)
+    patch_agent(&registry, &registry.admin, agents[0], &internal)
         .await
         .unwrap();
     let restricted = AgentPatch {
         visibility: Some(Visibility::Restricted),
         ..AgentPatch::default()
     };
-    patch(&stage, &stage.admin, agents[1], &restricted)
+    patch_agent(&registry, &registry.admin, agents[1], &restricted)
         .await
         .unwrap();
-    stage.publish("pending.dev", &card("Pending", "1.0")).await;
-    stage.settle().await;
-    put(
-        &stage,
-        &stage.admin,
+    registry
+        .register_with_card("pending.dev", &card_bytes("Pending", "1.0"))
+        .await;
+    registry.catch_up().await;
+    put_collection(
+        &registry,
+        &registry.admin,
         "all",
         &content("unmanaged:false", None),
     )
@@ -409,61 +443,68 @@ async fn a_collection_never_shows_what_one_could_not_see(url: &str) {
     .unwrap();
     let pending = SearchQuery {
         lifecycle: vec!["pending".into()],
-        ..within("all")
+        ..collection_query("all")
     };
     for caller in [&Caller::default(), &reader] {
-        let everything = found(&stage, caller, &SearchQuery::default()).await;
-        assert_eq!(found(&stage, caller, &within("all")).await, everything);
-        assert!(found(&stage, caller, &pending).await.is_empty());
+        let everything = search_ids(&registry, caller, &SearchQuery::default()).await;
+        assert_eq!(
+            search_ids(&registry, caller, &collection_query("all")).await,
+            everything
+        );
+        assert!(search_ids(&registry, caller, &pending).await.is_empty());
         assert!(!everything.contains(&agents[1]));
     }
-    assert_eq!(found(&stage, &stage.admin, &pending).await.len(), 1);
+    assert_eq!(
+        search_ids(&registry, &registry.admin, &pending).await.len(),
+        1
+    );
     let hidden = SearchQuery {
         tag: vec!["nosuchtag".into()],
-        ..within("all")
+        ..collection_query("all")
     };
-    let list = stage.found(&Caller::default(), &hidden).await;
+    let list = registry.search_all(&Caller::default(), &hidden).await;
     assert!(list.agents.is_empty() && list.total == 0, "{list:?}");
 }
 
 async fn the_last_collection_is_made_once(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     for number in 1..MAX_COLLECTIONS {
         let name = format!("c{number}");
-        put(&stage, &stage.admin, &name, &content("tag:x", None))
+        put_collection(&registry, &registry.admin, &name, &content("tag:x", None))
             .await
             .unwrap();
     }
     let new = content("tag:x", None);
-    let racing = ["last", "lost"].map(|name| put(&stage, &stage.admin, name, &new));
+    let racing =
+        ["last", "lost"].map(|name| put_collection(&registry, &registry.admin, name, &new));
     let made = join_all(racing).await;
     assert_eq!(made.iter().filter(|one| one.is_ok()).count(), 1, "{made:?}");
     let refused = made.into_iter().find_map(Result::err).unwrap();
     assert_eq!(refused.kind, ErrorKind::LimitReached);
-    let list = collection_list(&stage.app, &Caller::default())
+    let list = collection_list(&registry.app, &Caller::default())
         .await
         .unwrap();
     assert_eq!(list.collections.len(), MAX_COLLECTIONS);
     // One that exists is changed all the same.
-    put(&stage, &stage.admin, "c1", &content("tag:y", None))
+    put_collection(&registry, &registry.admin, "c1", &content("tag:y", None))
         .await
         .unwrap();
 }
 
 /// Everything by which an agent could show itself.
-pub(crate) async fn shows(
-    stage: &Stage,
+pub(crate) async fn exposures(
+    registry: &InProcessRegistry,
     caller: &Caller,
     agent: Uuid,
 ) -> BTreeMap<&'static str, bool> {
-    let app = &stage.app;
+    let app = &registry.app;
     let id = agent.to_string();
     let words = SearchQuery {
         q: Some("zebra".into()),
         facets: vec!["domain".into()],
         ..SearchQuery::default()
     };
-    let list = stage.found(caller, &words).await;
+    let list = registry.search_all(caller, &words).await;
     let url = LookupQuery {
         url: Some("secret.dev".into()),
         ..LookupQuery::default()
@@ -474,27 +515,30 @@ pub(crate) async fn shows(
         ("hit", !list.agents.is_empty()),
         ("total", list.total > 0),
         ("facets", !list.facets["domain"].values.is_empty()),
-        ("lookup", lookup(app, caller, &url).await.is_ok()),
+        ("lookup", lookup_agents(app, caller, &url).await.is_ok()),
         ("completion", !completed.suggestions.is_empty()),
         ("show", agent_show(app, caller, &id).await.is_ok()),
-        ("card", agent_card(app, caller, &id, None).await.is_ok()),
+        (
+            "card",
+            load_agent_card(app, caller, &id, None).await.is_ok(),
+        ),
     ])
 }
 
 async fn a_restricted_agent_is_shown_to_its_groups(url: &str) {
-    let stage = Stage::new(url).await;
-    account(&stage, "ann", Role::Reader).await;
-    account(&stage, "ben", Role::Reader).await;
-    let twin = account(&stage, "twin", Role::Reader).await;
-    group(&stage, "tax", &["ann"]).await;
-    group_of(&stage, "https://idp.example", "tax", &twin).await;
+    let registry = InProcessRegistry::new(url).await;
+    create_account(&registry, "ann", Role::Reader).await;
+    create_account(&registry, "ben", Role::Reader).await;
+    let twin = create_account(&registry, "twin", Role::Reader).await;
+    put_group(&registry, "tax", &["ann"]).await;
+    group_of(&registry, "https://idp.example", "tax", &twin).await;
     let names = ["ann", "ben", "twin"];
     let mut people = BTreeMap::new();
     for name in names {
-        people.insert(name, signed_in(&stage, name).await);
+        people.insert(name, authenticate_account(&registry, name).await);
     }
-    let agent = stage
-        .publish_approved("secret.dev", &card("Zebra", "1.0"))
+    let agent = registry
+        .register_approved_card("secret.dev", &card_bytes("Zebra", "1.0"))
         .await;
     let restricted = |groups: &[&str]| AgentPatch {
         visibility: Some(Visibility::Restricted),
@@ -503,45 +547,65 @@ async fn a_restricted_agent_is_shown_to_its_groups(url: &str) {
     };
     let nobody = Caller::default();
     let all_or_none = async |caller: &Caller, sees: bool, what: &str| {
-        let shown = shows(&stage, caller, agent.id).await;
+        let shown = exposures(&registry, caller, agent.id).await;
         assert!(shown.values().all(|one| *one == sees), "{what}: {shown:?}");
     };
-    patch(&stage, &stage.admin, agent.id, &restricted(&["tax"]))
+    patch_agent(&registry, &registry.admin, agent.id, &restricted(&["tax"]))
         .await
         .unwrap();
     all_or_none(&people["ann"], true, "a member").await;
     all_or_none(&people["ben"], false, "a stranger").await;
     all_or_none(&people["twin"], false, "a group of the same name").await;
     all_or_none(&nobody, false, "anybody").await;
-    all_or_none(&stage.admin, true, "an admin").await;
-    let told = agent_show(&stage.app, &stage.admin, &agent.id.to_string()).await;
+    all_or_none(&registry.admin, true, "an admin").await;
+    let told = agent_show(&registry.app, &registry.admin, &agent.id.to_string()).await;
     assert_eq!(told.unwrap().groups, ["tax"]);
-    let told = agent_show(&stage.app, &people["ann"], &agent.id.to_string()).await;
+    let told = agent_show(&registry.app, &people["ann"], &agent.id.to_string()).await;
     assert!(
         told.unwrap().groups.is_empty(),
         "a member is not told of groups"
     );
-    group(&stage, "tax", &["ben"]).await;
-    all_or_none(&signed_in(&stage, "ben").await, true, "a new member").await;
-    all_or_none(&signed_in(&stage, "ann").await, false, "a former member").await;
+    put_group(&registry, "tax", &["ben"]).await;
+    all_or_none(
+        &authenticate_account(&registry, "ben").await,
+        true,
+        "a new member",
+    )
+    .await;
+    all_or_none(
+        &authenticate_account(&registry, "ann").await,
+        false,
+        "a former member",
+    )
+    .await;
     let other_origin = restricted(&["https://idp.example#tax"]);
-    patch(&stage, &stage.admin, agent.id, &other_origin)
+    patch_agent(&registry, &registry.admin, agent.id, &other_origin)
         .await
         .unwrap();
-    all_or_none(&signed_in(&stage, "twin").await, true, "the other origin").await;
-    all_or_none(&signed_in(&stage, "ben").await, false, "the first origin").await;
+    all_or_none(
+        &authenticate_account(&registry, "twin").await,
+        true,
+        "the other origin",
+    )
+    .await;
+    all_or_none(
+        &authenticate_account(&registry, "ben").await,
+        false,
+        "the first origin",
+    )
+    .await;
     // Public again, it forgets its groups.
     let public = AgentPatch {
         visibility: Some(Visibility::Public),
         ..AgentPatch::default()
     };
-    patch(&stage, &stage.admin, agent.id, &public)
+    patch_agent(&registry, &registry.admin, agent.id, &public)
         .await
         .unwrap();
     all_or_none(&nobody, true, "public").await;
-    patch(
-        &stage,
-        &stage.admin,
+    patch_agent(
+        &registry,
+        &registry.admin,
         agent.id,
         &AgentPatch {
             visibility: Some(Visibility::Restricted),
@@ -550,11 +614,19 @@ async fn a_restricted_agent_is_shown_to_its_groups(url: &str) {
     )
     .await
     .unwrap();
-    all_or_none(&signed_in(&stage, "twin").await, false, "no groups").await;
+    all_or_none(
+        &authenticate_account(&registry, "twin").await,
+        false,
+        "no groups",
+    )
+    .await;
     for (bad, expected) in [
         (restricted(&["nosuch"]), ErrorKind::Conflict),
         (restricted(&["elsewhere#tax"]), ErrorKind::Conflict),
-        (restricted(&["tax"; MAX_AUDIENCE + 1]), ErrorKind::Invalid),
+        (
+            restricted(&["tax"; MAX_AUDIENCE_GROUPS + 1]),
+            ErrorKind::Invalid,
+        ),
         (
             AgentPatch {
                 visibility: Some(Visibility::Internal),
@@ -563,23 +635,23 @@ async fn a_restricted_agent_is_shown_to_its_groups(url: &str) {
             ErrorKind::Invalid,
         ),
     ] {
-        let refused = patch(&stage, &stage.admin, agent.id, &bad).await;
+        let refused = patch_agent(&registry, &registry.admin, agent.id, &bad).await;
         assert_eq!(refused.unwrap_err().kind, expected, "{bad:?}");
     }
 }
 
 async fn an_owner_only_narrows_who_sees_its_agent(url: &str) {
-    let stage = Stage::new(url).await;
-    account(&stage, "owner", Role::Publisher).await;
-    let stranger = account(&stage, "stranger", Role::Publisher).await;
-    group(&stage, "own", &["owner"]).await;
-    group(&stage, "mine", &["owner"]).await;
-    group(&stage, "theirs", &["stranger"]).await;
-    let agent = stage
-        .publish_approved("secret.dev", &card("Zebra", "1.0"))
+    let registry = InProcessRegistry::new(url).await;
+    create_account(&registry, "owner", Role::Publisher).await;
+    let stranger = create_account(&registry, "stranger", Role::Publisher).await;
+    put_group(&registry, "own", &["owner"]).await;
+    put_group(&registry, "mine", &["owner"]).await;
+    put_group(&registry, "theirs", &["stranger"]).await;
+    let agent = registry
+        .register_approved_card("secret.dev", &card_bytes("Zebra", "1.0"))
         .await;
-    give(&stage, agent.domain_id, "owner").await;
-    let owner = signed_in(&stage, "owner").await;
+    give(&registry, agent.domain_id, "owner").await;
+    let owner = authenticate_account(&registry, "owner").await;
     let groups = |visibility, groups: &[&str]| AgentPatch {
         visibility,
         groups: Some(groups.iter().map(|name| (*name).to_owned()).collect()),
@@ -587,11 +659,11 @@ async fn an_owner_only_narrows_who_sees_its_agent(url: &str) {
     };
     let restricted = Some(Visibility::Restricted);
     let by_owner = async |change: &AgentPatch| {
-        let done = patch(&stage, &owner, agent.id, change).await;
+        let done = patch_agent(&registry, &owner, agent.id, change).await;
         done.map_err(|error| error.kind)
     };
-    let not_own = patch(
-        &stage,
+    let not_own = patch_agent(
+        &registry,
         &stranger,
         agent.id,
         &groups(restricted, &["theirs"]),
@@ -603,7 +675,7 @@ async fn an_owner_only_narrows_who_sees_its_agent(url: &str) {
     assert_eq!(by_owner(&theirs).await, Err(ErrorKind::Conflict));
     let both = groups(restricted, &["own", "mine"]);
     assert_eq!(by_owner(&both).await, Ok(()));
-    let shown = shows(&stage, &owner, agent.id).await;
+    let shown = exposures(&registry, &owner, agent.id).await;
     assert!(shown.values().all(|one| *one), "{shown:?}");
     assert_eq!(by_owner(&groups(None, &["own"])).await, Ok(()));
     assert_eq!(by_owner(&both).await, Err(ErrorKind::Forbidden), "wider");
@@ -614,51 +686,51 @@ async fn an_owner_only_narrows_who_sees_its_agent(url: &str) {
     assert_eq!(by_owner(&public).await, Err(ErrorKind::Forbidden));
     // What a curator has named may stay, and is left out at will.
     let curators = groups(None, &["own", "theirs"]);
-    patch(&stage, &stage.admin, agent.id, &curators)
+    patch_agent(&registry, &registry.admin, agent.id, &curators)
         .await
         .unwrap();
     assert_eq!(by_owner(&theirs).await, Ok(()));
-    let shown = shows(&stage, &owner, agent.id).await;
+    let shown = exposures(&registry, &owner, agent.id).await;
     assert!(
         shown.values().all(|one| *one),
         "an owner sees its own: {shown:?}"
     );
-    let told = agent_show(&stage.app, &owner, &agent.id.to_string()).await;
+    let told = agent_show(&registry.app, &owner, &agent.id.to_string()).await;
     assert_eq!(told.unwrap().groups, ["theirs"]);
     assert_eq!(by_owner(&groups(None, &[])).await, Ok(()));
-    let stranger = signed_in(&stage, "stranger").await;
-    let shown = shows(&stage, &stranger, agent.id).await;
+    let stranger = authenticate_account(&registry, "stranger").await;
+    let shown = exposures(&registry, &stranger, agent.id).await;
     assert!(shown.values().all(|one| !*one), "{shown:?}");
 }
 
 /// Two curators who make one collection at the same time: neither overwrites what the other has made.
 async fn a_collection_is_made_once_by_whoever_is_faster(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let filters = ["tag:one", "tag:two"];
     let contents = filters.map(|filter| content(filter, None));
     let racing = contents
         .iter()
-        .map(|content| collection_make(&stage.app, &stage.admin, "books", content));
+        .map(|content| collection_create(&registry.app, &registry.admin, "books", content));
     let made = join_all(racing).await;
     let won = made.iter().position(Result::is_ok).unwrap();
     let lost = made[1 - won].as_ref().unwrap_err();
     assert_eq!(lost.kind, ErrorKind::Invalid);
-    let shown = collection_show(&stage.app, &stage.admin, "books").await;
+    let shown = collection_show(&registry.app, &registry.admin, "books").await;
     assert_eq!(shown.unwrap().filter, filters[won]);
 }
 
 /// A group of an issuer goes with its last member, but for one that something is shown to.
 async fn an_audience_outlives_the_last_member_of_its_group(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let issuer = "https://login.example";
     let come = async |groups: &[&str], after: i64| {
         let holder = holder("1", groups, after);
-        account_of(&stage.app, &holder).await.unwrap();
+        account_for_subject(&registry.app, &holder).await.unwrap();
     };
     let kept = async || {
         let mut kept = BTreeMap::new();
         for name in ["readers", "seers", "staff"] {
-            let found = group_by_name(&stage.store, issuer, name).await.unwrap();
+            let found = group_by_name(&registry.store, issuer, name).await.unwrap();
             kept.extend(found.map(|group| (name, group.id)));
         }
         kept
@@ -668,30 +740,32 @@ async fn an_audience_outlives_the_last_member_of_its_group(url: &str) {
     assert_eq!(before.len(), 3);
     let audience = format!("{issuer}#readers");
     let shown = content("label:env=prod", Some(&[&audience]));
-    put(&stage, &stage.admin, "books", &shown).await.unwrap();
-    let agent = stage
-        .publish_approved("secret.dev", &card("Zebra", "1.0"))
+    put_collection(&registry, &registry.admin, "books", &shown)
+        .await
+        .unwrap();
+    let agent = registry
+        .register_approved_card("secret.dev", &card_bytes("Zebra", "1.0"))
         .await;
     let restricted = AgentPatch {
         visibility: Some(Visibility::Restricted),
         groups: Some(vec![format!("{issuer}#seers")]),
         ..AgentPatch::default()
     };
-    patch(&stage, &stage.admin, agent.id, &restricted)
+    patch_agent(&registry, &registry.admin, agent.id, &restricted)
         .await
         .unwrap();
     come(&[], 20).await;
     let mut after = before.clone();
     after.remove("staff");
     assert_eq!(kept().await, after, "nothing is shown to the staff");
-    let ann = signed_in(&stage, "ann@corp").await;
-    let hidden = collection_show(&stage.app, &ann, "books").await;
+    let ann = authenticate_account(&registry, "ann@corp").await;
+    let hidden = collection_show(&registry.app, &ann, "books").await;
     assert_eq!(hidden.unwrap_err().kind, ErrorKind::NotFound);
     come(&["readers", "seers", "staff"], 30).await;
-    let ann = signed_in(&stage, "ann@corp").await;
-    assert!(collection_show(&stage.app, &ann, "books").await.is_ok());
+    let ann = authenticate_account(&registry, "ann@corp").await;
+    assert!(collection_show(&registry.app, &ann, "books").await.is_ok());
     let id = agent.id.to_string();
-    assert!(agent_show(&stage.app, &ann, &id).await.is_ok());
+    assert!(agent_show(&registry.app, &ann, &id).await.is_ok());
     let now = kept().await;
     assert_eq!(
         (now["readers"], now["seers"]),

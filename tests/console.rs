@@ -1,21 +1,21 @@
 //! The console on an agent's page, in a real browser: conversations with agents, failures, hostile cards and answers.
 
-mod cells;
+mod browser_failures;
+mod content_security_policy;
 mod credentials;
-mod failures;
 mod hostile;
-mod policy;
+mod interface_matrix;
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use thirtyfour::{By, WebElement};
 
-use crate::page_journeys::Visitor;
+use crate::page_journeys::PageVisitor;
 use crate::support::browser::Browser;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving::ServingRegistry;
-use crate::support::waiting::poll_until_deadline;
+use crate::support::polling::poll_until_deadline;
+use crate::support::serving_registry::ServingRegistry;
 
 /// Path of a card.
 const CARD: &str = "/card.json";
@@ -23,13 +23,13 @@ const CARD: &str = "/card.json";
 const RPC: &str = "/rpc";
 
 /// A visitor of agents' pages who talks to the agents there.
-struct Talker {
-    visitor: Visitor,
+struct ConsoleUser {
+    visitor: PageVisitor,
 }
 
 /// The last answer in the conversation, as it is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Shown {
+struct ConsoleTurn {
     /// `agent`, `failed` or `note`.
     who: String,
     /// The class of a failure.
@@ -74,14 +74,14 @@ const KEEP_FILES: &str = "
         return address;
     };";
 
-impl Talker {
-    async fn of(registry: &ServingRegistry) -> Self {
-        Self::with(registry, Browser::open().await)
+impl ConsoleUser {
+    async fn open_browser(registry: &ServingRegistry) -> Self {
+        Self::with_browser(registry, Browser::open().await)
     }
 
-    fn with(registry: &ServingRegistry, browser: Browser) -> Self {
+    fn with_browser(registry: &ServingRegistry, browser: Browser) -> Self {
         Self {
-            visitor: Visitor::with(&registry.api.url, browser),
+            visitor: PageVisitor::with_browser(&registry.api.url, browser),
         }
     }
 
@@ -112,7 +112,10 @@ impl Talker {
                 return;
             }
         }
-        panic!("no interface has {words}: {}", self.visitor.text().await);
+        panic!(
+            "no interface has {words}: {}",
+            self.visitor.visible_text().await
+        );
     }
 
     async fn stream(&self, is: bool) {
@@ -140,7 +143,7 @@ impl Talker {
     }
 
     /// Reads the last turn of the conversation.
-    async fn shown(&self) -> Shown {
+    async fn read_last_turn(&self) -> ConsoleTurn {
         let page = self.visitor.browser.page();
         let read = page.execute_async(READ, Vec::new()).await.unwrap();
         let read = read.json().clone();
@@ -149,7 +152,7 @@ impl Talker {
             let member = |at: usize| file[at].as_str().unwrap().to_owned();
             (member(0), member(1), member(2))
         });
-        Shown {
+        ConsoleTurn {
             who: text("who"),
             failure: text("failure"),
             text: text("text"),
@@ -160,14 +163,15 @@ impl Talker {
     }
 
     /// Waits until the last turn has what is looked for.
-    async fn until(&self, what: &str, wanted: impl Fn(&Shown) -> bool) -> Shown {
-        let found = poll_until_deadline(async || Some(self.shown().await).filter(&wanted)).await;
+    async fn until(&self, what: &str, wanted: impl Fn(&ConsoleTurn) -> bool) -> ConsoleTurn {
+        let found =
+            poll_until_deadline(async || Some(self.read_last_turn().await).filter(&wanted)).await;
         match found {
             Some(shown) => shown,
             None => panic!(
                 "{what} is not shown: {:#?}\n{:?}\n{}",
-                self.shown().await,
-                self.visitor.browser.complaints().await,
+                self.read_last_turn().await,
+                self.visitor.browser.take_log_messages().await,
                 self.visitor
                     .find("#console-wire")
                     .await
@@ -179,10 +183,10 @@ impl Talker {
     }
 
     /// Sends a message, waits until the exchange is over, and returns the last turn.
-    async fn ask(&self, text: &str) -> Shown {
-        let before = self.shown().await.turns;
+    async fn ask(&self, text: &str) -> ConsoleTurn {
+        let before = self.read_last_turn().await.turns;
         self.say(text).await;
-        let over = |shown: &Shown| shown.idle && shown.turns > before + 1;
+        let over = |shown: &ConsoleTurn| shown.idle && shown.turns > before + 1;
         self.until(&format!("the answer to {text}"), over).await
     }
 
@@ -234,9 +238,9 @@ fn rpc(url: &str) -> Value {
 /// A reply that pages of every origin may read, preflights included.
 fn open_to_pages(reply: OriginReply) -> OriginReply {
     reply
-        .header("access-control-allow-origin", "*")
-        .header("access-control-allow-headers", "*, authorization")
-        .header("access-control-allow-methods", "*")
+        .with_header("access-control-allow-origin", "*")
+        .with_header("access-control-allow-headers", "*, authorization")
+        .with_header("access-control-allow-methods", "*")
 }
 
 /// A stream of these events over JSON-RPC.
@@ -250,7 +254,7 @@ fn stream(events: &[Value]) -> OriginReply {
 
 /// A stream with this text.
 fn sse(text: &str) -> OriginReply {
-    open_to_pages(OriginReply::json(text).header("content-type", "text/event-stream"))
+    open_to_pages(OriginReply::json(text).with_header("content-type", "text/event-stream"))
 }
 
 /// A message of the agent with these parts.
@@ -261,7 +265,7 @@ fn message(parts: &Value) -> Value {
 /// Publishes a card at an origin of its own, which is returned with the agent's id.
 async fn publish(registry: &ServingRegistry, card: String) -> (Origin, String) {
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::json(card));
+    origin.set_reply(CARD, OriginReply::json(card));
     let agent = registry.publish(&origin.url(CARD)).await;
     (origin, agent)
 }

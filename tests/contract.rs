@@ -8,16 +8,16 @@ mod sweep;
 
 use a2a_registry_api::Hit;
 use a2a_registry_domain::facet::Facet;
-use a2a_registry_http::routes::openapi::operations::{Operation, all as operations};
+use a2a_registry_http::routes::openapi::operations::{ApiOperation, all_operations as operations};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 
-use crate::support::cards::card;
-use crate::support::http;
+use crate::support::cards::card_json;
+use crate::support::http_client;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, assert_ended, registry, text};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
+use crate::support::program::{Program, assert_exit, join_lines, registry_command};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
 /// The checked-in document.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
@@ -34,21 +34,21 @@ fn every_filter_is_in_the_contract_as_people_read_it() {
 
 /// A registry with one approved agent, and the origin that publishes its card.
 async fn with_an_agent() -> (ServingRegistry, Origin, Hit) {
-    let served = Setup::new().approve_all().start().await;
+    let served = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
     served.register(&origin.url("/a.json")).await;
-    let hit = served.found("skill=repeat").await;
+    let hit = served.wait_for_hit("skill=repeat").await;
     (served, origin, hit)
 }
 
 /// The served, the printed and the checked-in document of a build are equal to the byte.
 #[tokio::test]
 async fn the_served_document_equals_the_checked_in_one() {
-    let printed = Program::run(registry(["openapi"])).await;
-    assert_ended(&printed, 0, "");
-    let printed = format!("{}\n", text(&printed.stdout));
-    let served = Setup::new().start().await;
+    let printed = Program::run(registry_command(["openapi"])).await;
+    assert_exit(&printed, 0, "");
+    let printed = format!("{}\n", join_lines(&printed.stdout));
+    let served = RegistrySetup::new().start().await;
     let answer = served.request(Method::GET, "/openapi.json").send().await;
     assert_eq!(answer.unwrap().text().await.unwrap(), printed);
     if std::env::var_os("UPDATE_EXPECT").is_some() {
@@ -73,7 +73,7 @@ async fn the_served_document_equals_the_checked_in_one() {
 /// The documentation page loads everything from the registry.
 #[tokio::test]
 async fn the_documentation_page_loads_nothing_from_elsewhere() {
-    let served = Setup::new().start().await;
+    let served = RegistrySetup::new().start().await;
     let moved = served.request(Method::GET, "/docs").send().await.unwrap();
     assert_eq!(moved.status(), 308);
     let page = served.request(Method::GET, "/docs/").send().await.unwrap();
@@ -126,7 +126,11 @@ async fn other_sites_may_read_public_responses_only() {
             Some("*"),
             "{path}"
         );
-        let signed_in = served.as_admin(Method::GET, path).send().await.unwrap();
+        let signed_in = served
+            .admin_request(Method::GET, path)
+            .send()
+            .await
+            .unwrap();
         assert_eq!(allowed(&signed_in), None, "{path}");
         let preflight = served
             .request(Method::OPTIONS, path)
@@ -207,7 +211,9 @@ async fn unchanged_responses_get_304() {
     }
     // The `ETag` of a card is the digest of its bytes, and compression does not change it.
     let card_path = format!("{}/v1/agents/{id}/card", served.url);
-    let plain = http().get(&card_path).header("accept-encoding", "gzip, br");
+    let plain = http_client()
+        .get(&card_path)
+        .header("accept-encoding", "gzip, br");
     let plain = plain.send().await.unwrap();
     assert_eq!(
         header(&plain, "etag").unwrap().trim_matches('"'),
@@ -215,27 +221,29 @@ async fn unchanged_responses_get_304() {
     );
     assert_eq!(
         plain.bytes().await.unwrap(),
-        card("Echo", "repeat").as_bytes()
+        card_json("Echo", "repeat").as_bytes()
     );
 }
 
 /// An agent that the caller may not see gets the same response as one that never existed.
 #[tokio::test]
 async fn a_hidden_agent_looks_like_a_missing_one() {
-    let served = Setup::new().start().await;
+    let served = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Secret", "hide")));
-    let registered = served.run(&["register", &origin.url("/a.json")]).await;
+    origin.set_reply("/a.json", OriginReply::json(card_json("Secret", "hide")));
+    let registered = served
+        .run_admin_command(&["register", &origin.url("/a.json")])
+        .await;
     assert!(
-        text(&registered.stdout).contains("pending"),
+        join_lines(&registered.stdout).contains("pending"),
         "{registered:#?}"
     );
     let domain: Value = served
-        .read(&format!("/v1/domains/{}", origin.address()))
+        .read_as_admin(&format!("/v1/domains/{}", origin.address()))
         .await;
     let hidden = domain["agents"][0].as_str().unwrap().to_owned();
     let missing = "01890a5d-ac96-774b-bcce-b302099a8057";
-    let publisher = served.token("stranger", "publisher").await;
+    let publisher = served.create_token("stranger", "publisher").await;
     for path in ["", "/card", "/versions", "/findings"] {
         for token in [None, Some(&publisher)] {
             let answer = async |id: &str| {
@@ -275,7 +283,7 @@ async fn a_hidden_agent_looks_like_a_missing_one() {
 }
 
 /// The path of an operation with its parameters filled in.
-fn filled(operation: &Operation, parameters: &[(&str, &str)]) -> String {
+fn filled(operation: &ApiOperation, parameters: &[(&str, &str)]) -> String {
     let mut path = operation.path.clone();
     for (name, value) in parameters {
         path = path.replace(&format!("{{{name}}}"), value);
@@ -283,6 +291,6 @@ fn filled(operation: &Operation, parameters: &[(&str, &str)]) -> String {
     path
 }
 
-fn method(operation: &Operation) -> Method {
+fn method(operation: &ApiOperation) -> Method {
     operation.method.parse().unwrap()
 }

@@ -9,11 +9,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::support::api::Api;
-use crate::support::cards::small_card;
+use crate::support::api::RegistryClient;
+use crate::support::cards::minimal_card_json;
 use crate::support::database::Database;
-use crate::support::origin::{Gate, Origin, OriginReply};
-use crate::support::setup::Setup;
+use crate::support::origin::{Origin, OriginReply, ResponseGate};
+use crate::support::setup::RegistrySetup;
 
 /// Number of kills.
 const KILLS: usize = 50;
@@ -25,14 +25,14 @@ const CARDS: usize = 100;
 const CLIENTS: usize = 4;
 
 /// All entries of a list, page by page.
-async fn all(api: &Api, path: &str, member: &str) -> Vec<Value> {
+async fn all(api: &RegistryClient, path: &str, member: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut token = String::new();
     loop {
         let page = api
-            .admin(&format!("{path}page_size=100{token}"))
+            .get_as_admin(&format!("{path}page_size=100{token}"))
             .await
-            .expect(200);
+            .expect_status(200);
         found.extend(page[member].as_array().unwrap().iter().cloned());
         match page["next_page_token"].as_str() {
             Some(next) => token = format!("&page_token={next}"),
@@ -42,21 +42,21 @@ async fn all(api: &Api, path: &str, member: &str) -> Vec<Value> {
 }
 
 /// The URLs to register, and the acknowledged ones.
-struct Registrations {
+struct RegistrationQueue {
     urls: Vec<String>,
     next: AtomicUsize,
     acknowledged: Mutex<BTreeSet<String>>,
     count: watch::Sender<usize>,
 }
 
-impl Registrations {
+impl RegistrationQueue {
     /// Registers one URL after the other until the process has ended or none is left. URLs without an acknowledgement
     /// are registered again later.
-    async fn register_all(&self, api: &Api) {
+    async fn register_all(&self, api: &RegistryClient) {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let url = &self.urls[at % self.urls.len()];
-            let request = api.as_admin(Method::POST, "/v1/domains");
+            let request = api.admin_request(Method::POST, "/v1/domains");
             let Ok(answer) = request.json(&json!({"card_url": url})).send().await else {
                 return;
             };
@@ -76,17 +76,17 @@ async fn acknowledged_writes_survive_fifty_kills() {
     for at in 0..CARDS {
         for (number, origin) in origins.iter().enumerate() {
             let path = format!("/cards/{at}.json");
-            origin.answer(
+            origin.set_reply(
                 &path,
-                OriginReply::json(small_card(&format!("Agent {number} {at}"))),
+                OriginReply::json(minimal_card_json(&format!("Agent {number} {at}"))),
             );
             urls.push(origin.url(&path));
         }
     }
-    let setup = Setup::new()
+    let setup = RegistrySetup::new()
         .approve_all()
-        .configure(&format!("[limits]\nagents_per_domain = {CARDS}"));
-    let work = Arc::new(Registrations {
+        .with_config_lines(&format!("[limits]\nagents_per_domain = {CARDS}"));
+    let work = Arc::new(RegistrationQueue {
         urls,
         next: AtomicUsize::new(0),
         acknowledged: Mutex::default(),
@@ -126,10 +126,10 @@ async fn acknowledged_writes_survive_fifty_kills() {
 
     // Visits that were in progress when the process was killed are made now, without waiting for their leases to
     // expire.
-    let mut feed = api.events(0).await;
+    let mut feed = api.open_event_stream(0).await;
     let mut discovered = BTreeSet::new();
     while discovered.len() < registered.len() {
-        let event = feed.until("agent.discovered").await;
+        let event = feed.wait_for("agent.discovered").await;
         discovered.insert(event["subject"].as_str().unwrap().to_owned());
     }
     let in_database: BTreeSet<String> = all(api, "/v1/domains?", "domains")
@@ -140,7 +140,7 @@ async fn acknowledged_writes_survive_fifty_kills() {
         .collect();
     assert_eq!(in_database, discovered);
     let newest = all(api, "/v1/events?", "events").await;
-    api.indexed(newest.last().unwrap()["seq"].as_i64().unwrap())
+    api.wait_until_indexed(newest.last().unwrap()["seq"].as_i64().unwrap())
         .await;
     let hits = all(api, "/v1/agents?sort=name&", "agents").await;
     let in_index: BTreeSet<String> = hits
@@ -153,7 +153,7 @@ async fn acknowledged_writes_survive_fifty_kills() {
 }
 
 /// All registered URLs.
-async fn sources(api: &Api) -> BTreeSet<String> {
+async fn sources(api: &RegistryClient) -> BTreeSet<String> {
     let domains = all(api, "/v1/domains?", "domains").await;
     domains
         .iter()
@@ -169,16 +169,21 @@ async fn a_terminated_process_returns_its_leases() {
     const CARD: &str = "/.well-known/agent-card.json";
     // On PostgreSQL, where a new process must not end the leases of others.
     let database = Database::postgres().await;
-    let setup = Setup::new().approve_all().database(database.url());
+    let setup = RegistrySetup::new()
+        .approve_all()
+        .with_database(database.url());
     let registry = setup.start().await;
     let origin = Origin::start();
-    let gate = Gate::default();
-    origin.answer(CARD, OriginReply::json(small_card("Slow")).held_by(&gate));
+    let gate = ResponseGate::default();
+    origin.set_reply(
+        CARD,
+        OriginReply::json(minimal_card_json("Slow")).gated_by(&gate),
+    );
     let domain = registry.api.register(&origin.url(CARD)).await.domain;
-    origin.arrived(CARD, 1).await;
+    origin.wait_for_request(CARD, 1).await;
     // An open stream and a visit in progress: both end, and `stop` checks for exit code 0. The limit of ten seconds is
     // the program's own: beyond it, it exits with an error.
-    let _feed = registry.api.events(0).await;
+    let _feed = registry.api.open_event_stream(0).await;
     let ended = registry.stop().await;
     assert!(
         !ended.stderr.iter().any(|line| line.contains("cut off")),
@@ -187,11 +192,11 @@ async fn a_terminated_process_returns_its_leases() {
 
     gate.open();
     let again = setup.start().await;
-    let mut feed = again.api.events(0).await;
+    let mut feed = again.api.open_event_stream(0).await;
     // On a machine so slow that the fetch timed out before the shutdown, the next attempt would be minutes away, so a
     // visit is requested. A lease that was not returned would only defer this request, and so be noticed.
-    again.api.recrawl(&domain).await;
-    let discovered = feed.until("agent.discovered").await;
+    again.api.recrawl_and_wait(&domain).await;
+    let discovered = feed.wait_for("agent.discovered").await;
     assert_eq!(discovered["data"]["domain"], domain.as_str());
     again.stop().await;
 }

@@ -2,14 +2,14 @@
 
 use time::Duration;
 
-use crate::virtual_crawl::{Scenario, crawl};
+use crate::virtual_crawl::{CrawlScenario, crawl};
 
 /// Thirty days of two thousand domains on SQLite. Few of them have an hour's `max-age`, to save time; the bench
 /// `virtual_crawl` has the full population. Ten visits in five minutes cannot be as even as thousands, so the peak may
 /// be some visits higher here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirty_days_of_two_thousand_domains() {
-    let figures = crawl(&Scenario {
+    let figures = crawl(&CrawlScenario {
         database: None,
         domains: 2_000,
         days: 30,

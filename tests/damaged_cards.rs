@@ -1,29 +1,29 @@
 //! Stored cards whose bytes are not those of their digest any more (docs/model.md#storage).
 
-use a2a_registry_core::agents::cards::{agent_card, agent_card_as};
+use a2a_registry_core::agents::cards::{convert_agent_card, load_agent_card};
 use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
-use a2a_registry_core::crawl::derivation::derive_again;
+use a2a_registry_core::crawl::derivation::rederive_page;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::health::damaged_cards::report_damaged_cards;
-use a2a_registry_core::health::readiness::readiness;
-use a2a_registry_core::reviews::queue::review_show;
+use a2a_registry_core::health::readiness::check_readiness;
+use a2a_registry_core::reviews::list::review_show;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::VersionState;
-use a2a_registry_store::entity::{body, version};
-use a2a_registry_store::{Handle as _, Store};
+use a2a_registry_store::entity::{card_body, version};
+use a2a_registry_store::{Executor as _, Store};
 use sea_orm::ActiveValue::Set;
 use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::support::database::options;
-use crate::support::feed::seq;
+use crate::support::database::store_options;
+use crate::support::event_stream::event_seq;
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{assert_ended, text};
-use crate::support::setup::Setup;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::program::{assert_exit, join_lines};
+use crate::support::setup::RegistrySetup;
 use crate::support::{both_databases, cards};
 
 /// What somebody has written into the database in the place of an approved card.
@@ -31,13 +31,13 @@ const EVIL: &[u8] = br#"{"name":"Evil","url":"https://evil.agents-test.com/"}"#;
 
 /// Replaces the bytes under a digest.
 async fn write_bytes(store: &Store, digest: &str, bytes: &[u8]) {
-    let write = store.write().await.unwrap();
-    let written = body::Entity::update_many()
-        .set(body::ActiveModel {
+    let write = store.begin_write().await.unwrap();
+    let written = card_body::Entity::update_many()
+        .set(card_body::ActiveModel {
             bytes: Set(bytes.to_vec()),
             ..Default::default()
         })
-        .filter(body::Column::Digest.eq(digest))
+        .filter(card_body::Column::Digest.eq(digest))
         .exec(write.connection())
         .await
         .unwrap();
@@ -47,7 +47,7 @@ async fn write_bytes(store: &Store, digest: &str, bytes: &[u8]) {
 
 /// Makes every version one of an older build, which found an error in it.
 async fn derive_all_again(store: &Store) {
-    let write = store.write().await.unwrap();
+    let write = store.begin_write().await.unwrap();
     version::Entity::update_many()
         .set(version::ActiveModel {
             derivation: Set(-1),
@@ -62,13 +62,15 @@ async fn derive_all_again(store: &Store) {
 }
 
 /// The kind of failure of every way to the bytes of an agent's card. No message may say what is wrong.
-async fn failures(stage: &Stage, agent: Uuid, digest: &str) -> Vec<Option<ErrorKind>> {
+async fn failures(stage: &InProcessRegistry, agent: Uuid, digest: &str) -> Vec<Option<ErrorKind>> {
     let (app, anyone, id) = (&stage.app, Caller::default(), agent.to_string());
     let query = DiffQuery::default();
     let outcomes = [
-        agent_card(app, &anyone, &id, None).await.map(drop),
-        agent_card(app, &anyone, &id, Some(digest)).await.map(drop),
-        agent_card_as(app, &anyone, &id, None, a2a_card::ConversionTarget::V1_0)
+        load_agent_card(app, &anyone, &id, None).await.map(drop),
+        load_agent_card(app, &anyone, &id, Some(digest))
+            .await
+            .map(drop),
+        convert_agent_card(app, &anyone, &id, None, a2a_card::ConversionTarget::V1_0)
             .await
             .map(drop),
         agent_diff(app, &anyone, &id, &query).await.map(drop),
@@ -82,8 +84,8 @@ async fn failures(stage: &Stage, agent: Uuid, digest: &str) -> Vec<Option<ErrorK
 }
 
 /// The versions that events report as damaged.
-async fn reported_versions(stage: &Stage) -> Vec<String> {
-    let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
+async fn reported_versions(stage: &InProcessRegistry) -> Vec<String> {
+    let events = load_events_after(&stage.app, &stage.admin, &mut 0, 1000)
         .await
         .unwrap();
     events
@@ -94,8 +96,8 @@ async fn reported_versions(stage: &Stage) -> Vec<String> {
 }
 
 /// The detail about cards in the checks of readiness, which they never fail.
-async fn detail(stage: &Stage) -> String {
-    let readiness = readiness(&stage.app).await;
+async fn cards_readiness_detail(stage: &InProcessRegistry) -> String {
+    let readiness = check_readiness(&stage.app).await;
     let check = readiness.checks.iter().find(|check| check.name == "cards");
     let check = check.unwrap();
     assert!(check.ok);
@@ -111,49 +113,67 @@ both_databases!(
 /// Changed bytes are neither served nor converted nor compared, at any door and in any process, until they are mended.
 /// Each version is reported once, whoever finds it.
 async fn changed_bytes_are_never_served(url: &str) {
-    let stage = Stage::new(url).await;
-    let bytes = card("Genuine", "First");
+    let stage = InProcessRegistry::new(url).await;
+    let bytes = card_bytes("Genuine", "First");
     let agent = stage
-        .publish_approved("genuine.agents-test.com", &bytes)
+        .register_approved_card("genuine.agents-test.com", &bytes)
         .await;
     let other = stage
-        .publish_approved("other.agents-test.com", &card("Other", "Fine"))
+        .register_approved_card("other.agents-test.com", &card_bytes("Other", "Fine"))
         .await;
     let version = stage.versions(agent.id).await.remove(0);
     assert_eq!(failures(&stage, agent.id, &version.digest).await, [None; 4]);
 
     // The caches hold what was verified; a new process has none.
     write_bytes(&stage.store, &version.digest, EVIL).await;
-    assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
+    assert_eq!(
+        stage.public_card_bytes(agent.id).await.as_ref(),
+        Some(&bytes)
+    );
     let mut stage = stage.restart(|_| ()).await;
     for _ in 0..2 {
         let internal = [Some(ErrorKind::Internal); 4];
         assert_eq!(failures(&stage, agent.id, &version.digest).await, internal);
-        assert!(stage.served(other.id).await.is_some());
+        assert!(stage.public_card_bytes(other.id).await.is_some());
         report_damaged_cards(&stage.app).await.unwrap();
         assert_eq!(reported_versions(&stage).await, [version.id.to_string()]);
-        assert!(detail(&stage).await.starts_with("1 stored cards"));
+        assert!(
+            cards_readiness_detail(&stage)
+                .await
+                .starts_with("1 stored cards")
+        );
         // Another process finds the same, and reports nothing that was reported.
         stage = stage.restart(|_| ()).await;
-        assert!(detail(&stage).await.starts_with("no stored card"));
+        assert!(
+            cards_readiness_detail(&stage)
+                .await
+                .starts_with("no stored card")
+        );
     }
     failures(&stage, agent.id, &version.digest).await;
     write_bytes(&stage.store, &version.digest, &bytes).await;
     assert_eq!(failures(&stage, agent.id, &version.digest).await, [None; 4]);
-    assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
-    assert!(detail(&stage).await.starts_with("no stored card"));
-    stage.index_equals_database().await;
+    assert_eq!(
+        stage.public_card_bytes(agent.id).await.as_ref(),
+        Some(&bytes)
+    );
+    assert!(
+        cards_readiness_detail(&stage)
+            .await
+            .starts_with("no stored card")
+    );
+    stage.assert_index_matches_database().await;
 }
 
 /// Derivation goes on with the other cards, and the agent itself can be mended by its next card: a person decides on it.
 async fn a_damaged_card_costs_only_its_agent(url: &str) {
-    let stage = Stage::new(url).await;
+    let stage = InProcessRegistry::new(url).await;
     let domain = "genuine.agents-test.com";
     let agent = stage
-        .publish_approved(domain, &card("Genuine", "First"))
+        .register_approved_card(domain, &card_bytes("Genuine", "First"))
         .await;
     let other = stage
-        .publish_approved("other.agents-test.com", &card("Other", "Fine"))
+        .register_approved_card("other.agents-test.com", &card_bytes("Other", "Fine"))
         .await;
     let first = stage.versions(agent.id).await.remove(0);
     let fine = stage.versions(other.id).await.remove(0);
@@ -161,8 +181,8 @@ async fn a_damaged_card_costs_only_its_agent(url: &str) {
     let stage = stage.restart(|_| ()).await;
 
     derive_all_again(&stage.store).await;
-    assert_eq!(derive_again(&stage.app).await.unwrap(), 2);
-    assert_eq!(derive_again(&stage.app).await.unwrap(), 0);
+    assert_eq!(rederive_page(&stage.app).await.unwrap(), 2);
+    assert_eq!(rederive_page(&stage.app).await.unwrap(), 0);
     assert_eq!(stage.versions(other.id).await, [fine]);
     let kept = stage.versions(agent.id).await.remove(0);
     assert_eq!(
@@ -170,44 +190,56 @@ async fn a_damaged_card_costs_only_its_agent(url: &str) {
         "nothing is derived from other bytes"
     );
 
-    let next = card("Genuine", "Second");
-    stage.crawl(domain, OriginAnswer::Card(next.clone())).await;
-    let review = stage.open_review(agent.id).await.unwrap();
+    let next = card_bytes("Genuine", "Second");
+    stage
+        .crawl_domain(domain, OriginResponse::Card(next.clone()))
+        .await;
+    let review = stage.find_open_review(agent.id).await.unwrap();
     let shown = review_show(&stage.app, &stage.admin, review.id)
         .await
         .unwrap();
     assert!(shown.card_text.is_some());
     assert!(shown.diff.is_none(), "there is nothing to compare with");
-    stage.approve(agent.id).await;
-    assert_eq!(stage.served(agent.id).await, Some(next));
+    stage.approve_open_review(agent.id).await;
+    assert_eq!(stage.public_card_bytes(agent.id).await, Some(next));
 
     // A review of a damaged card can be read, and decided.
     stage
-        .crawl(domain, OriginAnswer::Card(card("Genuine", "Third")))
+        .crawl_domain(domain, OriginResponse::Card(card_bytes("Genuine", "Third")))
         .await;
     let newest = stage.versions(agent.id).await.pop().unwrap();
     write_bytes(&stage.store, &newest.digest, EVIL).await;
-    let review = stage.open_review(agent.id).await.unwrap();
+    let review = stage.find_open_review(agent.id).await.unwrap();
     let shown = review_show(&stage.app, &stage.admin, review.id)
         .await
         .unwrap();
     assert_eq!(shown.card_text, None);
-    stage.reject(agent.id).await;
+    stage.reject_open_review(agent.id).await;
     let newest = stage.versions(agent.id).await.pop().unwrap();
     assert_eq!(newest.state, VersionState::Rejected);
 }
 
 /// Another agent that publishes the same bytes is served them, and so is the first one again.
 async fn bytes_that_come_in_again_mend_a_card(url: &str) {
-    let stage = Stage::new(url).await;
-    let bytes = card("Genuine", "First");
-    let agent = stage.publish_approved("one.agents-test.com", &bytes).await;
+    let stage = InProcessRegistry::new(url).await;
+    let bytes = card_bytes("Genuine", "First");
+    let agent = stage
+        .register_approved_card("one.agents-test.com", &bytes)
+        .await;
     let version = stage.versions(agent.id).await.remove(0);
     write_bytes(&stage.store, &version.digest, EVIL).await;
     let stage = stage.restart(|_| ()).await;
-    let same = stage.publish_approved("two.agents-test.com", &bytes).await;
-    assert_eq!(stage.served(same.id).await.as_ref(), Some(&bytes));
-    assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
+    let same = stage
+        .register_approved_card("two.agents-test.com", &bytes)
+        .await;
+    assert_eq!(
+        stage.public_card_bytes(same.id).await.as_ref(),
+        Some(&bytes)
+    );
+    assert_eq!(
+        stage.public_card_bytes(agent.id).await.as_ref(),
+        Some(&bytes)
+    );
 }
 
 both_databases!(only_operators_learn_which_card_is_damaged);
@@ -216,21 +248,21 @@ both_databases!(only_operators_learn_which_card_is_damaged);
 /// have the rest.
 async fn only_operators_learn_which_card_is_damaged(url: &str) {
     let origin = Origin::start();
-    origin.answer(
+    origin.set_reply(
         "/card.json",
-        OriginReply::json(cards::card("Echo", "repeat")),
+        OriginReply::json(cards::card_json("Echo", "repeat")),
     );
-    let setup = Setup::new()
+    let setup = RegistrySetup::new()
         .approve_all()
-        .database(url)
-        .configure("[log]\nformat = \"json\"");
+        .with_database(url)
+        .with_config_lines("[log]\nformat = \"json\"");
     let registry = setup.start().await;
     let agent = registry.publish(&origin.url("/card.json")).await;
     let path = format!("/v1/agents/{agent}/card");
     let bytes = registry.get(&path).await.body;
-    let digest = a2a_card::digest(&bytes);
+    let digest = a2a_card::bytes_digest(&bytes);
     registry.stop().await;
-    let store = Store::connect(&options(url)).await.unwrap();
+    let store = Store::connect(&store_options(url)).await.unwrap();
     write_bytes(&store, &digest, EVIL).await;
 
     let registry = setup.start().await;
@@ -242,33 +274,39 @@ async fn only_operators_learn_which_card_is_damaged(url: &str) {
         format!("/v1/agents/{agent}/diff"),
     ] {
         let answer = registry.get(&door).await;
-        answer.problem(500, "internal");
+        answer.expect_problem(500, "internal");
         let text = answer.text();
         assert!(!text.contains("sha256") && !text.contains("Evil"), "{text}");
         assert!(!text.contains("stored bytes"), "{text}");
     }
-    let ready = registry.admin("/readyz").await.expect(200);
+    let ready = registry.get_as_admin("/readyz").await.expect_status(200);
     assert!(
         ready.to_string().contains("1 stored cards are damaged"),
         "{ready}"
     );
     assert!(!ready.to_string().contains("sha256"), "{ready}");
-    assert_eq!(registry.metric("damaged_cards").await, 1);
-    let event = registry.events(0).await.until("agent.damaged_card").await;
-    assert!(seq(&event) > 0);
+    assert_eq!(registry.metric_value("damaged_cards").await, 1);
+    let event = registry
+        .open_event_stream(0)
+        .await
+        .wait_for("agent.damaged_card")
+        .await;
+    assert!(event_seq(&event) > 0);
     assert_eq!(event["subject"], agent.as_str());
     assert_eq!(event["data"]["digest"], digest.as_str());
     let version = event["data"]["version"].as_str().unwrap().to_owned();
 
-    let data = setup.data().to_str().unwrap().to_owned();
+    let data = setup.data_folder().to_str().unwrap().to_owned();
     let doctor = ["doctor", "--verify", "--data-dir", &data, "--database", url];
-    let ill = registry.run(&doctor).await;
-    assert_ended(&ill, 1, "");
+    let ill = registry.run_admin_command(&doctor).await;
+    assert_exit(&ill, 1, "");
     for word in ["fail cards: 1 of 1", &digest, &version, &agent] {
-        assert!(text(&ill.stdout).contains(word), "{word}: {ill:?}");
+        assert!(join_lines(&ill.stdout).contains(word), "{word}: {ill:?}");
     }
-    let ill = registry.run(&[&doctor[..], &["--json"]].concat()).await;
-    let checks: Value = serde_json::from_str(&text(&ill.stdout)).unwrap();
+    let ill = registry
+        .run_admin_command(&[&doctor[..], &["--json"]].concat())
+        .await;
+    let checks: Value = serde_json::from_str(&join_lines(&ill.stdout)).unwrap();
     let named = checks.as_array().unwrap().iter();
     let named: Vec<_> = named
         .filter(|check| check["name"] == "damaged card")
@@ -278,11 +316,11 @@ async fn only_operators_learn_which_card_is_damaged(url: &str) {
 
     write_bytes(&store, &digest, &bytes).await;
     assert_eq!(registry.get(&path).await.body, bytes);
-    assert_eq!(registry.metric("damaged_cards").await, 0);
-    let well = registry.run(&doctor).await;
-    assert_ended(&well, 0, "");
+    assert_eq!(registry.metric_value("damaged_cards").await, 0);
+    let well = registry.run_admin_command(&doctor).await;
+    assert_exit(&well, 0, "");
     assert!(
-        text(&well.stdout).contains("ok   cards: all 1 stored cards"),
+        join_lines(&well.stdout).contains("ok   cards: all 1 stored cards"),
         "{well:?}"
     );
     store.close().await.unwrap();

@@ -4,20 +4,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::support::program::{Finished, Program, registry, text};
-use crate::support::serving::{StatusLine, started};
+use crate::support::program::{FinishedProgram, Program, join_lines, registry_command};
+use crate::support::serving_registry::{StatusLine, start_serving};
 
 /// A demonstration whose temporary files are in a folder of its own.
 fn demo(folder: &TempDir) -> Command {
-    let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
+    let mut command = registry_command(["demo", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path());
     command
 }
 
 /// The printed command with that name, as printed.
-async fn printed(demo: &Program, name: &str) -> String {
+async fn printed_command(demo: &Program, name: &str) -> String {
     let name = format!(" {name} ");
-    demo.find(|line| {
+    demo.wait_for_match(|line| {
         let command = line.strip_prefix("  ")?;
         command.contains(&name).then(|| command.to_owned())
     })
@@ -25,7 +25,7 @@ async fn printed(demo: &Program, name: &str) -> String {
 }
 
 /// Runs a line like a reader would: in a shell, without the environment of the tests.
-async fn typed(line: &str) -> Finished {
+async fn typed(line: &str) -> FinishedProgram {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(line);
     for (name, _) in std::env::vars_os() {
@@ -47,7 +47,7 @@ fn leftovers(folder: &TempDir) -> Vec<String> {
 async fn the_three_commands_work_as_printed() {
     let folder = TempDir::new().unwrap();
     let demo = Program::start(demo(&folder));
-    let search = printed(&demo, "search").await;
+    let search = printed_command(&demo, "search").await;
     let (_, url) = search.split_once(" --registry ").unwrap();
     let (url, _) = url.split_once(' ').unwrap();
     assert_eq!(leftovers(&folder).len(), 1, "{:?}", leftovers(&folder));
@@ -63,12 +63,12 @@ async fn the_three_commands_work_as_printed() {
         ),
         ("send", ["Berlin (BER) to Lisbon (LIS)", "Cheapest: "]),
     ] {
-        let line = printed(&demo, command).await;
+        let line = printed_command(&demo, command).await;
         assert!(line.contains(url), "{line} must name {url}");
         let finished = typed(&line).await;
         assert_eq!(finished.status.code(), Some(0), "{line}: {finished:#?}");
         for expected in expected {
-            let said = text(&finished.stdout);
+            let said = join_lines(&finished.stdout);
             assert!(said.contains(expected), "{line}: {finished:#?}");
         }
     }
@@ -78,14 +78,14 @@ async fn the_three_commands_work_as_printed() {
         ("Recipe Scaler", "JSONRPC 0.3"),
         ("Trip Planner", "HTTP+JSON 1.0"),
     ] {
-        let found = Program::run(registry(["search", "--registry", url, agent])).await;
-        let said = text(&found.stdout);
+        let found = Program::run(registry_command(["search", "--registry", url, agent])).await;
+        let said = join_lines(&found.stdout);
         assert!(said.contains(agent) && said.contains(speaks), "{found:#?}");
     }
 
     let id = i32::try_from(demo.id()).unwrap();
     kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
-    let finished = demo.finish().await;
+    let finished = demo.wait_for_end().await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
     assert_eq!(leftovers(&folder), Vec::<String>::new());
 }
@@ -94,19 +94,19 @@ async fn the_three_commands_work_as_printed() {
 #[tokio::test]
 async fn the_printed_token_is_the_admins() {
     let folder = TempDir::new().unwrap();
-    let (demo, status_line) = started(demo(&folder)).await;
+    let (demo, status_line) = start_serving(demo(&folder)).await;
     let (url, token) = (status_line.url(), status_line.admin_token().unwrap());
     let list = ["token", "list", "--registry", url, "--token", token];
-    let listed = Program::run(registry(list)).await;
+    let listed = Program::run(registry_command(list)).await;
     assert_eq!(listed.status.code(), Some(0), "{listed:#?}");
-    let refused = Program::run(registry(&list[..4])).await;
+    let refused = Program::run(registry_command(&list[..4])).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:#?}");
     let finished = demo.terminate().await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
     let lines: Vec<StatusLine> = finished
         .stdout
         .iter()
-        .filter_map(|line| StatusLine::by(line))
+        .filter_map(|line| StatusLine::parse(line))
         .collect();
     assert_eq!(lines, [status_line, StatusLine::Stopped], "{finished:#?}");
     assert_eq!(finished.stdout.len(), 2, "{finished:#?}");

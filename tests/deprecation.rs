@@ -1,14 +1,14 @@
 //! Deprecation: its replacement is told to whom may see that agent, and its date changes nothing by itself, on both engines.
 
 use a2a_registry_api::{Act, AgentList, AgentPatch, Deprecate};
-use a2a_registry_core::agents::acts::{
+use a2a_registry_core::agents::lifecycle_actions::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
-use a2a_registry_core::agents::owner::agent_patch;
-use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::agents::owner_updates::agent_patch;
+use a2a_registry_core::agents::rendering::load_rendered_view;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
-use a2a_registry_core::search::{lookup, search};
+use a2a_registry_core::search::{lookup_agents, search};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
@@ -16,10 +16,10 @@ use a2a_registry_domain::timestamp::Timestamp;
 use time::Duration;
 use uuid::Uuid;
 
-use crate::reviews::account;
+use crate::reviews::create_account;
 use crate::support::both_databases;
-use crate::support::shown::agent_show;
-use crate::support::stage::{Stage, card};
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
 
 both_databases!(
     a_replacement_is_told_to_whom_may_see_it,
@@ -27,22 +27,30 @@ both_databases!(
 );
 
 /// The replacement that a caller is told of: by the agent, by its kept answer, by a search and by a look-up, which agree.
-async fn told(stage: &Stage, caller: &Caller, agent: Uuid) -> Option<Uuid> {
+async fn visible_replacement(
+    registry: &InProcessRegistry,
+    caller: &Caller,
+    agent: Uuid,
+) -> Option<Uuid> {
     let id = agent.to_string();
-    let shown = agent_show(&stage.app, caller, &id).await.unwrap();
-    let kept = agent_answered(&stage.app, caller, &id).await.unwrap();
+    let shown = agent_show_checked(&registry.app, caller, &id)
+        .await
+        .unwrap();
+    let kept = load_rendered_view(&registry.app, caller, &id)
+        .await
+        .unwrap();
     let query = SearchQuery {
         q: Some("old".into()),
         ..SearchQuery::default()
     };
-    let found = search(&stage.app, caller, &query).await.unwrap();
+    let found = search(&registry.app, caller, &query).await.unwrap();
     let found: AgentList = serde_json::from_slice(&found).unwrap();
     let hit = found.agents.into_iter().find(|hit| hit.summary.id == agent);
     let query = LookupQuery {
         url: Some("old.dev".into()),
         ..LookupQuery::default()
     };
-    let looked_up = lookup(&stage.app, caller, &query).await.unwrap();
+    let looked_up = lookup_agents(&registry.app, caller, &query).await.unwrap();
     let all = [
         shown.hit,
         kept.hit,
@@ -55,13 +63,15 @@ async fn told(stage: &Stage, caller: &Caller, agent: Uuid) -> Option<Uuid> {
 }
 
 async fn a_replacement_is_told_to_whom_may_see_it(url: &str) {
-    let stage = Stage::new(url).await;
-    let (app, admin) = (&stage.app, &stage.admin);
-    let old = stage.publish_approved("old.dev", &card("Old", "old")).await;
-    let new = stage
-        .publish_approved("new.dev", &card("New", "other"))
+    let registry = InProcessRegistry::new(url).await;
+    let (app, admin) = (&registry.app, &registry.admin);
+    let old = registry
+        .register_approved_card("old.dev", &card_bytes("Old", "old"))
         .await;
-    let reader = account(&stage, "reader", Role::Reader).await;
+    let new = registry
+        .register_approved_card("new.dev", &card_bytes("New", "other"))
+        .await;
+    let reader = create_account(&registry, "reader", Role::Reader).await;
     let what = Deprecate {
         reason: "moved".into(),
         replacement: Some(new.id.to_string()),
@@ -70,9 +80,12 @@ async fn a_replacement_is_told_to_whom_may_see_it(url: &str) {
     agent_deprecate(app, admin, &old.id.to_string(), &what)
         .await
         .unwrap();
-    stage.settle().await;
+    registry.catch_up().await;
     let anyone = Caller::default();
-    assert_eq!(told(&stage, &anyone, old.id).await, Some(new.id));
+    assert_eq!(
+        visible_replacement(&registry, &anyone, old.id).await,
+        Some(new.id)
+    );
     let internal = AgentPatch {
         visibility: Some(Visibility::Internal),
         ..AgentPatch::default()
@@ -80,9 +93,12 @@ async fn a_replacement_is_told_to_whom_may_see_it(url: &str) {
     agent_patch(app, admin, &new.id.to_string(), &internal)
         .await
         .unwrap();
-    stage.settle().await;
-    assert_eq!(told(&stage, &anyone, old.id).await, None);
-    assert_eq!(told(&stage, &reader, old.id).await, Some(new.id));
+    registry.catch_up().await;
+    assert_eq!(visible_replacement(&registry, &anyone, old.id).await, None);
+    assert_eq!(
+        visible_replacement(&registry, &reader, old.id).await,
+        Some(new.id)
+    );
     let act = Act {
         reason: "a complaint".into(),
         hold: None,
@@ -90,11 +106,14 @@ async fn a_replacement_is_told_to_whom_may_see_it(url: &str) {
     agent_suspend(app, admin, &new.id.to_string(), &act)
         .await
         .unwrap();
-    stage.settle().await;
-    assert_eq!(told(&stage, &reader, old.id).await, None);
-    assert_eq!(told(&stage, admin, old.id).await, Some(new.id));
+    registry.catch_up().await;
+    assert_eq!(visible_replacement(&registry, &reader, old.id).await, None);
+    assert_eq!(
+        visible_replacement(&registry, admin, old.id).await,
+        Some(new.id)
+    );
     // One that the caller may not see cannot be named, as if there were none.
-    let publisher = account(&stage, "publisher", Role::Publisher).await;
+    let publisher = create_account(&registry, "publisher", Role::Publisher).await;
     let hidden = agent_deprecate(app, &publisher, &old.id.to_string(), &what).await;
     let hidden = hidden.unwrap_err();
     let missing = Deprecate {
@@ -106,23 +125,27 @@ async fn a_replacement_is_told_to_whom_may_see_it(url: &str) {
 }
 
 async fn a_date_that_passes_changes_nothing_and_all_can_be_taken_back(url: &str) {
-    let stage = Stage::new(url).await;
-    let (app, admin) = (&stage.app, &stage.admin);
-    let agent = stage.publish_approved("old.dev", &card("Old", "old")).await;
+    let registry = InProcessRegistry::new(url).await;
+    let (app, admin) = (&registry.app, &registry.admin);
+    let agent = registry
+        .register_approved_card("old.dev", &card_bytes("Old", "old"))
+        .await;
     let id = agent.id.to_string();
-    let sunset = Timestamp::from(stage.now() + Duration::days(10));
+    let sunset = Timestamp::from(registry.now() + Duration::days(10));
     let what = Deprecate {
         reason: "it ends".into(),
         replacement: None,
         sunset: Some(sunset),
     };
     agent_deprecate(app, admin, &id, &what).await.unwrap();
-    stage.advance(Duration::days(11));
-    stage.settle().await;
-    assert!(stage.found_by_anyone().await.contains(&agent.id));
-    let shown = agent_show(app, &Caller::default(), &id).await.unwrap();
+    registry.advance(Duration::days(11));
+    registry.catch_up().await;
+    assert!(registry.publicly_found_ids().await.contains(&agent.id));
+    let shown = agent_show_checked(app, &Caller::default(), &id)
+        .await
+        .unwrap();
     let deprecation = shown.hit.summary.deprecation.unwrap();
-    assert!(deprecation.has_passed(app.now()) && !deprecation.has_passed(Timestamp(0)));
+    assert!(deprecation.is_past_sunset(app.now()) && !deprecation.is_past_sunset(Timestamp(0)));
     // Neither the date nor a hold keeps it from being taken back; retirement does.
     let act = Act {
         reason: "it stays".into(),

@@ -8,13 +8,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::leases;
-use crate::support::cards::small_card;
-use crate::support::database::options;
-use crate::support::origin::{Gate, Origin, OriginReply};
-use crate::support::program::{Program, after, registry, text};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
-use crate::support::waiting::eventually;
+use crate::support::cards::minimal_card_json;
+use crate::support::database::store_options;
+use crate::support::origin::{Origin, OriginReply, ResponseGate};
+use crate::support::polling::eventually;
+use crate::support::program::{Program, after_shell_commands, join_lines, registry_command};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -24,8 +24,8 @@ const TOO_FEW: &str = "ulimit -n 400";
 /// It says so at its start, in one line with what to do, as `doctor` does beforehand.
 #[tokio::test]
 async fn a_process_that_may_open_too_few_files_does_not_start() {
-    let setup = Setup::new();
-    let ended = Program::run(after(TOO_FEW, &setup.command())).await;
+    let setup = RegistrySetup::new();
+    let ended = Program::run(after_shell_commands(TOO_FEW, &setup.serve_command())).await;
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     let [line] = ended.stderr.as_slice() else {
         panic!("expected one line: {ended:?}");
@@ -33,18 +33,18 @@ async fn a_process_that_may_open_too_few_files_does_not_start() {
     for part in ["only 400 files", "ulimit -n", "crawler.concurrency"] {
         assert!(line.contains(part), "{part}: {line}");
     }
-    assert!(!setup.data().exists(), "nothing was begun");
+    assert!(!setup.data_folder().exists(), "nothing was begun");
 
-    let data = setup.data();
-    let doctor = registry(["doctor", "--data-dir", data.to_str().unwrap()]);
-    let ill = Program::run(after(TOO_FEW, &doctor)).await;
+    let data = setup.data_folder();
+    let doctor = registry_command(["doctor", "--data-dir", data.to_str().unwrap()]);
+    let ill = Program::run(after_shell_commands(TOO_FEW, &doctor)).await;
     assert_eq!(ill.status.code(), Some(1), "{ill:?}");
-    let shown = text(&ill.stdout);
+    let shown = join_lines(&ill.stdout);
     assert!(shown.contains("fail file descriptors: "), "{shown}");
 
     // Fewer visits at once need fewer descriptors.
-    let modest = setup.configure("concurrency = 1");
-    let registry = modest.start_after(TOO_FEW).await;
+    let modest = setup.with_config_lines("concurrency = 1");
+    let registry = modest.start_after_commands(TOO_FEW).await;
     assert_eq!(registry.api.get("/readyz").await.status, 200);
     registry.stop().await;
 }
@@ -90,14 +90,14 @@ async fn more_hosts_than_descriptors_are_crawled_without_a_failure() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
-    let port = many_hosts(&small_card("One of many")).await;
+    let port = many_hosts(&minimal_card_json("One of many")).await;
     let folder = TempDir::new().unwrap();
     let url = format!(
         "sqlite://{}?mode=rwc",
         folder.path().join("registry.sqlite").display()
     );
-    let store = Store::open(&options(&url)).await.unwrap();
-    let write = store.write().await.unwrap();
+    let store = Store::open(&store_options(&url)).await.unwrap();
+    let write = store.begin_write().await.unwrap();
     for number in 0..HOSTS {
         let name = format!("127.1.{}.{}:{port}", number / 200, 1 + number % 200);
         let row = a2a_registry_store::entity::domain::Model {
@@ -105,14 +105,14 @@ async fn more_hosts_than_descriptors_are_crawled_without_a_failure() {
             scheme: "http".into(),
             ..leases::domain(number, 1)
         };
-        let domain = write.domain_insert(row).await.unwrap().id;
+        let domain = write.insert_domain(row).await.unwrap().id;
         let source = leases::source(domain, &format!("http://{name}/card.json"), 1);
-        write.source_insert(source).await.unwrap();
+        write.insert_source(source).await.unwrap();
     }
     write.commit().await.unwrap();
     store.close().await.unwrap();
-    let setup = Setup::new().approve_all().database(&url);
-    let registry = setup.start_after("ulimit -n 600").await;
+    let setup = RegistrySetup::new().approve_all().with_database(&url);
+    let registry = setup.start_after_commands("ulimit -n 600").await;
     let api = &registry.api;
     eventually("every agent is found", || async {
         let fresh = api.search("liveness=fresh&page_size=1").await;
@@ -148,30 +148,37 @@ fn allow_files(registry: &ServingRegistry, allowed: bool) {
 /// circuit breaker is open, and everything goes on once there are descriptors again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn running_out_of_descriptors_is_no_fault_of_an_agent() {
-    let registry = Setup::new().approve_all().start_untapped().await;
+    let registry = RegistrySetup::new()
+        .approve_all()
+        .start_without_proxy()
+        .await;
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::json(small_card("Fernweh")));
+    origin.set_reply(CARD, OriginReply::json(minimal_card_json("Fernweh")));
     let agent = registry.publish(&origin.url(CARD)).await;
     let path = format!("/v1/domains/{}", origin.address());
-    let source = || async { registry.admin(&path).await.expect(200)["sources"][0].take() };
+    let source =
+        || async { registry.get_as_admin(&path).await.expect_status(200)["sources"][0].take() };
     let before: Value = source().await;
-    let requests = origin.requests(CARD).len();
+    let requests = origin.requests_to(CARD).len();
 
     // The visit has a connection already, and needs another one for the redirect.
-    let gate = Gate::default();
+    let gate = ResponseGate::default();
     let elsewhere = Origin::start();
-    elsewhere.answer(CARD, OriginReply::json(small_card("Fernweh")));
-    let moved = OriginReply::redirect(&elsewhere.url(CARD)).held_by(&gate);
-    origin.answer(CARD, moved);
+    elsewhere.set_reply(CARD, OriginReply::json(minimal_card_json("Fernweh")));
+    let moved = OriginReply::redirect(&elsewhere.url(CARD)).gated_by(&gate);
+    origin.set_reply(CARD, moved);
     let recrawl = format!("{path}:recrawl");
     registry
-        .post(&recrawl, &serde_json::json!({}))
+        .post_as_admin(&recrawl, &serde_json::json!({}))
         .await
-        .expect(202);
-    origin.arrived(CARD, requests + 1).await;
+        .expect_status(202);
+    origin.wait_for_request(CARD, requests + 1).await;
     allow_files(&registry, false);
     gate.open();
-    let said = registry.program.line("no file descriptors are left").await;
+    let said = registry
+        .program
+        .wait_for_line("no file descriptors are left")
+        .await;
     assert!(said.contains("ulimit -n"), "{said}");
     allow_files(&registry, true);
 
@@ -179,14 +186,14 @@ async fn running_out_of_descriptors_is_no_fault_of_an_agent() {
     for member in ["attempts", "last_attempt", "liveness"] {
         assert_eq!(after[member], before[member], "{member}");
     }
-    let ready = registry.admin("/readyz").await.expect(200);
+    let ready = registry.get_as_admin("/readyz").await.expect_status(200);
     let mut checks = ready["checks"].as_array().unwrap().iter();
     let crawler = checks.find(|check| check["name"] == "crawler");
     let detail = crawler.unwrap()["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains("agents keep their state"), "{detail}");
 
     let other = Origin::start();
-    other.answer(CARD, OriginReply::json(small_card("Afterwards")));
+    other.set_reply(CARD, OriginReply::json(minimal_card_json("Afterwards")));
     registry.publish(&other.url(CARD)).await;
     let found = registry.search("liveness=fresh").await;
     assert_eq!(found["total"], 2, "{agent}: {found}");

@@ -1,17 +1,17 @@
 //! Duplicates in the whole registry: grouped for each caller, page by page, and by nothing that a copy can choose.
 
 use a2a_registry_api::{Act, AgentList};
-use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::reviews::queue::review_show;
+use a2a_registry_core::reviews::list::review_show;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use uuid::Uuid;
 
 use crate::support::both_databases;
-use crate::support::stage::Stage;
+use crate::support::in_process_registry::InProcessRegistry;
 
 both_databases!(
     duplicates_are_one_hit_for_each_caller,
@@ -29,16 +29,16 @@ fn card(name: &str, description: &str, host: &str) -> Vec<u8> {
     serde_json::to_vec(&card).unwrap()
 }
 
-async fn publish(stage: &Stage, domain: &str, card: &[u8]) -> Uuid {
-    stage.publish_approved(domain, card).await.id
+async fn publish_agent(registry: &InProcessRegistry, domain: &str, card: &[u8]) -> Uuid {
+    registry.register_approved_card(domain, card).await.id
 }
 
-async fn grouped(stage: &Stage, query: SearchQuery) -> AgentList {
+async fn grouped(registry: &InProcessRegistry, query: SearchQuery) -> AgentList {
     let query = SearchQuery {
         group: Some("content".into()),
         ..query
     };
-    let bytes = search(&stage.app, &Caller::default(), &query)
+    let bytes = search(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     serde_json::from_slice(&bytes).unwrap()
@@ -52,7 +52,7 @@ fn words(q: &str) -> SearchQuery {
 }
 
 /// Each hit with its duplicates.
-fn groups(list: &AgentList) -> Vec<(Uuid, Vec<Uuid>)> {
+fn duplicate_groups(list: &AgentList) -> Vec<(Uuid, Vec<Uuid>)> {
     let hits = list.agents.iter().map(|hit| {
         let mut duplicates = hit.matched.duplicates.clone().unwrap_or_default();
         assert_eq!(duplicates.count, duplicates.agents.len() as u64);
@@ -69,20 +69,20 @@ fn sorted<const N: usize>(mut ids: [Uuid; N]) -> Vec<Uuid> {
 
 /// The agent at home stands for its copies, also for one on a domain that has the searched word in its name.
 async fn duplicates_are_one_hit_for_each_caller(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let text = card("Trip", "Books flights", "trip.agents-test.com");
-    let copy = publish(&stage, "flights.agents-test.com", &text).await;
-    let own = publish(&stage, "trip.agents-test.com", &text).await;
+    let copy = publish_agent(&registry, "flights.agents-test.com", &text).await;
+    let own = publish_agent(&registry, "trip.agents-test.com", &text).await;
     // Another version, and a stranger who names the endpoint under another name.
     let newer = card("Trip", "Books all flights", "trip.agents-test.com");
-    let newer = publish(&stage, "newer.agents-test.com", &newer).await;
+    let newer = publish_agent(&registry, "newer.agents-test.com", &newer).await;
     let stranger = card("Better", "Books flights flights", "trip.agents-test.com");
-    let stranger = publish(&stage, "stranger.agents-test.com", &stranger).await;
-    stage.settle().await;
+    let stranger = publish_agent(&registry, "stranger.agents-test.com", &stranger).await;
+    registry.catch_up().await;
 
-    let list = grouped(&stage, words("flights")).await;
+    let list = grouped(&registry, words("flights")).await;
     assert_eq!((list.total, list.groups), (4, Some(2)));
-    let mut found = groups(&list);
+    let mut found = duplicate_groups(&list);
     found.sort_by_key(|(head, _)| *head != own);
     assert_eq!(found, [(own, sorted([copy, newer])), (stranger, vec![])]);
 
@@ -90,16 +90,16 @@ async fn duplicates_are_one_hit_for_each_caller(url: &str) {
         reason: "a test".into(),
         hold: None,
     };
-    agent_suspend(&stage.app, &stage.admin, &own.to_string(), &why)
+    agent_suspend(&registry.app, &registry.admin, &own.to_string(), &why)
         .await
         .unwrap();
     for settled in [false, true] {
         if settled {
-            stage.settle().await;
+            registry.catch_up().await;
         }
-        let list = grouped(&stage, words("flights")).await;
+        let list = grouped(&registry, words("flights")).await;
         assert_eq!((list.total, list.groups), (3, Some(2)), "{settled}");
-        let mut found = groups(&list);
+        let mut found = duplicate_groups(&list);
         found.sort_by_key(|(head, _)| *head == stranger);
         // Both were first seen at the same time of the stage's clock, so that their ids decide.
         let [first, second] = [copy.min(newer), copy.max(newer)];
@@ -107,15 +107,19 @@ async fn duplicates_are_one_hit_for_each_caller(url: &str) {
     }
     // Without grouping nothing is folded.
     let query = words("flights");
-    let bytes = search(&stage.app, &Caller::default(), &query).await;
+    let bytes = search(&registry.app, &Caller::default(), &query).await;
     let list: AgentList = serde_json::from_slice(&bytes.unwrap()).unwrap();
     assert_eq!((list.agents.len(), list.groups), (3, None));
-    assert!(groups(&list).iter().all(|(_, others)| others.is_empty()));
+    assert!(
+        duplicate_groups(&list)
+            .iter()
+            .all(|(_, others)| others.is_empty())
+    );
 }
 
 /// A token of one grouping is none of another.
 async fn pages_show_every_group_once(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     for number in 0..5 {
         let text = card(
             &format!("Trip {number}"),
@@ -123,10 +127,15 @@ async fn pages_show_every_group_once(url: &str) {
             "a.agents-test.com",
         );
         for place in ["a", "b"] {
-            publish(&stage, &format!("{place}{number}.agents-test.com"), &text).await;
+            publish_agent(
+                &registry,
+                &format!("{place}{number}.agents-test.com"),
+                &text,
+            )
+            .await;
         }
     }
-    stage.settle().await;
+    registry.catch_up().await;
     for q in [None, Some("flights".to_owned())] {
         let mut query = SearchQuery {
             q,
@@ -135,9 +144,9 @@ async fn pages_show_every_group_once(url: &str) {
         };
         let mut seen = Vec::new();
         loop {
-            let list = grouped(&stage, query.clone()).await;
+            let list = grouped(&registry, query.clone()).await;
             assert_eq!((list.total, list.groups), (10, Some(5)));
-            for (head, others) in groups(&list) {
+            for (head, others) in duplicate_groups(&list) {
                 assert_eq!(others.len(), 1);
                 seen.push(head);
                 seen.extend(others);
@@ -146,7 +155,7 @@ async fn pages_show_every_group_once(url: &str) {
                 break;
             };
             query.page_token = Some(token);
-            let foreign = search(&stage.app, &Caller::default(), &query).await;
+            let foreign = search(&registry.app, &Caller::default(), &query).await;
             assert!(foreign.is_err(), "a token belongs to its grouping");
         }
         let shown = seen.len();
@@ -158,19 +167,22 @@ async fn pages_show_every_group_once(url: &str) {
 
 /// An agent on hold is neither similar nor has similar agents, except for who may see it.
 async fn similar_agents_are_those_that_the_caller_may_see(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let text = card("Trip", "Books flights", "trip.agents-test.com");
-    let own = publish(&stage, "trip.agents-test.com", &text).await;
-    let copy = publish(&stage, "copy.agents-test.com", &text).await;
+    let own = publish_agent(&registry, "trip.agents-test.com", &text).await;
+    let copy = publish_agent(&registry, "copy.agents-test.com", &text).await;
     let text = card("Wings", "Books cheap flights", "wings.agents-test.com");
-    let other = publish(&stage, "wings.agents-test.com", &text).await;
+    let other = publish_agent(&registry, "wings.agents-test.com", &text).await;
     let text = card("Fly", "Books flights to islands", "fly.agents-test.com");
-    let waiting = stage.publish("fly.agents-test.com", &text).await.id;
-    stage.settle().await;
+    let waiting = registry
+        .register_with_card("fly.agents-test.com", &text)
+        .await
+        .id;
+    registry.catch_up().await;
     let anyone = Caller::default();
     let similar = async |caller: &Caller, agent: Uuid| {
         let query = SimilarQuery::default();
-        let found = agent_similar(&stage.app, caller, &agent.to_string(), &query).await;
+        let found = agent_similar(&registry.app, caller, &agent.to_string(), &query).await;
         found.map(|found| {
             assert_eq!(found.mode, "lexical");
             let duplicates = found.duplicates.map(|duplicates| duplicates.agents);
@@ -187,10 +199,10 @@ async fn similar_agents_are_those_that_the_caller_may_see(url: &str) {
     // A card that waits for its review is similar to nothing yet, and curators see what it is similar to.
     let missing = similar(&anyone, waiting).await.unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
-    let (agents, _) = similar(&stage.admin, waiting).await.unwrap();
+    let (agents, _) = similar(&registry.admin, waiting).await.unwrap();
     assert_eq!(agents.len(), 2);
-    let review = stage.open_review(waiting).await.unwrap();
-    let review = review_show(&stage.app, &stage.admin, review.id)
+    let review = registry.find_open_review(waiting).await.unwrap();
+    let review = review_show(&registry.app, &registry.admin, review.id)
         .await
         .unwrap();
     let shown: Vec<Uuid> = review.similar.iter().map(|hit| hit.summary.id).collect();
@@ -201,7 +213,7 @@ async fn similar_agents_are_those_that_the_caller_may_see(url: &str) {
         hold: None,
     };
     for held in [copy, other] {
-        agent_suspend(&stage.app, &stage.admin, &held.to_string(), &why)
+        agent_suspend(&registry.app, &registry.admin, &held.to_string(), &why)
             .await
             .unwrap();
     }
@@ -212,7 +224,7 @@ async fn similar_agents_are_those_that_the_caller_may_see(url: &str) {
         let query = SimilarQuery {
             page_size: Some(size),
         };
-        let refused = agent_similar(&stage.app, &anyone, &own.to_string(), &query).await;
+        let refused = agent_similar(&registry.app, &anyone, &own.to_string(), &query).await;
         assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid);
     }
 }

@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use a2a_registry_core::agents::acts::agent_suspend;
-use a2a_registry_core::reviews::resuming::agent_resume;
+use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
+use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::Store;
 use a2a_registry_store::events::{NewEvent, events_after, highest_seq};
-use a2a_registry_store::settings::setting_get;
+use a2a_registry_store::settings::setting_value;
 use tokio::sync::{Barrier, oneshot};
 
 use crate::support::both_databases;
-use crate::support::database::{Database, count_events, options, until_somebody_waits};
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::database::{Database, count_events, store_options, wait_for_lock_waiter};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 
 fn event(subject: &str) -> NewEvent {
     NewEvent {
@@ -41,28 +41,32 @@ async fn follow(store: &Store, seq: &mut i64) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn interleaved_transactions_hide_no_event_on_postgres() {
     let database = Database::postgres().await;
-    let first = Store::open(&options(database.url())).await.unwrap();
-    let second = Store::connect(&options(database.url())).await.unwrap();
-    let follower = Store::connect(&options(database.url())).await.unwrap();
+    let first = Store::open(&store_options(database.url())).await.unwrap();
+    let second = Store::connect(&store_options(database.url()))
+        .await
+        .unwrap();
+    let follower = Store::connect(&store_options(database.url()))
+        .await
+        .unwrap();
     let mut last_seq = 0;
 
-    let slow = first.write().await.unwrap();
-    slow.setting_put("slow", "began first").await.unwrap();
-    let quick = second.write().await.unwrap();
-    quick.setting_put("quick", "began second").await.unwrap();
-    slow.events_append(vec![event("slow")]).await.unwrap();
+    let slow = first.begin_write().await.unwrap();
+    slow.set_setting("slow", "began first").await.unwrap();
+    let quick = second.begin_write().await.unwrap();
+    quick.set_setting("quick", "began second").await.unwrap();
+    slow.append_events(vec![event("slow")]).await.unwrap();
     let quick = tokio::spawn(async move {
-        quick.events_append(vec![event("quick")]).await.unwrap();
+        quick.append_events(vec![event("quick")]).await.unwrap();
         quick.commit().await.unwrap();
     });
-    until_somebody_waits(&follower).await;
+    wait_for_lock_waiter(&follower).await;
     assert!(!quick.is_finished());
     assert!(follow(&follower, &mut last_seq).await.is_empty());
     slow.commit().await.unwrap();
     quick.await.unwrap();
     assert_eq!(follow(&follower, &mut last_seq).await, ["slow", "quick"]);
     assert_eq!(
-        setting_get(&follower, "quick").await.unwrap().as_deref(),
+        setting_value(&follower, "quick").await.unwrap().as_deref(),
         Some("began second")
     );
 }
@@ -71,16 +75,18 @@ async fn interleaved_transactions_hide_no_event_on_postgres() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reversed_commits_are_followed_on_postgres() {
     let database = Database::postgres().await;
-    let first = Store::open(&options(database.url())).await.unwrap();
-    let second = Store::connect(&options(database.url())).await.unwrap();
+    let first = Store::open(&store_options(database.url())).await.unwrap();
+    let second = Store::connect(&store_options(database.url()))
+        .await
+        .unwrap();
     let mut last_seq = 0;
-    let early = first.write().await.unwrap();
-    early.setting_put("early", "began first").await.unwrap();
-    let late = second.write().await.unwrap();
-    late.events_append(vec![event("late")]).await.unwrap();
+    let early = first.begin_write().await.unwrap();
+    early.set_setting("early", "began first").await.unwrap();
+    let late = second.begin_write().await.unwrap();
+    late.append_events(vec![event("late")]).await.unwrap();
     late.commit().await.unwrap();
     assert_eq!(follow(&first, &mut last_seq).await, ["late"]);
-    early.events_append(vec![event("early")]).await.unwrap();
+    early.append_events(vec![event("early")]).await.unwrap();
     assert!(follow(&first, &mut last_seq).await.is_empty());
     early.commit().await.unwrap();
     assert_eq!(follow(&first, &mut last_seq).await, ["early"]);
@@ -96,7 +102,7 @@ both_databases!(
 async fn a_follower_sees_every_event_once(url: &str) {
     const WRITERS: usize = 8;
     const EACH: usize = 25;
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let start = Arc::new(Barrier::new(WRITERS + 1));
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
@@ -104,17 +110,17 @@ async fn a_follower_sees_every_event_once(url: &str) {
             tokio::spawn(async move {
                 start.wait().await;
                 for number in 0..EACH {
-                    let write = store.write().await.unwrap();
+                    let write = store.begin_write().await.unwrap();
                     let subject = format!("{writer}/{number}");
-                    write.setting_put(&subject, "x").await.unwrap();
+                    write.set_setting(&subject, "x").await.unwrap();
                     if number % 5 == 4 {
                         // A transaction that is rolled back: its number may be lost, its events must be.
-                        write.events_append(vec![event("given up")]).await.unwrap();
+                        write.append_events(vec![event("given up")]).await.unwrap();
                         drop(write);
                         continue;
                     }
                     let seq = write
-                        .events_append(vec![event("filler"), event(&subject)])
+                        .append_events(vec![event("filler"), event(&subject)])
                         .await
                         .unwrap()
                         .unwrap();
@@ -172,15 +178,15 @@ async fn a_follower_sees_every_event_once(url: &str) {
 
 /// Without events no number is used; an event of a rolled-back transaction never existed.
 async fn an_uncommitted_event_is_never_seen(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     assert_eq!(highest_seq(&store).await.unwrap(), 0);
-    let write = store.write().await.unwrap();
-    assert_eq!(write.events_append(Vec::new()).await.unwrap(), None);
-    write.events_append(vec![event("never")]).await.unwrap();
+    let write = store.begin_write().await.unwrap();
+    assert_eq!(write.append_events(Vec::new()).await.unwrap(), None);
+    write.append_events(vec![event("never")]).await.unwrap();
     drop(write);
     assert_eq!(count_events(&store).await, 0);
-    let write = store.write().await.unwrap();
-    write.events_append(vec![event("kept")]).await.unwrap();
+    let write = store.begin_write().await.unwrap();
+    write.append_events(vec![event("kept")]).await.unwrap();
     write.commit().await.unwrap();
     assert_eq!(events_after(&store, 0, 10).await.unwrap().len(), 1);
 }
@@ -189,14 +195,14 @@ async fn an_uncommitted_event_is_never_seen(url: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_process_sees_acts_on_postgres() {
     let database = Database::postgres().await;
-    let here = Stage::new(database.url()).await;
-    let there = here.beside().await;
+    let here = InProcessRegistry::new(database.url()).await;
+    let there = here.second_process().await;
     let agent = here
-        .publish_approved("shared.agents-test.com", &card("Shared", "By two"))
+        .register_approved_card("shared.agents-test.com", &card_bytes("Shared", "By two"))
         .await;
-    there.index_equals_database().await;
-    assert_eq!(there.found_by_anyone().await.len(), 1);
-    assert!(there.served(agent.id).await.is_some());
+    there.assert_index_matches_database().await;
+    assert_eq!(there.publicly_found_ids().await.len(), 1);
+    assert!(there.public_card_bytes(agent.id).await.is_some());
     let act = a2a_registry_api::Act {
         reason: "hide it".into(),
         hold: None,
@@ -204,19 +210,22 @@ async fn another_process_sees_acts_on_postgres() {
     agent_suspend(&here.app, &here.admin, &agent.id.to_string(), &act)
         .await
         .unwrap();
-    there.index_equals_database().await;
-    assert_eq!(there.served(agent.id).await, None);
+    there.assert_index_matches_database().await;
+    assert_eq!(there.public_card_bytes(agent.id).await, None);
     agent_resume(&there.app, &there.admin, &agent.id.to_string(), &act)
         .await
         .unwrap();
     there
-        .crawl(
+        .crawl_domain(
             "shared.agents-test.com",
-            OriginAnswer::Card(card("Shared", "Changed there")),
+            OriginResponse::Card(card_bytes("Shared", "Changed there")),
         )
         .await;
-    here.approve(agent.id).await;
-    here.index_equals_database().await;
-    there.index_equals_database().await;
-    assert_eq!(there.served(agent.id).await, here.served(agent.id).await);
+    here.approve_open_review(agent.id).await;
+    here.assert_index_matches_database().await;
+    there.assert_index_matches_database().await;
+    assert_eq!(
+        there.public_card_bytes(agent.id).await,
+        here.public_card_bytes(agent.id).await
+    );
 }

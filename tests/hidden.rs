@@ -5,31 +5,31 @@ use a2a_registry_api::{
     AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewReport, Registration,
 };
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::cards::agent_card;
+use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
-use a2a_registry_core::agents::owner::agent_patch;
-use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::agents::owner_updates::agent_patch;
+use a2a_registry_core::agents::rendering::load_rendered_view;
 use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
 use a2a_registry_core::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
-use a2a_registry_core::collections::acts::{collection_put, collection_show};
-use a2a_registry_core::domains::acts::{domain_recrawl, domain_show};
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::collections::actions::{collection_put, collection_show};
+use a2a_registry_core::domains::actions::{domain_recrawl, domain_show};
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::policies::decide::decide;
-use a2a_registry_core::precondition::Precondition;
-use a2a_registry_core::reviews::reporting::agent_report;
+use a2a_registry_core::policies::access_decision::decide_access;
+use a2a_registry_core::precondition::IfMatch;
+use a2a_registry_core::reviews::reports::agent_report;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
-use a2a_registry_store::Handle as _;
-use a2a_registry_store::statements::statements_of;
+use a2a_registry_store::Executor as _;
+use a2a_registry_store::statements::record_statements;
 use sea_orm::ConnectionTrait as _;
 use uuid::Uuid;
 
-use crate::policies::{OPEN, caller, put};
+use crate::policies::{OPEN, caller, put_policies};
 use crate::support::both_databases;
-use crate::support::stage::{Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
 
 both_databases!(
     hidden_and_missing_cost_the_same_reads,
@@ -48,14 +48,14 @@ fn columns_of(statement: &str) -> String {
 }
 
 /// Checks that an act on what is hidden and on what is missing fails alike, after the same reads.
-async fn compare<T>(
+async fn assert_same_reads<T>(
     what: &str,
     hidden: &str,
     missing: &str,
     act: impl AsyncFn(&str) -> Result<T, AppError>,
 ) {
     let reads = async |name: &str| {
-        let (result, statements) = statements_of(act(name)).await;
+        let (result, statements) = record_statements(act(name)).await;
         let statements = statements.iter().map(|statement| columns_of(statement));
         let mut statements: Vec<String> = statements.collect();
         statements.sort_unstable();
@@ -71,51 +71,51 @@ async fn compare<T>(
 }
 
 /// Compares the acts on an agent, its domain and a collection that the caller may not see.
-async fn compare_all(stage: &Stage, who: &Caller, hidden: &str) {
-    let (app, missing) = (&stage.app, NOBODY.to_string());
+async fn compare_all(registry: &InProcessRegistry, who: &Caller, hidden: &str) {
+    let (app, missing) = (&registry.app, NOBODY.to_string());
     let missing = missing.as_str();
     let page = PageRequest::default();
-    compare("agent", hidden, missing, async |name: &str| {
+    assert_same_reads("agent", hidden, missing, async |name: &str| {
         agent_show(app, who, name).await
     })
     .await;
-    compare("rendered", hidden, missing, async |name: &str| {
-        agent_answered(app, who, name).await
+    assert_same_reads("rendered", hidden, missing, async |name: &str| {
+        load_rendered_view(app, who, name).await
     })
     .await;
-    compare("versions", hidden, missing, async |name: &str| {
+    assert_same_reads("versions", hidden, missing, async |name: &str| {
         agent_versions(app, who, name, &page).await
     })
     .await;
-    compare("findings", hidden, missing, async |name: &str| {
+    assert_same_reads("findings", hidden, missing, async |name: &str| {
         agent_findings(app, who, name, &FindingsQuery::default()).await
     })
     .await;
     for version in [None, Some("sha256:00")] {
-        compare("card", hidden, missing, async |name: &str| {
-            agent_card(app, who, name, version).await
+        assert_same_reads("card", hidden, missing, async |name: &str| {
+            load_agent_card(app, who, name, version).await
         })
         .await;
     }
-    compare("diff", hidden, missing, async |name: &str| {
+    assert_same_reads("diff", hidden, missing, async |name: &str| {
         agent_diff(app, who, name, &DiffQuery::default()).await
     })
     .await;
-    compare("similar", hidden, missing, async |name: &str| {
+    assert_same_reads("similar", hidden, missing, async |name: &str| {
         agent_similar(app, who, name, &SimilarQuery::default()).await
     })
     .await;
     for action in ["discover", "invoke"] {
-        compare("decision", hidden, missing, async |name: &str| {
+        assert_same_reads("decision", hidden, missing, async |name: &str| {
             let request = DecisionRequest {
                 action: action.into(),
                 agent: name.into(),
             };
-            decide(app, who, &request).await
+            decide_access(app, who, &request).await
         })
         .await;
     }
-    compare("report", hidden, missing, async |name: &str| {
+    assert_same_reads("report", hidden, missing, async |name: &str| {
         let new = NewReport {
             reason: "a test".into(),
             contact: String::new(),
@@ -123,27 +123,27 @@ async fn compare_all(stage: &Stage, who: &Caller, hidden: &str) {
         agent_report(app, who, name, &new).await
     })
     .await;
-    compare("domain", HIDDEN, MISSING, async |name: &str| {
+    assert_same_reads("domain", HIDDEN, MISSING, async |name: &str| {
         domain_show(app, who, name).await
     })
     .await;
-    compare("crawl", HIDDEN, MISSING, async |name: &str| {
+    assert_same_reads("crawl", HIDDEN, MISSING, async |name: &str| {
         domain_recrawl(app, who, name, &Default::default()).await
     })
     .await;
-    compare("collection", "hidden", "missing", async |name: &str| {
+    assert_same_reads("collection", "hidden", "missing", async |name: &str| {
         collection_show(app, who, name).await
     })
     .await;
 }
 
 /// Makes a collection that only the members of a group see.
-async fn hide_collection(stage: &Stage) {
-    caller(stage, "member", Role::Reader).await;
+async fn hide_collection(registry: &InProcessRegistry) {
+    caller(registry, "member", Role::Reader).await;
     let members = GroupMembers {
         members: vec!["member".into()],
     };
-    let (app, admin, any) = (&stage.app, &stage.admin, Precondition::default());
+    let (app, admin, any) = (&registry.app, &registry.admin, IfMatch::default());
     group_put(app, admin, "team", &members, &any).await.unwrap();
     let content = CollectionContent {
         filter: "tag:secret".into(),
@@ -155,71 +155,78 @@ async fn hide_collection(stage: &Stage) {
 }
 
 async fn hidden_and_missing_cost_the_same_reads(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     // Where policies have to be asked, it is judged in the place of a missing one.
-    stage
-        .publish_approved("open.agents-test.com", &card("Open", "x"))
+    registry
+        .register_approved_card("open.agents-test.com", &card_bytes("Open", "x"))
         .await;
-    let agent = stage.publish_approved(HIDDEN, &card("Hidden", "x")).await;
+    let agent = registry
+        .register_approved_card(HIDDEN, &card_bytes("Hidden", "x"))
+        .await;
     let id = agent.id.to_string();
-    hide_collection(&stage).await;
+    hide_collection(&registry).await;
     let callers = [
         Caller::default(),
-        caller(&stage, "reader", Role::Reader).await,
-        caller(&stage, "publisher", Role::Publisher).await,
+        caller(&registry, "reader", Role::Reader).await,
+        caller(&registry, "publisher", Role::Publisher).await,
     ];
     let show_to = async |visibility: Visibility| {
         let patch = AgentPatch {
             visibility: Some(visibility),
             ..AgentPatch::default()
         };
-        let patched = agent_patch(&stage.app, &stage.admin, &id, &patch).await;
+        let patched = agent_patch(&registry.app, &registry.admin, &id, &patch).await;
         patched.unwrap();
-        stage.settle().await;
+        registry.catch_up().await;
         // What is kept for the admin must not show in the answers to others.
-        let admin = &stage.admin;
-        agent_answered(&stage.app, admin, &id).await.unwrap();
-        agent_card(&stage.app, admin, &id, None).await.unwrap();
+        let admin = &registry.admin;
+        load_rendered_view(&registry.app, admin, &id).await.unwrap();
+        load_agent_card(&registry.app, admin, &id, None)
+            .await
+            .unwrap();
     };
     show_to(Visibility::Restricted).await;
     for who in &callers {
-        compare_all(&stage, who, &id).await;
+        compare_all(&registry, who, &id).await;
     }
     show_to(Visibility::Public).await;
     let secret = (
         "secret",
         "forbid (principal, action == Action::\"discover\", resource) when { resource.domain like \"hidden.*\" };",
     );
-    put(&stage, &[("open", OPEN), secret]).await;
-    stage.settle().await;
+    put_policies(&registry, &[("open", OPEN), secret]).await;
+    registry.catch_up().await;
     for who in &callers {
-        compare_all(&stage, who, &id).await;
+        compare_all(&registry, who, &id).await;
     }
     let ended = format!(
         "UPDATE sources SET agent_id = NULL WHERE domain_id = {}",
         agent.domain_id
     );
-    let changed = stage.store.connection().execute_unprepared(&ended).await;
+    let changed = registry.store.connection().execute_unprepared(&ended).await;
     changed.unwrap();
     for who in &callers {
-        compare_all(&stage, who, &id).await;
+        compare_all(&registry, who, &id).await;
     }
 }
 
 /// The agents of the domain are updated for a URL that is new as for one that others have registered. On SQLite only reads
 /// outside of writes are noted.
 async fn a_url_of_others_costs_a_stranger_as_much_as_a_new_one(url: &str) {
-    let stage = Stage::new(url).await;
-    stage.publish_approved(HIDDEN, &card("Hidden", "x")).await;
+    let registry = InProcessRegistry::new(url).await;
+    registry
+        .register_approved_card(HIDDEN, &card_bytes("Hidden", "x"))
+        .await;
     let known = format!("https://{HIDDEN}/known.json");
-    stage.register_url(&known).await;
-    let stranger = caller(&stage, "stranger", Role::Publisher).await;
+    registry.register_card_url(&known).await;
+    let stranger = caller(&registry, "stranger", Role::Publisher).await;
     let updates = async |card_url: String| {
         let what = Registration {
             card_url: Some(card_url),
             ..Registration::default()
         };
-        let (added, statements) = statements_of(register(&stage.app, &stranger, &what)).await;
+        let (added, statements) =
+            record_statements(register_domain(&registry.app, &stranger, &what)).await;
         added.unwrap();
         let updates = statements.iter().map(|statement| columns_of(statement));
         updates

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use a2a_registry_api::HitFields;
 use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
-use a2a_registry_core::search::{lookup, search};
+use a2a_registry_core::search::{lookup_agents, search};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};
 
 use crate::support::both_databases;
-use crate::support::cards::card;
-use crate::support::stage::{OriginAnswer, Stage};
+use crate::support::cards::card_json;
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse};
 
 both_databases!(a_search_shows_what_is_named, pages_go_on_whatever_they_show);
 
@@ -22,7 +22,7 @@ const PAGE_BYTES: usize = 12 * 1024;
 /// A card of usual size: a paragraph about the agent, and one or two lines about each of four skills.
 fn usual_card(number: &str) -> Vec<u8> {
     let mut card: Value =
-        serde_json::from_str(&card(&format!("Zebra {number}"), "riding")).unwrap();
+        serde_json::from_str(&card_json(&format!("Zebra {number}"), "riding")).unwrap();
     card["description"] = json!("Some words about zebras and what they do. ".repeat(6));
     let skills = ["ride", "feed", "groom", "paint"].map(|name| {
         json!({
@@ -35,24 +35,31 @@ fn usual_card(number: &str) -> Vec<u8> {
     card.to_string().into_bytes()
 }
 
-async fn stage_with_agents(url: &str) -> Stage {
-    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+async fn stage_with_agents(url: &str) -> InProcessRegistry {
+    let registry =
+        InProcessRegistry::with_config(url, |config| config.governance.approve_all = true).await;
     for number in 0..AGENTS {
-        stage.register(&format!("d{number}.agents-test.com")).await;
+        registry
+            .register_domain(&format!("d{number}.agents-test.com"))
+            .await;
     }
-    let made = stage
-        .visit(|source| {
+    let made = registry
+        .run_due_visits(|source| {
             let host = source.url.trim_start_matches("https://d");
-            OriginAnswer::Card(usual_card(host.split('.').next().unwrap()))
+            OriginResponse::Card(usual_card(host.split('.').next().unwrap()))
         })
         .await;
     assert_eq!(made, AGENTS);
-    stage.settle().await;
-    stage
+    registry.catch_up().await;
+    registry
 }
 
 /// A page of a search for all of them, with its bytes.
-async fn page(stage: &Stage, fields: &[&str], explain: Option<bool>) -> (Value, usize) {
+async fn search_page(
+    registry: &InProcessRegistry,
+    fields: &[&str],
+    explain: Option<bool>,
+) -> (Value, usize) {
     let query = SearchQuery {
         q: Some("zebras".to_owned()),
         page_size: Some(10),
@@ -60,7 +67,7 @@ async fn page(stage: &Stage, fields: &[&str], explain: Option<bool>) -> (Value, 
         explain,
         ..SearchQuery::default()
     };
-    let bytes = search(&stage.app, &Caller::default(), &query)
+    let bytes = search(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     let page: Value = serde_json::from_slice(&bytes).unwrap();
@@ -74,8 +81,8 @@ fn members(value: &Value) -> BTreeSet<&str> {
 }
 
 async fn a_search_shows_what_is_named(url: &str) {
-    let stage = stage_with_agents(url).await;
-    let (usual, bytes) = page(&stage, &[], None).await;
+    let registry = stage_with_agents(url).await;
+    let (usual, bytes) = search_page(&registry, &[], None).await;
     assert!(bytes <= PAGE_BYTES, "{bytes} bytes");
     let hit = &usual["agents"][0];
     // None of them is deprecated, and none is a duplicate of another.
@@ -86,10 +93,10 @@ async fn a_search_shows_what_is_named(url: &str) {
     assert_eq!(hit["matched_skills"].as_array().unwrap().len(), 4);
 
     let all: Vec<&str> = HitFields::names().collect();
-    let (whole, _) = page(&stage, &all, None).await;
+    let (whole, _) = search_page(&registry, &all, None).await;
     let whole = &whole["agents"][0];
     for name in HitFields::names() {
-        let (found, _) = page(&stage, &[name], None).await;
+        let (found, _) = search_page(&registry, &[name], None).await;
         let found = &found["agents"][0];
         let (member, inner) = name.split_once('.').unwrap_or((name, ""));
         let mut expected = BTreeSet::from(["id"]);
@@ -115,7 +122,7 @@ async fn a_search_shows_what_is_named(url: &str) {
     );
 
     // An explanation is beside what is named.
-    let (found, _) = page(&stage, &["name"], Some(true)).await;
+    let (found, _) = search_page(&registry, &["name"], Some(true)).await;
     let found = &found["agents"][0];
     assert_eq!(members(found), BTreeSet::from(["explain", "id", "name"]));
     assert!(found["explain"]["value"].is_number(), "{found}");
@@ -125,7 +132,7 @@ async fn a_search_shows_what_is_named(url: &str) {
         url: Some("d1.agents-test.com".into()),
         ..LookupQuery::default()
     };
-    let found = lookup(&stage.app, &Caller::default(), &query)
+    let found = lookup_agents(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     let summary = &found.agents[0].summary;
@@ -135,7 +142,7 @@ async fn a_search_shows_what_is_named(url: &str) {
 
 /// A token belongs to the search and not to what is shown of it.
 async fn pages_go_on_whatever_they_show(url: &str) {
-    let stage = stage_with_agents(url).await;
+    let registry = stage_with_agents(url).await;
     let mut found = Vec::new();
     let mut token = None;
     for fields in [&["name"][..], &[], &["links", "highlights"], &["urn"]] {
@@ -146,7 +153,7 @@ async fn pages_go_on_whatever_they_show(url: &str) {
             page_token: token,
             ..SearchQuery::default()
         };
-        let bytes = search(&stage.app, &Caller::default(), &query)
+        let bytes = search(&registry.app, &Caller::default(), &query)
             .await
             .unwrap();
         let page: Value = serde_json::from_slice(&bytes).unwrap();

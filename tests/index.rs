@@ -1,6 +1,6 @@
 //! The search index of a running registry: the effect of acts, and missing or damaged files.
 
-mod following;
+mod other_processes;
 
 use std::fs;
 use std::io::{Seek as _, Write as _};
@@ -9,34 +9,34 @@ use std::path::{Path, PathBuf};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::api::{Api, ApiResponse};
+use crate::support::api::{ApiResponse, RegistryClient};
 use crate::support::both_databases;
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::database::Database;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
-use crate::support::waiting::eventually;
+use crate::support::polling::eventually;
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
 const AGENTS: usize = 4;
 const ENDINGS: [&str; 6] = ["pos", "idx", "term", "store", "fast", "fieldnorm"];
 
 /// A registry with approved agents, and the origin of their cards.
 struct IndexSetup {
-    setup: Setup,
+    setup: RegistrySetup,
     _origin: Origin,
     serving: ServingRegistry,
 }
 
 impl IndexSetup {
-    async fn of(setup: Setup) -> Self {
+    async fn start(setup: RegistrySetup) -> Self {
         let setup = setup.approve_all();
         let origin = Origin::start();
         let serving = setup.start().await;
         for number in 0..AGENTS {
             let path = format!("/{number}.json");
-            let text = card(&format!("Agent {number}"), "search flights");
-            origin.answer(&path, OriginReply::json(text));
+            let text = card_json(&format!("Agent {number}"), "search flights");
+            origin.set_reply(&path, OriginReply::json(text));
             serving.api.register(&origin.url(&path)).await;
         }
         let registry = Self {
@@ -48,7 +48,7 @@ impl IndexSetup {
         registry
     }
 
-    fn api(&self) -> &Api {
+    fn api(&self) -> &RegistryClient {
         &self.serving.api
     }
 
@@ -63,15 +63,17 @@ impl IndexSetup {
     }
 
     /// The index files with this extension.
-    fn files(&self, ending: &str) -> Vec<PathBuf> {
-        files_in(&self.setup.data().join("index"), ending)
+    fn index_files(&self, ending: &str) -> Vec<PathBuf> {
+        files_in(&self.setup.data_folder().join("index"), ending)
     }
 
     /// Damages every file with this extension, once while the process runs and once between two processes, and waits
     /// each time until the index is repaired.
     async fn damage_and_repair(mut self, ending: &str, damage: impl Fn(&Path)) -> Self {
-        let generation = self.files("pos")[0].parent().unwrap().to_owned();
-        self.files(ending).iter().for_each(|file| damage(file));
+        let generation = self.index_files("pos")[0].parent().unwrap().to_owned();
+        self.index_files(ending)
+            .iter()
+            .for_each(|file| damage(file));
         eventually("the index is rebuilt", async || {
             // The damage is noticed by a search, or by the index check of `/readyz`.
             self.api().get("/v1/agents?q=%22search+flights%22").await;
@@ -81,7 +83,7 @@ impl IndexSetup {
         .await;
         self.is_repaired().await;
         self.serving.stop().await;
-        let index = self.setup.data().join("index");
+        let index = self.setup.data_folder().join("index");
         files_in(&index, ending)
             .iter()
             .for_each(|file| damage(file));
@@ -123,7 +125,7 @@ fn files_in(index: &Path, ending: &str) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_index_file_is_repaired_while_serving_and_at_start() {
-    let mut registry = IndexSetup::of(Setup::new()).await;
+    let mut registry = IndexSetup::start(RegistrySetup::new()).await;
     for ending in ENDINGS {
         registry = registry
             .damage_and_repair(ending, |file| fs::remove_file(file).unwrap())
@@ -134,16 +136,18 @@ async fn a_missing_index_file_is_repaired_while_serving_and_at_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_index_file_is_repaired_while_serving_and_at_start() {
-    let mut registry = IndexSetup::of(Setup::new()).await;
+    let mut registry = IndexSetup::start(RegistrySetup::new()).await;
     for ending in ENDINGS {
         registry = registry.damage_and_repair(ending, overwrite).await;
     }
     registry.serving.stop().await;
 }
 
-async fn patch(api: &Api, path: &str, body: &Value) -> Value {
-    let request = api.as_admin(Method::PATCH, path);
-    ApiResponse::to(request.json(body)).await.expect(200)
+async fn patch(api: &RegistryClient, path: &str, body: &Value) -> Value {
+    let request = api.admin_request(Method::PATCH, path);
+    ApiResponse::send(request.json(body))
+        .await
+        .expect_status(200)
 }
 
 both_databases!(
@@ -153,7 +157,7 @@ both_databases!(
 
 /// An act that leaves an agent listed keeps it in every search, and the first search afterwards finds its new state.
 async fn acts_keep_agents_in_search(url: &str) {
-    let registry = IndexSetup::of(Setup::new().database(url)).await;
+    let registry = IndexSetup::start(RegistrySetup::new().with_database(url)).await;
     let api = registry.api();
     let list = api.search("q=flights").await;
     let id = list["agents"][0]["id"].as_str().unwrap().to_owned();
@@ -174,27 +178,33 @@ async fn acts_keep_agents_in_search(url: &str) {
         );
     }
     let act = json!({"reason": "a test"});
-    api.post(&format!("{path}:suspend"), &act).await.expect(200);
+    api.post_as_admin(&format!("{path}:suspend"), &act)
+        .await
+        .expect_status(200);
     assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
     // Public metrics count only agents that anyone may find.
     eventually("the metrics count the listed agents", async || {
-        let metrics = api.admin("/metrics").await.text();
+        let metrics = api.get_as_admin("/metrics").await.text();
         let counted = format!("a2a_registry_index_agents {}\n", AGENTS - 1);
         metrics.contains(&counted).then_some(())
     })
     .await;
-    api.post(&format!("{path}:resume"), &act).await.expect(200);
+    api.post_as_admin(&format!("{path}:resume"), &act)
+        .await
+        .expect_status(200);
     assert_eq!(api.search("q=flights").await["total"], AGENTS);
     patch(api, &path, &json!({"visibility": "internal"})).await;
     assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
     patch(api, &path, &json!({"visibility": "public"})).await;
     assert_eq!(api.search("q=flights").await["total"], AGENTS);
-    api.post(&format!("{path}:deprecate"), &act)
+    api.post_as_admin(&format!("{path}:deprecate"), &act)
         .await
-        .expect(200);
+        .expect_status(200);
     let found = api.search("q=flights&lifecycle=deprecated").await;
     assert_eq!(found["agents"][0]["id"], id.as_str());
-    api.post(&format!("{path}:retire"), &act).await.expect(200);
+    api.post_as_admin(&format!("{path}:retire"), &act)
+        .await
+        .expect_status(200);
     assert_eq!(api.search("q=flights").await["total"], AGENTS - 1);
     registry.serving.stop().await;
 }
@@ -202,27 +212,27 @@ async fn acts_keep_agents_in_search(url: &str) {
 /// A changed card waits for a decision: the approved one is found until then, and the new one afterwards, without a
 /// gap.
 async fn an_approved_change_keeps_its_agent_in_search(url: &str) {
-    let serving = Setup::new().database(url).start().await;
+    let serving = RegistrySetup::new().with_database(url).start().await;
     let api = &serving.api;
     let origin = Origin::start();
     let domain = origin.address().to_string();
     let approve = async || {
-        let review = api.open_review(|_| true).await;
+        let review = api.wait_for_open_review(|_| true).await;
         let path = format!("/v1/reviews/{}:approve", review.id);
         let decision = json!({"digest": review.digest, "reason": "a test"});
-        api.post(&path, &decision).await.expect(200);
+        api.post_as_admin(&path, &decision).await.expect_status(200);
     };
-    origin.answer(
+    origin.set_reply(
         "/a.json",
-        OriginReply::json(card("Agent", "search flights")),
+        OriginReply::json(card_json("Agent", "search flights")),
     );
     api.register(&origin.url("/a.json")).await;
     approve().await;
     assert_eq!(api.search("q=flights").await["total"], 1);
     for round in 0..6 {
         let skill = format!("search flights and word{round}");
-        origin.answer("/a.json", OriginReply::json(card("Agent", &skill)));
-        api.recrawl(&domain).await;
+        origin.set_reply("/a.json", OriginReply::json(card_json("Agent", &skill)));
+        api.recrawl_and_wait(&domain).await;
         let watching = async {
             for _ in 0..6 {
                 assert_eq!(api.search("q=flights").await["total"], 1);
@@ -241,14 +251,14 @@ async fn an_approved_change_keeps_its_agent_in_search(url: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_without_a_common_address_warn() {
     let database = Database::postgres().await;
-    let setup = || Setup::new().database(database.url());
-    let first = setup().start_untapped().await;
-    let second = setup().start_untapped().await;
+    let setup = || RegistrySetup::new().with_database(database.url());
+    let first = setup().start_without_proxy().await;
+    let second = setup().start_without_proxy().await;
     let warning = "server.public_url is not set";
     // The process that listens later sees the other.
     let line = tokio::select! {
-        line = first.program.line(warning) => line,
-        line = second.program.line(warning) => line,
+        line = first.program.wait_for_line(warning) => line,
+        line = second.program.wait_for_line(warning) => line,
     };
     assert!(
         line.contains("another process serves this database"),

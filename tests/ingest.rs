@@ -1,20 +1,20 @@
 //! Effects of crawl outcomes: agents, versions, decisions, liveness (docs/model.md).
 
 mod base_urls;
+mod batches;
 mod catalogs;
+mod change_classes;
 mod changed_rules;
 mod changes;
 mod circuit_breaker;
-mod classes;
-mod derivation;
-mod descriptions;
-mod enrolled;
+mod enrolled_keys;
 mod first_card;
-mod group;
-mod history;
 mod liveness;
-mod random;
+mod nonstandard_cards;
+mod random_sequences;
+mod rederivation;
 mod rules;
+mod signature_verdicts;
 mod signatures;
+mod source_history;
 mod sources;
-mod verdicts;

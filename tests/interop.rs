@@ -10,68 +10,78 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, text};
-use crate::support::sdk::{Agent, Conversation, Sdk};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
-use crate::support::{http, prepared};
+use crate::support::program::{Program, join_lines};
+use crate::support::sdk::{ClientResult, Sdk, SdkAgent};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
+use crate::support::{http_client, required_variable};
 
 /// Without the registry: the agents and clients of the other tests work, and each client finds the card with the SDK's
 /// own resolver.
-async fn answers_its_own_client(sdk: Sdk, agent: &Agent) {
-    for base in [agent.base.clone(), format!("{}/", agent.base)] {
-        let conversation = sdk.ask(&base, "hello").await;
-        let expected = Conversation {
+async fn answers_its_own_client(sdk: Sdk, agent: &SdkAgent) {
+    for base in [agent.base_url.clone(), format!("{}/", agent.base_url)] {
+        let conversation = sdk.run_client(&base, "hello").await;
+        let expected = ClientResult {
             agent_name: sdk.agent_name().to_owned(),
-            answer: sdk.answer_to("hello"),
+            reply: sdk.reply_to("hello"),
         };
         assert_eq!(conversation, expected, "{sdk:?} at {base}");
     }
-    let card = published(sdk, agent).await;
-    assert_eq!(card["skills"][0]["id"], sdk.skill(), "{sdk:?}");
+    let card = fetch_card(sdk, agent).await;
+    assert_eq!(card["skills"][0]["id"], sdk.skill_id(), "{sdk:?}");
 }
 
 /// A restarted agent is the same agent at the same address, as after an upgrade.
 #[tokio::test]
 async fn a_restarted_agent_keeps_its_port() {
     let sdk = Sdk::Py03;
-    let first = sdk.agent().await;
-    let (base, port) = (first.base.clone(), first.port());
+    let first = sdk.start_agent().await;
+    let (base, port) = (first.base_url.clone(), first.port());
     first.program.terminate().await;
-    let second = sdk.agent_on(port).await;
-    assert_eq!(second.base, base);
-    assert_eq!(sdk.ask(&base, "again").await.answer, sdk.answer_to("again"));
+    let second = sdk.start_agent_on(port).await;
+    assert_eq!(second.base_url, base);
+    assert_eq!(
+        sdk.run_client(&base, "again").await.reply,
+        sdk.reply_to("again")
+    );
 }
 
 /// An agent of each SDK is called without the registry, through it, and by its converted card.
 #[tokio::test]
 async fn agents_of_every_sdk_are_found_and_called_through_the_registry() {
-    let served = Setup::new().approve_all().start().await;
-    let agents = join_all(Sdk::ALL.map(Sdk::agent)).await;
-    let agents: Vec<(Sdk, Agent)> = Sdk::ALL.into_iter().zip(agents).collect();
+    let registry = RegistrySetup::new().approve_all().start().await;
+    let agents = join_all(Sdk::ALL.map(Sdk::start_agent)).await;
+    let agents: Vec<(Sdk, SdkAgent)> = Sdk::ALL.into_iter().zip(agents).collect();
     let alone = agents.iter();
     join_all(alone.map(|(sdk, agent)| answers_its_own_client(*sdk, agent))).await;
     let through = agents.iter();
-    join_all(through.map(|(sdk, agent)| is_called_through(&served, *sdk, agent))).await;
-    let everything = served.run(&["search"]).await;
+    join_all(through.map(|(sdk, agent)| is_called_through(&registry, *sdk, agent))).await;
+    let everything = registry.run_admin_command(&["search"]).await;
     for sdk in Sdk::ALL {
         let name = sdk.agent_name();
-        assert!(text(&everything.stdout).contains(name), "{everything:#?}");
+        assert!(
+            join_lines(&everything.stdout).contains(name),
+            "{everything:#?}"
+        );
     }
     let of = |wanted: Sdk| &agents.iter().find(|(sdk, _)| *sdk == wanted).unwrap().1;
-    converted_cards_reach_the_resolvers(&served, of(Sdk::Py03), of(Sdk::Py1)).await;
+    converted_cards_reach_the_resolvers(&registry, of(Sdk::Py03), of(Sdk::Py1)).await;
 }
 
 /// An agent is registered, found by its skill, and served byte for byte. Its own SDK's client, which gets only the registry's
 /// resolver URL, and `send` both talk to it.
-async fn is_called_through(served: &ServingRegistry, sdk: Sdk, agent: &Agent) {
+async fn is_called_through(served: &ServingRegistry, sdk: Sdk, agent: &SdkAgent) {
     // The bare address, so that the registry must find the well-known path itself.
-    let registered = served.run(&["register", "--no-wait", &agent.base]).await;
+    let registered = served
+        .run_admin_command(&["register", "--no-wait", &agent.base_url])
+        .await;
     assert!(registered.status.success(), "{registered:#?}");
 
-    let hit = served.found(&format!("skill={}", sdk.skill())).await;
+    let hit = served
+        .wait_for_hit(&format!("skill={}", sdk.skill_id()))
+        .await;
     assert_eq!(hit.summary.name, sdk.agent_name(), "{sdk:?}");
-    assert_eq!(hit.summary.skills[0].id, sdk.skill());
+    assert_eq!(hit.summary.skills[0].id, sdk.skill_id());
     let others = Sdk::ALL.into_iter().filter(|other| *other != sdk);
     for other in others {
         assert_ne!(hit.summary.name, other.agent_name(), "{sdk:?}");
@@ -81,33 +91,36 @@ async fn is_called_through(served: &ServingRegistry, sdk: Sdk, agent: &Agent) {
     let id = hit.summary.id.to_string();
     let origin = agent.card_url(sdk);
     assert_eq!(hit.summary.links.origin.as_ref(), Some(&origin));
-    let whole = served.get(&format!("/v1/agents/{id}")).await.expect(200);
+    let whole = served
+        .get(&format!("/v1/agents/{id}"))
+        .await
+        .expect_status(200);
     assert_eq!(whole["links"]["origin"], *origin, "{sdk:?}");
-    let shown = text(&served.run(&["show", &id]).await.stdout);
+    let shown = join_lines(&served.run_admin_command(&["show", &id]).await.stdout);
     assert!(shown.contains(&origin), "{sdk:?}: {shown}");
     let page = served.get(&format!("/agents/{id}/")).await;
     assert!(page.text().contains(&origin), "{sdk:?}");
     let resolver = &hit.summary.links.resolver;
-    let published = bytes(http().get(agent.card_url(sdk))).await;
+    let published = bytes(http_client().get(agent.card_url(sdk))).await;
     for address in [
         hit.summary.links.card.clone(),
         format!("{resolver}.well-known/agent-card.json"),
         format!("{resolver}.well-known/agent.json"),
     ] {
-        let delivered = bytes(http().get(&address)).await;
+        let delivered = bytes(http_client().get(&address)).await;
         assert_eq!(delivered, published, "{sdk:?} at {address}");
     }
 
-    let conversation = sdk.ask(resolver, "through the registry").await;
+    let conversation = sdk.run_client(resolver, "through the registry").await;
     assert_eq!(conversation.agent_name, sdk.agent_name());
-    assert_eq!(conversation.answer, sdk.answer_to("through the registry"));
+    assert_eq!(conversation.reply, sdk.reply_to("through the registry"));
 
     for name in [&id, &agent.card_url(sdk)] {
-        let sent = served.anonymous(&["send", name, "straight from a shell"]);
+        let sent = served.anonymous_command(&["send", name, "straight from a shell"]);
         let sent = Program::run(sent).await;
         assert_eq!(sent.status.code(), Some(0), "{sdk:?}: {sent:#?}");
-        let expected = sdk.answer_to("straight from a shell");
-        assert_eq!(text(&sent.stdout), expected, "{sdk:?}");
+        let expected = sdk.reply_to("straight from a shell");
+        assert_eq!(join_lines(&sent.stdout), expected, "{sdk:?}");
     }
     // The registry was never between client and agent: it has no route that takes messages.
     let posted = served.request(Method::POST, &format!("/agents/{id}/"));
@@ -116,9 +129,13 @@ async fn is_called_through(served: &ServingRegistry, sdk: Sdk, agent: &Agent) {
 
 /// Where the card's shape and the agent's protocol are of two generations, the resolver of that protocol's SDK reads the card
 /// at the base URL of a conversion, and its client talks to the agent.
-async fn converted_cards_reach_the_resolvers(served: &ServingRegistry, old: &Agent, new: &Agent) {
-    let mut old_shape = published(Sdk::Py03, old).await;
-    let mut new_shape = published(Sdk::Py1, new).await;
+async fn converted_cards_reach_the_resolvers(
+    served: &ServingRegistry,
+    old: &SdkAgent,
+    new: &SdkAgent,
+) {
+    let mut old_shape = fetch_card(Sdk::Py03, old).await;
+    let mut new_shape = fetch_card(Sdk::Py1, new).await;
     let old_url = old_shape["url"].take();
     let new_url = new_shape["supportedInterfaces"][0]["url"].take();
     old_shape["url"] = new_url;
@@ -130,18 +147,18 @@ async fn converted_cards_reach_the_resolvers(served: &ServingRegistry, old: &Age
         (Sdk::Node, Sdk::Py1, old_shape, "1.0"),
     ] {
         let origin = Origin::start();
-        origin.answer("/card.json", OriginReply::json(card.to_string()));
+        origin.set_reply("/card.json", OriginReply::json(card.to_string()));
         let id = served.publish(&origin.url("/card.json")).await;
         let base = format!("{}/agents/{id}/as/{form}/", served.url);
-        let conversation = client.ask(&base, "hello").await;
+        let conversation = client.run_client(&base, "hello").await;
         assert_eq!(conversation.agent_name, card["name"], "{client:?}");
-        assert_eq!(conversation.answer, agent.answer_to("hello"), "{client:?}");
+        assert_eq!(conversation.reply, agent.reply_to("hello"), "{client:?}");
     }
 }
 
 /// The card that an agent serves.
-async fn published(sdk: Sdk, agent: &Agent) -> Value {
-    let card = bytes(http().get(agent.card_url(sdk))).await;
+async fn fetch_card(sdk: Sdk, agent: &SdkAgent) -> Value {
+    let card = bytes(http_client().get(agent.card_url(sdk))).await;
     serde_json::from_slice(&card).unwrap()
 }
 
@@ -156,7 +173,7 @@ async fn bytes(request: reqwest::RequestBuilder) -> Vec<u8> {
 async fn the_descriptors_of_grpc_are_those_of_the_sdk() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../registry/a2a/proto");
     let made = tempfile::tempdir().unwrap();
-    let mut script = Command::new(prepared("A2A_REGISTRY_TEST_PY1"));
+    let mut script = Command::new(required_variable("A2A_REGISTRY_TEST_PY1"));
     script
         .arg("-B")
         .arg(folder.join("generate.py"))

@@ -4,14 +4,14 @@
 use a2a_registry_api::{AgentList, Hit};
 use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
 use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
-use a2a_registry_core::search::{lookup, search};
+use a2a_registry_core::search::{lookup_agents, search};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};
 
 use crate::support::both_databases;
-use crate::support::cards::card;
-use crate::support::shown::agent_show;
-use crate::support::stage::{OriginAnswer, Stage};
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::cards::card_json;
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse};
 
 both_databases!(a_large_card_makes_no_large_list);
 
@@ -25,7 +25,7 @@ const HIT_BYTES: usize = 80 * 1024;
 /// A card of nearly a megabyte, whose skills each have a word of their own.
 fn large_card(number: usize) -> Vec<u8> {
     let mut card: Value =
-        serde_json::from_str(&card(&format!("Zebra {number}"), "riding")).unwrap();
+        serde_json::from_str(&card_json(&format!("Zebra {number}"), "riding")).unwrap();
     let words = "several words about it ".repeat(110);
     card["description"] = json!(words.repeat(20));
     let skills = (0..SKILLS).map(|skill| {
@@ -55,19 +55,22 @@ fn check(hits: &[Hit], first: &str) {
 }
 
 async fn a_large_card_makes_no_large_list(url: &str) {
-    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+    let registry =
+        InProcessRegistry::with_config(url, |config| config.governance.approve_all = true).await;
     for number in 0..AGENTS {
-        stage.register(&format!("d{number}.agents-test.com")).await;
+        registry
+            .register_domain(&format!("d{number}.agents-test.com"))
+            .await;
     }
-    let made = stage
-        .visit(|source| {
+    let made = registry
+        .run_due_visits(|source| {
             let host = source.url.trim_start_matches("https://d");
             let number = host.split('.').next().unwrap().parse().unwrap();
-            OriginAnswer::Card(large_card(number))
+            OriginResponse::Card(large_card(number))
         })
         .await;
     assert_eq!(made, AGENTS);
-    stage.settle().await;
+    registry.catch_up().await;
     let anyone = Caller::default();
     for (words, first) in [(None, "s0"), (Some("zebra"), "s0"), (Some("w217"), "s217")] {
         let query = SearchQuery {
@@ -75,7 +78,7 @@ async fn a_large_card_makes_no_large_list(url: &str) {
             explain: words.map(|_| true),
             ..SearchQuery::default()
         };
-        let answer = search(&stage.app, &anyone, &query).await.unwrap();
+        let answer = search(&registry.app, &anyone, &query).await.unwrap();
         assert!(answer.len() < AGENTS * HIT_BYTES, "{} bytes", answer.len());
         let list: AgentList = serde_json::from_slice(&answer).unwrap();
         assert_eq!((list.total, list.agents.len()), (AGENTS as u64, AGENTS));
@@ -85,12 +88,14 @@ async fn a_large_card_makes_no_large_list(url: &str) {
         url: Some("d1.agents-test.com".into()),
         ..LookupQuery::default()
     };
-    let found = lookup(&stage.app, &anyone, &query).await.unwrap();
+    let found = lookup_agents(&registry.app, &anyone, &query).await.unwrap();
     check(&found.agents, "s0");
     let id = found.agents[0].summary.id.to_string();
-    let similar = agent_similar(&stage.app, &anyone, &id, &SimilarQuery::default()).await;
+    let similar = agent_similar(&registry.app, &anyone, &id, &SimilarQuery::default()).await;
     check(&similar.unwrap().agents, "s0");
-    let agent = agent_show(&stage.app, &anyone, &id).await.unwrap();
+    let agent = agent_show_checked(&registry.app, &anyone, &id)
+        .await
+        .unwrap();
     let summary = &agent.hit.summary;
     assert_eq!(
         (summary.skills.len(), summary.skills_total),

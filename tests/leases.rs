@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use a2a_crawler::pace::Pace;
+use a2a_crawler::crawl_rate::CrawlRate;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::{domain, source as source_entity};
-use a2a_registry_store::visit_leases::LeaseRequest;
-use a2a_registry_store::visit_turns::{SINGLE_VISITS, VisitRequest};
-use a2a_registry_store::{Handle as _, Store, planned};
+use a2a_registry_store::visit_leases::VisitLeaseRequest;
+use a2a_registry_store::visit_queue::{MAX_SINGLE_VISITS, VisitRequest};
+use a2a_registry_store::{Executor as _, Store, visit_schedule};
 use futures::future::join_all;
 use tokio::sync::Barrier;
 
 use crate::support::both_databases;
-use crate::support::database::options;
+use crate::support::database::store_options;
 
 const NOW: i64 = 1_795_000_000_000_000;
 const LEASE: i64 = 60_000_000;
@@ -100,28 +100,28 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
 }
 
 async fn with_domains(store: &Store, count: usize) -> Vec<i64> {
-    let write = store.write().await.unwrap();
+    let write = store.begin_write().await.unwrap();
     let mut ids = Vec::new();
     for number in 0..count {
         // Later rows are due earlier.
         let due = NOW - number as i64;
-        ids.push(write.domain_insert(domain(number, due)).await.unwrap().id);
+        ids.push(write.insert_domain(domain(number, due)).await.unwrap().id);
     }
     write.commit().await.unwrap();
     ids
 }
 
 async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
-    let request = LeaseRequest {
+    let request = VisitLeaseRequest {
         now,
         leased_until: now + LEASE,
         lease,
         limit,
         reserved: 0,
-        pace: Pace::default(),
-        steady: 0.0,
+        pace: CrawlRate::default(),
+        planned_visits_per_second: 0.0,
     };
-    let rows = store.visits_lease(&request).await.unwrap();
+    let rows = store.lease_visits(&request).await.unwrap();
     assert!(
         rows.iter()
             .all(|row| row.lease == Some(lease) && row.leased_until == Some(now + LEASE))
@@ -150,11 +150,11 @@ both_databases!(
 /// Blocks are stored for many domains at once, each its own; those of others stay as they are.
 async fn each_domain_gets_its_own_address_block(url: &str) {
     const DOMAINS: usize = 150;
-    let store = Store::open(&options(url)).await.unwrap();
-    let write = store.write().await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
+    let write = store.begin_write().await.unwrap();
     let mut ids = Vec::new();
     for number in 0..DOMAINS {
-        let row = write.domain_insert(domain(number, NOW)).await.unwrap();
+        let row = write.insert_domain(domain(number, NOW)).await.unwrap();
         ids.push(row.id);
     }
     write.commit().await.unwrap();
@@ -162,7 +162,7 @@ async fn each_domain_gets_its_own_address_block(url: &str) {
     let known: Vec<(i64, String)> = (0..DOMAINS - 1)
         .map(|number| (ids[number], block(number)))
         .collect();
-    let too_many = store.networks_record(&known, NOW).await.unwrap();
+    let too_many = store.record_networks(&known, NOW).await.unwrap();
     assert!(too_many.is_empty(), "{too_many:?}");
     for (number, id) in ids.iter().enumerate() {
         let row = domains_by_ids(&store, &[*id]).await.unwrap().remove(0);
@@ -174,11 +174,11 @@ async fn each_domain_gets_its_own_address_block(url: &str) {
 /// Several crawlers that lease at once, on PostgreSQL through separate pools like separate processes, get every visit
 /// between them and none twice.
 async fn no_visit_is_leased_twice(url: &str) {
-    let first = Store::open(&options(url)).await.unwrap();
+    let first = Store::open(&store_options(url)).await.unwrap();
     let all: BTreeSet<i64> = with_domains(&first, 120).await.into_iter().collect();
     let mut stores = vec![first.clone()];
     while first.is_postgres() && stores.len() < 4 {
-        stores.push(Store::connect(&options(url)).await.unwrap());
+        stores.push(Store::connect(&store_options(url)).await.unwrap());
     }
     let start = Arc::new(Barrier::new(8));
     let crawlers = (0..8).map(|number| {
@@ -209,32 +209,35 @@ async fn no_visit_is_leased_twice(url: &str) {
 
 /// The visits that are due longest come first, and none that is not due.
 async fn the_visit_due_longest_is_leased_first(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&store, 3).await;
-    let later = store.write().await.unwrap();
-    let not_due = later.domain_insert(domain(50, NOW + 1)).await.unwrap().id;
+    let later = store.begin_write().await.unwrap();
+    let not_due = later.insert_domain(domain(50, NOW + 1)).await.unwrap().id;
     later.commit().await.unwrap();
     assert_eq!(lease(&store, NOW, 1, 1).await, [ids[2]]);
     assert_eq!(lease(&store, NOW, 1, 1).await, [ids[1]]);
     assert_eq!(lease(&store, NOW, 1, 9).await, [ids[0]]);
     assert_eq!(
-        planned::visits_next_due(&store, NOW).await.unwrap(),
+        visit_schedule::next_visit_due(&store, NOW).await.unwrap(),
         Some(NOW + 1)
     );
     assert_eq!(lease(&store, NOW + 1, 1, 9).await, [not_due]);
-    assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
+    assert_eq!(
+        visit_schedule::next_visit_due(&store, NOW).await.unwrap(),
+        None
+    );
 }
 
 /// An expired lease may be taken by any crawler, an unexpired one by none, to the microsecond.
 async fn an_expired_lease_can_be_taken_by_any_crawler(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;
     assert_eq!(lease(&store, NOW, 1, 9).await.len(), 2);
     assert!(lease(&store, NOW + LEASE, 2, 9).await.is_empty());
     assert_eq!(lease(&store, NOW + LEASE + 1, 2, 9).await.len(), ids.len());
     // The crawler that held the expired lease can no longer return it.
     store
-        .visits_give_back(
+        .release_visits(
             &ids.iter().map(|id| (*id, 1)).collect::<Vec<_>>(),
             None,
             NOW,
@@ -246,28 +249,28 @@ async fn an_expired_lease_can_be_taken_by_any_crawler(url: &str) {
 
 /// Only the current lease can return a visit.
 async fn only_the_current_lease_returns_a_visit(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&store, 3).await;
     assert_eq!(lease(&store, NOW, 5, 9).await.len(), 3);
-    store.visits_give_back(&[], None, NOW).await.unwrap();
+    store.release_visits(&[], None, NOW).await.unwrap();
     store
-        .visits_give_back(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None, NOW)
+        .release_visits(&[(ids[0], 5), (ids[1], 6), (ids[2] + 1000, 5)], None, NOW)
         .await
         .unwrap();
     assert_eq!(lease(&store, NOW, 7, 9).await, [ids[0]]);
-    let held = store.write().await.unwrap();
-    let rows = held.leased_domains(&ids).await.unwrap();
+    let held = store.begin_write().await.unwrap();
+    let rows = held.lock_leased_domains(&ids).await.unwrap();
     let leases: Vec<_> = rows.iter().map(|row| row.lease.unwrap()).collect();
     assert_eq!(leases, [7, 5, 5]);
 }
 
 /// A visit with a pause is not leased before the pause is over, to the microsecond.
 async fn a_returned_visit_may_pause(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&store, 1).await;
     assert_eq!(lease(&store, NOW, 5, 9).await, ids);
     store
-        .visits_give_back(&[(ids[0], 5)], Some(NOW + 7), NOW)
+        .release_visits(&[(ids[0], 5)], Some(NOW + 7), NOW)
         .await
         .unwrap();
     assert!(lease(&store, NOW + 6, 6, 9).await.is_empty());
@@ -276,21 +279,24 @@ async fn a_returned_visit_may_pause(url: &str) {
 
 /// A visit that was ended explicitly, or whose domain was deleted, is no longer due.
 async fn ended_visits_are_not_leased(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;
-    store.visits_end(ids[0]).await.unwrap();
-    let write = store.write().await.unwrap();
-    write.domain_end(ids[1], NOW).await.unwrap();
+    store.end_visits(ids[0]).await.unwrap();
+    let write = store.begin_write().await.unwrap();
+    write.end_domain(ids[1], NOW).await.unwrap();
     write.commit().await.unwrap();
     assert!(lease(&store, NOW, 1, 9).await.is_empty());
-    assert_eq!(planned::visits_next_due(&store, NOW).await.unwrap(), None);
+    assert_eq!(
+        visit_schedule::next_visit_due(&store, NOW).await.unwrap(),
+        None
+    );
     assert!(store.connection().clone().ping().await.is_ok());
 }
 
 /// At most two visits per address block are made at once, with any number of crawlers; other blocks, and hosts without
 /// a block, are not delayed by that.
 async fn an_address_block_has_at_most_two_visits(url: &str) {
-    let first = Store::open(&options(url)).await.unwrap();
+    let first = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&first, 40).await;
     let crowded: Vec<(i64, String)> = ids[..30]
         .iter()
@@ -298,19 +304,19 @@ async fn an_address_block_has_at_most_two_visits(url: &str) {
         .collect();
     assert_eq!(lease(&first, NOW, 1, 100).await.len(), 40);
     // Like the first visits of a large import, whose blocks are not known yet: two of those in progress go on.
-    let too_many = first.networks_record(&crowded, NOW).await.unwrap();
+    let too_many = first.record_networks(&crowded, NOW).await.unwrap();
     assert_eq!(too_many, ids[2..30]);
     assert!(
         lease(&first, NOW, 2, 100).await.is_empty(),
         "the block is full"
     );
     first
-        .visits_give_back(&[(ids[0], 1), (ids[5], 1)], Some(NOW), NOW)
+        .release_visits(&[(ids[0], 1), (ids[5], 1)], Some(NOW), NOW)
         .await
         .unwrap();
     let mut stores = vec![first.clone()];
     while first.is_postgres() && stores.len() < 4 {
-        stores.push(Store::connect(&options(url)).await.unwrap());
+        stores.push(Store::connect(&store_options(url)).await.unwrap());
     }
     let start = Arc::new(Barrier::new(8));
     let crawlers = (0..8).map(|number| {
@@ -326,10 +332,10 @@ async fn an_address_block_has_at_most_two_visits(url: &str) {
         .map(Result::unwrap)
         .sum();
     assert_eq!(leased, 1, "the block allows one more visit");
-    let other = first.write().await.unwrap();
+    let other = first.begin_write().await.unwrap();
     let late = domain(77, NOW);
     let late = other
-        .domain_insert(domain::Model {
+        .insert_domain(domain::Model {
             network: Some("198.51.100.0/24".into()),
             ..late
         })
@@ -347,46 +353,46 @@ async fn an_address_block_has_at_most_two_visits(url: &str) {
 /// are made at once.
 async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
     const SECOND: i64 = 1_000_000;
-    let store = Store::open(&options(url)).await.unwrap();
-    let write = store.write().await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
+    let write = store.begin_write().await.unwrap();
     for number in 0..600 {
         let mut row = domain(number, NOW - 3600 * SECOND - number as i64);
         row.visit_interval_us = Some(86_400 * SECOND);
-        write.domain_insert(row).await.unwrap();
+        write.insert_domain(row).await.unwrap();
     }
     write.commit().await.unwrap();
     let mut made = Vec::new();
     for second in 0..=60 {
         let now = NOW + second * SECOND;
         if second == 30 {
-            let write = store.write().await.unwrap();
-            let awaited = write.domain_insert(domain(1_000, now)).await.unwrap().id;
+            let write = store.begin_write().await.unwrap();
+            let awaited = write.insert_domain(domain(1_000, now)).await.unwrap().id;
             write.commit().await.unwrap();
-            let request = LeaseRequest {
+            let request = VisitLeaseRequest {
                 now,
                 leased_until: now + 3600 * SECOND,
                 lease: 7,
                 limit: 1,
                 reserved: 0,
-                pace: Pace::default(),
-                steady: 2.0,
+                pace: CrawlRate::default(),
+                planned_visits_per_second: 2.0,
             };
-            let leased = store.visits_lease(&request).await.unwrap();
+            let leased = store.lease_visits(&request).await.unwrap();
             assert_eq!(leased[0].id, awaited, "a requested visit comes first");
         }
-        let request = LeaseRequest {
+        let request = VisitLeaseRequest {
             now,
             leased_until: now + 3600 * SECOND,
             lease: 1,
             limit: 1_000,
             reserved: 0,
-            pace: Pace {
-                least: 0.001,
-                burst: std::time::Duration::from_secs(1),
+            pace: CrawlRate {
+                min_backlog_rate: 0.001,
+                burst_duration: std::time::Duration::from_secs(1),
             },
-            steady: 2.0,
+            planned_visits_per_second: 2.0,
         };
-        let leased = store.visits_lease(&request).await.unwrap();
+        let leased = store.lease_visits(&request).await.unwrap();
         assert!(
             leased.len() <= 4,
             "{} visits were leased at once",
@@ -396,16 +402,16 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
     }
     assert_eq!(made.len(), 61 * 4);
     assert!(made.is_sorted(), "the oldest due time comes first");
-    let planned = planned::visits_planned(&store, NOW - 7200 * SECOND)
+    let planned = visit_schedule::visit_schedule(&store, NOW - 7200 * SECOND)
         .await
         .unwrap();
     assert!(
-        (planned.steady - 600.0 / 86_400.0).abs() < 1e-9,
+        (planned.visits_per_second - 600.0 / 86_400.0).abs() < 1e-9,
         "{planned:?}"
     );
     assert_eq!(
         planned
-            .minutes
+            .visits_by_minute
             .iter()
             .map(|(_, visits)| visits)
             .sum::<i64>(),
@@ -424,8 +430,11 @@ async fn request(
         requester: requester.into(),
         in_bulk,
     };
-    let write = store.write().await.unwrap();
-    let turns = write.visit_turns(&request, numbers.len()).await.unwrap();
+    let write = store.begin_write().await.unwrap();
+    let turns = write
+        .next_visit_turns(&request, numbers.len())
+        .await
+        .unwrap();
     let mut ids = Vec::new();
     for (number, turn) in numbers.zip(turns) {
         let row = domain::Model {
@@ -433,7 +442,7 @@ async fn request(
             visit_requester: Some(requester.into()),
             ..domain(number, NOW)
         };
-        ids.push(write.domain_insert(row).await.unwrap().id);
+        ids.push(write.insert_domain(row).await.unwrap().id);
     }
     write.commit().await.unwrap();
     ids
@@ -458,7 +467,7 @@ async fn a_bulk_of_one_account_delays_no_other(url: &str) {
     let single = request(&second, "single", false, 220..221).await;
     if first.is_postgres() {
         second.close().await.unwrap();
-        second = Store::open(&options(url)).await.unwrap();
+        second = Store::open(&store_options(url)).await.unwrap();
     }
     assert_eq!(lease_singly([&first, &second], 1).await, single);
     let made = lease_singly([&first, &second], 40).await;
@@ -476,9 +485,9 @@ async fn a_bulk_of_one_account_delays_no_other(url: &str) {
 
 /// Two connections to one database, as two processes have them; on SQLite, which serves one process, the same twice.
 async fn two_processes(url: &str) -> (Store, Store) {
-    let first = Store::open(&options(url)).await.unwrap();
+    let first = Store::open(&store_options(url)).await.unwrap();
     let second = match first.is_postgres() {
-        true => Store::open(&options(url)).await.unwrap(),
+        true => Store::open(&store_options(url)).await.unwrap(),
         false => first.clone(),
     };
     (first, second)
@@ -487,8 +496,8 @@ async fn two_processes(url: &str) -> (Store, Store) {
 /// Visits requested one by one go before those in bulk, of the same account too, the second of each after the first of all. As
 /// many as may; further ones wait behind the bulk.
 async fn single_visits_go_before_a_bulk_until_too_many_wait(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
-    let most = usize::try_from(SINGLE_VISITS).unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
+    let most = usize::try_from(MAX_SINGLE_VISITS).unwrap();
     let bulk = request(&store, "a", true, 0..3).await;
     let singles = request(&store, "a", false, 100..100 + most + 2).await;
     let other = request(&store, "b", false, 300..302).await;
@@ -507,15 +516,12 @@ async fn single_visits_go_before_a_bulk_until_too_many_wait(url: &str) {
 /// A thousand hosts whose name servers do not answer are returned and rest. When they come back they share the crawler as
 /// they would have if they were registered then.
 async fn returned_visits_of_a_bulk_do_not_come_back_before_others(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let returned = request(&store, "a", true, 0..4).await;
     assert_eq!(lease(&store, NOW, 5, 4).await, returned);
     let held: Vec<(i64, i64)> = returned.iter().map(|id| (*id, 5)).collect();
     let rest = NOW + 60;
-    store
-        .visits_give_back(&held, Some(rest), rest)
-        .await
-        .unwrap();
+    store.release_visits(&held, Some(rest), rest).await.unwrap();
     let others = request(&store, "b", true, 10..14).await;
     let made = lease(&store, rest, 6, 4).await;
     let of_others = made.iter().filter(|id| others.contains(id)).count();
@@ -525,15 +531,15 @@ async fn returned_visits_of_a_bulk_do_not_come_back_before_others(url: &str) {
 /// A visit that waits in a bulk is made next where somebody requests it by itself, and a later request in bulk does not move
 /// it back.
 async fn a_single_request_moves_a_visit_forward_and_a_bulk_moves_none_back(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let bulk = request(&store, "a", true, 0..9).await;
     for in_bulk in [false, true] {
         let request = VisitRequest {
             requester: "b".into(),
             in_bulk,
         };
-        let write = store.write().await.unwrap();
-        write.visit_turn_take(bulk[7], &request).await.unwrap();
+        let write = store.begin_write().await.unwrap();
+        write.assign_visit_turn(bulk[7], &request).await.unwrap();
         write.commit().await.unwrap();
     }
     let made = lease(&store, NOW, 1, 3).await;
@@ -543,26 +549,26 @@ async fn a_single_request_moves_a_visit_forward_and_a_bulk_moves_none_back(url: 
 /// However many visits of a bulk and planned ones are due, the places that are kept for single visits stay free for them, and no
 /// requester gets more than two of these.
 async fn places_are_kept_for_single_visits(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let bulk = request(&store, "a", true, 0..9).await;
-    let write = store.write().await.unwrap();
+    let write = store.begin_write().await.unwrap();
     let planned = domain::Model {
         visit_interval_us: Some(86_400_000_000),
         ..domain(50, NOW)
     };
-    let planned = write.domain_insert(planned).await.unwrap().id;
+    let planned = write.insert_domain(planned).await.unwrap().id;
     write.commit().await.unwrap();
     let lease = async |limit: u64| {
-        let request = LeaseRequest {
+        let request = VisitLeaseRequest {
             now: NOW,
             leased_until: NOW + LEASE,
             lease: 1,
             limit,
             reserved: 3,
-            pace: Pace::default(),
-            steady: 1_000.0,
+            pace: CrawlRate::default(),
+            planned_visits_per_second: 1_000.0,
         };
-        let leased = store.visits_lease(&request).await.unwrap();
+        let leased = store.lease_visits(&request).await.unwrap();
         leased.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     assert_eq!(lease(10).await, bulk[..7]);
@@ -578,15 +584,15 @@ async fn places_are_kept_for_single_visits(url: &str) {
 
 /// An aborted visit is due again at once, but not before its host may be contacted.
 async fn an_aborted_visit_waits_for_its_hosts_pause(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let ids = with_domains(&store, 2).await;
     assert_eq!(lease(&store, NOW, 5, 9).await.len(), 2);
     store
-        .networks_record(&[(ids[0], "192.0.2.0/24".into())], NOW)
+        .record_networks(&[(ids[0], "192.0.2.0/24".into())], NOW)
         .await
         .unwrap();
     store
-        .visits_give_back(&[(ids[0], 5), (ids[1], 5)], None, NOW + 60)
+        .release_visits(&[(ids[0], 5), (ids[1], 5)], None, NOW + 60)
         .await
         .unwrap();
     assert_eq!(lease(&store, NOW, 6, 9).await, [ids[1]]);

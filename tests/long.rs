@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use self::load::{KINDS, Load};
-use self::memory::{Sample, anonymous_kibibytes, slope};
+use self::load::{KINDS, MixedLoad};
+use self::memory::{MemorySample, anonymous_kibibytes, slope};
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::setup::Setup;
-use crate::support::waiting::{eventually, until_next_sample};
+use crate::support::polling::{eventually, sleep_between_samples};
+use crate::support::setup::RegistrySetup;
 
 #[path = "benches/generator/mod.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]
 mod generator;
 
-use generator::Generator;
+use generator::CardGenerator;
 
 /// Cards per origin, within the limit of agents per domain.
 const CARDS_PER_ORIGIN: u64 = 45;
@@ -43,7 +43,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 async fn memory_under_load() {
     let seconds = number("LONG_SECONDS", 10);
     let agents = number("LONG_AGENTS", 60);
-    let generator = Generator::new(1);
+    let generator = CardGenerator::new(1);
     let origins: Vec<Origin> = (0..agents.div_ceil(CARDS_PER_ORIGIN))
         .map(|_| Origin::start())
         .collect();
@@ -51,19 +51,19 @@ async fn memory_under_load() {
         .map(|card| {
             let origin = &origins[(card / CARDS_PER_ORIGIN) as usize];
             let path = format!("/{card}.json");
-            origin.answer(&path, OriginReply::json(generator.card(card)));
+            origin.set_reply(&path, OriginReply::json(generator.card(card)));
             origin.url(&path)
         })
         .collect();
-    let serving = Setup::new()
+    let serving = RegistrySetup::new()
         .approve_all()
-        .configure("least_rate = 1000.0\n[limits]\nagents_per_domain = 1000000")
+        .with_config_lines("least_rate = 1000.0\n[limits]\nagents_per_domain = 1000000")
         .start()
         .await;
     let began = Instant::now();
     let process = serving.program.id();
     let sample = |what: &str| {
-        let sample = Sample {
+        let sample = MemorySample {
             at: began.elapsed(),
             kibibytes: anonymous_kibibytes(process),
         };
@@ -85,12 +85,13 @@ async fn memory_under_load() {
     .await;
     let idle = sample("registered");
 
-    let load = Arc::new(Load::new(serving.api.clone(), origins, Generator::new(2), agents).await);
+    let load =
+        Arc::new(MixedLoad::new(serving.api.clone(), origins, CardGenerator::new(2), agents).await);
     let clients = load.start();
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut samples = Vec::new();
     while Instant::now() < end {
-        until_next_sample(Duration::from_secs((seconds / 120).max(1))).await;
+        sleep_between_samples(Duration::from_secs((seconds / 120).max(1))).await;
         samples.push(sample("under load"));
     }
     load.ended.store(true, Ordering::Release);
@@ -109,7 +110,7 @@ async fn memory_under_load() {
     let growth = slope(settled);
     println!("slope after the first tenth: {growth:.1} KiB a minute");
     assert!(samples.len() >= 3 && samples.iter().all(|sample| sample.kibibytes > 0));
-    serving.api.get("/livez").await.expect(200);
+    serving.api.get("/livez").await.expect_status(200);
     let is_checked = seconds >= CHECKED_FROM;
     let quiet = number(
         "LONG_IDLE_SECONDS",
@@ -118,7 +119,7 @@ async fn memory_under_load() {
     let quiet = Instant::now() + Duration::from_secs(quiet);
     let mut last = idle;
     while Instant::now() < quiet {
-        until_next_sample(Duration::from_secs(30)).await;
+        sleep_between_samples(Duration::from_secs(30)).await;
         last = sample("idle");
     }
     println!(

@@ -2,20 +2,20 @@
 //! people's clients, and with callers who mean harm.
 
 mod callers;
-mod doors;
-mod kits;
-mod older;
+mod older_revisions;
 mod protocol;
 mod results;
 pub(crate) mod stdio;
+mod surfaces;
+mod third_party_clients;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::api::{Api, ApiResponse};
-use crate::support::cards::card;
+use crate::support::api::{ApiResponse, RegistryClient};
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving::ServingRegistry;
+use crate::support::serving_registry::ServingRegistry;
 
 /// The newest revisions that are spoken: without a handshake, and with one.
 pub(crate) const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
@@ -32,14 +32,14 @@ const TOOLS: [&str; 5] = [
 
 /// A client of one revision, with or without a token.
 #[derive(Clone)]
-pub(crate) struct Mcp {
-    api: Api,
+pub(crate) struct McpClient {
+    api: RegistryClient,
     revision: &'static str,
     token: Option<String>,
 }
 
-impl Mcp {
-    pub(crate) fn new(api: &Api, revision: &'static str, token: Option<&str>) -> Self {
+impl McpClient {
+    pub(crate) fn new(api: &RegistryClient, revision: &'static str, token: Option<&str>) -> Self {
         Self {
             api: api.clone(),
             revision,
@@ -84,13 +84,13 @@ impl Mcp {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
-        ApiResponse::to(request).await
+        ApiResponse::send(request).await
     }
 
     /// The result of a tool, which may be an error of the tool.
     async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
-        let answer = self.ask("tools/call", params).await.expect(200);
+        let answer = self.ask("tools/call", params).await.expect_status(200);
         assert_eq!(answer["id"], 7, "{answer}");
         answer["result"].clone()
     }
@@ -107,12 +107,12 @@ impl Mcp {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], true, "{result:#}");
         assert!(result.get("structuredContent").is_none(), "{result:#}");
-        text(&result)
+        result_text(&result)
     }
 }
 
 /// The text of a result.
-fn text(result: &Value) -> String {
+fn result_text(result: &Value) -> String {
     let blocks = result["content"].as_array().unwrap();
     let texts = blocks.iter().map(|block| {
         assert_eq!(block["type"], "text", "{result}");
@@ -122,14 +122,14 @@ fn text(result: &Value) -> String {
 }
 
 /// Agents with their ids, and the origins that publish them.
-struct Published {
+struct PublishedAgents {
     ids: Vec<String>,
     _origins: Vec<Origin>,
 }
 
 /// Publishes cards of agents with these names, which all do the same, each from an origin of its own.
-async fn publish(registry: &ServingRegistry, names: &[&str]) -> Published {
-    let cards = names.iter().map(|name| card(name, "gardening"));
+async fn publish(registry: &ServingRegistry, names: &[&str]) -> PublishedAgents {
+    let cards = names.iter().map(|name| card_json(name, "gardening"));
     publish_cards(registry, cards).await
 }
 
@@ -137,14 +137,14 @@ async fn publish(registry: &ServingRegistry, names: &[&str]) -> Published {
 async fn publish_cards(
     registry: &ServingRegistry,
     cards: impl Iterator<Item = String>,
-) -> Published {
-    let mut published = Published {
+) -> PublishedAgents {
+    let mut published = PublishedAgents {
         ids: Vec::new(),
         _origins: Vec::new(),
     };
     for card in cards {
         let origin = Origin::start();
-        origin.answer("/card.json", OriginReply::json(card));
+        origin.set_reply("/card.json", OriginReply::json(card));
         published
             .ids
             .push(registry.publish(&origin.url("/card.json")).await);
@@ -156,8 +156,8 @@ async fn publish_cards(
 /// Sets who may find an agent.
 async fn show_to(registry: &ServingRegistry, agent: &str, body: Value) {
     let path = format!("/v1/agents/{agent}");
-    let request = registry.as_admin(Method::PATCH, &path).json(&body);
-    ApiResponse::to(request).await.expect(200);
+    let request = registry.admin_request(Method::PATCH, &path).json(&body);
+    ApiResponse::send(request).await.expect_status(200);
 }
 
 /// Puts policies in force by which this account calls no agent, and everybody may do everything else.
@@ -169,6 +169,8 @@ async fn forbid_calls_of(registry: &ServingRegistry, account: &str) {
         {"id": "open", "text": "permit (principal, action, resource);"},
         {"id": "no-calls", "text": no_calls},
     ]});
-    let put = registry.as_admin(Method::PUT, "/v1/policies").json(&set);
-    ApiResponse::to(put).await.expect(202);
+    let put = registry
+        .admin_request(Method::PUT, "/v1/policies")
+        .json(&set);
+    ApiResponse::send(put).await.expect_status(202);
 }

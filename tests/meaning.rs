@@ -7,11 +7,11 @@ mod program;
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_api::{Act, AgentList};
-use a2a_registry_core::agents::acts::agent_suspend;
-use a2a_registry_core::meaning::embedding::{
-    Embedding, EmbeddingStep, embedding_open, embedding_step, models_forget_but,
+use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
+use a2a_registry_core::embeddings::embedding_progress;
+use a2a_registry_core::embeddings::model_indexer::{
+    IndexerStep, ModelIndexer, open_indexer, purge_unused_models, run_indexer_step,
 };
-use a2a_registry_core::meaning::meaning_progress;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::support::both_databases;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 
 /// Words of three topics; a text without any of them has another meaning.
 const TOPICS: [&[&str]; 3] = [
@@ -32,7 +32,7 @@ const TOPICS: [&[&str]; 3] = [
 
 /// Behaviour of the scripted encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Behaviour {
+enum EncoderBehaviour {
     Working,
     Busy,
     Away,
@@ -46,15 +46,15 @@ enum Behaviour {
 
 /// An encoder that knows [`TOPICS`], and records the texts it gets.
 #[derive(Debug)]
-struct Scripted {
+struct ScriptedEncoder {
     model: ModelInfo,
     /// Rotation of the topics' dimensions, so that the vectors of two models differ.
     turn: usize,
-    behaviour: Mutex<Behaviour>,
+    behaviour: Mutex<EncoderBehaviour>,
     asked: Mutex<Vec<(String, TextKind)>>,
 }
 
-impl Scripted {
+impl ScriptedEncoder {
     fn new(id: &str, turn: usize) -> Arc<Self> {
         let model = ModelInfo {
             id: id.into(),
@@ -64,12 +64,12 @@ impl Scripted {
         Arc::new(Self {
             model,
             turn,
-            behaviour: Mutex::new(Behaviour::Working),
+            behaviour: Mutex::new(EncoderBehaviour::Working),
             asked: Mutex::default(),
         })
     }
 
-    fn behave(&self, behaviour: Behaviour) {
+    fn behave(&self, behaviour: EncoderBehaviour) {
         *self.behaviour.lock().unwrap() = behaviour;
     }
 
@@ -103,7 +103,7 @@ impl Scripted {
 }
 
 #[async_trait]
-impl Embedder for Scripted {
+impl Embedder for ScriptedEncoder {
     fn model(&self) -> &ModelInfo {
         &self.model
     }
@@ -111,14 +111,17 @@ impl Embedder for Scripted {
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
         let behaviour = *self.behaviour.lock().unwrap();
         match behaviour {
-            Behaviour::RefusesSome if !texts.iter().any(|text| text.contains("unspeakable")) => {}
-            Behaviour::RefusesSome | Behaviour::RefusesAll => {
+            EncoderBehaviour::RefusesSome
+                if !texts.iter().any(|text| text.contains("unspeakable")) => {}
+            EncoderBehaviour::RefusesSome | EncoderBehaviour::RefusesAll => {
                 return Err(EmbedError::Failed("it choked".into()));
             }
-            Behaviour::Working => {}
-            Behaviour::Busy => return Err(EmbedError::Busy),
-            Behaviour::Away => return Err(EmbedError::Away("it was unplugged".into())),
-            Behaviour::Silent => std::future::pending().await,
+            EncoderBehaviour::Working => {}
+            EncoderBehaviour::Busy => return Err(EmbedError::Busy),
+            EncoderBehaviour::Away => {
+                return Err(EmbedError::Unavailable("it was unplugged".into()));
+            }
+            EncoderBehaviour::Silent => std::future::pending().await,
         }
         let mut asked = self.asked.lock().unwrap();
         asked.extend(texts.iter().map(|text| (text.clone(), kind)));
@@ -127,30 +130,30 @@ impl Embedder for Scripted {
 }
 
 /// A registry whose searches wait for the encoder for as long as a test runs.
-async fn patient(url: &str) -> Stage {
-    Stage::with(url, |config| config.search.embed_timeout = 600_000).await
+async fn patient(url: &str) -> InProcessRegistry {
+    InProcessRegistry::with_config(url, |config| config.search.embed_timeout = 600_000).await
 }
 
-async fn open(stage: &Stage, encoder: &Arc<Scripted>) -> Embedding {
+async fn open(registry: &InProcessRegistry, encoder: &Arc<ScriptedEncoder>) -> ModelIndexer {
     let encoder: Arc<dyn Embedder> = Arc::clone(encoder) as _;
-    embedding_open(&stage.app, encoder).await.unwrap()
+    open_indexer(&registry.app, encoder).await.unwrap()
 }
 
 /// Lets a model embed every agent.
-async fn finish(stage: &Stage, embedding: &mut Embedding) {
-    while embedding_step(&stage.app, embedding).await.unwrap() != EmbeddingStep::Done {}
+async fn finish(registry: &InProcessRegistry, embedding: &mut ModelIndexer) {
+    while run_indexer_step(&registry.app, embedding).await.unwrap() != IndexerStep::Idle {}
 }
 
-async fn search_with_mode(stage: &Stage, q: &str, mode: Option<&str>) -> AgentList {
+async fn search_with_mode(registry: &InProcessRegistry, q: &str, mode: Option<&str>) -> AgentList {
     let query = SearchQuery {
         q: Some(q.into()),
         mode: mode.map(str::to_owned),
         ..SearchQuery::default()
     };
-    stage.found(&Caller::default(), &query).await
+    registry.search_all(&Caller::default(), &query).await
 }
 
-fn ids(list: &AgentList) -> Vec<Uuid> {
+fn hit_ids(list: &AgentList) -> Vec<Uuid> {
     list.agents.iter().map(|hit| hit.summary.id).collect()
 }
 
@@ -159,24 +162,30 @@ fn good(list: &AgentList) -> Vec<Uuid> {
     let weak = list.agents.iter().position(|hit| hit.matched.weak);
     let good = weak.unwrap_or(list.agents.len());
     assert!(list.agents[good..].iter().all(|hit| hit.matched.weak));
-    ids(list)[..good].to_vec()
+    hit_ids(list)[..good].to_vec()
 }
 
 /// Three approved agents of three topics; their ids.
-async fn three(stage: &Stage) -> [Uuid; 3] {
-    let bank = stage
-        .publish_approved("bank.agents-test.com", &card("Bureau", "Currency exchange"))
-        .await;
-    let travel = stage
-        .publish_approved("travel.agents-test.com", &card("Wings", "Books flights"))
-        .await;
-    let poet = stage
-        .publish_approved(
-            "poet.agents-test.com",
-            &card("Bard", "Writes poems on request"),
+async fn three(registry: &InProcessRegistry) -> [Uuid; 3] {
+    let bank = registry
+        .register_approved_card(
+            "bank.agents-test.com",
+            &card_bytes("Bureau", "Currency exchange"),
         )
         .await;
-    stage.settle().await;
+    let travel = registry
+        .register_approved_card(
+            "travel.agents-test.com",
+            &card_bytes("Wings", "Books flights"),
+        )
+        .await;
+    let poet = registry
+        .register_approved_card(
+            "poet.agents-test.com",
+            &card_bytes("Bard", "Writes poems on request"),
+        )
+        .await;
+    registry.catch_up().await;
     [bank.id, travel.id, poet.id]
 }
 
@@ -200,18 +209,21 @@ both_databases!(
 
 /// A query without a word of a card finds it in semantic mode, and finds nothing in full-text mode.
 async fn semantic_search_finds_agents_without_a_shared_word(url: &str) {
-    let stage = patient(url).await;
-    let [bank, ..] = three(&stage).await;
-    let before = search_with_mode(&stage, QUESTION, None).await;
-    assert_eq!((before.mode.as_str(), ids(&before)), ("lexical", vec![]));
-    let encoder = Scripted::new("first", 0);
-    let mut embedding = open(&stage, &encoder).await;
+    let registry = patient(url).await;
+    let [bank, ..] = three(&registry).await;
+    let before = search_with_mode(&registry, QUESTION, None).await;
+    assert_eq!(
+        (before.mode.as_str(), hit_ids(&before)),
+        ("lexical", vec![])
+    );
+    let encoder = ScriptedEncoder::new("first", 0);
+    let mut embedding = open(&registry, &encoder).await;
     // Until every agent is embedded nothing changes.
-    let none = search_with_mode(&stage, QUESTION, Some("semantic")).await;
-    assert_eq!((none.mode.as_str(), ids(&none)), ("lexical", vec![]));
-    finish(&stage, &mut embedding).await;
+    let none = search_with_mode(&registry, QUESTION, Some("semantic")).await;
+    assert_eq!((none.mode.as_str(), hit_ids(&none)), ("lexical", vec![]));
+    finish(&registry, &mut embedding).await;
     for mode in [None, Some("hybrid"), Some("semantic")] {
-        let found = search_with_mode(&stage, QUESTION, mode).await;
+        let found = search_with_mode(&registry, QUESTION, mode).await;
         assert_eq!(
             (found.mode.as_str(), good(&found)),
             (mode.unwrap_or("hybrid"), vec![bank])
@@ -219,8 +231,11 @@ async fn semantic_search_finds_agents_without_a_shared_word(url: &str) {
         // Of so few agents none is cut off.
         assert_eq!(found.total, 3);
     }
-    let lexical = search_with_mode(&stage, QUESTION, Some("lexical")).await;
-    assert_eq!((lexical.mode.as_str(), ids(&lexical)), ("lexical", vec![]));
+    let lexical = search_with_mode(&registry, QUESTION, Some("lexical")).await;
+    assert_eq!(
+        (lexical.mode.as_str(), hit_ids(&lexical)),
+        ("lexical", vec![])
+    );
     // A query is embedded once, for all modes.
     assert_eq!(encoder.take_texts(TextKind::Query), [QUESTION]);
     let bad = SearchQuery {
@@ -228,8 +243,12 @@ async fn semantic_search_finds_agents_without_a_shared_word(url: &str) {
         mode: Some("magic".into()),
         ..SearchQuery::default()
     };
-    assert!(search(&stage.app, &Caller::default(), &bad).await.is_err());
-    let progress = meaning_progress(&stage.app);
+    assert!(
+        search(&registry.app, &Caller::default(), &bad)
+            .await
+            .is_err()
+    );
+    let progress = embedding_progress(&registry.app);
     assert_eq!(
         (progress.len(), progress[0].agents, progress[0].serving),
         (1, 3, true)
@@ -238,28 +257,28 @@ async fn semantic_search_finds_agents_without_a_shared_word(url: &str) {
 
 /// New, changed and removed agents are found in their current state; an unchanged agent is not embedded again.
 async fn a_changed_agent_is_found_by_its_new_text(url: &str) {
-    let stage = patient(url).await;
-    let [bank, travel, poet] = three(&stage).await;
-    let encoder = Scripted::new("first", 0);
-    let mut embedding = open(&stage, &encoder).await;
-    finish(&stage, &mut embedding).await;
+    let registry = patient(url).await;
+    let [bank, travel, poet] = three(&registry).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    let mut embedding = open(&registry, &encoder).await;
+    finish(&registry, &mut embedding).await;
     encoder.take_texts(TextKind::Card);
 
-    let late = stage
-        .publish_approved(
+    let late = registry
+        .register_approved_card(
             "late.agents-test.com",
-            &card("Mint", "Money for travellers"),
+            &card_bytes("Mint", "Money for travellers"),
         )
         .await;
-    stage
-        .crawl(
+    registry
+        .crawl_domain(
             "travel.agents-test.com",
-            OriginAnswer::Card(card("Wings", "Recites verse and rhyme")),
+            OriginResponse::Card(card_bytes("Wings", "Recites verse and rhyme")),
         )
         .await;
-    stage.approve(travel).await;
-    stage.settle().await;
-    finish(&stage, &mut embedding).await;
+    registry.approve_open_review(travel).await;
+    registry.catch_up().await;
+    finish(&registry, &mut embedding).await;
     let made = encoder.take_texts(TextKind::Card);
     let of = |word: &str| made.iter().filter(|text| text.contains(word)).count();
     assert_eq!(
@@ -272,14 +291,14 @@ async fn a_changed_agent_is_found_by_its_new_text(url: &str) {
         (2, 2, 0, 0),
         "whole and by its description: {made:?}"
     );
-    let mut rich = good(&search_with_mode(&stage, QUESTION, None).await);
+    let mut rich = good(&search_with_mode(&registry, QUESTION, None).await);
     rich.sort_unstable();
     let mut expected = vec![bank, late.id];
     expected.sort_unstable();
     assert_eq!(rich, expected);
     let poets = good(
         &search_with_mode(
-            &stage,
+            &registry,
             "say something nice to my mother in a rhyme",
             Some("semantic"),
         )
@@ -294,49 +313,62 @@ async fn a_changed_agent_is_found_by_its_new_text(url: &str) {
         reason: "not now".into(),
         hold: None,
     };
-    agent_suspend(&stage.app, &stage.admin, &bank.to_string(), &act)
+    agent_suspend(&registry.app, &registry.admin, &bank.to_string(), &act)
         .await
         .unwrap();
-    stage.settle().await;
-    finish(&stage, &mut embedding).await;
+    registry.catch_up().await;
+    finish(&registry, &mut embedding).await;
     assert_eq!(
-        good(&search_with_mode(&stage, QUESTION, None).await),
+        good(&search_with_mode(&registry, QUESTION, None).await),
         [late.id]
     );
-    let kept = vectors::vectors_count(&stage.store, "first").await.unwrap();
+    let kept = vectors::vector_count(&registry.store, "first")
+        .await
+        .unwrap();
     assert_eq!(kept, 4);
 }
 
 /// An agent that the caller may not see is not found in semantic mode either, and no part of a response depends on it.
 async fn a_hidden_agent_is_not_found_by_semantic_search(url: &str) {
-    let stage = patient(url).await;
-    let waiting = stage
-        .publish("bank.agents-test.com", &card("Bureau", "Currency exchange"))
+    let registry = patient(url).await;
+    let waiting = registry
+        .register_with_card(
+            "bank.agents-test.com",
+            &card_bytes("Bureau", "Currency exchange"),
+        )
         .await;
-    stage.settle().await;
-    let mut embedding = open(&stage, &Scripted::new("first", 0)).await;
-    finish(&stage, &mut embedding).await;
-    let nothing = search_with_mode(&stage, QUESTION, Some("semantic")).await;
+    registry.catch_up().await;
+    let mut embedding = open(&registry, &ScriptedEncoder::new("first", 0)).await;
+    finish(&registry, &mut embedding).await;
+    let nothing = search_with_mode(&registry, QUESTION, Some("semantic")).await;
     assert_eq!((nothing.mode.as_str(), nothing.total), ("semantic", 0));
     let query = SearchQuery {
         q: Some(QUESTION.into()),
         lifecycle: vec!["pending".into()],
         ..SearchQuery::default()
     };
-    assert_eq!(ids(&stage.found(&stage.admin, &query).await), [waiting.id]);
-    assert_eq!(stage.found(&Caller::default(), &query).await.total, 0);
+    assert_eq!(
+        hit_ids(&registry.search_all(&registry.admin, &query).await),
+        [waiting.id]
+    );
+    assert_eq!(
+        registry.search_all(&Caller::default(), &query).await.total,
+        0
+    );
 }
 
 /// Vectors are stored: a new process embeds no text again and gives the same results, and so does one whose first pass
 /// was interrupted.
 async fn a_restart_embeds_nothing_again(url: &str) {
-    let stage = patient(url).await;
-    three(&stage).await;
-    let encoder = Scripted::new("first", 0);
-    let mut embedding = open(&stage, &encoder).await;
+    let registry = patient(url).await;
+    three(&registry).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    let mut embedding = open(&registry, &encoder).await;
     assert!(matches!(
-        embedding_step(&stage.app, &mut embedding).await.unwrap(),
-        EmbeddingStep::More(3)
+        run_indexer_step(&registry.app, &mut embedding)
+            .await
+            .unwrap(),
+        IndexerStep::Progress(3)
     ));
     assert!(!embedding.is_complete());
     drop(embedding);
@@ -346,19 +378,19 @@ async fn a_restart_embeds_nothing_again(url: &str) {
         "two texts per card and one per skill"
     );
 
-    let stage = stage.restart(|_| ()).await;
-    stage.settle().await;
-    let mut embedding = open(&stage, &encoder).await;
-    finish(&stage, &mut embedding).await;
-    let before = search_with_mode(&stage, QUESTION, None).await;
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    let mut embedding = open(&registry, &encoder).await;
+    finish(&registry, &mut embedding).await;
+    let before = search_with_mode(&registry, QUESTION, None).await;
     drop(embedding);
-    let stage = stage.restart(|_| ()).await;
-    stage.settle().await;
-    let embedding = open(&stage, &encoder).await;
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    let embedding = open(&registry, &encoder).await;
     assert!(embedding.is_complete());
     assert_eq!(
-        ids(&search_with_mode(&stage, QUESTION, None).await),
-        ids(&before)
+        hit_ids(&search_with_mode(&registry, QUESTION, None).await),
+        hit_ids(&before)
     );
     assert_eq!(encoder.take_texts(TextKind::Card), [""; 0]);
 }
@@ -366,99 +398,104 @@ async fn a_restart_embeds_nothing_again(url: &str) {
 /// After an upgrade that encodes other texts of an agent, the stored vectors are searched until those of the new texts are
 /// there for all, and then they are gone.
 async fn vectors_of_other_texts_serve_until_all_are_made_anew(url: &str) {
-    let stage = patient(url).await;
-    let [bank, ..] = three(&stage).await;
-    let encoder = Scripted::new("first", 0);
-    finish(&stage, &mut open(&stage, &encoder).await).await;
-    let mut rows = vectors::vectors_walk(&stage.store, "first", None)
+    let registry = patient(url).await;
+    let [bank, ..] = three(&registry).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    finish(&registry, &mut open(&registry, &encoder).await).await;
+    let mut rows = vectors::vectors_page(&registry.store, "first", None)
         .await
         .unwrap();
     let current: Vec<String> = rows.iter().map(|row| row.text_digest.clone()).collect();
     for row in &mut rows {
         row.text_digest = "0".repeat(64);
     }
-    let write = stage.store.write().await.unwrap();
-    write.vectors_put(rows).await.unwrap();
+    let write = registry.store.begin_write().await.unwrap();
+    write.upsert_vectors(rows).await.unwrap();
     write.commit().await.unwrap();
     encoder.take_texts(TextKind::Card);
 
-    let stage = stage.restart(|_| ()).await;
-    stage.settle().await;
-    let mut embedding = open(&stage, &encoder).await;
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    let mut embedding = open(&registry, &encoder).await;
     assert!(!embedding.is_complete());
-    let found = search_with_mode(&stage, QUESTION, None).await;
+    let found = search_with_mode(&registry, QUESTION, None).await;
     assert_eq!((found.mode.as_str(), good(&found)), ("hybrid", vec![bank]));
-    finish(&stage, &mut embedding).await;
+    finish(&registry, &mut embedding).await;
     assert!(embedding.is_complete());
     assert_eq!(encoder.take_texts(TextKind::Card).len(), 9);
-    let rows = vectors::vectors_walk(&stage.store, "first", None).await;
+    let rows = vectors::vectors_page(&registry.store, "first", None).await;
     let digests: Vec<String> = rows
         .unwrap()
         .into_iter()
         .map(|row| row.text_digest)
         .collect();
     assert_eq!(digests, current);
-    assert!(open(&stage, &encoder).await.is_complete());
+    assert!(open(&registry, &encoder).await.is_complete());
     assert_eq!(encoder.take_texts(TextKind::Card), [""; 0]);
 }
 
 /// Where no agent fits a question, a hint says so, and what is somewhat near is listed as weak.
 async fn a_question_that_nothing_fits_says_so(url: &str) {
-    let stage = patient(url).await;
+    let registry = patient(url).await;
     for number in 0..3 {
         let domain = format!("keeper{number}.agents-test.com");
-        let about = card("Keeper", "An agent for the book keeping of shops");
-        stage.publish_approved(&domain, &about).await;
+        let about = card_bytes("Keeper", "An agent for the book keeping of shops");
+        registry.register_approved_card(&domain, &about).await;
     }
-    stage.settle().await;
-    let encoder = Scripted::new("first", 0);
+    registry.catch_up().await;
+    let encoder = ScriptedEncoder::new("first", 0);
     for mode in ["lexical", "hybrid", "semantic"] {
         if mode == "hybrid" {
-            finish(&stage, &mut open(&stage, &encoder).await).await;
+            finish(&registry, &mut open(&registry, &encoder).await).await;
         }
         let question = "find me an agent that can book a flight";
-        let found = search_with_mode(&stage, question, Some(mode)).await;
+        let found = search_with_mode(&registry, question, Some(mode)).await;
         assert_eq!((found.mode.as_str(), found.total), (mode, 3));
         assert!(good(&found).is_empty());
         assert_eq!(found.hints[0].kind, "only_weak");
     }
     // What merely asks for an agent has no part in the meaning.
     assert_eq!(encoder.take_texts(TextKind::Query), ["book a flight"]);
-    let wings = card("Wings", "Books flights");
-    let wings = stage
-        .publish_approved("wings.agents-test.com", &wings)
+    let wings = card_bytes("Wings", "Books flights");
+    let wings = registry
+        .register_approved_card("wings.agents-test.com", &wings)
         .await;
-    stage.settle().await;
-    let found = search_with_mode(&stage, "an agent to book a flight", Some("lexical")).await;
+    registry.catch_up().await;
+    let found = search_with_mode(&registry, "an agent to book a flight", Some("lexical")).await;
     assert_eq!((good(&found), found.total), (vec![wings.id], 4));
     assert!(found.hints.is_empty());
 }
 
 /// A busy, absent or silent encoder turns a search into full text, without an error, and the result is not cached.
 async fn a_silent_encoder_turns_a_search_into_full_text(url: &str) {
-    let stage = Stage::with(url, |config| config.search.embed_timeout = 1).await;
-    let [bank, ..] = three(&stage).await;
-    let encoder = Scripted::new("first", 0);
-    let mut embedding = open(&stage, &encoder).await;
-    finish(&stage, &mut embedding).await;
+    let registry =
+        InProcessRegistry::with_config(url, |config| config.search.embed_timeout = 1).await;
+    let [bank, ..] = three(&registry).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    let mut embedding = open(&registry, &encoder).await;
+    finish(&registry, &mut embedding).await;
     let question = format!("{QUESTION} by plane");
-    for behaviour in [Behaviour::Busy, Behaviour::Away, Behaviour::Silent] {
+    for behaviour in [
+        EncoderBehaviour::Busy,
+        EncoderBehaviour::Away,
+        EncoderBehaviour::Silent,
+    ] {
         encoder.behave(behaviour);
-        let found = search_with_mode(&stage, &question, Some("hybrid")).await;
+        let found = search_with_mode(&registry, &question, Some("hybrid")).await;
         assert_eq!(
-            (found.mode.as_str(), ids(&found)),
+            (found.mode.as_str(), hit_ids(&found)),
             ("lexical", vec![]),
             "{behaviour:?}"
         );
     }
-    encoder.behave(Behaviour::Working);
-    let stage = stage
+    encoder.behave(EncoderBehaviour::Working);
+    let registry = registry
         .restart(|config| config.search.embed_timeout = 600_000)
         .await;
-    stage.settle().await;
-    let embedding = open(&stage, &encoder).await;
+    registry.catch_up().await;
+    let embedding = open(&registry, &encoder).await;
     assert!(embedding.is_complete());
-    let found = search_with_mode(&stage, &question, Some("hybrid")).await;
+    let found = search_with_mode(&registry, &question, Some("hybrid")).await;
     assert_eq!(
         (found.mode.as_str(), found.agents[0].summary.id),
         ("hybrid", bank)
@@ -467,15 +504,15 @@ async fn a_silent_encoder_turns_a_search_into_full_text(url: &str) {
 
 /// Unreadable vectors turn a search into full text as well.
 async fn unreadable_vectors_turn_a_search_into_full_text(url: &str) {
-    let stage = patient(url).await;
-    let [_, travel, _] = three(&stage).await;
-    let encoder = Scripted::new("first", 0);
-    let mut embedding = open(&stage, &encoder).await;
-    finish(&stage, &mut embedding).await;
+    let registry = patient(url).await;
+    let [_, travel, _] = three(&registry).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    let mut embedding = open(&registry, &encoder).await;
+    finish(&registry, &mut embedding).await;
     let question = "who books flights abroad";
-    let found = search_with_mode(&stage, question, None).await;
+    let found = search_with_mode(&registry, question, None).await;
     assert_eq!(found.mode, "hybrid");
-    let folder = stage.app.config().store.data_dir.join("vectors");
+    let folder = registry.app.config().store.data_dir.join("vectors");
     for entry in std::fs::read_dir(folder).unwrap() {
         let file = std::fs::File::options()
             .write(true)
@@ -483,9 +520,9 @@ async fn unreadable_vectors_turn_a_search_into_full_text(url: &str) {
         file.unwrap().set_len(0).unwrap();
     }
     for mode in [None, Some("semantic")] {
-        let found = search_with_mode(&stage, &format!("{question} please"), mode).await;
+        let found = search_with_mode(&registry, &format!("{question} please"), mode).await;
         assert_eq!(
-            (found.mode.as_str(), ids(&found)),
+            (found.mode.as_str(), hit_ids(&found)),
             ("lexical", vec![travel]),
             "{mode:?}"
         );
@@ -494,20 +531,26 @@ async fn unreadable_vectors_turn_a_search_into_full_text(url: &str) {
 
 /// A failed step is tried again, and loses nothing.
 async fn a_failed_embedding_step_is_retried(url: &str) {
-    let stage = patient(url).await;
-    let [bank, ..] = three(&stage).await;
-    let encoder = Scripted::new("first", 0);
-    encoder.behave(Behaviour::Away);
-    let mut embedding = open(&stage, &encoder).await;
-    assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
+    let registry = patient(url).await;
+    let [bank, ..] = three(&registry).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    encoder.behave(EncoderBehaviour::Away);
+    let mut embedding = open(&registry, &encoder).await;
+    assert!(
+        run_indexer_step(&registry.app, &mut embedding)
+            .await
+            .is_err()
+    );
     assert_eq!(
-        vectors::vectors_count(&stage.store, "first").await.unwrap(),
+        vectors::vector_count(&registry.store, "first")
+            .await
+            .unwrap(),
         0
     );
-    encoder.behave(Behaviour::Working);
-    finish(&stage, &mut embedding).await;
+    encoder.behave(EncoderBehaviour::Working);
+    finish(&registry, &mut embedding).await;
     assert_eq!(
-        good(&search_with_mode(&stage, QUESTION, None).await),
+        good(&search_with_mode(&registry, QUESTION, None).await),
         [bank]
     );
 }
@@ -515,102 +558,114 @@ async fn a_failed_embedding_step_is_retried(url: &str) {
 /// A text that the encoder refuses does not keep others from being embedded; an encoder that refuses every text is
 /// broken, and no text is blamed for that.
 async fn one_refused_text_does_not_stop_the_others(url: &str) {
-    let stage = patient(url).await;
-    let bad = stage
-        .publish_approved("bad.agents-test.com", &card("Bad", "An unspeakable poem"))
-        .await;
-    let [bank, ..] = three(&stage).await;
-    let encoder = Scripted::new("first", 0);
-    encoder.behave(Behaviour::RefusesAll);
-    let mut embedding = open(&stage, &encoder).await;
-    assert!(embedding_step(&stage.app, &mut embedding).await.is_err());
-    assert_eq!(
-        vectors::vectors_count(&stage.store, "first").await.unwrap(),
-        0
-    );
-    encoder.behave(Behaviour::RefusesSome);
-    finish(&stage, &mut embedding).await;
-    assert_eq!(
-        good(&search_with_mode(&stage, QUESTION, None).await),
-        [bank]
-    );
-    assert_eq!(meaning_progress(&stage.app)[0].agents, 3);
-    // The agent is recorded as having no vector, and is tried again only when its text changes.
-    let again = open(&stage, &encoder).await;
-    assert!(again.is_complete());
-    encoder.behave(Behaviour::Working);
-    stage
-        .crawl(
+    let registry = patient(url).await;
+    let bad = registry
+        .register_approved_card(
             "bad.agents-test.com",
-            OriginAnswer::Card(card("Bad", "A poem")),
+            &card_bytes("Bad", "An unspeakable poem"),
         )
         .await;
-    stage.approve(bad.id).await;
-    stage.settle().await;
-    finish(&stage, &mut embedding).await;
-    assert_eq!(meaning_progress(&stage.app)[0].agents, 4);
+    let [bank, ..] = three(&registry).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    encoder.behave(EncoderBehaviour::RefusesAll);
+    let mut embedding = open(&registry, &encoder).await;
+    assert!(
+        run_indexer_step(&registry.app, &mut embedding)
+            .await
+            .is_err()
+    );
+    assert_eq!(
+        vectors::vector_count(&registry.store, "first")
+            .await
+            .unwrap(),
+        0
+    );
+    encoder.behave(EncoderBehaviour::RefusesSome);
+    finish(&registry, &mut embedding).await;
+    assert_eq!(
+        good(&search_with_mode(&registry, QUESTION, None).await),
+        [bank]
+    );
+    assert_eq!(embedding_progress(&registry.app)[0].agents, 3);
+    // The agent is recorded as having no vector, and is tried again only when its text changes.
+    let again = open(&registry, &encoder).await;
+    assert!(again.is_complete());
+    encoder.behave(EncoderBehaviour::Working);
+    registry
+        .crawl_domain(
+            "bad.agents-test.com",
+            OriginResponse::Card(card_bytes("Bad", "A poem")),
+        )
+        .await;
+    registry.approve_open_review(bad.id).await;
+    registry.catch_up().await;
+    finish(&registry, &mut embedding).await;
+    assert_eq!(embedding_progress(&registry.app)[0].agents, 4);
 }
 
 /// Pages of a full-text list stay full text when a model comes in between, and a semantic list that cannot be
 /// continued starts anew and reports that.
 async fn pages_do_not_mix_scores(url: &str) {
-    let stage = patient(url).await;
-    three(&stage).await;
+    let registry = patient(url).await;
+    three(&registry).await;
     let question = "exchange flights and poems for anything else";
-    let page = async |stage: &Stage, token: Option<String>| {
+    let page = async |registry: &InProcessRegistry, token: Option<String>| {
         let query = SearchQuery {
             q: Some(question.into()),
             page_size: Some(1),
             page_token: token,
             ..SearchQuery::default()
         };
-        let bytes = search(&stage.app, &Caller::default(), &query)
+        let bytes = search(&registry.app, &Caller::default(), &query)
             .await
             .unwrap();
         serde_json::from_slice::<AgentList>(&bytes).unwrap()
     };
-    let encoder = Scripted::new("first", 0);
-    let first = page(&stage, None).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    let first = page(&registry, None).await;
     assert_eq!((first.mode.as_str(), first.total), ("lexical", 3));
     // The model is ready now.
-    let stage = stage.restart(|_| ()).await;
-    stage.settle().await;
-    let mut embedding = open(&stage, &encoder).await;
-    finish(&stage, &mut embedding).await;
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    let mut embedding = open(&registry, &encoder).await;
+    finish(&registry, &mut embedding).await;
     drop(embedding);
-    let mut shown = ids(&first);
+    let mut shown = hit_ids(&first);
     let mut token = first.next_page_token.clone();
     while let Some(next) = token {
-        let list = page(&stage, Some(next)).await;
+        let list = page(&registry, Some(next)).await;
         assert_eq!((list.mode.as_str(), list.total), ("lexical", 3));
-        shown.extend(ids(&list));
+        shown.extend(hit_ids(&list));
         token = list.next_page_token;
     }
     shown.sort_unstable();
     shown.dedup();
     assert_eq!(shown.len(), 3);
 
-    let hybrid = page(&stage, None).await;
+    let hybrid = page(&registry, None).await;
     assert_eq!(hybrid.mode, "hybrid");
-    let stage = stage.restart(|_| ()).await;
-    stage.settle().await;
-    let resumed = page(&stage, hybrid.next_page_token).await;
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    let resumed = page(&registry, hybrid.next_page_token).await;
     assert_eq!(
         (resumed.mode.as_str(), resumed.order.as_str()),
         ("lexical", "resumed")
     );
-    assert_eq!(ids(&resumed), ids(&first));
+    assert_eq!(hit_ids(&resumed), hit_ids(&first));
 }
 
 /// The old model is used until the new one has embedded every agent; then the old vectors are deleted.
 async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
-    let stage = patient(url).await;
-    let [bank, ..] = three(&stage).await;
-    let (old, new) = (Scripted::new("old", 0), Scripted::new("new", 3));
-    finish(&stage, &mut open(&stage, &old).await).await;
-    let mut embedding = open(&stage, &new).await;
+    let registry = patient(url).await;
+    let [bank, ..] = three(&registry).await;
+    let (old, new) = (
+        ScriptedEncoder::new("old", 0),
+        ScriptedEncoder::new("new", 3),
+    );
+    finish(&registry, &mut open(&registry, &old).await).await;
+    let mut embedding = open(&registry, &new).await;
     assert_eq!(
-        good(&search_with_mode(&stage, QUESTION, None).await),
+        good(&search_with_mode(&registry, QUESTION, None).await),
         [bank]
     );
     assert_eq!(
@@ -620,9 +675,9 @@ async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
         ),
         (1, 0)
     );
-    finish(&stage, &mut embedding).await;
+    finish(&registry, &mut embedding).await;
     assert_eq!(
-        good(&search_with_mode(&stage, QUESTION, None).await),
+        good(&search_with_mode(&registry, QUESTION, None).await),
         [bank]
     );
     assert_eq!(
@@ -634,53 +689,59 @@ async fn a_changed_model_takes_over_when_it_is_ready(url: &str) {
     );
     // Another process may still use the old model; an hour later none does.
     assert!(
-        !models_forget_but(&stage.app, &["new".into()])
+        !purge_unused_models(&registry.app, &["new".into()])
             .await
             .unwrap()
     );
-    stage.advance(time::Duration::hours(2));
-    while models_forget_but(&stage.app, &["new".into()])
+    registry.advance(time::Duration::hours(2));
+    while purge_unused_models(&registry.app, &["new".into()])
         .await
         .unwrap()
     {}
     assert_eq!(
-        vectors::vectors_count(&stage.store, "old").await.unwrap(),
+        vectors::vector_count(&registry.store, "old").await.unwrap(),
         0
     );
-    assert_eq!(vectors::models(&stage.store).await.unwrap().len(), 1);
-    assert_eq!(meaning_progress(&stage.app).len(), 1);
     assert_eq!(
-        vectors::vectors_count(&stage.store, "new").await.unwrap(),
+        vectors::embedding_models(&registry.store)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(embedding_progress(&registry.app).len(), 1);
+    assert_eq!(
+        vectors::vector_count(&registry.store, "new").await.unwrap(),
         3
     );
 }
 
 /// With twenty agents or more the model's cutoff is calibrated from them, once, and stored.
 async fn a_model_is_calibrated_from_the_agents(url: &str) {
-    let stage = patient(url).await;
+    let registry = patient(url).await;
     for number in 0..24 {
         let about = ["Currency exchange", "Books flights", "Writes poems"][number % 3];
-        stage
-            .publish_approved(
+        registry
+            .register_approved_card(
                 &format!("a{number}.agents-test.com"),
-                &card(&format!("Agent {number}"), about),
+                &card_bytes(&format!("Agent {number}"), about),
             )
             .await;
     }
-    stage.settle().await;
-    let encoder = Scripted::new("first", 0);
-    let mut embedding = open(&stage, &encoder).await;
-    finish(&stage, &mut embedding).await;
-    let cutoff = meaning_progress(&stage.app)[0].cutoff.unwrap();
+    registry.catch_up().await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    let mut embedding = open(&registry, &encoder).await;
+    finish(&registry, &mut embedding).await;
+    let cutoff = embedding_progress(&registry.app)[0].cutoff.unwrap();
     assert!((0.0..=1.0).contains(&cutoff), "{cutoff}");
-    let kept = vectors::model(&stage.store, "first")
+    let kept = vectors::embedding_model(&registry.store, "first")
         .await
         .unwrap()
         .unwrap()
         .cutoff;
     assert_eq!(kept, Some(f64::from(cutoff)));
     encoder.take_texts(TextKind::Query);
-    finish(&stage, &mut open(&stage, &encoder).await).await;
+    finish(&registry, &mut open(&registry, &encoder).await).await;
     assert_eq!(
         encoder.take_texts(TextKind::Query),
         [""; 0],
@@ -692,11 +753,14 @@ async fn a_model_is_calibrated_from_the_agents(url: &str) {
 #[tokio::test]
 async fn two_processes_share_their_vectors() {
     let database = crate::support::database::Database::postgres().await;
-    let stage = patient(database.url()).await;
-    let [bank, ..] = three(&stage).await;
-    let (one, two) = (Scripted::new("shared", 0), Scripted::new("shared", 0));
-    finish(&stage, &mut open(&stage, &one).await).await;
-    let beside = stage.beside().await;
+    let registry = patient(database.url()).await;
+    let [bank, ..] = three(&registry).await;
+    let (one, two) = (
+        ScriptedEncoder::new("shared", 0),
+        ScriptedEncoder::new("shared", 0),
+    );
+    finish(&registry, &mut open(&registry, &one).await).await;
+    let beside = registry.second_process().await;
     let mut embedding = open(&beside, &two).await;
     finish(&beside, &mut embedding).await;
     assert_eq!(
@@ -704,17 +768,17 @@ async fn two_processes_share_their_vectors() {
         [bank]
     );
     // Later changes are embedded by the first process to see them.
-    let late = stage
-        .publish_approved(
+    let late = registry
+        .register_approved_card(
             "late.agents-test.com",
-            &card("Mint", "Money for travellers"),
+            &card_bytes("Mint", "Money for travellers"),
         )
         .await;
-    for stage in [&stage, &beside] {
-        stage.settle().await;
+    for registry in [&registry, &beside] {
+        registry.catch_up().await;
     }
-    let mut first = open(&stage, &one).await;
-    finish(&stage, &mut first).await;
+    let mut first = open(&registry, &one).await;
+    finish(&registry, &mut first).await;
     finish(&beside, &mut embedding).await;
     assert!(good(&search_with_mode(&beside, QUESTION, None).await).contains(&late.id));
     assert_eq!(two.take_texts(TextKind::Card), [""; 0]);

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
-    a2a_task, account, account_group, agent, agent_report, agent_vectors, attempt, body,
-    break_glass, challenge, collection, decision, domain, dry_run_change, enrolled_key, event,
-    feed, group_member, hold, identity, model, owner_marks, pace, peer_candidate, policy_set,
-    proof, proof_check, review, review_approval, review_comment, saved_search, session, setting,
-    source, source_day, source_registrant, token, used_attempt, version, version_source, waiver,
+    a2a_task, account, account_group, agent, agent_report, agent_vectors, break_glass, card_body,
+    challenge, collection, decision, domain, dry_run_change, embedding_model, enrolled_key, event,
+    feed, fetch_attempt, group_member, hold, identity, owner_fingerprint, pace, peer_candidate,
+    policy_set, proof, proof_check, review, review_approval, review_comment, saved_search, session,
+    setting, source, source_day, source_registrant, token, used_sign_in_attempt, version,
+    version_source, waiver,
 };
-use a2a_registry_store::{Handle as _, Store};
+use a2a_registry_store::{Executor as _, Store};
 use futures::future::join_all;
 use sea_orm::{
     ConnectionTrait as _, DatabaseConnection, DbBackend, EntityTrait, IdenStatic as _,
@@ -20,7 +21,7 @@ use sea_orm_migration::MigratorTrait as _;
 use uuid::Uuid;
 
 use crate::support::both_databases;
-use crate::support::database::{Database, options};
+use crate::support::database::{Database, store_options};
 
 /// The migrator's own table.
 const BOOKS: &str = "seaql_migrations";
@@ -161,7 +162,7 @@ async fn every_migration_path_gives_the_same_schema(url: &str) {
     );
     connection.execute_unprepared(&account).await.unwrap();
     connection.close().await.unwrap();
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     store.migrate().await.unwrap();
     store.close().await.unwrap();
 }
@@ -201,7 +202,7 @@ async fn old_rows_survive_every_migration(url: &str) {
     }
     connection.close().await.unwrap();
 
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let on = store.connection();
     let account = account::Entity::find().one(on).await.unwrap().unwrap();
     assert_eq!((account.id, account.name.as_str()), (id, "old"));
@@ -222,7 +223,11 @@ async fn old_rows_survive_every_migration(url: &str) {
         (source.domain_id, source.next_due_at, source.full_wanted),
         (domain.id, 5, false)
     );
-    let attempt = attempt::Entity::find().one(on).await.unwrap().unwrap();
+    let attempt = fetch_attempt::Entity::find()
+        .one(on)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (attempt.source_id, attempt.at, attempt.elapsed_ms),
         (source.id, 7, 8)
@@ -247,13 +252,13 @@ async fn a_database_of_before_the_first_release_is_refused(url: &str) {
     }
     let before = facts(&connection).await;
     connection.close().await.unwrap();
-    let options = options(url);
+    let options = store_options(url);
     let connected = Store::connect(&options).await.unwrap();
     for refused in [
         Store::open(&options).await.err(),
         Store::open_existing(&options).await.err(),
         connected.migrate().await.err(),
-        connected.migrations_pending().await.err(),
+        connected.pending_migrations().await.err(),
     ] {
         let refused = refused.unwrap().to_string();
         assert!(
@@ -278,26 +283,26 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<token::Entity>(&connection, &mut tables).await;
     entity::<session::Entity>(&connection, &mut tables).await;
     entity::<identity::Entity>(&connection, &mut tables).await;
-    entity::<used_attempt::Entity>(&connection, &mut tables).await;
+    entity::<used_sign_in_attempt::Entity>(&connection, &mut tables).await;
     entity::<setting::Entity>(&connection, &mut tables).await;
     entity::<domain::Entity>(&connection, &mut tables).await;
     entity::<proof::Entity>(&connection, &mut tables).await;
     entity::<challenge::Entity>(&connection, &mut tables).await;
     entity::<proof_check::Entity>(&connection, &mut tables).await;
     entity::<enrolled_key::Entity>(&connection, &mut tables).await;
-    entity::<owner_marks::Entity>(&connection, &mut tables).await;
+    entity::<owner_fingerprint::Entity>(&connection, &mut tables).await;
     entity::<source::Entity>(&connection, &mut tables).await;
     entity::<source_registrant::Entity>(&connection, &mut tables).await;
     entity::<version_source::Entity>(&connection, &mut tables).await;
     entity::<source_day::Entity>(&connection, &mut tables).await;
     entity::<pace::Entity>(&connection, &mut tables).await;
-    entity::<attempt::Entity>(&connection, &mut tables).await;
+    entity::<fetch_attempt::Entity>(&connection, &mut tables).await;
     entity::<agent::Entity>(&connection, &mut tables).await;
     entity::<collection::Entity>(&connection, &mut tables).await;
     entity::<saved_search::Entity>(&connection, &mut tables).await;
     entity::<feed::Entity>(&connection, &mut tables).await;
     entity::<hold::Entity>(&connection, &mut tables).await;
-    entity::<body::Entity>(&connection, &mut tables).await;
+    entity::<card_body::Entity>(&connection, &mut tables).await;
     entity::<version::Entity>(&connection, &mut tables).await;
     entity::<decision::Entity>(&connection, &mut tables).await;
     entity::<review::Entity>(&connection, &mut tables).await;
@@ -310,7 +315,7 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<peer_candidate::Entity>(&connection, &mut tables).await;
     entity::<dry_run_change::Entity>(&connection, &mut tables).await;
     entity::<event::Entity>(&connection, &mut tables).await;
-    entity::<model::Entity>(&connection, &mut tables).await;
+    entity::<embedding_model::Entity>(&connection, &mut tables).await;
     entity::<agent_vectors::Entity>(&connection, &mut tables).await;
     assert!(tables.is_empty(), "tables without an entity: {tables:?}");
 }
@@ -318,7 +323,7 @@ async fn entities_equal_their_tables(url: &str) {
 /// A row with a dangling reference is refused, and so is deleting a referenced row; through the connections that the
 /// registry itself uses.
 async fn dangling_references_are_refused(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let on = store.connection();
     let id = Uuid::from_u128(7);
     let key = if store.is_postgres() {
@@ -366,7 +371,7 @@ async fn dangling_references_are_refused(url: &str) {
 
 /// A name is taken while its domain exists, and free once it has ended.
 async fn a_name_is_free_once_its_domain_has_ended(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let on = store.connection();
     let insert = "INSERT INTO domains (name, scheme, state, generation, created_at, not_before) \
                   VALUES ('a', '', '', 1, 0, 0)";
@@ -382,7 +387,7 @@ async fn a_name_is_free_once_its_domain_has_ended(url: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_processes_migrate_at_once_on_postgres() {
     let database = Database::postgres().await;
-    let options = options(database.url());
+    let options = store_options(database.url());
     let starts = (0..6).map(|_| {
         let options = options.clone();
         tokio::spawn(async move { Store::open(&options).await })

@@ -6,42 +6,42 @@ mod approval;
 mod bulk;
 mod coverage;
 mod dispute;
+mod dns_records;
 mod followers;
 mod inline_cards;
-mod naming;
+mod lasting_names;
 mod opt_out;
-mod others;
+mod other_accounts;
 mod outage;
 mod over_tls;
 mod owner;
+mod owner_changes;
 mod owner_vouch;
 mod peer_candidates;
-mod polite;
-mod recorded;
-mod records;
-mod site;
-mod succession;
+mod rate_limits;
+mod recorded_sources;
+mod tls_site;
 mod url_catalogs;
 mod ways;
 mod withdrawal;
 
 use std::sync::Arc;
 
-use a2a_crawler::dns::{TxtAnswer, TxtRecords};
+use a2a_crawler::dns::{TxtLookup, TxtRecords};
 use a2a_registry_api::{Deprecate, DomainView, NewToken, Registration};
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::register;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::ownership::verify::{check_lease, check_run};
+use a2a_registry_core::ownership::verify::{lease_due_check, run_leased_check};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 use time::Duration;
 use uuid::Uuid;
 
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 use crate::support::static_resolver::StaticResolver;
 
 const DOMAIN: &str = "travel.agents-test.com";
@@ -56,33 +56,35 @@ fn moved() -> Deprecate {
 
 /// A registry with a scripted name server.
 pub(crate) struct OwnershipSetup {
-    pub(crate) stage: Stage,
+    pub(crate) registry: InProcessRegistry,
     names: Arc<StaticResolver>,
 }
 
 impl OwnershipSetup {
     async fn new(url: &str) -> Self {
-        Self::on(Stage::new(url).await)
+        Self::with_registry(InProcessRegistry::new(url).await)
     }
 
     /// A setup on that stage, whose names it can change.
-    pub(crate) fn on(stage: Stage) -> Self {
-        let names = stage.names.clone();
-        Self { stage, names }
+    pub(crate) fn with_registry(registry: InProcessRegistry) -> Self {
+        let names = registry.resolver.clone();
+        Self { registry, names }
     }
 
     /// A publisher account with that name.
-    pub(crate) async fn account(&self, name: &str) -> Caller {
+    pub(crate) async fn create_publisher(&self, name: &str) -> Caller {
         let new = NewToken {
             account: name.into(),
             role: Some(Role::Publisher),
             name: "a test".into(),
             ..NewToken::default()
         };
-        let made = token_create(&self.stage.app, &self.stage.admin, &new)
+        let made = token_create(&self.registry.app, &self.registry.admin, &new)
             .await
             .unwrap();
-        authenticate(&self.stage.app, &made.secret).await.unwrap()
+        authenticate_token(&self.registry.app, &made.secret)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn register(&self, caller: &Caller, domain: &str) -> DomainView {
@@ -90,7 +92,7 @@ impl OwnershipSetup {
             domain: Some(domain.into()),
             ..Registration::default()
         };
-        register::register(&self.stage.app, caller, &what)
+        register::register_domain(&self.registry.app, caller, &what)
             .await
             .unwrap()
     }
@@ -99,7 +101,7 @@ impl OwnershipSetup {
     fn place_record(&self, name: &str, text: &str) {
         let mut records = TxtRecords::default();
         records.push([text]);
-        self.names.set_texts(name, TxtAnswer::Records(records));
+        self.names.set_texts(name, TxtLookup::Records(records));
     }
 
     /// Places several TXT records at a name, replacing the records there.
@@ -108,11 +110,11 @@ impl OwnershipSetup {
         for text in texts {
             records.push([text]);
         }
-        self.names.set_texts(name, TxtAnswer::Records(records));
+        self.names.set_texts(name, TxtLookup::Records(records));
     }
 
     fn remove(&self, name: &str) {
-        self.names.set_texts(name, TxtAnswer::Absent);
+        self.names.set_texts(name, TxtLookup::Absent);
     }
 
     /// Places the standing record from an account's view: the first record in it.
@@ -126,39 +128,44 @@ impl OwnershipSetup {
 
     /// Makes all due checks a day and a bit later; returns the domain's state.
     async fn next_day(&self) -> String {
-        self.stage.advance(Duration::hours(27));
+        self.registry.advance(Duration::hours(27));
         self.run_due_checks().await;
         self.state().await
     }
 
     /// Makes all due and permitted checks; returns their number.
     async fn run_due_checks(&self) -> usize {
-        let app = &self.stage.app;
+        let app = &self.registry.app;
         let mut count = 0;
-        while let Some(check) = check_lease(app).await.unwrap() {
-            check_run(app, &check).await.unwrap();
+        while let Some(check) = lease_due_check(app).await.unwrap() {
+            run_leased_check(app, &check).await.unwrap();
             count += 1;
         }
         count
     }
 
     async fn domain_view(&self, caller: &Caller) -> DomainView {
-        domain_show(&self.stage.app, caller, DOMAIN).await.unwrap()
+        domain_show(&self.registry.app, caller, DOMAIN)
+            .await
+            .unwrap()
     }
 
     async fn state(&self) -> String {
-        self.domain_view(&self.stage.admin).await.state.to_string()
+        self.domain_view(&self.registry.admin)
+            .await
+            .state
+            .to_string()
     }
 
     /// An account that has proved the domain, with an agent that a curator approved.
     async fn prove_with_agent(&self) -> (Caller, Uuid) {
-        let owner = self.account("acme").await;
+        let owner = self.create_publisher("acme").await;
         let view = self.register(&owner, DOMAIN).await;
-        self.stage
-            .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
+        self.registry
+            .run_due_visits(|_| OriginResponse::Card(card_bytes("Travel", "Books flights")))
             .await;
         self.place_standing_record(&view);
-        let found = domain_verify(&self.stage.app, &owner, DOMAIN)
+        let found = domain_verify(&self.registry.app, &owner, DOMAIN)
             .await
             .unwrap();
         assert_eq!(
@@ -167,11 +174,11 @@ impl OwnershipSetup {
             "{:#?}",
             found.checks
         );
-        (owner, self.stage.agent(DOMAIN).await.id)
+        (owner, self.registry.agent(DOMAIN).await.id)
     }
 
     async fn verify(&self, caller: &Caller) -> Result<Vec<(String, String)>, AppError> {
-        let found = domain_verify(&self.stage.app, caller, DOMAIN).await?;
+        let found = domain_verify(&self.registry.app, caller, DOMAIN).await?;
         Ok(found
             .checks
             .into_iter()

@@ -11,13 +11,13 @@ use tokio::process::Command;
 use crate::page_quality::SCREENS;
 use crate::support::DEADLINE;
 use crate::support::browser::Browser;
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, registry, text};
-use crate::support::serving::started;
-use crate::support::setup::{ADMIN, Setup};
+use crate::support::polling::poll_until_deadline;
+use crate::support::program::{Program, join_lines, registry_command};
+use crate::support::serving_registry::start_serving;
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 use crate::support::tls::{Authority, TlsFront};
-use crate::support::waiting::poll_until_deadline;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -25,22 +25,22 @@ const CARD: &str = "/.well-known/agent-card.json";
 const POLL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A browser on the pages of a registry.
-pub(crate) struct Visitor {
+pub(crate) struct PageVisitor {
     url: String,
     pub(crate) browser: Browser,
 }
 
-impl Visitor {
-    pub(crate) async fn of(url: &str, with_script: bool) -> Self {
+impl PageVisitor {
+    pub(crate) async fn open(url: &str, with_script: bool) -> Self {
         let browser = Browser::open().await;
         if !with_script {
-            browser.without_script().await;
+            browser.disable_scripts().await;
         }
-        Self::with(url, browser)
+        Self::with_browser(url, browser)
     }
 
     /// That browser, on the pages of the registry at that URL.
-    pub(crate) fn with(url: &str, browser: Browser) -> Self {
+    pub(crate) fn with_browser(url: &str, browser: Browser) -> Self {
         Self {
             url: url.to_owned(),
             browser,
@@ -57,7 +57,7 @@ impl Visitor {
         let found = self.browser.page().query(By::Css(selector));
         match found.wait(DEADLINE, POLL_PAUSE).first().await {
             Ok(found) => found,
-            Err(error) => panic!("{selector}: {error}\n{}", self.text().await),
+            Err(error) => panic!("{selector}: {error}\n{}", self.visible_text().await),
         }
     }
 
@@ -79,7 +79,7 @@ impl Visitor {
     }
 
     /// Types where the focus is.
-    pub(crate) async fn keys(&self, keys: impl Into<TypingData>) {
+    pub(crate) async fn type_keys(&self, keys: impl Into<TypingData>) {
         let focused = self.browser.page().active_element().await.unwrap();
         focused.send_keys(keys).await.unwrap();
     }
@@ -92,13 +92,13 @@ impl Visitor {
             if here.is_some_and(|here| here.starts_with(id)) {
                 return;
             }
-            self.keys(Key::Tab + "").await;
+            self.type_keys(Key::Tab + "").await;
         }
-        panic!("{id} is not reached:\n{}", self.text().await);
+        panic!("{id} is not reached:\n{}", self.visible_text().await);
     }
 
     /// The visible text of the page.
-    pub(crate) async fn text(&self) -> String {
+    pub(crate) async fn visible_text(&self) -> String {
         let body = self.browser.page().find(By::Css("body")).await;
         match body {
             Ok(body) => body.text().await.unwrap_or_default(),
@@ -107,37 +107,37 @@ impl Visitor {
     }
 
     /// Waits until all of these words are visible.
-    pub(crate) async fn sees(&self, words: &[&str]) {
+    pub(crate) async fn wait_for_texts(&self, words: &[&str]) {
         let found = poll_until_deadline(async || {
-            let text = self.text().await;
+            let text = self.visible_text().await;
             words.iter().all(|word| text.contains(word)).then_some(())
         });
         if found.await.is_none() {
             panic!(
                 "not all of {words:?} are visible in:\n{}",
-                self.text().await
+                self.visible_text().await
             );
         }
     }
 
     /// Checks that the page needs no horizontal scrolling, on any of the screens.
-    pub(crate) async fn fits(&self) {
+    pub(crate) async fn assert_fits_screens(&self) {
         for (width, height) in SCREENS {
-            self.browser.resize(width, height).await;
+            self.browser.emulate_screen_size(width, height).await;
             let script = "return document.documentElement.scrollWidth";
             let needed = self.browser.page().execute(script, Vec::new()).await;
             let needed: u32 = needed.unwrap().convert().unwrap();
             assert!(
                 needed <= width,
                 "{needed} of {width} pixels:\n{}",
-                self.text().await
+                self.visible_text().await
             );
         }
     }
 
     /// Ends the visit; the browser has complained of nothing but refused requests with that status.
-    pub(crate) async fn leave(self, refused: &str) {
-        let complaints = self.browser.complaints().await;
+    pub(crate) async fn finish(self, refused: &str) {
+        let complaints = self.browser.take_log_messages().await;
         let expected = |line: &String| !refused.is_empty() && line.contains(refused);
         assert!(complaints.iter().all(expected), "{complaints:?}");
         self.browser.close().await;
@@ -145,8 +145,8 @@ impl Visitor {
 }
 
 /// A card at another address, with another skill.
-fn changed(name: &str) -> String {
-    let mut card: Value = serde_json::from_str(&card(name, "repeat")).unwrap();
+fn changed_card(name: &str) -> String {
+    let mut card: Value = serde_json::from_str(&card_json(name, "repeat")).unwrap();
     card["url"] = json!("https://moved.agents.dev/a2a");
     card["skills"][0]["examples"] = json!(["please", "again"]);
     card.to_string()
@@ -154,15 +154,15 @@ fn changed(name: &str) -> String {
 
 /// From an agent's page to what changed between two versions of its card, and on to another comparison.
 async fn a_change_is_read(with_script: bool) {
-    let served = Setup::new().approve_all().start().await;
+    let served = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::json(card("Echo", "repeat")));
+    origin.set_reply(CARD, OriginReply::json(card_json("Echo", "repeat")));
     let domain = served.register(&origin.url(CARD)).await.domain;
-    let hit = served.found("skill=repeat").await;
-    origin.answer(CARD, OriginReply::json(changed("Echo")));
-    served.recrawl(&domain).await;
+    let hit = served.wait_for_hit("skill=repeat").await;
+    origin.set_reply(CARD, OriginReply::json(changed_card("Echo")));
+    served.recrawl_and_wait(&domain).await;
     let page = format!("/agents/{}/", hit.summary.id);
-    let visitor = Visitor::of(&served.url, with_script).await;
+    let visitor = PageVisitor::open(&served.url, with_script).await;
     let changed = poll_until_deadline(async || {
         visitor.visit(&page).await;
         let diffs = visitor
@@ -171,9 +171,9 @@ async fn a_change_is_read(with_script: bool) {
             .find_all(By::Css("#versions a[href*='/diff?']"));
         (diffs.await.unwrap().len() == 1).then_some(())
     });
-    assert!(changed.await.is_some(), "{}", visitor.text().await);
+    assert!(changed.await.is_some(), "{}", visitor.visible_text().await);
     visitor
-        .sees(&[
+        .wait_for_texts(&[
             "What it does",
             "State",
             "card fetched",
@@ -182,11 +182,11 @@ async fn a_change_is_read(with_script: bool) {
         ])
         .await;
     if with_script {
-        visitor.fits().await;
+        visitor.assert_fits_screens().await;
     }
     visitor.click("#versions a[href*='/diff?']").await;
     visitor
-        .sees(&[
+        .wait_for_texts(&[
             "What changed in Echo",
             "/url",
             "critical",
@@ -195,7 +195,7 @@ async fn a_change_is_read(with_script: bool) {
         ])
         .await;
     if with_script {
-        visitor.fits().await;
+        visitor.assert_fits_screens().await;
     }
     // The other way round, with the form.
     let newest = visitor
@@ -208,8 +208,10 @@ async fn a_change_is_read(with_script: bool) {
     let option = format!("#from option[value='{newest}']");
     visitor.click(&option).await;
     visitor.click(".compare button").await;
-    visitor.sees(&["Both sides are", "nothing differs"]).await;
-    visitor.leave("").await;
+    visitor
+        .wait_for_texts(&["Both sides are", "nothing differs"])
+        .await;
+    visitor.finish("").await;
     served.stop().await;
 }
 
@@ -225,31 +227,35 @@ async fn a_person_reads_what_changed_without_script() {
 
 /// From the front page to a session, a registration without a shell, the account page, and out again.
 async fn somebody_signs_in_and_registers(with_script: bool) {
-    let served = Setup::new().start().await;
+    let served = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::json(card("Echo", "repeat")));
-    let visitor = Visitor::of(&served.url, with_script).await;
+    origin.set_reply(CARD, OriginReply::json(card_json("Echo", "repeat")));
+    let visitor = PageVisitor::open(&served.url, with_script).await;
     visitor.visit("/").await;
     visitor.click("nav a[href='/sign-in']").await;
     visitor.type_into("#token", "a2ar_not-a-token").await;
     visitor.click("#sign-in button").await;
-    visitor.sees(&["This token is unknown or has ended"]).await;
+    visitor
+        .wait_for_texts(&["This token is unknown or has ended"])
+        .await;
     visitor.visit("/account").await;
-    visitor.type_into("#token", ADMIN).await;
+    visitor.type_into("#token", ADMIN_TOKEN).await;
     visitor.click("#sign-in button").await;
     visitor
-        .sees(&["Who you are", "curator, admin", "this one", "no domain"])
+        .wait_for_texts(&["Who you are", "curator, admin", "this one", "no domain"])
         .await;
     if with_script {
-        visitor.fits().await;
+        visitor.assert_fits_screens().await;
     }
     visitor.click("#domains a.button").await;
     visitor.type_into("#target", &origin.url(CARD)).await;
     visitor.click("#register button").await;
-    visitor.sees(&["Where it stands", "Echo", "waiting"]).await;
+    visitor
+        .wait_for_texts(&["Where it stands", "Echo", "waiting"])
+        .await;
     visitor.visit("/account").await;
     visitor
-        .sees(&[
+        .wait_for_texts(&[
             &origin.address().to_string(),
             "waiting for its review",
             "Echo",
@@ -258,16 +264,16 @@ async fn somebody_signs_in_and_registers(with_script: bool) {
     visitor.type_into("#name", "for a pipeline").await;
     visitor.click("#new-token button").await;
     visitor
-        .sees(&["Token for a pipeline", "a2ar_", "shown this once"])
+        .wait_for_texts(&["Token for a pipeline", "a2ar_", "shown this once"])
         .await;
     if with_script {
-        visitor.fits().await;
+        visitor.assert_fits_screens().await;
     }
     visitor.click("#sign-out button").await;
     visitor.find("nav a[href='/sign-in']").await;
     visitor.visit("/account").await;
     visitor.find("#sign-in").await;
-    visitor.leave("401").await;
+    visitor.finish("401").await;
     served.stop().await;
 }
 
@@ -292,23 +298,23 @@ async fn typed(line: &str) -> String {
     }
     let finished = Program::run(shell).await;
     assert!(finished.status.success(), "{line}\n{finished:?}");
-    text(&finished.stdout)
+    join_lines(&finished.stdout)
 }
 
 /// The button copies the curl snippet, and the copy runs as pasted against the sample agent.
 #[tokio::test]
 async fn a_copied_snippet_runs_as_pasted() {
     let folder = tempfile::TempDir::new().unwrap();
-    let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
+    let mut command = registry_command(["demo", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path());
-    let (_program, status_line) = started(command).await;
-    let visitor = Visitor::of(status_line.url(), true).await;
+    let (_program, status_line) = start_serving(command).await;
+    let visitor = PageVisitor::open(status_line.url(), true).await;
     visitor.browser.allow_clipboard().await;
     visitor.visit("/?q=trip").await;
     visitor.click(".hit h2 a").await;
-    visitor.sees(&["Trip Planner", "Call it"]).await;
+    visitor.wait_for_texts(&["Trip Planner", "Call it"]).await;
     visitor.click("#panel-curl .copy").await;
-    visitor.sees(&["Copied"]).await;
+    visitor.wait_for_texts(&["Copied"]).await;
     let read = "const done = arguments[0]; navigator.clipboard.readText().then(done, (error) => done(String(error)));";
     let copied = visitor.browser.page().execute_async(read, Vec::new()).await;
     let copied: String = copied.unwrap().convert().unwrap();
@@ -320,47 +326,47 @@ async fn a_copied_snippet_runs_as_pasted() {
         result["task"].is_object() || result["message"].is_object(),
         "{answer}"
     );
-    visitor.leave("").await;
+    visitor.finish("").await;
 }
 
 /// A domain is registered with the form, and its page leads to the review that its card waits for.
 async fn a_domain_is_registered(with_script: bool) {
-    let setup = Setup::bare();
+    let setup = RegistrySetup::with_default_config();
     let authority = Authority::new("the tests' own");
-    let trusted = setup.scratch().join("authority.pem");
+    let trusted = setup.scratch_folder().join("authority.pem");
     std::fs::write(&trusted, authority.pem()).unwrap();
     let served = setup
-        .configure(&format!(
+        .with_config_lines(&format!(
             "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_ports = \"any\"\nextra_ca = [{trusted:?}]"
         ))
         .start()
         .await;
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::json(card("Echo <b>", "repeat")));
+    origin.set_reply(CARD, OriginReply::json(card_json("Echo <b>", "repeat")));
     // A domain is fetched over TLS alone.
     let identity = authority.identity("127.0.0.1");
     let front = TlsFront::bind(([127, 0, 0, 1], 0).into(), identity, &origin).await;
     let front = front.unwrap();
     let domain = front.url("").replace("https://", "");
-    let visitor = Visitor::of(&served.url, with_script).await;
+    let visitor = PageVisitor::open(&served.url, with_script).await;
     visitor.visit("/register").await;
     if with_script {
         visitor.type_into("#target", "agents example").await;
-        visitor.sees(&["There is a space in it."]).await;
+        visitor.wait_for_texts(&["There is a space in it."]).await;
         visitor
             .type_into("#target", &format!("{domain}/agents"))
             .await;
-        visitor.sees(&["This has a path"]).await;
-        visitor.fits().await;
+        visitor.wait_for_texts(&["This has a path"]).await;
+        visitor.assert_fits_screens().await;
     }
     // The response waits some seconds for the first crawl; sending the form again registers nothing twice.
     let waiting = poll_until_deadline(async || {
         visitor.visit("/register").await;
         visitor.type_into("#target", &domain).await;
-        visitor.type_into("#token", ADMIN).await;
+        visitor.type_into("#token", ADMIN_TOKEN).await;
         visitor.click("#register button").await;
-        visitor.sees(&["Where it stands"]).await;
-        let text = visitor.text().await;
+        visitor.wait_for_texts(&["Where it stands"]).await;
+        let text = visitor.visible_text().await;
         let told = [
             "Echo <b> is waiting for its review",
             "Places where nothing is published",
@@ -368,7 +374,7 @@ async fn a_domain_is_registered(with_script: bool) {
         told.iter().all(|told| text.contains(told)).then_some(text)
     });
     let Some(text) = waiting.await else {
-        panic!("it waits for no review:\n{}", visitor.text().await);
+        panic!("it waits for no review:\n{}", visitor.visible_text().await);
     };
     for told in [
         "Registered",
@@ -384,11 +390,11 @@ async fn a_domain_is_registered(with_script: bool) {
         "what is absent is folded: {text}"
     );
     visitor.click(".absent > summary").await;
-    visitor.sees(&["ai-catalog.json"]).await;
+    visitor.wait_for_texts(&["ai-catalog.json"]).await;
     if with_script {
-        visitor.fits().await;
+        visitor.assert_fits_screens().await;
     }
-    visitor.leave("").await;
+    visitor.finish("").await;
     served.stop().await;
 }
 
@@ -404,14 +410,14 @@ async fn a_person_registers_a_domain_up_to_its_review_without_script() {
 
 /// A pasted card is linted; what is not JSON and what is no card says so, and nothing is registered.
 async fn a_card_is_linted(with_script: bool) {
-    let served = Setup::new().start().await;
-    let visitor = Visitor::of(&served.url, with_script).await;
+    let served = RegistrySetup::new().start().await;
+    let visitor = PageVisitor::open(&served.url, with_script).await;
     visitor.visit("/register").await;
     let pasted = "{\"name\": \"Echo\", \"url\": \"http://localhost:9000\"}";
     visitor.type_into("#card", pasted).await;
     visitor.click("#lint button").await;
     visitor
-        .sees(&[
+        .wait_for_texts(&[
             "Read as the card of Echo",
             "endpoint.private",
             "line 1, column",
@@ -420,9 +426,9 @@ async fn a_card_is_linted(with_script: bool) {
     let kept = visitor.find("#card").await.value().await.unwrap();
     assert_eq!(kept.as_deref(), Some(pasted));
     if with_script {
-        visitor.fits().await;
+        visitor.assert_fits_screens().await;
         visitor.type_into("#card", "{\"name\": ").await;
-        visitor.sees(&["This is not JSON"]).await;
+        visitor.wait_for_texts(&["This is not JSON"]).await;
     }
     for (text, told) in [("{\"name\": ", "not JSON"), ("[]", "not an agent card")] {
         visitor.type_into("#card", text).await;
@@ -436,7 +442,7 @@ async fn a_card_is_linted(with_script: bool) {
     }
     assert_eq!(served.search("").await["total"], 0);
     // The browser rightly logs the two refused requests.
-    visitor.leave("/register/lint").await;
+    visitor.finish("/register/lint").await;
     served.stop().await;
 }
 
@@ -453,74 +459,84 @@ async fn a_person_lints_a_card_without_script() {
 /// A publisher registers a card on the page; a curator rejects it, and approves the next one, by the keyboard alone; the
 /// publisher reads decision and reason among what waits, and finds the agent listed.
 async fn two_people_decide_on_a_card(with_script: bool) {
-    let served = Setup::new()
-        .configure("[governance]\nfour_eyes = true")
+    let served = RegistrySetup::new()
+        .with_config_lines("[governance]\nfour_eyes = true")
         .start()
         .await;
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::json(card("Echo", "repeat")));
-    let publisher = Visitor::of(&served.url, with_script).await;
-    let curator = Visitor::of(&served.url, with_script).await;
+    origin.set_reply(CARD, OriginReply::json(card_json("Echo", "repeat")));
+    let publisher = PageVisitor::open(&served.url, with_script).await;
+    let curator = PageVisitor::open(&served.url, with_script).await;
     publisher
-        .sign_in(&served.token("ann", "publisher").await)
+        .sign_in(&served.create_token("ann", "publisher").await)
         .await;
-    curator.sign_in(&served.token("ben", "curator").await).await;
+    curator
+        .sign_in(&served.create_token("ben", "curator").await)
+        .await;
 
     publisher.visit("/register").await;
     publisher.type_into("#target", &origin.url(CARD)).await;
     publisher.click("#register button").await;
     publisher
-        .sees(&[
+        .wait_for_texts(&[
             "Where it stands",
             "Echo is waiting for its review",
             "To the review",
         ])
         .await;
     publisher.click("#steps a[href^='/reviews/']").await;
-    publisher.sees(&["Review of Echo", "open"]).await;
-    assert!(!publisher.text().await.contains("Approve"), "its own");
+    publisher.wait_for_texts(&["Review of Echo", "open"]).await;
+    assert!(
+        !publisher.visible_text().await.contains("Approve"),
+        "its own"
+    );
 
     curator.visit("/waiting").await;
-    curator.sees(&["Review", "Echo"]).await;
+    curator.wait_for_texts(&["Review", "Echo"]).await;
     curator.visit("/reviews").await;
-    curator.sees(&["Echo"]).await;
+    curator.wait_for_texts(&["Echo"]).await;
     curator.tab_to("pick-").await;
-    curator.keys(" ").await;
+    curator.type_keys(" ").await;
     curator.tab_to("reason").await;
-    curator.keys("Its examples say nothing.").await;
-    curator.keys(Key::Tab + "").await;
-    curator.keys(Key::Tab + "").await;
-    curator.keys(Key::Enter + "").await;
-    curator.sees(&["Results", "Echo: rejected"]).await;
+    curator.type_keys("Its examples say nothing.").await;
+    curator.type_keys(Key::Tab + "").await;
+    curator.type_keys(Key::Tab + "").await;
+    curator.type_keys(Key::Enter + "").await;
+    curator.wait_for_texts(&["Results", "Echo: rejected"]).await;
 
     publisher.visit("/waiting").await;
     publisher
-        .sees(&["Echo: Rejected by ben", "Its examples say nothing."])
+        .wait_for_texts(&["Echo: Rejected by ben", "Its examples say nothing."])
         .await;
     publisher
         .visit(&format!("/domains/{}", origin.address()))
         .await;
-    publisher.sees(&["Echo was rejected"]).await;
+    publisher.wait_for_texts(&["Echo was rejected"]).await;
 
-    origin.answer(CARD, OriginReply::json(changed("Echo")));
+    origin.set_reply(CARD, OriginReply::json(changed_card("Echo")));
     let recrawl = format!("/v1/domains/{}:recrawl", origin.address());
-    served.post(&recrawl, &json!({})).await.expect(202);
-    served.open_review(|review| review.name == "Echo").await;
+    served
+        .post_as_admin(&recrawl, &json!({}))
+        .await
+        .expect_status(202);
+    served
+        .wait_for_open_review(|review| review.name == "Echo")
+        .await;
     curator.visit("/reviews?choose=all").await;
-    curator.sees(&["Echo"]).await;
+    curator.wait_for_texts(&["Echo"]).await;
     curator.tab_to("reason").await;
-    curator.keys("Better.").await;
-    curator.keys(Key::Tab + "").await;
-    curator.keys(Key::Enter + "").await;
-    curator.sees(&["Results", "Echo: approved"]).await;
+    curator.type_keys("Better.").await;
+    curator.type_keys(Key::Tab + "").await;
+    curator.type_keys(Key::Enter + "").await;
+    curator.wait_for_texts(&["Results", "Echo: approved"]).await;
     publisher.click("a.button[href^='/domains/']").await;
     publisher
-        .sees(&["1 agent is listed.", "To the agent"])
+        .wait_for_texts(&["1 agent is listed.", "To the agent"])
         .await;
     publisher.click("#steps a[href^='/agents/']").await;
     publisher.find("article.agent").await;
-    publisher.leave("").await;
-    curator.leave("").await;
+    publisher.finish("").await;
+    curator.finish("").await;
     served.stop().await;
 }
 

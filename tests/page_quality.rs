@@ -7,11 +7,11 @@ use a2a_registry_api::AgentList;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::pages::{Demo, Visitor, demo};
-use crate::support::cards::card;
+use crate::pages::{DemoRegistry, DemoVisitor, demo};
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::waiting::eventually;
-use crate::support::{http, prepared};
+use crate::support::polling::eventually;
+use crate::support::{http_client, required_variable};
 
 /// Screens on which each page is looked at.
 pub(crate) const SCREENS: [(u32, u32); 3] = [(390, 844), (768, 1024), (1280, 800)];
@@ -91,20 +91,23 @@ fn hostile_card(text: &str) -> String {
 }
 
 /// Registers the cards of an origin with a demonstration, which approves them, and waits until all are listed.
-async fn publish(demo: &Demo, origin: &Origin, cards: &[String]) -> AgentList {
+async fn publish(demo: &DemoRegistry, origin: &Origin, cards: &[String]) -> AgentList {
     let address = format!("{}/v1/domains", demo.url);
     for (number, card) in cards.iter().enumerate() {
         let path = format!("/{number}.json");
-        origin.answer(&path, OriginReply::json(card.clone()));
+        origin.set_reply(&path, OriginReply::json(card.clone()));
         let card_url = json!({"card_url": origin.url(&path)});
-        let request = http().post(&address).bearer_auth(&demo.token);
+        let request = http_client().post(&address).bearer_auth(&demo.token);
         let answer = request.json(&card_url).send().await.unwrap();
         assert_eq!(answer.status(), 202, "{}", answer.text().await.unwrap());
     }
     let domain = origin.address().to_string();
     eventually("every card is listed", || async {
         let path = format!("/v1/agents?domain={domain}&page_size=100");
-        let found = http().get(format!("{}{path}", demo.url)).send().await;
+        let found = http_client()
+            .get(format!("{}{path}", demo.url))
+            .send()
+            .await;
         let list: AgentList = found.unwrap().json().await.unwrap();
         (list.total == cards.len() as u64).then_some(list)
     })
@@ -112,16 +115,16 @@ async fn publish(demo: &Demo, origin: &Origin, cards: &[String]) -> AgentList {
 }
 
 /// Changes the card of a listed agent, and returns the path of the page with what is different.
-async fn changed(demo: &Demo, origin: &Origin) -> String {
-    let before = card("Moving Agent", "move");
+async fn changed(demo: &DemoRegistry, origin: &Origin) -> String {
+    let before = card_json("Moving Agent", "move");
     let list = publish(demo, origin, std::slice::from_ref(&before)).await;
     let after = before.replace(
         "https://echo.agents.dev/a2a",
         "https://moved.agents.dev/a2a",
     );
-    origin.answer("/0.json", OriginReply::json(after));
+    origin.set_reply("/0.json", OriginReply::json(after));
     let recrawl = format!("{}/v1/domains/{}:recrawl", demo.url, origin.address());
-    let recrawled = http()
+    let recrawled = http_client()
         .post(recrawl)
         .bearer_auth(&demo.token)
         .json(&json!({}));
@@ -129,7 +132,7 @@ async fn changed(demo: &Demo, origin: &Origin) -> String {
     let agent = list.agents[0].summary.id;
     eventually("a second version is known", || async {
         let versions = format!("{}/v1/agents/{agent}/versions", demo.url);
-        let list: Value = http()
+        let list: Value = http_client()
             .get(versions)
             .send()
             .await
@@ -145,35 +148,40 @@ async fn changed(demo: &Demo, origin: &Origin) -> String {
 }
 
 /// Reports an agent, and returns the path of the page of the review that this opens.
-async fn reported(demo: &Demo, agent: &str) -> String {
+async fn reported(demo: &DemoRegistry, agent: &str) -> String {
     let id = agent.trim_start_matches("/agents/").trim_end_matches('/');
     let report = format!("{}/v1/agents/{id}:report", demo.url);
     let reason = json!({"reason": "It answers with somebody else's bookings"});
-    let answer = http().post(report).json(&reason).send().await.unwrap();
+    let answer = http_client()
+        .post(report)
+        .json(&reason)
+        .send()
+        .await
+        .unwrap();
     assert!(
         answer.status().is_success(),
         "{}",
         answer.text().await.unwrap()
     );
-    let reviews = http().get(format!("{}/v1/reviews", demo.url));
+    let reviews = http_client().get(format!("{}/v1/reviews", demo.url));
     let reviews = reviews.bearer_auth(&demo.token).send().await.unwrap();
     let reviews: Value = reviews.json().await.unwrap();
     format!("/reviews/{}", reviews["reviews"][0]["id"].as_str().unwrap())
 }
 
 /// Makes the collection `trips`.
-async fn collected(demo: &Demo) {
+async fn collected(demo: &DemoRegistry) {
     let content = json!({"filter": "tag:travel", "description": "Whatever plans a journey", "owners": ["admin"]});
-    let put = http().put(format!("{}/v1/collections/trips", demo.url));
+    let put = http_client().put(format!("{}/v1/collections/trips", demo.url));
     let answer = put.bearer_auth(&demo.token).json(&content).send().await;
     assert_eq!(answer.unwrap().status(), 200);
 }
 
 /// Makes a policy set with one policy on a dry run and one that forbids, and waives that for an agent.
-async fn governed(demo: &Demo, agent: &str) {
+async fn governed(demo: &DemoRegistry, agent: &str) {
     let id = agent.trim_start_matches("/agents/").trim_end_matches('/');
     let ask = async |method: Method, path: &str, body: Value| {
-        let request = http().request(method, format!("{}{path}", demo.url));
+        let request = http_client().request(method, format!("{}{path}", demo.url));
         let answer = request.bearer_auth(&demo.token).json(&body).send();
         let answer = answer.await.unwrap();
         let status = answer.status();
@@ -214,20 +222,20 @@ async fn governed(demo: &Demo, agent: &str) {
 
 /// The script of axe-core, which the preparation of the tests installs.
 pub(crate) fn axe() -> String {
-    let modules = PathBuf::from(prepared("A2A_REGISTRY_TEST_NODE"));
+    let modules = PathBuf::from(required_variable("A2A_REGISTRY_TEST_NODE"));
     std::fs::read_to_string(modules.join("axe-core/axe.min.js")).unwrap()
 }
 
 /// Where the pictures go, beside the program; git ignores the folder.
 pub(crate) fn pictures() -> PathBuf {
-    let program = PathBuf::from(prepared("A2A_REGISTRY_BIN"));
+    let program = PathBuf::from(required_variable("A2A_REGISTRY_BIN"));
     let target = program.ancestors().nth(2).unwrap_or(Path::new("."));
     target.join("screenshots")
 }
 
-impl Visitor<'_> {
+impl DemoVisitor<'_> {
     /// The result of a script.
-    async fn asked(&self, script: &str) -> Value {
+    async fn run_script(&self, script: &str) -> Value {
         let page = self.browser.page();
         let answer = page.execute_async(script, Vec::new()).await.unwrap();
         answer.json().clone()
@@ -238,22 +246,22 @@ impl Visitor<'_> {
         let screen = format!("{name} at {width} pixels, {theme}");
         // Swagger UI draws the reference by itself, as it sees fit.
         if name != "reference" {
-            self.fits(width).await;
+            self.assert_fits(width).await;
             // A busy machine paints a page before it has come whole, so a little is accepted. A tenth still counts as good.
-            let shift = self.asked(SHIFTS).await.as_f64().unwrap();
+            let shift = self.run_script(SHIFTS).await.as_f64().unwrap();
             assert!(shift < 0.01, "layout shift: {screen}: {shift}");
         }
         if let Some(axe) = axe {
             let page = self.browser.page();
             page.execute(axe, Vec::new()).await.unwrap();
-            assert_eq!(self.asked(AXE).await, json!([]), "{screen}");
+            assert_eq!(self.run_script(AXE).await, json!([]), "{screen}");
         }
         let file = pictures().join(format!("{name}-{width}-{theme}.png"));
-        self.browser.picture(&file).await;
+        self.browser.capture_full_page(&file).await;
     }
 
     /// Opens a page; the one with the findings of a card is the answer to a form, and those from the account on need signing in.
-    async fn open(&self, name: &str, path: &str) {
+    async fn open_page(&self, name: &str, path: &str) {
         if name == "home" {
             self.browser.page().delete_all_cookies().await.unwrap();
         }
@@ -307,17 +315,17 @@ impl Visitor<'_> {
 
     /// Checks that the header leaves room to type a search beside an admin's navigation, where it first shows the field.
     async fn has_a_search_box(&self) {
-        self.browser.resize(840, 800).await;
+        self.browser.emulate_screen_size(840, 800).await;
         self.visit("/account").await;
-        self.fits(840).await;
+        self.assert_fits(840).await;
         let width = "arguments[0](document.querySelector('.find').clientWidth)";
-        let width = self.asked(width).await.as_u64().unwrap();
+        let width = self.run_script(width).await.as_u64().unwrap();
         assert!(width >= 192, "{width} pixels");
     }
 
     /// What the browser complains of, but for failures that a page is asked for.
     async fn is_quiet(&self, name: &str) {
-        let mut complaints = self.browser.complaints().await;
+        let mut complaints = self.browser.take_log_messages().await;
         complaints.retain(|line| !line.contains("status of 404"));
         assert_eq!(complaints, Vec::<String>::new(), "{name}");
     }
@@ -328,7 +336,7 @@ impl Visitor<'_> {
 #[tokio::test]
 async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
     let demo = demo().await;
-    let visitor = Visitor::of(&demo).await;
+    let visitor = DemoVisitor::open(&demo).await;
     let axe = axe();
     let agent = demo.agent("Trip Planner").await;
     visitor.visit(&agent).await;
@@ -374,10 +382,10 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         ("agent-governed", agent.as_str()),
     ];
     for (width, height, theme) in LOOKS {
-        visitor.browser.theme(theme).await;
-        visitor.browser.resize(width, height).await;
+        visitor.browser.set_color_scheme(theme).await;
+        visitor.browser.emulate_screen_size(width, height).await;
         for (name, path) in pages {
-            visitor.open(name, path).await;
+            visitor.open_page(name, path).await;
             // The rules are the same on all screens but for what each one hides; a tablet hides what a phone does.
             let checked = Some(axe.as_str()).filter(|_| width != 768 && name != "reference");
             visitor.is_sound(name, (width, theme), checked).await;
@@ -385,7 +393,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
         }
     }
     visitor.has_a_search_box().await;
-    visitor.leave().await;
+    visitor.finish().await;
 }
 
 /// Prints when the largest paint of each page was made, the median of some visits: a bench, because it depends on the
@@ -394,7 +402,7 @@ async fn every_page_is_accessible_steady_and_quiet_on_every_screen() {
 #[ignore = "a bench, which prints figures"]
 async fn largest_paint_of_each_page() {
     let demo = demo().await;
-    let visitor = Visitor::of(&demo).await;
+    let visitor = DemoVisitor::open(&demo).await;
     let agent = demo.agent("Trip Planner").await;
     for path in [
         "/",
@@ -406,7 +414,7 @@ async fn largest_paint_of_each_page() {
         let mut paints = Vec::new();
         for _ in 0..9 {
             visitor.visit(path).await;
-            paints.push(visitor.asked(PAINT).await.as_f64().unwrap());
+            paints.push(visitor.run_script(PAINT).await.as_f64().unwrap());
         }
         paints.sort_by(f64::total_cmp);
         println!(
@@ -414,7 +422,7 @@ async fn largest_paint_of_each_page() {
             paints[4], paints[0], paints[8]
         );
     }
-    visitor.leave().await;
+    visitor.finish().await;
 }
 
 /// Whatever a card says in whichever member is text: nothing of it runs, nothing breaks the page.
@@ -424,7 +432,7 @@ async fn no_text_of_a_card_does_anything_to_a_page() {
     let demo = demo().await;
     let cards: Vec<String> = PAYLOADS.iter().copied().map(hostile_card).collect();
     let agents = publish(&demo, &origin, &cards).await.agents;
-    let visitor = Visitor::of(&demo).await;
+    let visitor = DemoVisitor::open(&demo).await;
     let axe = axe();
     let domain = format!("/domains/{}", origin.address());
     let mut pages = vec![
@@ -441,21 +449,21 @@ async fn no_text_of_a_card_does_anything_to_a_page() {
         (format!("hostile-agent-{number}"), path)
     }));
     for (width, height, theme) in [LOOKS[0], LOOKS[3]] {
-        visitor.browser.theme(theme).await;
-        visitor.browser.resize(width, height).await;
+        visitor.browser.set_color_scheme(theme).await;
+        visitor.browser.emulate_screen_size(width, height).await;
         // The rules are the same in both themes but for the contrast, and on all screens.
         let checked = Some(axe.as_str()).filter(|_| theme == "dark");
         for (name, path) in &pages {
             visitor.visit(path).await;
             // A dialog would fail every command that follows it.
             visitor.find("footer a[href='/about']").await;
-            let ran = visitor.asked("arguments[0](window.ran ?? null)").await;
+            let ran = visitor.run_script("arguments[0](window.ran ?? null)").await;
             assert_eq!(ran, Value::Null, "{name}");
             visitor.is_sound(name, (width, theme), checked).await;
             visitor.is_quiet(name).await;
         }
     }
-    visitor.leave().await;
+    visitor.finish().await;
 }
 
 /// The first view of a page full of hits is small, however many agents match: page, style sheet and script together.
@@ -466,7 +474,7 @@ async fn the_first_view_of_a_full_page_of_hits_is_small() {
     let words = "translates contracts and invoices between languages, checks their terms, and explains each change";
     let cards: Vec<String> = (0..HITS + 2)
         .map(|number| {
-            let mut card: Value = serde_json::from_str(&card(&format!("Agent {number}"), "translate")).unwrap();
+            let mut card: Value = serde_json::from_str(&card_json(&format!("Agent {number}"), "translate")).unwrap();
             let skills = (0..8).map(|skill| {
                 json!({
                     "id": format!("skill-{number}-{skill}"), "name": format!("Translate {words} {skill}"),
@@ -483,7 +491,7 @@ async fn the_first_view_of_a_full_page_of_hits_is_small() {
         .collect();
     publish(&demo, &origin, &cards).await;
 
-    let client = http();
+    let client = http_client();
     let fetch = |path: String, coding: &'static str| {
         let request = client.get(format!("{}{path}", demo.url));
         async move {

@@ -9,30 +9,30 @@ use thirtyfour::extensions::query::ElementQueryable as _;
 use thirtyfour::{By, Key, WebElement};
 
 use crate::support::browser::Browser;
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, registry};
-use crate::support::serving::started;
-use crate::support::waiting::poll_until_deadline;
-use crate::support::{DEADLINE, http};
+use crate::support::polling::poll_until_deadline;
+use crate::support::program::{Program, registry_command};
+use crate::support::serving_registry::start_serving;
+use crate::support::{DEADLINE, http_client};
 
 /// Pause between two polls of a browser, which sends no events.
 const POLL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running demonstration, and the folder of its temporary files.
-pub(crate) struct Demo {
+pub(crate) struct DemoRegistry {
     pub(crate) url: String,
     pub(crate) token: String,
     _program: Program,
     _folder: TempDir,
 }
 
-pub(crate) async fn demo() -> Demo {
+pub(crate) async fn demo() -> DemoRegistry {
     let folder = TempDir::new().unwrap();
-    let mut command = registry(["demo", "--listen", "127.0.0.1:0"]);
+    let mut command = registry_command(["demo", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path());
-    let (program, status_line) = started(command).await;
-    Demo {
+    let (program, status_line) = start_serving(command).await;
+    DemoRegistry {
         url: status_line.url().to_owned(),
         token: status_line.admin_token().unwrap().to_owned(),
         _program: program,
@@ -40,10 +40,13 @@ pub(crate) async fn demo() -> Demo {
     }
 }
 
-impl Demo {
+impl DemoRegistry {
     /// The path of the page of the agent with that name.
     pub(crate) async fn agent(&self, name: &str) -> String {
-        let found = http().get(format!("{}/v1/agents", self.url)).send().await;
+        let found = http_client()
+            .get(format!("{}/v1/agents", self.url))
+            .send()
+            .await;
         let list: AgentList = found.unwrap().json().await.unwrap();
         let mut hits = list.agents.into_iter();
         let hit = hits.find(|hit| hit.summary.name == name).unwrap();
@@ -52,13 +55,13 @@ impl Demo {
 }
 
 /// A browser on a demonstration's pages.
-pub(crate) struct Visitor<'a> {
-    pub(crate) demo: &'a Demo,
+pub(crate) struct DemoVisitor<'a> {
+    pub(crate) demo: &'a DemoRegistry,
     pub(crate) browser: Browser,
 }
 
-impl<'a> Visitor<'a> {
-    pub(crate) async fn of(demo: &'a Demo) -> Self {
+impl<'a> DemoVisitor<'a> {
+    pub(crate) async fn open(demo: &'a DemoRegistry) -> Self {
         Self {
             demo,
             browser: Browser::open().await,
@@ -87,7 +90,7 @@ impl<'a> Visitor<'a> {
     }
 
     /// Waits until the page's path begins with this text, and returns the path.
-    pub(crate) async fn arrives(&self, beginning: &str) -> String {
+    pub(crate) async fn wait_for_path(&self, beginning: &str) -> String {
         let arrived = poll_until_deadline(async || {
             Some(self.path().await).filter(|path| path.starts_with(beginning))
         });
@@ -111,12 +114,12 @@ impl<'a> Visitor<'a> {
     }
 
     /// The visible text of the first matching element.
-    pub(crate) async fn text(&self, selector: &str) -> String {
+    pub(crate) async fn element_text(&self, selector: &str) -> String {
         self.find(selector).await.text().await.unwrap()
     }
 
     /// The visible texts of all matching elements.
-    pub(crate) async fn texts(&self, selector: &str) -> Vec<String> {
+    pub(crate) async fn element_texts(&self, selector: &str) -> Vec<String> {
         let mut texts = Vec::new();
         for element in self
             .browser
@@ -131,7 +134,7 @@ impl<'a> Visitor<'a> {
     }
 
     /// Waits until all of these words are visible.
-    pub(crate) async fn sees(&self, words: &[&str]) {
+    pub(crate) async fn wait_for_texts(&self, words: &[&str]) {
         let found = poll_until_deadline(async || {
             let text = self.visible_text().await;
             words.iter().all(|word| text.contains(word)).then_some(())
@@ -151,7 +154,7 @@ impl<'a> Visitor<'a> {
     }
 
     /// Checks that the page needs no horizontal scrolling.
-    pub(crate) async fn fits(&self, width: u32) {
+    pub(crate) async fn assert_fits(&self, width: u32) {
         let script = "return document.documentElement.scrollWidth";
         let page = self.browser.page().execute(script, Vec::new()).await;
         let needed: u32 = page.unwrap().convert().unwrap();
@@ -163,8 +166,8 @@ impl<'a> Visitor<'a> {
     }
 
     /// Ends the visit, without any complaint of the browser.
-    pub(crate) async fn leave(self) {
-        assert_eq!(self.browser.complaints().await, Vec::<String>::new());
+    pub(crate) async fn finish(self) {
+        assert_eq!(self.browser.take_log_messages().await, Vec::<String>::new());
         self.browser.close().await;
     }
 }
@@ -172,15 +175,15 @@ impl<'a> Visitor<'a> {
 #[tokio::test]
 async fn a_person_finds_and_reads_an_agent() {
     let demo = demo().await;
-    let visitor = Visitor::of(&demo).await;
+    let visitor = DemoVisitor::open(&demo).await;
     a_person_finds_an_agent(&visitor).await;
     a_search_is_completed_as_it_is_typed(&visitor).await;
     an_agents_page_shows_everything(&visitor).await;
-    visitor.leave().await;
+    visitor.finish().await;
 }
 
 /// From the first page by a question and a filter to an agent.
-async fn a_person_finds_an_agent(visitor: &Visitor<'_>) {
+async fn a_person_finds_an_agent(visitor: &DemoVisitor<'_>) {
     visitor.visit("/").await;
     let first = [
         "Find an agent for the job",
@@ -190,28 +193,28 @@ async fn a_person_finds_an_agent(visitor: &Visitor<'_>) {
         "Newest agents",
         "Recipe Scaler",
     ];
-    visitor.sees(&first).await;
+    visitor.wait_for_texts(&first).await;
     visitor.search("book a trip").await;
-    visitor.arrives("/?q=book+a+trip").await;
-    assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
+    visitor.wait_for_path("/?q=book+a+trip").await;
+    assert_eq!(visitor.element_texts(".hit h2").await[0], "Trip Planner");
     let typed = visitor.find("#q").await.value().await.unwrap();
     assert_eq!(typed.as_deref(), Some("book a trip"));
     assert!(
-        !visitor.texts("mark").await.is_empty(),
+        !visitor.element_texts("mark").await.is_empty(),
         "no word is highlighted"
     );
-    let hit = visitor.text(".hit").await;
+    let hit = visitor.element_text(".hit").await;
     for word in ["unproved", "card fetched"] {
         assert!(hit.contains(word), "{word}: {hit}");
     }
 
     visitor.visit("/?q=").await;
-    assert_eq!(visitor.text(".count").await, "3 agents");
-    let mut names = visitor.texts(".hit h2").await;
+    assert_eq!(visitor.element_text(".count").await, "3 agents");
+    let mut names = visitor.element_texts(".hit h2").await;
     names.sort();
     assert_eq!(names, ["Ledger Converter", "Recipe Scaler", "Trip Planner"]);
     // On a phone the filters are a disclosure above the agents.
-    visitor.browser.resize(390, 844).await;
+    visitor.browser.emulate_screen_size(390, 844).await;
     visitor
         .find("#filters > summary")
         .await
@@ -220,29 +223,29 @@ async fn a_person_finds_an_agent(visitor: &Visitor<'_>) {
         .unwrap();
     let facet = "a.value[href*='protocol_version=0.3']";
     assert!(
-        visitor.text(facet).await.ends_with('1'),
+        visitor.element_text(facet).await.ends_with('1'),
         "one agent speaks 0.3"
     );
     visitor.find(facet).await.click().await.unwrap();
-    assert!(visitor.text(".chip").await.contains("0.3"));
-    assert_eq!(visitor.texts(".hit h2").await, ["Recipe Scaler"]);
+    assert!(visitor.element_text(".chip").await.contains("0.3"));
+    assert_eq!(visitor.element_texts(".hit h2").await, ["Recipe Scaler"]);
     visitor.find(".chip").await.click().await.unwrap();
-    visitor.sees(&["3 agents"]).await;
-    visitor.browser.resize(1280, 800).await;
+    visitor.wait_for_texts(&["3 agents"]).await;
+    visitor.browser.emulate_screen_size(1280, 800).await;
 
     visitor.visit("/?q=zzzznothing").await;
     visitor
-        .sees(&["Nothing was found", "List every agent"])
+        .wait_for_texts(&["Nothing was found", "List every agent"])
         .await;
 
     visitor.visit("/?q=trip").await;
     visitor.find(".hit h2 a").await.click().await.unwrap();
     let agent = visitor.demo.agent("Trip Planner").await;
-    visitor.arrives(&agent).await;
+    visitor.wait_for_path(&agent).await;
 }
 
 /// The search field completes as its words are typed, by pointer and by keyboard.
-async fn a_search_is_completed_as_it_is_typed(visitor: &Visitor<'_>) {
+async fn a_search_is_completed_as_it_is_typed(visitor: &DemoVisitor<'_>) {
     visitor.visit("/").await;
     let field = visitor.find("#q").await;
     field.send_keys("itin").await.unwrap();
@@ -260,17 +263,17 @@ async fn a_search_is_completed_as_it_is_typed(visitor: &Visitor<'_>) {
     let active = field.attr("aria-activedescendant").await.unwrap();
     assert_eq!(active.as_deref(), Some("q-completions-0"));
     field.send_keys(Key::Enter + "").await.unwrap();
-    let path = visitor.arrives("/?q=").await;
+    let path = visitor.wait_for_path("/?q=").await;
     assert!(path.to_lowercase().contains("itinerary"), "{path}");
-    assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
+    assert_eq!(visitor.element_texts(".hit h2").await[0], "Trip Planner");
 }
 
 /// Everything about an agent on one page, with snippets that can be unfolded and copied.
-async fn an_agents_page_shows_everything(visitor: &Visitor<'_>) {
+async fn an_agents_page_shows_everything(visitor: &DemoVisitor<'_>) {
     let agent = visitor.demo.agent("Trip Planner").await;
     visitor.visit(&agent).await;
     visitor
-        .sees(&[
+        .wait_for_texts(&[
             "Trip Planner",
             "Sample Travel",
             "Book flights",
@@ -283,16 +286,21 @@ async fn an_agents_page_shows_everything(visitor: &Visitor<'_>) {
             "Copy",
         ])
         .await;
-    assert_eq!(visitor.texts("#versions tbody tr").await.len(), 1);
+    assert_eq!(visitor.element_texts("#versions tbody tr").await.len(), 1);
     assert!(
         visitor
-            .text("#versions tbody tr")
+            .element_text("#versions tbody tr")
             .await
             .contains("approved")
     );
-    assert!(visitor.text("#liveness").await.contains("card fetched"));
+    assert!(
+        visitor
+            .element_text("#liveness")
+            .await
+            .contains("card fetched")
+    );
 
-    let titles = visitor.texts(".tabs label").await;
+    let titles = visitor.element_texts(".tabs label").await;
     assert_eq!(titles, ["curl", "Python", "JavaScript", "a2a-registry"]);
     for (title, word) in [
         ("Python", "import"),
@@ -304,7 +312,7 @@ async fn an_agents_page_shows_everything(visitor: &Visitor<'_>) {
         let label = visitor.browser.page().find(By::XPath(label.as_str())).await;
         label.unwrap().click().await.unwrap();
         let mut shown = Vec::new();
-        for panel in visitor.texts(".tabs .panel").await {
+        for panel in visitor.element_texts(".tabs .panel").await {
             shown.extend((!panel.is_empty()).then_some(panel));
         }
         assert_eq!(shown.len(), 1, "one panel is open: {shown:#?}");
@@ -316,9 +324,12 @@ async fn an_agents_page_shows_everything(visitor: &Visitor<'_>) {
 #[tokio::test]
 async fn a_person_registers_a_card() {
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo <b>", "repeat")));
+    origin.set_reply(
+        "/a.json",
+        OriginReply::json(card_json("Echo <b>", "repeat")),
+    );
     let demo = demo().await;
-    let visitor = Visitor::of(&demo).await;
+    let visitor = DemoVisitor::open(&demo).await;
     visitor.visit("/register").await;
     let target = visitor.find("#target").await;
     target.send_keys(origin.url("/a.json")).await.unwrap();
@@ -330,13 +341,13 @@ async fn a_person_registers_a_card() {
         .click()
         .await
         .unwrap();
-    assert!(visitor.text("#problem").await.contains("token"));
+    assert!(visitor.element_text("#problem").await.contains("token"));
     let kept = visitor.find("#target").await.value().await.unwrap();
     assert_eq!(kept, Some(origin.url("/a.json")));
     let kept = visitor.find("#token").await.value().await.unwrap();
     assert_eq!(kept.as_deref(), Some(""), "a token is never sent back");
     // The browser rightly logs the refused request.
-    let refusal = visitor.browser.complaints().await;
+    let refusal = visitor.browser.take_log_messages().await;
     assert!(
         refusal.iter().all(|line| line.contains("401")),
         "{refusal:?}"
@@ -363,31 +374,31 @@ async fn a_person_registers_a_card() {
         "The first crawl has finished",
         &command,
     ];
-    visitor.sees(&words).await;
+    visitor.wait_for_texts(&words).await;
     assert_eq!(visitor.path().await, "/register");
-    visitor.browser.resize(390, 844).await;
-    visitor.fits(390).await;
-    visitor.browser.resize(1280, 800).await;
-    origin.arrived("/a.json", 1).await;
+    visitor.browser.emulate_screen_size(390, 844).await;
+    visitor.assert_fits(390).await;
+    visitor.browser.emulate_screen_size(1280, 800).await;
+    origin.wait_for_request("/a.json", 1).await;
     visitor
         .find("a[href*='?wait=1']")
         .await
         .click()
         .await
         .unwrap();
-    visitor.arrives("/domains/").await;
-    visitor.sees(&[&domain]).await;
+    visitor.wait_for_path("/domains/").await;
+    visitor.wait_for_texts(&[&domain]).await;
     let agent = visitor.browser.page().query(By::LinkText("Echo <b>"));
     let agent = agent.wait(DEADLINE, POLL_PAUSE);
     let agent = agent.first().await.unwrap();
-    visitor.sees(&[&domain, "Ownership"]).await;
+    visitor.wait_for_texts(&[&domain, "Ownership"]).await;
     // Until the agent was listed its page was a 404 for everyone, and the waiting page polled it.
-    let waited = visitor.browser.complaints().await;
+    let waited = visitor.browser.take_log_messages().await;
     let expected = waited.iter().all(|line| line.contains("404"));
     assert!(expected, "{waited:?}");
     agent.click().await.unwrap();
-    visitor.sees(&["Echo <b>", "Does repeat"]).await;
-    visitor.leave().await;
+    visitor.wait_for_texts(&["Echo <b>", "Does repeat"]).await;
+    visitor.finish().await;
 }
 
 /// The width and height in a PNG file's header.
@@ -402,14 +413,14 @@ fn size_of(file: &Path) -> (u32, u32) {
 #[tokio::test]
 async fn the_pages_work_without_script() {
     let demo = demo().await;
-    let visitor = Visitor::of(&demo).await;
-    visitor.browser.without_script().await;
+    let visitor = DemoVisitor::open(&demo).await;
+    visitor.browser.disable_scripts().await;
     visitor.visit("/").await;
     visitor.search("recipe").await;
-    visitor.arrives("/?q=recipe").await;
-    assert_eq!(visitor.texts(".hit h2").await[0], "Recipe Scaler");
+    visitor.wait_for_path("/?q=recipe").await;
+    assert_eq!(visitor.element_texts(".hit h2").await[0], "Recipe Scaler");
     visitor.visit("/?q=").await;
-    visitor.browser.resize(390, 844).await;
+    visitor.browser.emulate_screen_size(390, 844).await;
     visitor
         .find("#filters > summary")
         .await
@@ -418,12 +429,12 @@ async fn the_pages_work_without_script() {
         .unwrap();
     let facet = visitor.find("a.value[href*='protocol_version=0.3']").await;
     facet.click().await.unwrap();
-    visitor.arrives("/?protocol_version=0.3").await;
-    visitor.browser.resize(1280, 800).await;
+    visitor.wait_for_path("/?protocol_version=0.3").await;
+    visitor.browser.emulate_screen_size(1280, 800).await;
     visitor.find(".hit h2 a").await.click().await.unwrap();
-    visitor.sees(&["Recipe Scaler", "Call it"]).await;
+    visitor.wait_for_texts(&["Recipe Scaler", "Call it"]).await;
     assert_eq!(
-        visitor.texts("button.copy").await.len(),
+        visitor.element_texts("button.copy").await.len(),
         0,
         "a script has run"
     );
@@ -433,13 +444,18 @@ async fn the_pages_work_without_script() {
         .find_all(By::Css(".tabs label"))
         .await;
     labels.unwrap()[1].click().await.unwrap();
-    assert!(visitor.text("#panel-python").await.contains("import"));
+    assert!(
+        visitor
+            .element_text("#panel-python")
+            .await
+            .contains("import")
+    );
     let agent = demo.agent("Trip Planner").await;
     visitor.visit(&agent).await;
-    visitor.sees(&["Call it", "curl"]).await;
+    visitor.wait_for_texts(&["Call it", "curl"]).await;
     let text = visitor.visible_text().await;
     assert!(!text.contains("Talk to it"), "{text}");
-    visitor.leave().await;
+    visitor.finish().await;
 }
 
 /// The README's pictures. They are written into the repository only on request (`UPDATE_SCREENSHOT=1`), because their
@@ -447,17 +463,17 @@ async fn the_pages_work_without_script() {
 #[tokio::test]
 async fn the_readme_has_its_pictures() {
     let demo = demo().await;
-    let visitor = Visitor::of(&demo).await;
-    visitor.browser.resize(1280, 800).await;
+    let visitor = DemoVisitor::open(&demo).await;
+    visitor.browser.emulate_screen_size(1280, 800).await;
     let folder = TempDir::new().unwrap();
     let agent = demo.agent("Trip Planner").await;
     for (name, path, theme) in [
         ("search.png", "/?q=plan+a+trip+and+convert+money", "light"),
         ("agent.png", agent.as_str(), "dark"),
     ] {
-        visitor.browser.theme(theme).await;
+        visitor.browser.set_color_scheme(theme).await;
         visitor.visit(path).await;
-        visitor.sees(&["Trip Planner"]).await;
+        visitor.wait_for_texts(&["Trip Planner"]).await;
         let fresh = folder.path().join(name);
         visitor.browser.screenshot(&fresh).await;
         let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -473,5 +489,5 @@ async fn the_readme_has_its_pictures() {
             assert!(size < 200_000, "{} has {size} bytes", file.display());
         }
     }
-    visitor.leave().await;
+    visitor.finish().await;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Act;
-use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 
 const AGENTS: usize = 30;
 const PAGE: u32 = 7;
 
-async fn page(stage: &Stage, token: Option<String>) -> Value {
+async fn search_page(registry: &InProcessRegistry, token: Option<String>) -> Value {
     let query = SearchQuery {
         q: Some("flights".into()),
         page_size: Some(PAGE),
@@ -24,38 +24,41 @@ async fn page(stage: &Stage, token: Option<String>) -> Value {
         ..SearchQuery::default()
     };
     let caller = Caller::default();
-    let answer = search(&stage.app, &caller, &query).await.unwrap();
+    let answer = search(&registry.app, &caller, &query).await.unwrap();
     serde_json::from_slice(&answer).unwrap()
 }
 
-fn names(page: &Value) -> Vec<String> {
+fn agent_names(page: &Value) -> Vec<String> {
     let agents = page["agents"].as_array().unwrap().iter();
     agents
         .map(|agent| agent["name"].as_str().unwrap().to_owned())
         .collect()
 }
 
-fn next(page: &Value) -> Option<String> {
+fn next_token(page: &Value) -> Option<String> {
     page["next_page_token"].as_str().map(str::to_owned)
 }
 
-async fn crowd(url: &str) -> Stage {
-    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+async fn crowd(url: &str) -> InProcessRegistry {
+    let registry =
+        InProcessRegistry::with_config(url, |config| config.governance.approve_all = true).await;
     for number in 0..AGENTS {
-        stage.register(&format!("d{number}.agents-test.com")).await;
+        registry
+            .register_domain(&format!("d{number}.agents-test.com"))
+            .await;
     }
     // Each contains the word once more than the one before, so that no two scores are equal.
-    let made = stage
-        .visit(|source| {
+    let made = registry
+        .run_due_visits(|source| {
             let host = source.url.trim_start_matches("https://d");
             let number: usize = host.split('.').next().unwrap().parse().unwrap();
             let about = format!("{}.", "flights ".repeat(1 + number % 10));
-            OriginAnswer::Card(card(&format!("Agent {number}"), &about))
+            OriginResponse::Card(card_bytes(&format!("Agent {number}"), &about))
         })
         .await;
     assert_eq!(made, AGENTS);
-    stage.index_equals_database().await;
-    stage
+    registry.assert_index_matches_database().await;
+    registry
 }
 
 both_databases!(
@@ -67,55 +70,55 @@ both_databases!(
 /// A page token holds all that the next page needs: after a restart, and after events that change no result, the pages
 /// show every agent once, in the same order.
 async fn a_page_token_is_good_in_a_later_process(url: &str) {
-    let stage = crowd(url).await;
-    let first = page(&stage, None).await;
+    let registry = crowd(url).await;
+    let first = search_page(&registry, None).await;
     assert_eq!(first["total"], AGENTS);
-    let second = page(&stage, next(&first)).await;
-    let stage = stage.restart(|_| ()).await;
-    let again = page(&stage, next(&first)).await;
-    assert_eq!(names(&again), names(&second));
-    assert_eq!(next(&again), next(&second));
-    stage.register("further.agents-test.com").await;
-    stage.settle().await;
-    let again = page(&stage, next(&first)).await;
-    assert_eq!(names(&again), names(&second));
+    let second = search_page(&registry, next_token(&first)).await;
+    let registry = registry.restart(|_| ()).await;
+    let again = search_page(&registry, next_token(&first)).await;
+    assert_eq!(agent_names(&again), agent_names(&second));
+    assert_eq!(next_token(&again), next_token(&second));
+    registry.register_domain("further.agents-test.com").await;
+    registry.catch_up().await;
+    let again = search_page(&registry, next_token(&first)).await;
+    assert_eq!(agent_names(&again), agent_names(&second));
     let whole = SearchQuery {
         q: Some("flights".into()),
         page_size: Some(100),
         ..SearchQuery::default()
     };
-    let whole = search(&stage.app, &Caller::default(), &whole).await;
+    let whole = search(&registry.app, &Caller::default(), &whole).await;
     let whole: Value = serde_json::from_slice(&whole.unwrap()).unwrap();
-    let mut shown = names(&first);
-    let mut token = next(&first);
+    let mut shown = agent_names(&first);
+    let mut token = next_token(&first);
     let mut pages = 1;
     while let Some(at) = token {
-        let page = page(&stage, Some(at)).await;
+        let page = search_page(&registry, Some(at)).await;
         assert_eq!(
             (&page["order"], &page["total"]),
             (&"relevance".into(), &AGENTS.into())
         );
-        shown.extend(names(&page));
-        token = next(&page);
+        shown.extend(agent_names(&page));
+        token = next_token(&page);
         pages += 1;
     }
     assert_eq!(pages, AGENTS.div_ceil(PAGE as usize));
-    assert_eq!(shown, names(&whole));
+    assert_eq!(shown, agent_names(&whole));
     assert_eq!(shown.into_iter().collect::<BTreeSet<_>>().len(), AGENTS);
 }
 
 /// An agent that comes between two pages changes the scores of all, so that a hit may repeat or be missing; the pages still
 /// go on and end, and their total is that of now.
 async fn a_list_ends_although_an_agent_comes_between_its_pages(url: &str) {
-    let stage = crowd(url).await;
-    let mut page_now = page(&stage, None).await;
-    stage.register("better.agents-test.com").await;
-    let answer = OriginAnswer::Card(card("Flights", "flights flights flights"));
-    assert_eq!(stage.visit(|_| answer.clone()).await, 1);
-    stage.index_equals_database().await;
+    let registry = crowd(url).await;
+    let mut page_now = search_page(&registry, None).await;
+    registry.register_domain("better.agents-test.com").await;
+    let answer = OriginResponse::Card(card_bytes("Flights", "flights flights flights"));
+    assert_eq!(registry.run_due_visits(|_| answer.clone()).await, 1);
+    registry.assert_index_matches_database().await;
     let mut pages = 1;
-    while let Some(at) = next(&page_now) {
-        page_now = page(&stage, Some(at)).await;
+    while let Some(at) = next_token(&page_now) {
+        page_now = search_page(&registry, Some(at)).await;
         assert_eq!(page_now["order"], "relevance");
         assert_eq!(page_now["total"], AGENTS + 1);
         pages += 1;
@@ -126,18 +129,18 @@ async fn a_list_ends_although_an_agent_comes_between_its_pages(url: &str) {
 
 /// While an act waits to be applied, paging in a list from before it misses no agent and repeats none.
 async fn a_pending_act_changes_no_page_of_an_earlier_list(url: &str) {
-    let stage = crowd(url).await;
-    let first = page(&stage, None).await;
-    let before = names(&page(&stage, next(&first)).await);
-    suspend(&stage, &first, 4).await;
-    let shorter = page(&stage, None).await;
+    let registry = crowd(url).await;
+    let first = search_page(&registry, None).await;
+    let before = agent_names(&search_page(&registry, next_token(&first)).await);
+    suspend(&registry, &first, 4).await;
+    let shorter = search_page(&registry, None).await;
     assert_eq!(shorter["total"], AGENTS - 1);
-    let second = page(&stage, next(&first)).await;
-    assert_eq!(names(&second), before);
-    assert_eq!(all_pages(&[&stage], shorter).await, AGENTS - 1);
-    stage.settle().await;
-    let applied = page(&stage, None).await;
-    assert_eq!(all_pages(&[&stage], applied).await, AGENTS - 1);
+    let second = search_page(&registry, next_token(&first)).await;
+    assert_eq!(agent_names(&second), before);
+    assert_eq!(all_pages(&[&registry], shorter).await, AGENTS - 1);
+    registry.catch_up().await;
+    let applied = search_page(&registry, None).await;
+    assert_eq!(all_pages(&[&registry], applied).await, AGENTS - 1);
 }
 
 /// A replica that lags behind an act repeats no agent on the next page, and neither does one that is ahead.
@@ -145,10 +148,10 @@ async fn a_pending_act_changes_no_page_of_an_earlier_list(url: &str) {
 async fn a_replica_ahead_or_behind_repeats_no_agent() {
     let database = Database::postgres().await;
     let here = crowd(database.url()).await;
-    let there = here.beside().await;
-    let before = page(&there, None).await;
+    let there = here.second_process().await;
+    let before = search_page(&there, None).await;
     suspend(&here, &before, 4).await;
-    let first = page(&here, None).await;
+    let first = search_page(&here, None).await;
     assert_eq!(first["total"], AGENTS - 1);
     assert_eq!(all_pages(&[&there], first).await, AGENTS - 1);
     // The first page from before the act has the suspended agent.
@@ -156,25 +159,25 @@ async fn a_replica_ahead_or_behind_repeats_no_agent() {
 }
 
 /// Suspends the agent at this position of a page; no index applies it yet.
-async fn suspend(stage: &Stage, page: &Value, place: usize) {
+async fn suspend(registry: &InProcessRegistry, page: &Value, place: usize) {
     let act = Act {
         reason: "for a while".into(),
         hold: None,
     };
     let id = page["agents"][place]["id"].as_str().unwrap();
-    let suspended = agent_suspend(&stage.app, &stage.admin, id, &act).await;
+    let suspended = agent_suspend(&registry.app, &registry.admin, id, &act).await;
     suspended.unwrap();
 }
 
 /// Number of agents on the pages from this one on, each counted once; the next page comes from the next process.
-async fn all_pages(stages: &[&Stage], first: Value) -> usize {
-    let mut shown = names(&first);
-    let mut token = next(&first);
-    for stage in stages.iter().cycle() {
+async fn all_pages(stages: &[&InProcessRegistry], first: Value) -> usize {
+    let mut shown = agent_names(&first);
+    let mut token = next_token(&first);
+    for registry in stages.iter().cycle() {
         let Some(at) = token else { break };
-        let page = page(stage, Some(at)).await;
-        shown.extend(names(&page));
-        token = next(&page);
+        let page = search_page(registry, Some(at)).await;
+        shown.extend(agent_names(&page));
+        token = next_token(&page);
     }
     let once: BTreeSet<_> = shown.iter().collect();
     assert_eq!(

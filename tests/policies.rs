@@ -7,38 +7,38 @@ use a2a_registry_api::{
     AgentList, AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewAccount,
     NewPolicies, NewPolicy, NewToken, PolicyCase, PolicyCases, Registration,
 };
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::account_operations::account_create;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::accounts::people::account_create;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::agents::cards::agent_card;
-use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::cards::load_agent_card;
+use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
-use a2a_registry_core::collections::acts::{collection_delete, collection_put};
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::collections::actions::{collection_delete, collection_put};
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::policies::decide::decide;
+use a2a_registry_core::policies::access_decision::decide_access;
+use a2a_registry_core::policies::policy_tests::policies_test;
 use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::policies::sets::{
     PoliciesQuery, policies_put, policies_show, policy_history,
 };
-use a2a_registry_core::policies::testing::policies_test;
-use a2a_registry_core::precondition::Precondition;
-use a2a_registry_core::reviews::queue::review_show;
-use a2a_registry_core::search::indexing::index_next;
-use a2a_registry_core::search::policy_switch::follow_newest;
+use a2a_registry_core::precondition::IfMatch;
+use a2a_registry_core::reviews::list::review_show;
+use a2a_registry_core::search::indexing::apply_next_events;
+use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
 use a2a_registry_core::search::query::{LookupQuery, SearchQuery, SuggestQuery};
-use a2a_registry_core::search::{listed_agents, lookup, search, suggest};
+use a2a_registry_core::search::{count_listed_agents, lookup_agents, search, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 use uuid::Uuid;
 
 use crate::support::both_databases;
+use crate::support::cached_agent_check::agent_show_checked;
 use crate::support::database::Database;
-use crate::support::dice::Dice;
-use crate::support::shown::agent_show;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::seeded_rng::SeededRng;
 
 both_databases!(
     a_forbidden_agent_shows_nowhere,
@@ -64,72 +64,82 @@ pub(crate) fn policies(texts: &[(&str, &str)]) -> NewPolicies {
 }
 
 /// Makes a set as somebody does who has seen its preview, whatever it hides.
-pub(crate) async fn put(stage: &Stage, texts: &[(&str, &str)]) -> u64 {
+pub(crate) async fn put_policies(registry: &InProcessRegistry, texts: &[(&str, &str)]) -> u64 {
     let mut new = policies(texts);
     new.allow_no_permit = true;
-    let preview = policies_preview(&stage.app, &stage.admin, &new).await;
+    let preview = policies_preview(&registry.app, &registry.admin, &new).await;
     new.preview = Some(preview.unwrap().token);
-    let accepted = policies_put(&stage.app, &stage.admin, &new, &Precondition::default()).await;
+    let accepted = policies_put(&registry.app, &registry.admin, &new, &IfMatch::default()).await;
     accepted.unwrap().number
 }
 
-pub(crate) async fn caller(stage: &Stage, name: &str, role: Role) -> Caller {
+pub(crate) async fn caller(registry: &InProcessRegistry, name: &str, role: Role) -> Caller {
     let new = NewAccount {
         name: name.into(),
         roles: vec![role],
         groups: Vec::new(),
     };
-    account_create(&stage.app, &stage.admin, &new)
+    account_create(&registry.app, &registry.admin, &new)
         .await
         .unwrap();
-    signed_in(stage, name).await
+    authenticate_account(registry, name).await
 }
 
-pub(crate) async fn signed_in(stage: &Stage, name: &str) -> Caller {
+pub(crate) async fn authenticate_account(registry: &InProcessRegistry, name: &str) -> Caller {
     let new = NewToken {
         account: name.into(),
         name: "a test".into(),
         ..NewToken::default()
     };
-    let token = token_create(&stage.app, &stage.admin, &new).await.unwrap();
-    authenticate(&stage.app, &token.secret).await.unwrap()
+    let token = token_create(&registry.app, &registry.admin, &new)
+        .await
+        .unwrap();
+    authenticate_token(&registry.app, &token.secret)
+        .await
+        .unwrap()
 }
 
-async fn found(stage: &Stage, caller: &Caller, query: &SearchQuery) -> BTreeSet<Uuid> {
-    let list = stage.found(caller, query).await;
+async fn search_ids(
+    registry: &InProcessRegistry,
+    caller: &Caller,
+    query: &SearchQuery,
+) -> BTreeSet<Uuid> {
+    let list = registry.search_all(caller, query).await;
     list.agents.into_iter().map(|hit| hit.summary.id).collect()
 }
 
-async fn all_found(stage: &Stage, caller: &Caller) -> BTreeSet<Uuid> {
-    found(stage, caller, &SearchQuery::default()).await
+async fn all_found(registry: &InProcessRegistry, caller: &Caller) -> BTreeSet<Uuid> {
+    search_ids(registry, caller, &SearchQuery::default()).await
 }
 
 /// A publisher, and an approved agent of its own that the policies of these tests hide.
-async fn register_as(stage: &Stage, name: &str) -> (Caller, Uuid) {
-    let publisher = caller(stage, name, Role::Publisher).await;
+async fn register_as(registry: &InProcessRegistry, name: &str) -> (Caller, Uuid) {
+    let publisher = caller(registry, name, Role::Publisher).await;
     let domain = "secret.own-test.com";
     let wanted = Registration {
         domain: Some(domain.into()),
         ..Registration::default()
     };
-    register(&stage.app, &publisher, &wanted).await.unwrap();
-    stage
-        .crawl(domain, OriginAnswer::Card(card("Own", "own")))
+    register_domain(&registry.app, &publisher, &wanted)
+        .await
+        .unwrap();
+    registry
+        .crawl_domain(domain, OriginResponse::Card(card_bytes("Own", "own")))
         .await;
-    let agent = stage.agent(domain).await;
-    stage.approve(agent.id).await;
-    stage.settle().await;
+    let agent = registry.agent(domain).await;
+    registry.approve_open_review(agent.id).await;
+    registry.catch_up().await;
     (publisher, agent.id)
 }
 
 /// Everything by which an agent could show itself.
-async fn shows(
-    stage: &Stage,
+async fn exposures(
+    registry: &InProcessRegistry,
     caller: &Caller,
     agent: Uuid,
     other: Uuid,
 ) -> BTreeMap<&'static str, bool> {
-    let app = &stage.app;
+    let app = &registry.app;
     let id = agent.to_string();
     let words = SearchQuery {
         q: Some("quorum".into()),
@@ -143,7 +153,7 @@ async fn shows(
         url: Some("secret.agents-test.com".into()),
         ..LookupQuery::default()
     };
-    let looked_up = lookup(app, caller, &url).await;
+    let looked_up = lookup_agents(app, caller, &url).await;
     let beginning = SuggestQuery { q: "quoru".into() };
     let completed = suggest(app, caller, &beginning).await.unwrap();
     let similar = agent_similar(app, caller, &other.to_string(), &SimilarQuery::default()).await;
@@ -159,40 +169,46 @@ async fn shows(
         ("lookup", looked_up.is_ok()),
         ("completion", !completed.suggestions.is_empty()),
         ("similar", similar.iter().any(|hit| hit.summary.id == agent)),
-        ("show", agent_show(app, caller, &id).await.is_ok()),
-        ("card", agent_card(app, caller, &id, None).await.is_ok()),
-        ("decide", decide(app, caller, &decision).await.is_ok()),
+        ("show", agent_show_checked(app, caller, &id).await.is_ok()),
+        (
+            "card",
+            load_agent_card(app, caller, &id, None).await.is_ok(),
+        ),
+        (
+            "decide",
+            decide_access(app, caller, &decision).await.is_ok(),
+        ),
     ])
 }
 
 /// A forbidden agent is as one that does not exist, for those whom the policy is about and nobody else.
 async fn a_forbidden_agent_shows_nowhere(url: &str) {
-    let stage = Stage::new(url).await;
-    let hidden = stage
-        .publish_approved(
+    let registry = InProcessRegistry::new(url).await;
+    let hidden = registry
+        .register_approved_card(
             "secret.agents-test.com",
-            &card("Quorum keeper", "quorum votes counted in assemblies"),
+            &card_bytes("Quorum keeper", "quorum votes counted in assemblies"),
         )
         .await;
-    let shown = stage
-        .publish_approved(
+    let shown = registry
+        .register_approved_card(
             "plain.agents-test.com",
-            &card("Plain keeper", "votes counted in assemblies"),
+            &card_bytes("Plain keeper", "votes counted in assemblies"),
         )
         .await;
     // Words that few agents have tell more.
     for number in 0..3 {
-        let other = card(&format!("Other {number}"), "weather");
-        stage
-            .publish_approved(&format!("other{number}.agents-test.com"), &other)
+        let other = card_bytes(&format!("Other {number}"), "weather");
+        registry
+            .register_approved_card(&format!("other{number}.agents-test.com"), &other)
             .await;
     }
-    let reader = caller(&stage, "reader", Role::Reader).await;
-    let curator = caller(&stage, "curator", Role::Curator).await;
-    stage.settle().await;
+    let reader = caller(&registry, "reader", Role::Reader).await;
+    let curator = caller(&registry, "curator", Role::Curator).await;
+    registry.catch_up().await;
     let nobody = Caller::default();
     let seen = async |caller: &Caller| {
-        let shows = shows(&stage, caller, hidden.id, shown.id).await;
+        let shows = exposures(&registry, caller, hidden.id, shown.id).await;
         let all = shows.values().all(|shows| *shows);
         assert!(all || !shows.values().any(|shows| *shows), "{shows:?}");
         all
@@ -200,31 +216,31 @@ async fn a_forbidden_agent_shows_nowhere(url: &str) {
     for caller in [&nobody, &reader, &curator] {
         assert!(seen(caller).await);
     }
-    assert_eq!(listed_agents(&stage.app).await, 5);
+    assert_eq!(count_listed_agents(&registry.app).await, 5);
     let secret = (
         "secret",
         "forbid (principal, action == Action::\"discover\", resource) when { resource.domain like \"secret.*\" };",
     );
-    put(&stage, &[("open", OPEN), secret]).await;
-    stage.settle().await;
+    put_policies(&registry, &[("open", OPEN), secret]).await;
+    registry.catch_up().await;
     for (caller, expected) in [(&nobody, false), (&reader, false), (&curator, true)] {
         assert_eq!(seen(caller).await, expected);
     }
-    assert_eq!(listed_agents(&stage.app).await, 4);
+    assert_eq!(count_listed_agents(&registry.app).await, 4);
     // Whoever registered it sees it whatever policies say.
-    let keeper = register_as(&stage, "keeper").await;
+    let keeper = register_as(&registry, "keeper").await;
     assert!(
-        agent_show(&stage.app, &keeper.0, &keeper.1.to_string())
+        agent_show_checked(&registry.app, &keeper.0, &keeper.1.to_string())
             .await
             .is_ok()
     );
     assert!(
-        agent_card(&stage.app, &keeper.0, &keeper.1.to_string(), None)
+        load_agent_card(&registry.app, &keeper.0, &keeper.1.to_string(), None)
             .await
             .is_ok()
     );
-    assert_eq!(all_found(&stage, &keeper.0).await.len(), 5);
-    assert_eq!(all_found(&stage, &nobody).await.len(), 4);
+    assert_eq!(all_found(&registry, &keeper.0).await.len(), 5);
+    assert_eq!(all_found(&registry, &nobody).await.len(), 4);
     // For members of one group only.
     let team = (
         "team",
@@ -233,44 +249,44 @@ async fn a_forbidden_agent_shows_nowhere(url: &str) {
     let members = GroupMembers {
         members: vec!["reader".into()],
     };
-    let any = Precondition::default();
-    group_put(&stage.app, &stage.admin, "team", &members, &any)
+    let any = IfMatch::default();
+    group_put(&registry.app, &registry.admin, "team", &members, &any)
         .await
         .unwrap();
-    let reader = signed_in(&stage, "reader").await;
-    put(&stage, &[("open", OPEN), team]).await;
-    stage.settle().await;
+    let reader = authenticate_account(&registry, "reader").await;
+    put_policies(&registry, &[("open", OPEN), team]).await;
+    registry.catch_up().await;
     for (caller, expected) in [(&nobody, true), (&reader, false), (&curator, true)] {
         assert_eq!(seen(caller).await, expected);
     }
     // Quiet policies decide nothing, and without a permit nobody finds anything.
     for mode in ["off", "dry_run"] {
         let quiet = format!("@mode(\"{mode}\") {}", secret.1);
-        put(&stage, &[("open", OPEN), ("secret", &quiet)]).await;
-        stage.settle().await;
+        put_policies(&registry, &[("open", OPEN), ("secret", &quiet)]).await;
+        registry.catch_up().await;
         assert!(seen(&nobody).await, "{mode}");
     }
-    put(&stage, &[]).await;
-    stage.settle().await;
-    assert!(all_found(&stage, &nobody).await.is_empty());
-    assert!(all_found(&stage, &reader).await.is_empty());
+    put_policies(&registry, &[]).await;
+    registry.catch_up().await;
+    assert!(all_found(&registry, &nobody).await.is_empty());
+    assert!(all_found(&registry, &reader).await.is_empty());
     assert_eq!(
-        all_found(&stage, &keeper.0).await,
+        all_found(&registry, &keeper.0).await,
         BTreeSet::from([keeper.1])
     );
     assert!(
-        agent_card(&stage.app, &keeper.0, &keeper.1.to_string(), None)
+        load_agent_card(&registry.app, &keeper.0, &keeper.1.to_string(), None)
             .await
             .is_ok()
     );
-    assert_eq!(all_found(&stage, &curator).await.len(), 6);
+    assert_eq!(all_found(&registry, &curator).await.len(), 6);
     // It outlives the process.
-    let stage = stage.restart(|_| ()).await;
-    stage.settle().await;
-    assert!(all_found(&stage, &nobody).await.is_empty());
-    put(&stage, &[("open", OPEN)]).await;
-    stage.settle().await;
-    assert_eq!(all_found(&stage, &nobody).await.len(), 6);
+    let registry = registry.restart(|_| ()).await;
+    registry.catch_up().await;
+    assert!(all_found(&registry, &nobody).await.is_empty());
+    put_policies(&registry, &[("open", OPEN)]).await;
+    registry.catch_up().await;
+    assert_eq!(all_found(&registry, &nobody).await.len(), 6);
 }
 
 /// Hits, totals, facets and pages of twenty groups are those of a scan over all agents.
@@ -278,11 +294,14 @@ async fn groups_find_what_a_scan_finds(url: &str) {
     const GROUPS: usize = 20;
     const AGENTS: usize = 40;
     const TAGS: [&str; 5] = ["finance", "travel", "music", "maps", "weather"];
-    let stage = Stage::new(url).await;
-    let mut dice = Dice(0x19_d0);
+    let registry = InProcessRegistry::new(url).await;
+    let mut rng = SeededRng(0x19_d0);
     let mut agents: Vec<(Uuid, BTreeSet<&str>)> = Vec::new();
     for number in 0..AGENTS {
-        let tags: BTreeSet<&str> = TAGS.into_iter().filter(|_| dice.roll(2) == 0).collect();
+        let tags: BTreeSet<&str> = TAGS
+            .into_iter()
+            .filter(|_| rng.next_below(2) == 0)
+            .collect();
         let card = serde_json::json!({
             "name": format!("Agent {number}"), "description": "common", "url": "https://a.example.com/a2a",
             "version": "1.0", "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC", "capabilities": {},
@@ -291,27 +310,30 @@ async fn groups_find_what_a_scan_finds(url: &str) {
         });
         let domain = format!("d{number}.agents-test.com");
         let card = serde_json::to_vec(&card).unwrap();
-        let agent = stage.publish_approved(&domain, &card).await;
+        let agent = registry.register_approved_card(&domain, &card).await;
         agents.push((agent.id, tags));
     }
     let mut callers = Vec::new();
     for number in 0..GROUPS {
         let name = format!("member{number}");
-        caller(&stage, &name, Role::Reader).await;
+        caller(&registry, &name, Role::Reader).await;
         let members = GroupMembers {
             members: vec![name.clone()],
         };
-        let (group, any) = (format!("g{number}"), Precondition::default());
-        group_put(&stage.app, &stage.admin, &group, &members, &any)
+        let (group, any) = (format!("g{number}"), IfMatch::default());
+        group_put(&registry.app, &registry.admin, &group, &members, &any)
             .await
             .unwrap();
-        callers.push(signed_in(&stage, &name).await);
+        callers.push(authenticate_account(&registry, &name).await);
     }
     // Each group may find agents of some tags, and may not find those of some others.
     let mut rules: Vec<(&str, &str)> = Vec::new();
     let mut texts = Vec::new();
     for group in 0..GROUPS {
-        let (may, not) = (TAGS[dice.roll(TAGS.len())], TAGS[dice.roll(TAGS.len())]);
+        let (may, not) = (
+            TAGS[rng.next_below(TAGS.len())],
+            TAGS[rng.next_below(TAGS.len())],
+        );
         rules.push((may, not));
         for (effect, tag) in [("permit", may), ("forbid", not)] {
             let text = format!(
@@ -324,9 +346,9 @@ async fn groups_find_what_a_scan_finds(url: &str) {
         .iter()
         .map(|(id, text)| (id.as_str(), text.as_str()))
         .collect();
-    put(&stage, &texts).await;
-    stage.settle().await;
-    assert!(all_found(&stage, &Caller::default()).await.is_empty());
+    put_policies(&registry, &texts).await;
+    registry.catch_up().await;
+    assert!(all_found(&registry, &Caller::default()).await.is_empty());
     let mut shown = 0;
     for (caller, (may, not)) in callers.iter().zip(&rules) {
         let scan = |tag: Option<&str>| -> BTreeSet<Uuid> {
@@ -336,13 +358,17 @@ async fn groups_find_what_a_scan_finds(url: &str) {
             let found = found.filter(|(_, tags)| tag.is_none_or(|tag| tags.contains(tag)));
             found.map(|(id, _)| *id).collect()
         };
-        assert_eq!(all_found(&stage, caller).await, scan(None), "{may} {not}");
+        assert_eq!(
+            all_found(&registry, caller).await,
+            scan(None),
+            "{may} {not}"
+        );
         for tag in TAGS {
             let query = SearchQuery {
                 tag: vec![tag.into()],
                 ..SearchQuery::default()
             };
-            assert_eq!(found(&stage, caller, &query).await, scan(Some(tag)));
+            assert_eq!(search_ids(&registry, caller, &query).await, scan(Some(tag)));
         }
         shown += scan(None).len();
         let (mut paged, mut token) = (BTreeSet::new(), None);
@@ -354,7 +380,7 @@ async fn groups_find_what_a_scan_finds(url: &str) {
                 page_token: token,
                 ..SearchQuery::default()
             };
-            let bytes = search(&stage.app, caller, &query).await.unwrap();
+            let bytes = search(&registry.app, caller, &query).await.unwrap();
             let list: AgentList = serde_json::from_slice(&bytes).unwrap();
             assert_eq!(list.total, scan(None).len() as u64);
             for value in &list.facets["tag"].values {
@@ -373,16 +399,16 @@ async fn groups_find_what_a_scan_finds(url: &str) {
 
 /// While one set follows another every answer is that of one of them.
 async fn no_answer_mixes_two_sets(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let mut ids = Vec::new();
     for number in 0..30 {
         let domain = format!("d{number}.agents-test.com");
-        let agent = stage
-            .publish_approved(&domain, &card(&format!("Agent {number}"), "x"))
+        let agent = registry
+            .register_approved_card(&domain, &card_bytes(&format!("Agent {number}"), "x"))
             .await;
         ids.push(agent.id);
     }
-    stage.settle().await;
+    registry.catch_up().await;
     // Each set shows the agents of some domains, and both hide d0.
     let set = |digits: &str| {
         let permits = digits
@@ -396,12 +422,12 @@ async fn no_answer_mixes_two_sets(url: &str) {
         shown.map(|number| ids[number]).collect()
     };
     let sets = ["1357", "2468"];
-    put(&stage, &[("shown", &set(sets[0]))]).await;
-    stage.settle().await;
+    put_policies(&registry, &[("shown", &set(sets[0]))]).await;
+    registry.catch_up().await;
     let stop = tokio_util::sync::CancellationToken::new();
     let mut searching = Vec::new();
     for _ in 0..8 {
-        let (app, stop) = (stage.app.clone(), stop.clone());
+        let (app, stop) = (registry.app.clone(), stop.clone());
         let allowed = [of(sets[0]), of(sets[1])];
         searching.push(tokio::spawn(async move {
             let mut met = [0_u32; 2];
@@ -424,10 +450,10 @@ async fn no_answer_mixes_two_sets(url: &str) {
         }));
     }
     for turn in 1..=6 {
-        put(&stage, &[("shown", &set(sets[turn % 2]))]).await;
-        stage.settle().await;
+        put_policies(&registry, &[("shown", &set(sets[turn % 2]))]).await;
+        registry.catch_up().await;
         assert_eq!(
-            all_found(&stage, &Caller::default()).await,
+            all_found(&registry, &Caller::default()).await,
             of(sets[turn % 2])
         );
     }
@@ -442,16 +468,16 @@ async fn no_answer_mixes_two_sets(url: &str) {
 
 /// A label decides, from the act that sets it, and also while a new set is prepared.
 async fn an_agent_that_changes_is_decided_anew(url: &str) {
-    let stage = Stage::new(url).await;
-    let agent = stage
-        .publish_approved("one.agents-test.com", &card("One", "x"))
+    let registry = InProcessRegistry::new(url).await;
+    let agent = registry
+        .register_approved_card("one.agents-test.com", &card_bytes("One", "x"))
         .await;
     let nobody = Caller::default();
     let production =
         "permit (principal, action, resource) when { resource.labels.contains(\"env=prod\") };";
-    put(&stage, &[("production", production)]).await;
-    stage.settle().await;
-    assert!(all_found(&stage, &nobody).await.is_empty());
+    put_policies(&registry, &[("production", production)]).await;
+    registry.catch_up().await;
+    assert!(all_found(&registry, &nobody).await.is_empty());
     let id = agent.id.to_string();
     let label = async |value: &str| {
         let labels = BTreeMap::from([("env".to_owned(), value.to_owned())]);
@@ -459,21 +485,33 @@ async fn an_agent_that_changes_is_decided_anew(url: &str) {
             labels: Some(labels),
             ..AgentPatch::default()
         };
-        agent_patch(&stage.app, &stage.admin, &id, &patch)
+        agent_patch(&registry.app, &registry.admin, &id, &patch)
             .await
             .unwrap();
     };
     label("prod").await;
-    stage.settle().await;
-    assert_eq!(all_found(&stage, &nobody).await.len(), 1);
-    assert!(agent_card(&stage.app, &nobody, &id, None).await.is_ok());
+    registry.catch_up().await;
+    assert_eq!(all_found(&registry, &nobody).await.len(), 1);
+    assert!(
+        load_agent_card(&registry.app, &nobody, &id, None)
+            .await
+            .is_ok()
+    );
     // It is hidden from the act on, before the index has applied anything.
     label("test").await;
-    assert!(all_found(&stage, &nobody).await.is_empty());
-    assert!(agent_card(&stage.app, &nobody, &id, None).await.is_err());
-    assert!(agent_show(&stage.app, &nobody, &id).await.is_err());
-    stage.settle().await;
-    assert!(all_found(&stage, &nobody).await.is_empty());
+    assert!(all_found(&registry, &nobody).await.is_empty());
+    assert!(
+        load_agent_card(&registry.app, &nobody, &id, None)
+            .await
+            .is_err()
+    );
+    assert!(
+        agent_show_checked(&registry.app, &nobody, &id)
+            .await
+            .is_err()
+    );
+    registry.catch_up().await;
+    assert!(all_found(&registry, &nobody).await.is_empty());
     // The set is made while the agent changes: whichever comes first, both count in the end.
     for (turn, to) in ["stage", "prod", "stage", "prod"].into_iter().enumerate() {
         let text = format!(
@@ -481,28 +519,33 @@ async fn an_agent_that_changes_is_decided_anew(url: &str) {
         );
         let (id, set) = (format!("turn-{turn}"), text.as_str());
         let set = [(id.as_str(), set)];
-        futures::join!(put(&stage, &set), label(to));
-        stage.settle().await;
-        assert_eq!(all_found(&stage, &nobody).await.len(), 1, "{to}");
+        futures::join!(put_policies(&registry, &set), label(to));
+        registry.catch_up().await;
+        assert_eq!(all_found(&registry, &nobody).await.len(), 1, "{to}");
     }
 }
 
 /// A policy asks which collections hold an agent; a collection that changes makes another set, which every replica evaluates
 /// in the same way.
 async fn a_collection_is_a_fact(url: &str) {
-    let stage = Stage::new(url).await;
-    let (app, admin, nobody) = (&stage.app, &stage.admin, Caller::default());
+    let registry = InProcessRegistry::new(url).await;
+    let (app, admin, nobody) = (&registry.app, &registry.admin, Caller::default());
     let mut agents = Vec::new();
     for name in ["one", "two"] {
         let domain = format!("{name}.agents-test.com");
-        agents.push(stage.publish_approved(&domain, &card(name, "x")).await.id);
+        agents.push(
+            registry
+                .register_approved_card(&domain, &card_bytes(name, "x"))
+                .await
+                .id,
+        );
     }
     let holds = async |filter: &str| {
         let content = CollectionContent {
             filter: filter.into(),
             ..CollectionContent::default()
         };
-        let unseen = Precondition::default();
+        let unseen = IfMatch::default();
         let put = collection_put(app, admin, "open", &content, &unseen);
         put.await.unwrap();
     };
@@ -514,10 +557,10 @@ async fn a_collection_is_a_fact(url: &str) {
     assert_eq!(newest().await, 0, "no policy asks");
     let asking =
         "permit (principal, action, resource) when { resource.collections.contains(\"open\") };";
-    put(&stage, &[("open", asking)]).await;
-    stage.settle().await;
+    put_policies(&registry, &[("open", asking)]).await;
+    registry.catch_up().await;
     let only = |place: usize| BTreeSet::from([agents[place]]);
-    assert_eq!(all_found(&stage, &nobody).await, only(0));
+    assert_eq!(all_found(&registry, &nobody).await, only(0));
     let asked = PolicyCases {
         cases: vec![PolicyCase {
             action: "invoke".into(),
@@ -534,28 +577,28 @@ async fn a_collection_is_a_fact(url: &str) {
         description: "what everybody finds".into(),
         ..CollectionContent::default()
     };
-    collection_put(app, admin, "open", &described, &Precondition::default())
+    collection_put(app, admin, "open", &described, &IfMatch::default())
         .await
         .unwrap();
     assert_eq!(newest().await, 1);
     // One process serves a SQLite database.
     let replica = match url.starts_with("postgres") {
-        true => Some(stage.beside().await),
+        true => Some(registry.second_process().await),
         false => None,
     };
     holds("domain:two.agents-test.com").await;
     assert_eq!(newest().await, 2);
-    stage.settle().await;
-    assert_eq!(all_found(&stage, &nobody).await, only(1));
+    registry.catch_up().await;
+    assert_eq!(all_found(&registry, &nobody).await, only(1));
     assert!(
-        agent_card(app, &nobody, &agents[0].to_string(), None)
+        load_agent_card(app, &nobody, &agents[0].to_string(), None)
             .await
             .is_err()
     );
     // The replica decides by the set, and so by the collection, of before, until it has the next one.
     if let Some(replica) = replica {
         assert_eq!(all_found(&replica, &nobody).await, only(0));
-        replica.settle().await;
+        replica.catch_up().await;
         assert_eq!(all_found(&replica, &nobody).await, only(1));
     }
     let history = policy_history(app, admin, &PageRequest::default()).await;
@@ -563,15 +606,15 @@ async fn a_collection_is_a_fact(url: &str) {
         history.unwrap().sets[0].reason,
         "the collection open was changed"
     );
-    collection_delete(app, admin, "open", &Precondition::default())
+    collection_delete(app, admin, "open", &IfMatch::default())
         .await
         .unwrap();
     assert_eq!(newest().await, 3);
-    stage.settle().await;
-    assert!(all_found(&stage, &nobody).await.is_empty());
+    registry.catch_up().await;
+    assert!(all_found(&registry, &nobody).await.is_empty());
     // An agent that is labelled comes into a collection at once, and leaves it at once.
     holds("label:shown=yes").await;
-    stage.settle().await;
+    registry.catch_up().await;
     for (value, shown) in [
         ("yes", BTreeSet::from([agents[1]])),
         ("no", BTreeSet::new()),
@@ -584,16 +627,16 @@ async fn a_collection_is_a_fact(url: &str) {
             .await
             .unwrap();
         if !shown.is_empty() {
-            stage.settle().await;
+            registry.catch_up().await;
         }
-        assert_eq!(all_found(&stage, &nobody).await, shown);
+        assert_eq!(all_found(&registry, &nobody).await, shown);
     }
 }
 
 /// Sets are numbered, kept, and made from what was seen only; nothing broken is kept.
 async fn sets_are_numbered_and_never_lost(url: &str) {
-    let stage = Stage::new(url).await;
-    let (app, admin) = (&stage.app, &stage.admin);
+    let registry = InProcessRegistry::new(url).await;
+    let (app, admin) = (&registry.app, &registry.admin);
     let shown =
         async |number: Option<u64>| policies_show(app, admin, &PoliciesQuery { number }).await;
     let shipped = shown(None).await.unwrap();
@@ -601,7 +644,7 @@ async fn sets_are_numbered_and_never_lost(url: &str) {
     let written = shipped.policies.iter().filter(|policy| !policy.shipped);
     assert_eq!(written.count(), 1);
     let make = async |texts: &[(&str, &str)], seen: Option<u64>| {
-        let seen = Precondition(seen.map(|seen| format!("\"{seen}\"")));
+        let seen = IfMatch(seen.map(|seen| format!("\"{seen}\"")));
         let made = policies_put(app, admin, &policies(texts), &seen).await;
         made.map(|made| made.number)
     };
@@ -632,16 +675,16 @@ async fn sets_are_numbered_and_never_lost(url: &str) {
         .unwrap();
     let numbers: Vec<u64> = history.sets.iter().map(|set| set.number).collect();
     assert_eq!(numbers, [2, 1]);
-    stage.settle().await;
+    registry.catch_up().await;
     assert_eq!(shown(None).await.unwrap().in_force, 2);
-    let publisher = caller(&stage, "publisher", Role::Publisher).await;
+    let publisher = caller(&registry, "publisher", Role::Publisher).await;
     let none = policies_show(app, &publisher, &PoliciesQuery::default()).await;
     assert_eq!(none.unwrap_err().kind, ErrorKind::Forbidden);
     let none = policies_put(
         app,
         &publisher,
         &policies(&[("a", OPEN)]),
-        &Precondition::default(),
+        &IfMatch::default(),
     )
     .await;
     assert_eq!(none.unwrap_err().kind, ErrorKind::Forbidden);
@@ -651,32 +694,34 @@ async fn sets_are_numbered_and_never_lost(url: &str) {
 #[tokio::test]
 async fn a_decision_tells_whether_an_agent_may_be_called() {
     let database = Database::sqlite();
-    let stage = Stage::new(database.url()).await;
-    let agent = stage
-        .publish_approved("one.agents-test.com", &card("One", "x"))
+    let registry = InProcessRegistry::new(database.url()).await;
+    let agent = registry
+        .register_approved_card("one.agents-test.com", &card_bytes("One", "x"))
         .await;
     let asked = async |caller: &Caller| {
         let request = DecisionRequest {
             action: "invoke".into(),
             agent: agent.id.to_string(),
         };
-        decide(&stage.app, caller, &request).await.unwrap()
+        decide_access(&registry.app, caller, &request)
+            .await
+            .unwrap()
     };
     let nobody = Caller::default();
     assert!(asked(&nobody).await.allowed);
     let forbid = "forbid (principal, action == Action::\"invoke\", resource) when { resource.has_error == false };";
-    put(&stage, &[("open", OPEN), ("calls", forbid)]).await;
-    stage.settle().await;
-    assert_eq!(all_found(&stage, &nobody).await.len(), 1);
+    put_policies(&registry, &[("open", OPEN), ("calls", forbid)]).await;
+    registry.catch_up().await;
+    assert_eq!(all_found(&registry, &nobody).await.len(), 1);
     let denied = asked(&nobody).await;
     assert!(!denied.allowed && denied.reason.is_some());
     assert!(
         denied.policies.is_empty(),
         "names of policies are not for everybody"
     );
-    assert_eq!(asked(&stage.admin).await.policies, ["calls"]);
-    put(&stage, &[("open", OPEN)]).await;
-    stage.settle().await;
+    assert_eq!(asked(&registry.admin).await.policies, ["calls"]);
+    put_policies(&registry, &[("open", OPEN)]).await;
+    registry.catch_up().await;
     assert!(asked(&nobody).await.allowed);
 }
 
@@ -684,30 +729,30 @@ async fn a_decision_tells_whether_an_agent_may_be_called() {
 #[tokio::test]
 async fn each_replica_switches_by_itself() {
     let database = Database::postgres().await;
-    let first = Stage::new(database.url()).await;
+    let first = InProcessRegistry::new(database.url()).await;
     first
-        .publish_approved("one.agents-test.com", &card("One", "x"))
+        .register_approved_card("one.agents-test.com", &card_bytes("One", "x"))
         .await;
-    first.settle().await;
-    let second = first.beside().await;
-    second.settle().await;
+    first.catch_up().await;
+    let second = first.second_process().await;
+    second.catch_up().await;
     let nobody = Caller::default();
     let none = "permit (principal, action, resource) when { resource.trust > 4 };";
-    let number = put(&first, &[("none", none)]).await;
-    first.settle().await;
-    let in_force = async |stage: &Stage| {
-        let shown = policies_show(&stage.app, &stage.admin, &PoliciesQuery::default()).await;
+    let number = put_policies(&first, &[("none", none)]).await;
+    first.catch_up().await;
+    let in_force = async |registry: &InProcessRegistry| {
+        let shown = policies_show(&registry.app, &registry.admin, &PoliciesQuery::default()).await;
         shown.unwrap().in_force
     };
     assert_eq!(in_force(&first).await, number);
     assert!(all_found(&first, &nobody).await.is_empty());
     assert_eq!(in_force(&second).await, 0);
     assert_eq!(all_found(&second, &nobody).await.len(), 1);
-    while index_next(&second.app).await.unwrap() {}
-    assert!(follow_newest(&second.app, || false).await.unwrap());
+    while apply_next_events(&second.app).await.unwrap() {}
+    assert!(roll_out_newest_set(&second.app, || false).await.unwrap());
     assert_eq!(in_force(&second).await, number);
     assert!(all_found(&second, &nobody).await.is_empty());
-    let third = first.beside().await;
+    let third = first.second_process().await;
     assert_eq!(in_force(&third).await, number);
     assert!(all_found(&third, &nobody).await.is_empty());
 }
@@ -716,11 +761,11 @@ async fn each_replica_switches_by_itself() {
 #[tokio::test]
 async fn a_review_names_the_policies_that_match() {
     let database = Database::sqlite();
-    let stage = Stage::new(database.url()).await;
+    let registry = InProcessRegistry::new(database.url()).await;
     let unsponsored = "@mode(\"dry_run\") forbid (principal, action == Action::\"discover\", resource) when { !resource.sponsor_present };";
     let other = "forbid (principal, action == Action::\"invoke\", resource) when { resource.tags.contains(\"nothing\") };";
-    put(
-        &stage,
+    put_policies(
+        &registry,
         &[
             ("open", OPEN),
             ("unsponsored", unsponsored),
@@ -728,12 +773,12 @@ async fn a_review_names_the_policies_that_match() {
         ],
     )
     .await;
-    stage.settle().await;
-    let agent = stage
-        .publish("one.agents-test.com", &card("One", "x"))
+    registry.catch_up().await;
+    let agent = registry
+        .register_with_card("one.agents-test.com", &card_bytes("One", "x"))
         .await;
-    let review = stage.open_review(agent.id).await.unwrap();
-    let shown = review_show(&stage.app, &stage.admin, review.id)
+    let review = registry.find_open_review(agent.id).await.unwrap();
+    let shown = review_show(&registry.app, &registry.admin, review.id)
         .await
         .unwrap();
     let named: Vec<(&str, &str, &str)> = shown

@@ -2,17 +2,17 @@
 
 use a2a_registry_api::{AgentPatch, GroupMembers, NewPolicies};
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::policies::sets::policies_put;
-use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
 
 use crate::policies::{OPEN, caller, policies};
 use crate::support::both_databases;
-use crate::support::stage::{Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
 
 both_databases!(a_set_that_hides_every_agent_is_made_after_its_preview);
 
@@ -26,11 +26,11 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
         "members",
         "permit (principal in Group::\"team\", action, resource);",
     );
-    let stage = Stage::new(url).await;
-    let app = &stage.app;
-    let any = Precondition::default();
+    let registry = InProcessRegistry::new(url).await;
+    let app = &registry.app;
+    let any = IfMatch::default();
     let make = async |new: &NewPolicies| {
-        let made = policies_put(app, &stage.admin, new, &any).await;
+        let made = policies_put(app, &registry.admin, new, &any).await;
         made.map(|made| made.number).map_err(|error| error.kind)
     };
     let unpermitted = [
@@ -53,8 +53,8 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     let dark = policies(&[("open", OPEN), HIDE]);
     assert_eq!(make(&dark).await, Ok(1));
     assert_eq!(make(&policies(&[("open", OPEN)])).await, Ok(2));
-    let agent = stage
-        .publish_approved("one.agents-test.com", &card("One", "x"))
+    let agent = registry
+        .register_approved_card("one.agents-test.com", &card_bytes("One", "x"))
         .await;
     let ghosts = policies(&[
         (
@@ -72,16 +72,16 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
         assert_eq!(make(&new).await, Err(ErrorKind::PreviewNeeded), "{new:?}");
     }
     // Members of the team find it, and nobody else need: it is not hidden from everybody.
-    let another = caller(&stage, "another", Role::Admin).await;
+    let another = caller(&registry, "another", Role::Admin).await;
     let members = GroupMembers {
         members: vec!["another".into()],
     };
     for group in ["team", "closed"] {
-        group_put(app, &stage.admin, group, &members, &any)
+        group_put(app, &registry.admin, group, &members, &any)
             .await
             .unwrap();
     }
-    let preview = policies_preview(app, &stage.admin, &dark).await.unwrap();
+    let preview = policies_preview(app, &registry.admin, &dark).await.unwrap();
     assert!(preview.hides_every_agent && !preview.permits_nothing);
     assert_eq!(make(&policies(&[MEMBERS])).await, Ok(3));
     let late = NewPolicies {
@@ -90,7 +90,7 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     };
     assert_eq!(make(&late).await, Err(ErrorKind::Changed));
 
-    let preview = policies_preview(app, &stage.admin, &dark).await.unwrap();
+    let preview = policies_preview(app, &registry.admin, &dark).await.unwrap();
     let shown = |token: &str, new: &NewPolicies| NewPolicies {
         preview: Some(token.to_owned()),
         ..new.clone()
@@ -102,12 +102,12 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
     }
     let foreign = policies_put(app, &another, &shown(&preview.token, &dark), &any).await;
     assert_eq!(foreign.unwrap_err().kind, ErrorKind::PreviewNeeded);
-    stage.advance(time::Duration::seconds(60 * 60 + 1));
+    registry.advance(time::Duration::seconds(60 * 60 + 1));
     assert_eq!(
         make(&shown(&preview.token, &dark)).await,
         Err(ErrorKind::PreviewNeeded)
     );
-    let preview = policies_preview(app, &stage.admin, &dark).await.unwrap();
+    let preview = policies_preview(app, &registry.admin, &dark).await.unwrap();
     assert_eq!(make(&shown(&preview.token, &dark)).await, Ok(4));
     // An agent that only members of a group see is left to them, though no policy names the group.
     let restrict = AgentPatch {
@@ -115,7 +115,7 @@ async fn a_set_that_hides_every_agent_is_made_after_its_preview(url: &str) {
         groups: Some(vec!["closed".into()]),
         ..AgentPatch::default()
     };
-    agent_patch(app, &stage.admin, &agent.id.to_string(), &restrict)
+    agent_patch(app, &registry.admin, &agent.id.to_string(), &restrict)
         .await
         .unwrap();
     let signed_in = "forbid (principal == Account::\"anonymous\", action, resource);";

@@ -3,24 +3,24 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::{ADMIN, Setup};
-use crate::support::waiting::eventually;
+use crate::support::polling::eventually;
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 const OPEN: &str = "permit (principal, action, resource);";
 const NO_REPEATING: &str = "forbid (principal, action == Action::\"admit\", resource) when { resource.skills.contains(\"repeat\") };";
 
 /// A session of somebody, and the form token of its pages.
-pub(crate) struct Session<'a> {
+pub(crate) struct PageSession<'a> {
     served: &'a ServingRegistry,
     cookie: String,
     form_token: String,
 }
 
 /// A page: its status and its text.
-pub(crate) type Page = (u16, String);
+pub(crate) type PageResponse = (u16, String);
 
 /// A request with a form.
 fn filled(request: reqwest::RequestBuilder, fields: &[(&str, &str)]) -> reqwest::RequestBuilder {
@@ -47,9 +47,9 @@ fn cookie(answer: &reqwest::Response, name: &str) -> String {
     line.unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }
 
-impl<'a> Session<'a> {
-    pub(crate) async fn in_with(served: &'a ServingRegistry, token: &str) -> Self {
-        let shown = served.request(Method::GET, "/sign-in").send().await;
+impl<'a> PageSession<'a> {
+    pub(crate) async fn sign_in(registry: &'a ServingRegistry, token: &str) -> Self {
+        let shown = registry.request(Method::GET, "/sign-in").send().await;
         let shown = shown.unwrap();
         let before = cookie(&shown, "__Host-a2a_form");
         let form_token_before = form_token(&shown.text().await.unwrap());
@@ -58,11 +58,11 @@ impl<'a> Session<'a> {
             ("next", "/account"),
             ("form_token", &form_token_before),
         ];
-        let sign_in = filled(served.request(Method::POST, "/sign-in"), &fields);
+        let sign_in = filled(registry.request(Method::POST, "/sign-in"), &fields);
         let answer = sign_in.header("cookie", before).send().await.unwrap();
         assert_eq!(answer.status(), 303);
         let mut session = Self {
-            served,
+            served: registry,
             cookie: cookie(&answer, "__Host-a2a_session"),
             form_token: String::new(),
         };
@@ -70,18 +70,18 @@ impl<'a> Session<'a> {
         session
     }
 
-    async fn sent(&self, request: reqwest::RequestBuilder) -> Page {
+    async fn sent(&self, request: reqwest::RequestBuilder) -> PageResponse {
         let request = request.header("cookie", &self.cookie);
         let answer = request.header("accept", "text/html").send().await.unwrap();
         let status = answer.status().as_u16();
         (status, answer.text().await.unwrap())
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Page {
+    pub(crate) async fn get(&self, path: &str) -> PageResponse {
         self.sent(self.served.request(Method::GET, path)).await
     }
 
-    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> PageResponse {
         let mut fields = fields.to_vec();
         fields.push(("form_token", &self.form_token));
         self.sent(filled(self.served.request(Method::POST, path), &fields))
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
 }
 
 #[track_caller]
-pub(crate) fn assert_shows((status, text): &Page, expected: u16, words: &[&str]) {
+pub(crate) fn assert_shows((status, text): &PageResponse, expected: u16, words: &[&str]) {
     assert_eq!(*status, expected, "{text}");
     for word in words {
         assert!(text.contains(word), "{word}: {text}");
@@ -107,16 +107,18 @@ pub(crate) fn assert_shows((status, text): &Page, expected: u16, words: &[&str])
 }
 
 /// An agent whose skill a policy does not admit, registered by the admin.
-async fn held(served: &ServingRegistry, origin: &Origin) -> String {
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    let id = served.publish(&origin.url("/a.json")).await;
+async fn held(registry: &ServingRegistry, origin: &Origin) -> String {
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let id = registry.publish(&origin.url("/a.json")).await;
     let set = json!({"reason": "a test", "policies": [
         {"id": "open", "text": OPEN}, {"id": "no-repeating", "text": NO_REPEATING},
     ]});
-    let put = served.as_admin(Method::PUT, "/v1/policies").json(&set);
+    let put = registry
+        .admin_request(Method::PUT, "/v1/policies")
+        .json(&set);
     assert_eq!(put.send().await.unwrap().status(), 202);
     eventually("the agent is held", || async {
-        let agent: Value = served.read(&format!("/v1/agents/{id}")).await;
+        let agent: Value = registry.read_as_admin(&format!("/v1/agents/{id}")).await;
         let holds = agent["holds"].to_string();
         holds.contains("\"policy\"").then_some(())
     })
@@ -124,7 +126,7 @@ async fn held(served: &ServingRegistry, origin: &Origin) -> String {
     id
 }
 
-fn digest(page: &str) -> String {
+fn read_digest(page: &str) -> String {
     let begin = page.split("name=\"digest\" value=\"").nth(1);
     let digest = begin.and_then(|rest| rest.split('"').next());
     digest.unwrap_or_else(|| panic!("{page}")).to_owned()
@@ -132,10 +134,11 @@ fn digest(page: &str) -> String {
 
 #[tokio::test]
 async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
-    let served = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
-    let agent = held(&served, &origin).await;
-    let curator = Session::in_with(&served, &served.token("cora", "curator").await).await;
+    let agent = held(&registry, &origin).await;
+    let curator =
+        PageSession::sign_in(&registry, &registry.create_token("cora", "curator").await).await;
     let page = curator
         .agent_says(
             &agent,
@@ -146,7 +149,7 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
         )
         .await;
     assert!(page.contains("forbids admit"), "{page}");
-    let digest = digest(&page);
+    let digest = read_digest(&page);
     let waiver = |digest: &str, days: &str| {
         [
             ("agent", agent.clone()),
@@ -183,7 +186,8 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
         "{page}"
     );
     // Those who do not see everything see nothing of it.
-    let reader = Session::in_with(&served, &served.token("rea", "reader").await).await;
+    let reader =
+        PageSession::sign_in(&registry, &registry.create_token("rea", "reader").await).await;
     let (status, page) = reader.get(&format!("/agents/{agent}/")).await;
     assert_eq!(status, 200);
     assert!(
@@ -191,7 +195,8 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
         "{page}"
     );
     // Auditors see it, and neither grant nor end anything.
-    let auditor = Session::in_with(&served, &served.token("audrey", "auditor").await).await;
+    let auditor =
+        PageSession::sign_in(&registry, &registry.create_token("audrey", "auditor").await).await;
     let list = auditor.get(&format!("/waivers?agent={agent}")).await;
     assert_shows(&list, 200, &["no-repeating", ">Echo</a>", "by <bdi>cora"]);
     assert!(!list.1.contains("End it"), "{}", list.1);
@@ -223,19 +228,19 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
 
 #[tokio::test]
 async fn under_four_eyes_a_party_is_told_why_it_may_not_waive() {
-    let setup = Setup::new().approve_all();
-    let served = setup
-        .configure("[governance]\nfour_eyes = true\n")
+    let setup = RegistrySetup::new().approve_all();
+    let registry = setup
+        .with_config_lines("[governance]\nfour_eyes = true\n")
         .start()
         .await;
     let origin = Origin::start();
-    let agent = held(&served, &origin).await;
-    let admin = Session::in_with(&served, ADMIN).await;
+    let agent = held(&registry, &origin).await;
+    let admin = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
     let page = admin.agent_says(&agent, &["id=\"waive\""]).await;
     let fields = [
         ("agent", agent.as_str()),
         ("policy", "no-repeating"),
-        ("digest", &digest(&page)),
+        ("digest", &read_digest(&page)),
         ("days", "30"),
         ("reason", "because"),
     ];

@@ -2,25 +2,25 @@
 
 use a2a_registry_api::{AgentPatch, GroupMembers, PolicyCase, PolicyCases};
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::owner::agent_patch;
-use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::agents::owner_updates::agent_patch;
+use a2a_registry_core::agents::rendering::load_rendered_view;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::policies::dry_run::policy_dry_run;
-use a2a_registry_core::policies::job::round;
+use a2a_registry_core::policies::policy_job::run_once;
+use a2a_registry_core::policies::policy_tests::policies_test;
 use a2a_registry_core::policies::preview::policies_preview;
-use a2a_registry_core::policies::testing::policies_test;
-use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
-use a2a_registry_store::dry_runs::dry_run_changes_of;
+use a2a_registry_store::dry_runs::dry_run_changes_by_policy;
 use a2a_registry_store::entity::dry_run_change;
 use time::Duration;
 
-use crate::admission_policies::{NO_PAYMENTS, OPEN, card, is_listed, policies, put};
+use crate::admission_policies::{NO_PAYMENTS, OPEN, apply_policies, card, is_listed, policies};
 use crate::policies::caller as account;
 use crate::support::both_databases;
-use crate::support::stage::Stage;
+use crate::support::in_process_registry::InProcessRegistry;
 
 both_databases!(
     a_dry_run_tells_what_it_would_have_changed,
@@ -31,23 +31,23 @@ both_databases!(
 );
 
 async fn a_preview_compares_everybody_whom_policies_name(url: &str) {
-    let stage = Stage::new(url).await;
-    let payer = stage
-        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+    let registry = InProcessRegistry::new(url).await;
+    let payer = registry
+        .register_approved_card("pay.agents-test.com", &card("Payer", "pay"))
         .await
         .id;
     // A restricted agent is compared for the group that sees it, and an account with the groups that it is in.
-    account(&stage, "cora", Role::Reader).await;
+    account(&registry, "cora", Role::Reader).await;
     let cora = GroupMembers {
         members: vec!["cora".into()],
     };
     for group in ["auditors", "guests"] {
         group_put(
-            &stage.app,
-            &stage.admin,
+            &registry.app,
+            &registry.admin,
             group,
             &cora,
-            &Precondition::default(),
+            &IfMatch::default(),
         )
         .await
         .unwrap();
@@ -57,9 +57,14 @@ async fn a_preview_compares_everybody_whom_policies_name(url: &str) {
         groups: Some(vec!["auditors".into()]),
         ..AgentPatch::default()
     };
-    agent_patch(&stage.app, &stage.admin, &payer.to_string(), &restricted)
-        .await
-        .unwrap();
+    agent_patch(
+        &registry.app,
+        &registry.admin,
+        &payer.to_string(),
+        &restricted,
+    )
+    .await
+    .unwrap();
     let named: Vec<(String, String)> = ["Group::\"auditors\"", "Group::\"guests\""]
         .into_iter()
         .map(|group| (group.to_owned(), "principal in"))
@@ -72,7 +77,7 @@ async fn a_preview_compares_everybody_whom_policies_name(url: &str) {
         .collect();
     let mut texts: Vec<(&str, &str)> = vec![OPEN];
     texts.extend(named.iter().map(|(id, text)| (id.as_str(), text.as_str())));
-    let told = policies_preview(&stage.app, &stage.admin, &policies(&texts))
+    let told = policies_preview(&registry.app, &registry.admin, &policies(&texts))
         .await
         .unwrap();
     let lost: Vec<(&str, u64)> = told
@@ -92,7 +97,7 @@ async fn a_preview_compares_everybody_whom_policies_name(url: &str) {
         .iter()
         .map(|(id, text)| (id.as_str(), text.as_str()))
         .collect();
-    let told = policies_preview(&stage.app, &stage.admin, &policies(&many))
+    let told = policies_preview(&registry.app, &registry.admin, &policies(&many))
         .await
         .unwrap();
     let left_out = |warning: &String| warning.starts_with("3 further");
@@ -100,31 +105,33 @@ async fn a_preview_compares_everybody_whom_policies_name(url: &str) {
 }
 
 async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
-    let stage = Stage::new(url).await;
-    let payer = stage
-        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+    let registry = InProcessRegistry::new(url).await;
+    let payer = registry
+        .register_approved_card("pay.agents-test.com", &card("Payer", "pay"))
         .await
         .id;
-    stage
-        .publish_approved("other.agents-test.com", &card("Other", "else"))
+    registry
+        .register_approved_card("other.agents-test.com", &card("Other", "else"))
         .await;
-    let reader = account(&stage, "rita", Role::Reader).await;
+    let reader = account(&registry, "rita", Role::Reader).await;
     let hide = "@mode(\"dry_run\") forbid (principal, action == Action::\"discover\", resource) when { resource.skills.contains(\"pay\") };";
     let admit = "@mode(\"dry_run\") permit (principal, action == Action::\"admit\", resource);";
-    put(&stage, &[OPEN, ("hide", hide), ("admit-all", admit)]).await;
+    apply_policies(&registry, &[OPEN, ("hide", hide), ("admit-all", admit)]).await;
     let told = async |policy: &str| {
-        round(&stage.app, || false).await.unwrap();
-        policy_dry_run(&stage.app, &stage.admin, policy)
+        run_once(&registry.app, || false).await.unwrap();
+        policy_dry_run(&registry.app, &registry.admin, policy)
             .await
             .unwrap()
     };
     assert_eq!(told("hide").await.answers, 0);
 
     // Everybody but those whom policies do not bind counts, and nothing is hidden.
-    assert!(is_listed(&stage, payer).await);
-    stage.found(&reader, &SearchQuery::default()).await;
-    stage.found(&stage.admin, &SearchQuery::default()).await;
-    agent_answered(&stage.app, &reader, &payer.to_string())
+    assert!(is_listed(&registry, payer).await);
+    registry.search_all(&reader, &SearchQuery::default()).await;
+    registry
+        .search_all(&registry.admin, &SearchQuery::default())
+        .await;
+    load_rendered_view(&registry.app, &reader, &payer.to_string())
         .await
         .unwrap();
     let hidden = told("hide").await;
@@ -144,24 +151,24 @@ async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
     assert_eq!(hidden.callers[0].name, "rita");
 
     // A card that waits would have been admitted.
-    let waits = stage
-        .publish("new.agents-test.com", &card("New", "new"))
+    let waits = registry
+        .register_with_card("new.agents-test.com", &card("New", "new"))
         .await
         .id;
-    assert!(stage.open_review(waits).await.is_some());
+    assert!(registry.find_open_review(waits).await.is_some());
     assert_eq!(told("admit-all").await.days[0].allowed, 1);
 
     // Counts of another day stand by themselves, and another text begins anew.
-    stage.advance(Duration::days(1));
-    stage.found(&reader, &SearchQuery::default()).await;
+    registry.advance(Duration::days(1));
+    registry.search_all(&reader, &SearchQuery::default()).await;
     assert_eq!(told("hide").await.days.len(), 2);
-    put(&stage, &[OPEN, ("hide", &format!("// again\n{hide}"))]).await;
+    apply_policies(&registry, &[OPEN, ("hide", &format!("// again\n{hide}"))]).await;
     assert_eq!(told("hide").await.answers, 0);
-    let unknown = policy_dry_run(&stage.app, &stage.admin, "nothing")
+    let unknown = policy_dry_run(&registry.app, &registry.admin, "nothing")
         .await
         .unwrap_err();
     assert_eq!(unknown.kind, ErrorKind::NotFound);
-    let reader = policy_dry_run(&stage.app, &reader, "hide")
+    let reader = policy_dry_run(&registry.app, &reader, "hide")
         .await
         .unwrap_err();
     assert_eq!(reader.kind, ErrorKind::Forbidden);
@@ -169,7 +176,7 @@ async fn a_dry_run_tells_what_it_would_have_changed(url: &str) {
 
 /// A day has a bounded number of rows; what is written adds up, in whichever order.
 async fn counts_of_a_dry_run_have_a_bound(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let row = |day: i32, resource: &str| dry_run_change::Model {
         policy: "hide".into(),
         fingerprint: "0011223344556677".into(),
@@ -182,15 +189,15 @@ async fn counts_of_a_dry_run_have_a_bound(url: &str) {
     };
     let add = async |day: i32, resources: &[&str]| {
         let rows: Vec<_> = resources.iter().map(|one| row(day, one)).collect();
-        let write = stage.store.write().await.unwrap();
-        let added = write.dry_run_changes_add(&rows, day, 2).await.unwrap();
+        let write = registry.store.begin_write().await.unwrap();
+        let added = write.add_dry_run_changes(&rows, day, 2).await.unwrap();
         write.commit().await.unwrap();
         added
     };
     assert!(add(1, &["a"]).await && add(1, &["a", "b"]).await);
     assert!(!add(1, &["a"]).await, "the day is full");
     assert!(add(2, &["a"]).await, "another day is not");
-    let kept = dry_run_changes_of(&stage.store, "hide", "0011223344556677", 10).await;
+    let kept = dry_run_changes_by_policy(&registry.store, "hide", "0011223344556677", 10).await;
     let kept: Vec<_> = kept
         .unwrap()
         .into_iter()
@@ -204,17 +211,17 @@ async fn counts_of_a_dry_run_have_a_bound(url: &str) {
 }
 
 async fn a_preview_tells_who_gains_and_loses_what(url: &str) {
-    let stage = Stage::new(url).await;
-    let payer = stage
-        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+    let registry = InProcessRegistry::new(url).await;
+    let payer = registry
+        .register_approved_card("pay.agents-test.com", &card("Payer", "pay"))
         .await
         .id;
-    stage
-        .publish_approved("other.agents-test.com", &card("Other", "else"))
+    registry
+        .register_approved_card("other.agents-test.com", &card("Other", "else"))
         .await;
     let hide = "forbid (principal in Group::\"contractors\", action == Action::\"discover\", resource) when { resource.skills.contains(\"pay\") };";
     let next = policies(&[OPEN, ("hide", hide), NO_PAYMENTS]);
-    let told = policies_preview(&stage.app, &stage.admin, &next)
+    let told = policies_preview(&registry.app, &registry.admin, &next)
         .await
         .unwrap();
     assert_eq!(told.agents, 2);
@@ -246,16 +253,16 @@ async fn a_preview_tells_who_gains_and_loses_what(url: &str) {
     );
 
     // Nothing was changed, and what is told is what happens.
-    assert!(is_listed(&stage, payer).await);
-    put(&stage, &[OPEN, ("hide", hide), NO_PAYMENTS]).await;
-    let same = policies_preview(&stage.app, &stage.admin, &next)
+    assert!(is_listed(&registry, payer).await);
+    apply_policies(&registry, &[OPEN, ("hide", hide), NO_PAYMENTS]).await;
+    let same = policies_preview(&registry.app, &registry.admin, &next)
         .await
         .unwrap();
     assert!(
         same.changes.is_empty() && same.policies.is_empty(),
         "{same:?}"
     );
-    let back = policies_preview(&stage.app, &stage.admin, &policies(&[]))
+    let back = policies_preview(&registry.app, &registry.admin, &policies(&[]))
         .await
         .unwrap();
     assert!(
@@ -267,7 +274,7 @@ async fn a_preview_tells_who_gains_and_loses_what(url: &str) {
         "a",
         "permit (principal, action, resource) when { resource.colour == 1 };",
     )]);
-    let refused = policies_preview(&stage.app, &stage.admin, &broken)
+    let refused = policies_preview(&registry.app, &registry.admin, &broken)
         .await
         .unwrap_err();
     assert_eq!(
@@ -277,12 +284,12 @@ async fn a_preview_tells_who_gains_and_loses_what(url: &str) {
 }
 
 async fn cases_are_decided_as_the_policies_say(url: &str) {
-    let stage = Stage::new(url).await;
-    let payer = stage
-        .publish_approved("pay.agents-test.com", &card("Payer", "pay"))
+    let registry = InProcessRegistry::new(url).await;
+    let payer = registry
+        .register_approved_card("pay.agents-test.com", &card("Payer", "pay"))
         .await
         .id;
-    put(&stage, &[OPEN, NO_PAYMENTS]).await;
+    apply_policies(&registry, &[OPEN, NO_PAYMENTS]).await;
     let case = |action: &str, expect: &str, because: Option<&str>| PolicyCase {
         action: action.into(),
         resource: payer.to_string(),
@@ -303,7 +310,7 @@ async fn cases_are_decided_as_the_policies_say(url: &str) {
             case("invoke", "deny", None),
         ],
     };
-    let told = policies_test(&stage.app, &stage.admin, &asked)
+    let told = policies_test(&registry.app, &registry.admin, &asked)
         .await
         .unwrap();
     let passed: Vec<bool> = told.results.iter().map(|result| result.passed).collect();
@@ -316,7 +323,7 @@ async fn cases_are_decided_as_the_policies_say(url: &str) {
         cases: vec![case("discover", "deny", None)],
     };
     assert!(
-        policies_test(&stage.app, &stage.admin, &by_others)
+        policies_test(&registry.app, &registry.admin, &by_others)
             .await
             .unwrap()
             .passed
@@ -336,7 +343,7 @@ async fn cases_are_decided_as_the_policies_say(url: &str) {
             policies: None,
             cases: vec![broken],
         };
-        let refused = policies_test(&stage.app, &stage.admin, &asked)
+        let refused = policies_test(&registry.app, &registry.admin, &asked)
             .await
             .unwrap_err();
         assert_eq!(refused.members[0].0, pointer);

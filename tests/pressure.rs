@@ -8,20 +8,20 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::support::DEADLINE;
-use crate::support::api::Api;
-use crate::support::serving::{ServingRegistry, StatusLine};
-use crate::support::setup::Setup;
-use crate::support::waiting::eventually;
+use crate::support::api::RegistryClient;
+use crate::support::polling::eventually;
+use crate::support::serving_registry::{ServingRegistry, StatusLine};
+use crate::support::setup::RegistrySetup;
 
 /// The largest public response.
 const LARGE: &str = "/docs/swagger-ui-bundle.js";
 
-fn address(api: &Api) -> SocketAddr {
+fn address(api: &RegistryClient) -> SocketAddr {
     api.url.strip_prefix("http://").unwrap().parse().unwrap()
 }
 
 /// A connection from that address of this machine.
-async fn connect_from(from: &str, api: &Api) -> TcpStream {
+async fn connect_from(from: &str, api: &RegistryClient) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
     // With a small buffer the server soon notices that the client does not read.
@@ -44,7 +44,7 @@ async fn until_closed(stream: &mut TcpStream) -> String {
 }
 
 /// Reads one response; returns whether its body is `ok`.
-async fn answered(stream: &mut TcpStream) -> bool {
+async fn is_answered(stream: &mut TcpStream) -> bool {
     let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
     if stream.write_all(request).await.is_err() {
         return false;
@@ -62,8 +62,8 @@ async fn answered(stream: &mut TcpStream) -> bool {
 }
 
 async fn serve(limits: &str) -> ServingRegistry {
-    Setup::new()
-        .configure(&format!("[limits]\n{limits}"))
+    RegistrySetup::new()
+        .with_config_lines(&format!("[limits]\n{limits}"))
         .start()
         .await
 }
@@ -81,7 +81,7 @@ async fn a_slow_body_is_cut_off() {
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\
              Authorization: Bearer {token}\r\nContent-Type: {kind}\r\nContent-Length: 100\r\n\r\nt",
-            token = crate::support::setup::ADMIN,
+            token = crate::support::setup::ADMIN_TOKEN,
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         let answer = until_closed(&mut stream).await;
@@ -95,7 +95,9 @@ async fn a_slow_body_is_cut_off() {
 /// limit of open files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_slow_connections_do_not_block_other_clients() {
-    let registry = Setup::new().start_after("ulimit -n 600").await;
+    let registry = RegistrySetup::new()
+        .start_after_commands("ulimit -n 600")
+        .await;
     let mut slow = Vec::new();
     for number in 0..600 {
         let mut stream = connect_from("127.0.0.2", &registry.api).await;
@@ -109,7 +111,12 @@ async fn many_slow_connections_do_not_block_other_clients() {
     }
     let ready = registry.api.get("/readyz").await;
     assert_eq!(ready.status, 200, "{}", ready.text());
-    assert!(registry.metric("http_connections_refused_total").await >= 600 - 256);
+    assert!(
+        registry
+            .metric_value("http_connections_refused_total")
+            .await
+            >= 600 - 256
+    );
     drop(slow);
     registry.stop().await;
 }
@@ -117,30 +124,30 @@ async fn many_slow_connections_do_not_block_other_clients() {
 /// The limit per address is exact, holds for each address alone, and not for a trusted proxy.
 #[tokio::test]
 async fn connections_per_address_are_limited() {
-    let setup = Setup::new().configure(
+    let setup = RegistrySetup::new().with_config_lines(
         "[limits]\nconnections_per_address = 2\n[server]\ntrusted_proxies = [\"127.0.0.3\"]",
     );
-    let registry = setup.start_untapped().await;
+    let registry = setup.start_without_proxy().await;
     let api = &registry.api;
     let mut first = connect_from("127.0.0.2", api).await;
     let mut second = connect_from("127.0.0.2", api).await;
-    assert!(answered(&mut first).await && answered(&mut second).await);
+    assert!(is_answered(&mut first).await && is_answered(&mut second).await);
     let mut third = connect_from("127.0.0.2", api).await;
-    assert!(!answered(&mut third).await);
+    assert!(!is_answered(&mut third).await);
     // Open connections continue, and other addresses are not affected.
-    assert!(answered(&mut first).await);
+    assert!(is_answered(&mut first).await);
     let mut other = connect_from("127.0.0.4", api).await;
-    assert!(answered(&mut other).await);
+    assert!(is_answered(&mut other).await);
     let mut proxied = Vec::new();
     for _ in 0..5 {
         let mut stream = connect_from("127.0.0.3", api).await;
-        assert!(answered(&mut stream).await);
+        assert!(is_answered(&mut stream).await);
         proxied.push(stream);
     }
     drop(second);
     eventually("another connection is accepted", || async {
         let mut again = connect_from("127.0.0.2", api).await;
-        answered(&mut again).await.then_some(())
+        is_answered(&mut again).await.then_some(())
     })
     .await;
     drop((first, other, proxied));
@@ -156,7 +163,9 @@ async fn a_client_that_does_not_read_is_cut_off() {
     let request = format!("GET {LARGE} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(16);
     stream.write_all(request.as_bytes()).await.unwrap();
     eventually("the connection is cut off", || async {
-        let cut_off = registry.metric("http_connections_cut_off_total").await;
+        let cut_off = registry
+            .metric_value("http_connections_cut_off_total")
+            .await;
         (cut_off == 1).then_some(())
     })
     .await;
@@ -170,7 +179,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
 async fn a_slow_second_request_is_cut_off() {
     let registry = serve("body_seconds = 1\nrequest_seconds = 2").await;
     let mut stream = connect_from("127.0.0.2", &registry.api).await;
-    assert!(answered(&mut stream).await);
+    assert!(is_answered(&mut stream).await);
     stream.write_all(b"GET /li").await.unwrap();
     assert_eq!(until_closed(&mut stream).await, "");
     registry.stop().await;
@@ -179,7 +188,7 @@ async fn a_slow_second_request_is_cut_off() {
 /// Bytes that are not HTTP are counted, and not logged.
 #[tokio::test]
 async fn malformed_requests_are_counted_and_not_logged() {
-    let registry = Setup::new().start_untapped().await;
+    let registry = RegistrySetup::new().start_without_proxy().await;
     let inputs: [&[u8]; 6] = [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET\r\n\r\n",
@@ -193,7 +202,7 @@ async fn malformed_requests_are_counted_and_not_logged() {
         stream.write_all(input).await.unwrap();
         until_closed(&mut stream).await;
     }
-    let counted = registry.metric("http_malformed_requests_total").await;
+    let counted = registry.metric_value("http_malformed_requests_total").await;
     assert_eq!(counted, inputs.len() as i64);
     let ended = registry.stop().await;
     let logged: Vec<_> = ended
@@ -207,27 +216,27 @@ async fn malformed_requests_are_counted_and_not_logged() {
 /// Metrics can have a port of their own, and are then not served on the main port.
 #[tokio::test]
 async fn metrics_can_have_a_port_of_their_own() {
-    let registry = Setup::new()
-        .configure("[server]\nmetrics_listen = \"127.0.0.1:0\"")
+    let registry = RegistrySetup::new()
+        .with_config_lines("[server]\nmetrics_listen = \"127.0.0.1:0\"")
         .start()
         .await;
     let StatusLine::Serving { metrics_url, .. } = &registry.status_line else {
         panic!("it serves: {:?}", registry.status_line);
     };
     let url = metrics_url.as_ref().unwrap();
-    let own = Api::at(url.strip_suffix("/metrics").unwrap());
+    let own = RegistryClient::new(url.strip_suffix("/metrics").unwrap());
     let text = own.get("/metrics").await;
     assert_eq!(text.status, 200);
     assert!(text.text().contains("a2a_registry_http_requests"));
-    own.get("/v1/agents").await.problem(404, "not-found");
-    own.get("/livez").await.problem(404, "not-found");
+    own.get("/v1/agents").await.expect_problem(404, "not-found");
+    own.get("/livez").await.expect_problem(404, "not-found");
     let main = registry.api.get("/metrics").await;
-    main.problem(404, "not-found");
+    main.expect_problem(404, "not-found");
     registry
         .api
-        .admin("/metrics")
+        .get_as_admin("/metrics")
         .await
-        .problem(404, "not-found");
+        .expect_problem(404, "not-found");
     assert_eq!(registry.api.get("/livez").await.status, 200);
     registry.stop().await;
 }

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::search::query::{SearchQuery, SuggestQuery};
-use a2a_registry_core::search::{self, listed_agents, suggest};
+use a2a_registry_core::search::{self, count_listed_agents, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::Value;
 
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::dice::Dice;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::seeded_rng::SeededRng;
 
 const AGENTS: usize = 90;
 const QUERIES: usize = 200;
@@ -32,32 +32,38 @@ const WORDS: [&str; 12] = [
     "tokyo",
 ];
 
-fn words(dice: &mut Dice, most: usize) -> String {
-    let count = 1 + dice.roll(most);
-    let words = (0..count).map(|_| WORDS[dice.roll(WORDS.len())]);
+fn random_words(dice: &mut SeededRng, most: usize) -> String {
+    let count = 1 + dice.next_below(most);
+    let words = (0..count).map(|_| WORDS[dice.next_below(WORDS.len())]);
     words.collect::<Vec<_>>().join(" ")
 }
 
-async fn search(stage: &Stage, caller: &Caller, query: &SearchQuery) -> Value {
-    let answer = search::search(&stage.app, caller, query).await.unwrap();
+async fn search(registry: &InProcessRegistry, caller: &Caller, query: &SearchQuery) -> Value {
+    let answer = search::search(&registry.app, caller, query).await.unwrap();
     serde_json::from_slice(&answer).unwrap()
 }
 
-async fn suggestions(stage: &Stage, prefix: &str) -> String {
+async fn suggestions(registry: &InProcessRegistry, prefix: &str) -> String {
     let query = SuggestQuery { q: prefix.into() };
-    let found = suggest(&stage.app, &Caller::default(), &query)
+    let found = suggest(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     serde_json::to_string(&found).unwrap()
 }
 
-async fn change_cards(stage: &Stage, dice: &mut Dice, which: impl Fn(usize) -> bool) {
+async fn change_cards(
+    registry: &InProcessRegistry,
+    dice: &mut SeededRng,
+    which: impl Fn(usize) -> bool,
+) {
     for number in (0..AGENTS).filter(|number| which(*number)) {
-        let text = words(dice, 14);
+        let text = random_words(dice, 14);
         let domain = format!("d{number}.agents-test.com");
-        let changed = card(&format!("Agent {number} {}", words(dice, 2)), &text);
-        stage.crawl(&domain, OriginAnswer::Card(changed)).await;
-        stage.settle().await;
+        let changed = card_bytes(&format!("Agent {number} {}", random_words(dice, 2)), &text);
+        registry
+            .crawl_domain(&domain, OriginResponse::Card(changed))
+            .await;
+        registry.catch_up().await;
     }
 }
 
@@ -65,42 +71,48 @@ async fn change_cards(stage: &Stage, dice: &mut Dice, which: impl Fn(usize) -> b
 async fn two_replicas_give_the_same_responses() {
     let database = Database::postgres().await;
     let url = database.url();
-    let mut dice = Dice(0x5e_ed01);
-    let first = Stage::with(url, |config| config.governance.approve_all = true).await;
+    let mut rng = SeededRng(0x5e_ed01);
+    let first =
+        InProcessRegistry::with_config(url, |config| config.governance.approve_all = true).await;
     for number in 0..AGENTS {
-        first.register(&format!("d{number}.agents-test.com")).await;
+        first
+            .register_domain(&format!("d{number}.agents-test.com"))
+            .await;
     }
     let mut texts = Vec::new();
     for number in 0..AGENTS {
-        texts.push(card(&format!("Agent {number}"), &words(&mut dice, 14)));
+        texts.push(card_bytes(
+            &format!("Agent {number}"),
+            &random_words(&mut rng, 14),
+        ));
     }
     first
-        .visit(|source| {
+        .run_due_visits(|source| {
             let host = source.url.trim_start_matches("https://d");
             let number: usize = host.split('.').next().unwrap().parse().unwrap();
-            OriginAnswer::Card(texts[number].clone())
+            OriginResponse::Card(texts[number].clone())
         })
         .await;
-    first.settle().await;
+    first.catch_up().await;
     // One commit per change here; the other replica starts in the middle and applies the rest in a few commits.
-    change_cards(&first, &mut dice, |number| number % 3 == 0).await;
+    change_cards(&first, &mut rng, |number| number % 3 == 0).await;
     // Fetches without a change send no event, so neither replica applies any, whenever it started.
     for number in [1, 2, 4] {
         let domain = format!("d{number}.agents-test.com");
         first
-            .crawl(&domain, OriginAnswer::Card(texts[number].clone()))
+            .crawl_domain(&domain, OriginResponse::Card(texts[number].clone()))
             .await;
     }
-    let second = first.beside().await;
-    change_cards(&first, &mut dice, |number| number % 5 == 0).await;
+    let second = first.second_process().await;
+    change_cards(&first, &mut rng, |number| number % 5 == 0).await;
     for number in (0..AGENTS).step_by(11) {
         let domain = format!("d{number}.agents-test.com");
         domain_delete(&first.app, &first.admin, &domain)
             .await
             .unwrap();
     }
-    first.settle().await;
-    second.settle().await;
+    first.catch_up().await;
+    second.catch_up().await;
     assert_eq!(
         first.app.index().applied_seq(),
         second.app.index().applied_seq()
@@ -118,7 +130,7 @@ async fn two_replicas_give_the_same_responses() {
                 WORDS[number % 5]
             ),
             1 => format!("{}*", &WORDS[number % 12][..2]),
-            _ => words(&mut dice, 5),
+            _ => random_words(&mut rng, 5),
         };
         let mut query = SearchQuery {
             q: Some(text),
@@ -166,14 +178,16 @@ both_databases!(
 
 /// Agents that wait for a decision, or are on hold, change no score and no explanation by a single byte, and no metric.
 async fn hidden_agents_change_no_score(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     for number in 0..6 {
         let text = format!("flights and hotels {}", "cheap ".repeat(number));
         let name = format!("Agent {number}");
         let domain = format!("d{number}.agents-test.com");
-        stage.publish_approved(&domain, &card(&name, &text)).await;
+        registry
+            .register_approved_card(&domain, &card_bytes(&name, &text))
+            .await;
     }
-    stage.settle().await;
+    registry.catch_up().await;
     let query = SearchQuery {
         q: Some("cheap flights AND hotels".into()),
         explain: Some(true),
@@ -181,28 +195,34 @@ async fn hidden_agents_change_no_score(url: &str) {
         ..SearchQuery::default()
     };
     let anybody = Caller::default();
-    let before = search::search(&stage.app, &anybody, &query).await.unwrap();
-    assert_eq!(listed_agents(&stage.app).await, 6);
+    let before = search::search(&registry.app, &anybody, &query)
+        .await
+        .unwrap();
+    assert_eq!(count_listed_agents(&registry.app).await, 6);
     for number in 10..16 {
         let domain = format!("d{number}.agents-test.com");
         let text = "cheap flights flights hotels ".repeat(number);
-        stage
-            .publish(&domain, &card(&format!("Hidden {number}"), &text))
+        registry
+            .register_with_card(&domain, &card_bytes(&format!("Hidden {number}"), &text))
             .await;
-        stage.settle().await;
+        registry.catch_up().await;
         assert_eq!(
-            search::search(&stage.app, &anybody, &query).await.unwrap(),
+            search::search(&registry.app, &anybody, &query)
+                .await
+                .unwrap(),
             before
         );
     }
-    assert_eq!(listed_agents(&stage.app).await, 6);
+    assert_eq!(count_listed_agents(&registry.app).await, 6);
     // A deletion of such an agent changes nothing either.
-    domain_delete(&stage.app, &stage.admin, "d12.agents-test.com")
+    domain_delete(&registry.app, &registry.admin, "d12.agents-test.com")
         .await
         .unwrap();
-    stage.settle().await;
+    registry.catch_up().await;
     assert_eq!(
-        search::search(&stage.app, &anybody, &query).await.unwrap(),
+        search::search(&registry.app, &anybody, &query)
+            .await
+            .unwrap(),
         before
     );
 }
@@ -210,24 +230,26 @@ async fn hidden_agents_change_no_score(url: &str) {
 const TAGS: [&str; 6] = ["finance", "travel", "music", "maps", "weather", "sport"];
 
 /// The tags of agents by number.
-type Tags = BTreeMap<usize, BTreeSet<&'static str>>;
+type TagsByAgent = BTreeMap<usize, BTreeSet<&'static str>>;
 
-fn some_tags(dice: &mut Dice) -> BTreeSet<&'static str> {
-    TAGS.into_iter().filter(|_| dice.roll(2) == 0).collect()
+fn some_tags(dice: &mut SeededRng) -> BTreeSet<&'static str> {
+    TAGS.into_iter()
+        .filter(|_| dice.next_below(2) == 0)
+        .collect()
 }
 
 fn domain(number: usize) -> String {
     format!("d{number}.agents-test.com")
 }
 
-fn tagged(number: usize, tags: &BTreeSet<&str>) -> OriginAnswer {
+fn tagged(number: usize, tags: &BTreeSet<&str>) -> OriginResponse {
     let card = serde_json::json!({
         "name": format!("Agent {number}"), "description": "common", "url": "https://a.example.com/a2a",
         "version": "1.0", "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC", "capabilities": {},
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
         "skills": [{"id": "s", "name": "S", "description": "common", "tags": tags}],
     });
-    OriginAnswer::Card(serde_json::to_vec(&card).unwrap())
+    OriginResponse::Card(serde_json::to_vec(&card).unwrap())
 }
 
 /// The counts of a facet whose values are all listed.
@@ -239,12 +261,12 @@ fn counts(facet: &Value) -> BTreeMap<String, u64> {
 }
 
 /// Compares a search for the agents with one of these tags, or for all, with a scan over the agents.
-async fn equals_scan(stage: &Stage, agents: &Tags, asked: &[&str]) {
+async fn equals_scan(registry: &InProcessRegistry, agents: &TagsByAgent, asked: &[&str]) {
     let is_asked = |tags: &BTreeSet<&str>| {
         let mut any = asked.iter();
         asked.is_empty() || any.any(|tag| tags.contains(tag))
     };
-    let expected: Tags = agents
+    let expected: TagsByAgent = agents
         .iter()
         .filter(|(_, tags)| is_asked(tags))
         .map(|(number, tags)| (*number, tags.clone()))
@@ -264,7 +286,7 @@ async fn equals_scan(stage: &Stage, agents: &Tags, asked: &[&str]) {
     };
     let mut found = Vec::new();
     loop {
-        let answer = search(stage, &Caller::default(), &query).await;
+        let answer = search(registry, &Caller::default(), &query).await;
         assert_eq!(answer["total"], expected.len(), "{query:?}");
         assert_eq!(counts(&answer["facets"]["tag"]), by_tag, "{query:?}");
         assert_eq!(counts(&answer["facets"]["domain"]), by_domain, "{query:?}");
@@ -286,49 +308,52 @@ async fn equals_scan(stage: &Stage, agents: &Tags, asked: &[&str]) {
 
 /// Agents change and leave, one commit for each, also on a second replica where the database serves one.
 async fn changed_agents_are_counted_and_paged_as_by_a_scan(url: &str) {
-    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
-    let mut dice = Dice(0x77_1e3d);
-    let mut agents: Tags = (0..30)
-        .map(|number| (number, some_tags(&mut dice)))
+    let registry =
+        InProcessRegistry::with_config(url, |config| config.governance.approve_all = true).await;
+    let mut rng = SeededRng(0x77_1e3d);
+    let mut agents: TagsByAgent = (0..30)
+        .map(|number| (number, some_tags(&mut rng)))
         .collect();
     for number in agents.keys() {
-        stage.register(&domain(*number)).await;
+        registry.register_domain(&domain(*number)).await;
     }
-    stage
-        .visit(|source| {
+    registry
+        .run_due_visits(|source| {
             let host = source.url.trim_start_matches("https://d");
             let number: usize = host.split('.').next().unwrap().parse().unwrap();
             tagged(number, &agents[&number])
         })
         .await;
-    stage.settle().await;
-    let mut replicas = vec![stage];
+    registry.catch_up().await;
+    let mut replicas = vec![registry];
     if url.starts_with("postgres") {
-        let second = replicas[0].beside().await;
+        let second = replicas[0].second_process().await;
         replicas.push(second);
     }
     for change in 1..=60 {
-        let number = dice.roll(30);
+        let number = rng.next_below(30);
         if let Entry::Occupied(mut agent) = agents.entry(number) {
             let first = &replicas[0];
-            if dice.roll(6) == 0 {
+            if rng.next_below(6) == 0 {
                 domain_delete(&first.app, &first.admin, &domain(number))
                     .await
                     .unwrap();
                 agent.remove();
             } else {
-                let tags = some_tags(&mut dice);
-                first.crawl(&domain(number), tagged(number, &tags)).await;
+                let tags = some_tags(&mut rng);
+                first
+                    .crawl_domain(&domain(number), tagged(number, &tags))
+                    .await;
                 agent.insert(tags);
             }
         }
-        for stage in &replicas {
-            stage.settle().await;
+        for registry in &replicas {
+            registry.catch_up().await;
         }
         if change % 12 == 0 {
-            for stage in &replicas {
-                equals_scan(stage, &agents, &[]).await;
-                equals_scan(stage, &agents, &["travel", "maps"]).await;
+            for registry in &replicas {
+                equals_scan(registry, &agents, &[]).await;
+                equals_scan(registry, &agents, &["travel", "maps"]).await;
             }
         }
     }

@@ -4,26 +4,26 @@
 use a2a_registry_api::Review;
 use a2a_registry_api::limits::MAX_COMMENT;
 
-use crate::policy_pages::{Session, assert_shows};
-use crate::support::cards::card;
+use crate::policy_pages::{PageSession, assert_shows};
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::{ADMIN, Setup};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 /// A card that waits for its review.
-async fn waiting(served: &ServingRegistry) -> (Origin, Review) {
+async fn waiting(registry: &ServingRegistry) -> (Origin, Review) {
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    served.register(&origin.url("/a.json")).await;
-    let review = served.open_review(|_| true).await;
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    registry.register(&origin.url("/a.json")).await;
+    let review = registry.wait_for_open_review(|_| true).await;
     (origin, review)
 }
 
 #[tokio::test]
 async fn the_form_for_many_reviews_keeps_its_filters_and_what_it_was_given() {
-    let served = Setup::new().start().await;
-    let (_origin, review) = waiting(&served).await;
-    let curator = Session::in_with(&served, ADMIN).await;
+    let registry = RegistrySetup::new().start().await;
+    let (_origin, review) = waiting(&registry).await;
+    let curator = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
     let here = "/reviews?state=all&kind=admission";
     let action = "action=\"/reviews?state=all&#38;kind=admission\" method=\"post\"";
     let shown = curator.get(&format!("{here}&domain=&choose=all")).await;
@@ -54,14 +54,14 @@ async fn the_form_for_many_reviews_keeps_its_filters_and_what_it_was_given() {
     let again = curator.post(here, &decision).await;
     let words = ["not decided", "Echo: This review is approved"];
     assert_shows(&again, 200, &words);
-    served.stop().await;
+    registry.stop().await;
 }
 
 #[tokio::test]
 async fn a_refused_form_of_a_review_keeps_what_was_typed() {
-    let served = Setup::new().start().await;
-    let (_origin, review) = waiting(&served).await;
-    let curator = Session::in_with(&served, ADMIN).await;
+    let registry = RegistrySetup::new().start().await;
+    let (_origin, review) = waiting(&registry).await;
+    let curator = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
     let page = format!("/reviews/{}", review.id);
     let nobody = [
         ("act", "assign"),
@@ -88,18 +88,18 @@ async fn a_refused_form_of_a_review_keeps_what_was_typed() {
     let comment = [("act", "comment"), ("text", long.as_str())];
     let refused = curator.post(&page, &comment).await;
     assert_shows(&refused, 400, &["A comment has 1 to", ">&#60;i&#62;xxx"]);
-    served.stop().await;
+    registry.stop().await;
 }
 
 #[tokio::test]
 async fn a_review_offers_to_take_back_an_own_approval_only_and_is_due_while_it_is_open() {
-    let served = Setup::new()
-        .configure("[governance.deciders]\nfirst = 2")
+    let registry = RegistrySetup::new()
+        .with_config_lines("[governance.deciders]\nfirst = 2")
         .start()
         .await;
-    let (_origin, review) = waiting(&served).await;
-    let ann = served.token("ann", "curator").await;
-    let ann = Session::in_with(&served, &ann).await;
+    let (_origin, review) = waiting(&registry).await;
+    let ann = registry.create_token("ann", "curator").await;
+    let ann = PageSession::sign_in(&registry, &ann).await;
     let page = format!("/reviews/{}", review.id);
     let due = [
         ("act", "assign"),
@@ -129,5 +129,5 @@ async fn a_review_offers_to_take_back_an_own_approval_only_and_is_due_while_it_i
         assert_shows(&closed, 200, &["rejected"]);
         assert!(!closed.1.contains(", due <time"), "{path}: {}", closed.1);
     }
-    served.stop().await;
+    registry.stop().await;
 }

@@ -10,25 +10,28 @@ use tokio::sync::watch;
 
 use crate::support::api::ApiResponse;
 use crate::support::database::Database;
+use crate::support::in_process_registry::card_bytes;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::setup::{ADMIN, Setup};
-use crate::support::stage::card;
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 const CARD: &str = "/.well-known/agent-card.json";
 
 /// SIGHUP comes from a closed terminal, and from operators who expect a reload; neither ends a service.
 #[tokio::test]
 async fn a_hangup_does_not_end_the_service() {
-    let registry = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let process = Pid::from_raw(i32::try_from(registry.program.id()).unwrap()).unwrap();
     kill_process(process, Signal::HUP).unwrap();
-    registry.program.line("SIGHUP changes nothing").await;
+    registry
+        .program
+        .wait_for_line("SIGHUP changes nothing")
+        .await;
     assert_eq!(registry.api.get("/livez").await.status, 200);
     registry.stop().await;
 }
 
 /// The log lines of acts, as JSON.
-fn acts(lines: &[String]) -> Vec<Value> {
+fn action_log_lines(lines: &[String]) -> Vec<Value> {
     let lines = lines
         .iter()
         .filter_map(|line| serde_json::from_str(line).ok());
@@ -40,31 +43,34 @@ fn acts(lines: &[String]) -> Vec<Value> {
 /// Each act and decision is logged once, with its account and the request id.
 #[tokio::test]
 async fn each_act_is_logged_once() {
-    let registry = Setup::new()
-        .configure("[log]\nformat = \"json\"")
+    let registry = RegistrySetup::new()
+        .with_config_lines("[log]\nformat = \"json\"")
         .start()
         .await;
     let api = &registry.api;
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::json(card("Fernweh", "Books flights")));
+    origin.set_reply(
+        CARD,
+        OriginReply::json(card_bytes("Fernweh", "Books flights")),
+    );
     let send = async |id: &str, path: &str, body: Value| {
         let request = api
-            .as_admin(reqwest::Method::POST, path)
+            .admin_request(reqwest::Method::POST, path)
             .header("x-request-id", id)
             .json(&body);
-        ApiResponse::to(request).await
+        ApiResponse::send(request).await
     };
     let registration = json!({"card_url": origin.url(CARD)});
-    let mut feed = api.events(0).await;
+    let mut feed = api.open_event_stream(0).await;
     let domain = send("req-register", "/v1/domains", registration)
         .await
-        .expect(202);
-    let opened = feed.until("review.opened").await;
+        .expect_status(202);
+    let opened = feed.wait_for("review.opened").await;
     let review = opened["subject"].as_str().unwrap().to_owned();
     let shown = api
-        .admin(&format!("/v1/reviews/{review}"))
+        .get_as_admin(&format!("/v1/reviews/{review}"))
         .await
-        .expect(200);
+        .expect_status(200);
     let agent = shown["agent"].as_str().unwrap().to_owned();
     let decision = json!({"digest": shown["digest"], "reason": "it is good"});
     send(
@@ -73,7 +79,7 @@ async fn each_act_is_logged_once() {
         decision,
     )
     .await
-    .expect(200);
+    .expect_status(200);
     let reason = json!({"reason": "a test"});
     send(
         "req-suspend",
@@ -81,17 +87,19 @@ async fn each_act_is_logged_once() {
         reason.clone(),
     )
     .await
-    .expect(200);
+    .expect_status(200);
     // A refused act is not logged as done.
     send("req-refused", "/v1/agents/none:suspend", reason)
         .await
-        .problem(404, "not-found");
+        .expect_problem(404, "not-found");
     // For an account that exists: making one is an act of its own.
     let token = json!({"account": "admin", "role": "curator", "name": "a test"});
-    let token = send("req-token", "/v1/tokens", token).await.expect(201);
+    let token = send("req-token", "/v1/tokens", token)
+        .await
+        .expect_status(201);
     let ended = registry.stop().await;
 
-    let acts = acts(&ended.stderr);
+    let acts = action_log_lines(&ended.stderr);
     let of = |id: &str| -> Vec<&Value> {
         let with = |act: &&Value| act["span"]["request_id"] == id;
         acts.iter().filter(with).collect()
@@ -128,15 +136,15 @@ async fn each_act_is_logged_once() {
     // The log contains no secret.
     let secret = token["secret"].as_str().unwrap();
     let all = ended.stderr.join("\n");
-    assert!(!all.contains(secret) && !all.contains(ADMIN), "{all}");
+    assert!(!all.contains(secret) && !all.contains(ADMIN_TOKEN), "{all}");
 }
 
 /// At any log level, credentials that are meant for another host are not logged.
 #[tokio::test]
 async fn credentials_for_other_hosts_are_never_logged() {
     const SECRET: &str = "eyJzZWNyZXQtb2YtYW5vdGhlci1ob3N0In0";
-    let registry = Setup::new()
-        .configure("[log]\nfilter = \"a2a_registry=trace,actix_http=debug,actix_server=trace,actix_web=trace,debug\"")
+    let registry = RegistrySetup::new()
+        .with_config_lines("[log]\nfilter = \"a2a_registry=trace,actix_http=debug,actix_server=trace,actix_web=trace,debug\"")
         .start()
         .await;
     let none = "018f0000-0000-7000-8000-000000000000";
@@ -151,7 +159,7 @@ async fn credentials_for_other_hosts_are_never_logged() {
                 .api
                 .request(reqwest::Method::GET, &path)
                 .header("authorization", format!("{scheme}{blank}{SECRET}"));
-            let answer = ApiResponse::to(request).await;
+            let answer = ApiResponse::send(request).await;
             assert!(answer.status.is_client_error(), "{path}");
             assert!(!answer.text().contains(SECRET), "{path}");
         }
@@ -210,10 +218,17 @@ async fn readiness_reports_a_silent_database_in_time() {
     let line = DatabaseProxy::to(server).await;
     url.set_host(Some("127.0.0.1")).unwrap();
     url.set_port(Some(line.address.port())).unwrap();
-    let registry = Setup::new().database(url.as_str()).start().await;
+    let registry = RegistrySetup::new()
+        .with_database(url.as_str())
+        .start()
+        .await;
     assert_eq!(registry.api.get("/readyz").await.status, 200);
     line.broken.send_replace(true);
-    let away = registry.api.get("/readyz").await.problem(503, "not-ready");
+    let away = registry
+        .api
+        .get("/readyz")
+        .await
+        .expect_problem(503, "not-ready");
     let checks = away["checks"].as_array().unwrap();
     let check = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap();
     assert_eq!(check("database")["ok"], false, "{away}");

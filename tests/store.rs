@@ -4,29 +4,29 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use a2a_registry_api::{Act, NewToken, ReviewDecision};
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
-use a2a_registry_core::agents::acts::{agent_retire, agent_suspend};
+use a2a_registry_core::agents::lifecycle_actions::{agent_retire, agent_suspend};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::network::Network;
-use a2a_registry_core::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::coverage::CoverageLevel;
-use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_server::start::start_registry;
+use a2a_registry_server::startup::start_registry;
 use a2a_registry_store::domains::domains_by_ids;
-use a2a_registry_store::entity::{agent, body, token, version};
-use a2a_registry_store::settings::setting_get;
-use a2a_registry_store::statements::statements_of;
-use a2a_registry_store::versions::{VERSIONS_PER_AGENT, body_digests_after};
-use a2a_registry_store::{Handle as _, Store};
+use a2a_registry_store::entity::{agent, card_body, token, version};
+use a2a_registry_store::settings::setting_value;
+use a2a_registry_store::statements::record_statements;
+use a2a_registry_store::versions::{MAX_VERSIONS_PER_AGENT, body_digests_after};
+use a2a_registry_store::{Executor as _, Store};
 use futures::future::join_all;
 use sea_orm::{ConnectionTrait as _, DbBackend, EntityTrait as _, Statement};
 use tempfile::TempDir;
@@ -34,15 +34,15 @@ use tokio::sync::Barrier;
 use uuid::Uuid;
 
 use crate::support::both_databases;
-use crate::support::database::{Database, options};
-use crate::support::setup::ADMIN;
-use crate::support::stage::{OriginAnswer, Stage, card};
-use crate::support::waiting::eventually;
+use crate::support::database::{Database, store_options};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::polling::eventually;
+use crate::support::setup::ADMIN_TOKEN;
 
 async fn a_domain(store: &Store) -> i64 {
-    let write = store.write().await.unwrap();
+    let write = store.begin_write().await.unwrap();
     let row = crate::leases::domain(0, 0);
-    let id = write.domain_insert(row).await.unwrap().id;
+    let id = write.insert_domain(row).await.unwrap().id;
     write.commit().await.unwrap();
     id
 }
@@ -52,7 +52,7 @@ fn agent_row(id: u128, domain_id: i64) -> agent::Model {
     agent::Model {
         tls: true,
         last_seen_at: None,
-        ..agent::Model::found(
+        ..agent::Model::new(
             Uuid::from_u128(id),
             domain_id,
             name,
@@ -93,8 +93,8 @@ async fn is_stored(store: &Store, digest: &str) -> bool {
     all.iter().any(|stored| stored == digest)
 }
 
-fn bytes(digest: &str) -> body::Model {
-    body::Model {
+fn bytes(digest: &str) -> card_body::Model {
+    card_body::Model {
         digest: digest.into(),
         bytes: digest.as_bytes().to_vec(),
     }
@@ -111,18 +111,18 @@ both_databases!(
 
 /// Otherwise every group of visits would have its reads prepared anew, and displace prepared statements of others.
 async fn reads_by_any_number_of_keys_are_a_few_statements(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
-    let write = store.write().await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
+    let write = store.begin_write().await.unwrap();
     let mut ids = Vec::new();
     for number in 0..128 {
         let row = crate::leases::domain(number, 0);
-        ids.push(write.domain_insert(row).await.unwrap().id);
+        ids.push(write.insert_domain(row).await.unwrap().id);
     }
     write.commit().await.unwrap();
     let mut sent = BTreeSet::new();
     for count in 1..=ids.len() {
         let wanted = &ids[..count];
-        let (rows, statements) = statements_of(domains_by_ids(&store, wanted)).await;
+        let (rows, statements) = record_statements(domains_by_ids(&store, wanted)).await;
         let mut found: Vec<i64> = rows.unwrap().iter().map(|row| row.id).collect();
         found.sort_unstable();
         assert_eq!(found, wanted, "each once");
@@ -137,20 +137,20 @@ async fn reads_by_any_number_of_keys_are_a_few_statements(url: &str) {
 async fn writers_queue_instead_of_failing(url: &str) {
     const WRITERS: usize = 16;
     const EACH: usize = 20;
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let start = Arc::new(Barrier::new(WRITERS));
     let writers = (0..WRITERS).map(|writer| {
         let (store, start) = (store.clone(), Arc::clone(&start));
         tokio::spawn(async move {
             start.wait().await;
             for _ in 0..EACH {
-                let write = store.write().await?;
-                let count = setting_get(&write, "count").await?;
+                let write = store.begin_write().await?;
+                let count = setting_value(&write, "count").await?;
                 let count: usize = count.map_or(0, |text| text.parse().unwrap());
-                write.setting_put("count", &(count + 1).to_string()).await?;
-                write.setting_put(&format!("of {writer}"), "x").await?;
+                write.set_setting("count", &(count + 1).to_string()).await?;
+                write.set_setting(&format!("of {writer}"), "x").await?;
                 write.commit().await?;
-                setting_get(&store, "count").await?;
+                setting_value(&store, "count").await?;
             }
             Ok::<(), a2a_registry_store::StoreError>(())
         })
@@ -158,7 +158,7 @@ async fn writers_queue_instead_of_failing(url: &str) {
     for writer in join_all(writers).await {
         writer.unwrap().unwrap();
     }
-    let count: usize = setting_get(&store, "count")
+    let count: usize = setting_value(&store, "count")
         .await
         .unwrap()
         .unwrap()
@@ -169,7 +169,7 @@ async fn writers_queue_instead_of_failing(url: &str) {
     }
     for writer in 0..WRITERS {
         assert!(
-            setting_get(&store, &format!("of {writer}"))
+            setting_value(&store, &format!("of {writer}"))
                 .await
                 .unwrap()
                 .is_some()
@@ -179,21 +179,21 @@ async fn writers_queue_instead_of_failing(url: &str) {
 
 /// A rolled-back write leaves no data and blocks no other.
 async fn a_rolled_back_write_leaves_nothing(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     for round in 0..50 {
-        let write = store.write().await.unwrap();
+        let write = store.begin_write().await.unwrap();
         write
-            .setting_put("given up", &round.to_string())
+            .set_setting("given up", &round.to_string())
             .await
             .unwrap();
         drop(write);
     }
-    assert_eq!(setting_get(&store, "given up").await.unwrap(), None);
+    assert_eq!(setting_value(&store, "given up").await.unwrap(), None);
     let kept = join_all((0..10).map(|number| {
         let store = store.clone();
         async move {
             store
-                .setting_get_or_put("kept", &number.to_string())
+                .get_or_insert_setting("kept", &number.to_string())
                 .await
                 .unwrap()
         }
@@ -207,29 +207,29 @@ async fn a_rolled_back_write_leaves_nothing(url: &str) {
 
 /// Bytes shared by several versions are stored once, and kept until the last of these versions is deleted.
 async fn shared_bytes_outlive_one_version(url: &str) {
-    let store = Store::open(&options(url)).await.unwrap();
+    let store = Store::open(&store_options(url)).await.unwrap();
     let domain = a_domain(&store).await;
-    let write = store.write().await.unwrap();
+    let write = store.begin_write().await.unwrap();
     write
-        .agents_put(vec![agent_row(1, domain), agent_row(2, domain)])
+        .upsert_agents(vec![agent_row(1, domain), agent_row(2, domain)])
         .await
         .unwrap();
     write
-        .bodies_insert(vec![bytes("shared"), bytes("own"), bytes("shared")])
+        .upsert_bodies(vec![bytes("shared"), bytes("own"), bytes("shared")])
         .await
         .unwrap();
-    write.bodies_insert(vec![bytes("shared")]).await.unwrap();
-    let many = VERSIONS_PER_AGENT as u128;
+    write.upsert_bodies(vec![bytes("shared")]).await.unwrap();
+    let many = MAX_VERSIONS_PER_AGENT as u128;
     let mut rows = vec![
         version_row(1, 1, "shared"),
         version_row(2, 1, "own"),
         version_row(3, 2, "shared"),
     ];
     rows.extend((0..many).map(|number| version_row(100 + number, 1, "later")));
-    write.versions_insert(rows).await.unwrap();
-    write.bodies_insert(vec![bytes("later")]).await.unwrap();
+    write.insert_versions(rows).await.unwrap();
+    write.upsert_bodies(vec![bytes("later")]).await.unwrap();
     write
-        .versions_trim(Uuid::from_u128(1), &[Uuid::from_u128(1)])
+        .trim_versions(Uuid::from_u128(1), &[Uuid::from_u128(1)])
         .await
         .unwrap();
     write.commit().await.unwrap();
@@ -237,14 +237,14 @@ async fn shared_bytes_outlive_one_version(url: &str) {
     assert!(there("shared").await && !there("own").await && there("later").await);
 
     for (agent, expected) in [(1, true), (2, false)] {
-        let write = store.write().await.unwrap();
+        let write = store.begin_write().await.unwrap();
         let rows = (0..=many)
             .map(|number| version_row(agent * 1000 + number, agent, "later"))
             .collect();
-        write.versions_insert(rows).await.unwrap();
+        write.insert_versions(rows).await.unwrap();
         for _ in 0..2 {
             write
-                .versions_trim(Uuid::from_u128(agent), &[])
+                .trim_versions(Uuid::from_u128(agent), &[])
                 .await
                 .unwrap();
         }
@@ -255,14 +255,14 @@ async fn shared_bytes_outlive_one_version(url: &str) {
 
 /// A read-only database is reported as such, serves reads, and an act on it changes nothing.
 async fn a_read_only_database_is_reported(url: &str) {
-    let stage = Stage::new(url).await;
-    let agent = stage
-        .publish("written.agents-test.com", &card("Written", "Before"))
+    let registry = InProcessRegistry::new(url).await;
+    let agent = registry
+        .register_with_card("written.agents-test.com", &card_bytes("Written", "Before"))
         .await;
-    let postgres = stage.store.is_postgres();
+    let postgres = registry.store.is_postgres();
     let read_only = if postgres {
         let name = url.rsplit('/').next().unwrap();
-        stage
+        registry
             .store
             .connection()
             .execute_unprepared(&format!(
@@ -274,24 +274,24 @@ async fn a_read_only_database_is_reported(url: &str) {
     } else {
         url.replace("mode=rwc", "mode=ro")
     };
-    let store = Store::connect(&options(&read_only)).await.unwrap();
-    let error = match store.write().await {
+    let store = Store::connect(&store_options(&read_only)).await.unwrap();
+    let error = match store.begin_write().await {
         Err(error) => error,
-        Ok(write) => write.setting_put("a", "b").await.unwrap_err(),
+        Ok(write) => write.set_setting("a", "b").await.unwrap_err(),
     };
     assert_eq!(
         error.kind(),
         &a2a_registry_store::StoreErrorKind::ReadOnly,
         "{error}"
     );
-    assert_eq!(setting_get(&store, "a").await.unwrap(), None);
+    assert_eq!(setting_value(&store, "a").await.unwrap(), None);
     store.ping().await.unwrap();
-    assert!(stage.served(agent.id).await.is_none());
+    assert!(registry.public_card_bytes(agent.id).await.is_none());
 }
 
 /// Tokens are found by their hash, belong to one account, and end when revoked or expired.
 async fn tokens_end_when_revoked_or_expired(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let new = |account: &str, role: Option<Role>, days: Option<u32>| NewToken {
         account: account.into(),
         role,
@@ -299,11 +299,11 @@ async fn tokens_end_when_revoked_or_expired(url: &str) {
         expires_in_days: days,
         ..NewToken::default()
     };
-    let (app, admin) = (&stage.app, &stage.admin);
+    let (app, admin) = (&registry.app, &registry.admin);
     let made = token_create(app, admin, &new("curator", Some(Role::Curator), Some(1)))
         .await
         .unwrap();
-    let curator = authenticate(app, &made.secret).await.unwrap();
+    let curator = authenticate_token(app, &made.secret).await.unwrap();
     assert!(curator.account.as_ref().unwrap().roles.has(Role::Curator));
     let again = token_create(app, admin, &new("curator", None, None))
         .await
@@ -321,12 +321,12 @@ async fn tokens_end_when_revoked_or_expired(url: &str) {
         .unwrap_err();
     assert_eq!(forbidden.kind, ErrorKind::Forbidden);
 
-    stage.advance(time::Duration::days(1));
-    let over = authenticate(app, &made.secret).await.unwrap_err();
+    registry.advance(time::Duration::days(1));
+    let over = authenticate_token(app, &made.secret).await.unwrap_err();
     assert_eq!(over.kind, ErrorKind::Unauthenticated);
-    authenticate(app, &again.secret).await.unwrap();
+    authenticate_token(app, &again.secret).await.unwrap();
     token_revoke(app, admin, again.token.id).await.unwrap();
-    assert!(authenticate(app, &again.secret).await.is_err());
+    assert!(authenticate_token(app, &again.secret).await.is_err());
     assert_eq!(
         token_revoke(app, admin, again.token.id)
             .await
@@ -334,13 +334,13 @@ async fn tokens_end_when_revoked_or_expired(url: &str) {
             .kind,
         ErrorKind::NotFound
     );
-    let write = stage.store.write().await.unwrap();
+    let write = registry.store.begin_write().await.unwrap();
     let rows = format!(
         "{:?}",
         token::Entity::find().all(write.connection()).await.unwrap()
     );
     assert!(
-        !rows.contains(&made.secret) && !rows.contains(ADMIN),
+        !rows.contains(&made.secret) && !rows.contains(ADMIN_TOKEN),
         "a secret is stored"
     );
 }
@@ -357,7 +357,7 @@ async fn exactly_one_process_makes_the_admin_token_on_postgres() {
         config.store.database = database.url().into();
         config.search.writer_megabytes = 15;
         let clock = Arc::new(a2a_crawler::SystemClock);
-        let network = Network::none(&config, clock.clone()).unwrap();
+        let network = Network::offline(&config, clock.clone()).unwrap();
         tokio::spawn(start_registry(
             config,
             clock,
@@ -377,8 +377,8 @@ async fn exactly_one_process_makes_the_admin_token_on_postgres() {
         .collect();
     assert_eq!(shown.len(), 1, "{shown:?}");
     for one in &started {
-        authenticate(&one.context, shown[0]).await.unwrap();
-        assert!(authenticate(&one.context, ADMIN).await.is_err());
+        authenticate_token(&one.context, shown[0]).await.unwrap();
+        assert!(authenticate_token(&one.context, ADMIN_TOKEN).await.is_err());
     }
 }
 
@@ -387,8 +387,8 @@ async fn exactly_one_process_makes_the_admin_token_on_postgres() {
 #[tokio::test]
 async fn a_stopped_write_is_ended_on_postgres() {
     let database = Database::postgres().await;
-    let store = Store::open(&options(database.url())).await.unwrap();
-    let write = store.write().await.unwrap();
+    let store = Store::open(&store_options(database.url())).await.unwrap();
+    let write = store.begin_write().await.unwrap();
     let ask =
         |what: &str| Statement::from_string(DbBackend::Postgres, format!("SELECT {what} AS value"));
     let limit = "current_setting('idle_in_transaction_session_timeout')";
@@ -429,33 +429,33 @@ async fn a_stopped_write_is_ended_on_postgres() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_in_use_are_not_deleted_on_postgres() {
     let database = Database::postgres().await;
-    let store = Store::open(&options(database.url())).await.unwrap();
+    let store = Store::open(&store_options(database.url())).await.unwrap();
     let domain = a_domain(&store).await;
-    let write = store.write().await.unwrap();
+    let write = store.begin_write().await.unwrap();
     write
-        .agents_put(vec![agent_row(1, domain), agent_row(2, domain)])
+        .upsert_agents(vec![agent_row(1, domain), agent_row(2, domain)])
         .await
         .unwrap();
     write
-        .bodies_insert(vec![bytes("shared"), bytes("later")])
+        .upsert_bodies(vec![bytes("shared"), bytes("later")])
         .await
         .unwrap();
     let mut rows = vec![version_row(1, 1, "shared")];
     rows.extend(
-        (0..u128::from(VERSIONS_PER_AGENT)).map(|number| version_row(100 + number, 1, "later")),
+        (0..u128::from(MAX_VERSIONS_PER_AGENT)).map(|number| version_row(100 + number, 1, "later")),
     );
-    write.versions_insert(rows).await.unwrap();
+    write.insert_versions(rows).await.unwrap();
     write.commit().await.unwrap();
 
-    let using = store.write().await.unwrap();
-    using.bodies_insert(vec![bytes("shared")]).await.unwrap();
+    let using = store.begin_write().await.unwrap();
+    using.upsert_bodies(vec![bytes("shared")]).await.unwrap();
     using
-        .versions_insert(vec![version_row(2, 2, "shared")])
+        .insert_versions(vec![version_row(2, 2, "shared")])
         .await
         .unwrap();
-    let trimming = store.write().await.unwrap();
+    let trimming = store.begin_write().await.unwrap();
     trimming
-        .versions_trim(Uuid::from_u128(1), &[])
+        .trim_versions(Uuid::from_u128(1), &[])
         .await
         .unwrap();
     trimming.commit().await.unwrap();
@@ -468,21 +468,23 @@ both_databases!(concurrent_acts_do_not_undo_each_other);
 /// Concurrent acts of several people and the crawler on one agent: each sees the effects of the others. One decision is
 /// made, a retired agent stays retired, an approved one stays approved.
 async fn concurrent_acts_do_not_undo_each_other(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     for round in 0..8 {
         let domain = format!("r{round}.agents-test.com");
-        let agent = stage.publish(&domain, &card("Busy", "First")).await;
+        let agent = registry
+            .register_with_card(&domain, &card_bytes("Busy", "First"))
+            .await;
         let id = agent.id.to_string();
-        let review = stage.open_review(agent.id).await.unwrap();
+        let review = registry.find_open_review(agent.id).await.unwrap();
         let decision = ReviewDecision {
             digest: review.digest.clone(),
             reason: "at once".into(),
         };
-        stage.advance(time::Duration::days(2));
-        let visits = stage
-            .outcomes(|_| OriginAnswer::Card(card("Busy", "Second")))
+        registry.advance(time::Duration::days(2));
+        let visits = registry
+            .lease_due_outcomes(|_| OriginResponse::Card(card_bytes("Busy", "Second")))
             .await;
-        let (app, admin) = (&stage.app, &stage.admin);
+        let (app, admin) = (&registry.app, &registry.admin);
         let act = Act {
             reason: "at once".into(),
             hold: None,
@@ -490,7 +492,7 @@ async fn concurrent_acts_do_not_undo_each_other(url: &str) {
         let (approved, rejected, ingested, suspended) = tokio::join!(
             review_approve(app, admin, review.id, &decision),
             review_reject(app, admin, review.id, &decision),
-            ingest(app, &visits),
+            ingest_outcomes(app, &visits),
             agent_suspend(app, admin, &id, &act),
         );
         ingested.unwrap();
@@ -506,21 +508,23 @@ async fn concurrent_acts_do_not_undo_each_other(url: &str) {
             ways <= 1,
             "decided once at most: the new card may have come first"
         );
-        let row = stage.agent(&domain).await;
+        let row = registry.agent(&domain).await;
         assert_eq!(row.approved_version.is_some(), approved.is_ok(), "{row:?}");
-        assert_eq!(stage.holds(agent.id).await, ["operator"]);
-        assert_eq!(stage.versions(agent.id).await.len(), 2);
-        stage.index_equals_database().await;
+        assert_eq!(registry.holds(agent.id).await, ["operator"]);
+        assert_eq!(registry.versions(agent.id).await.len(), 2);
+        registry.assert_index_matches_database().await;
 
-        stage.advance(time::Duration::days(2));
-        let visits = stage
-            .outcomes(|_| OriginAnswer::Card(card("Busy", "Third")))
+        registry.advance(time::Duration::days(2));
+        let visits = registry
+            .lease_due_outcomes(|_| OriginResponse::Card(card_bytes("Busy", "Third")))
             .await;
-        let (retired, ingested) =
-            tokio::join!(agent_retire(app, admin, &id, &act), ingest(app, &visits));
+        let (retired, ingested) = tokio::join!(
+            agent_retire(app, admin, &id, &act),
+            ingest_outcomes(app, &visits)
+        );
         retired.unwrap();
         ingested.unwrap();
-        let row = stage
+        let row = registry
             .agents()
             .await
             .into_iter()
@@ -528,21 +532,21 @@ async fn concurrent_acts_do_not_undo_each_other(url: &str) {
             .unwrap();
         assert_eq!(row.lifecycle, Lifecycle::Retired);
         assert!(row.retired_at.is_some());
-        let living = stage
+        let living = registry
             .agents()
             .await
             .into_iter()
             .filter(|row| row.domain == domain && row.retired_at.is_none());
         assert_eq!(living.count(), 0, "no other agent took its slot");
-        stage.index_equals_database().await;
+        registry.assert_index_matches_database().await;
         assert!(
-            stage
-                .found(&Caller::default(), &Default::default())
+            registry
+                .search_all(&Caller::default(), &Default::default())
                 .await
                 .agents
                 .is_empty()
         );
-        domain_delete(&stage.app, &stage.admin, &domain)
+        domain_delete(&registry.app, &registry.admin, &domain)
             .await
             .unwrap();
     }

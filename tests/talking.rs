@@ -1,11 +1,11 @@
 //! `send` in conversation: with agents on the SDKs, and with agents that break or mean harm.
 
+mod broken_agents;
 mod conversation;
 mod credentials;
-mod described;
-mod descriptions;
-mod faults;
 mod files;
+mod nonstandard_agents;
+mod nonstandard_cards;
 #[path = "../registry/a2a/tests/talk/raw.rs"]
 #[allow(dead_code, reason = "the tests of the client use more of it")]
 mod raw;
@@ -44,7 +44,7 @@ const CARD: &str = "/.well-known/agent-card.json";
 fn card_of(url: &str, binding: &str, version: &str) -> Origin {
     let origin = Origin::start();
     let card = card(&json!([{"url": url, "protocolBinding": binding, "protocolVersion": version}]));
-    origin.answer(CARD, OriginReply::json(card.to_string()));
+    origin.set_reply(CARD, OriginReply::json(card.to_string()));
     origin
 }
 

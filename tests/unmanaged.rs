@@ -1,23 +1,23 @@
 //! Agents that nobody answers for: found by a filter, counted, and no longer among them once somebody does.
 
 use a2a_registry_api::{AgentPatch, Registration};
-use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::config::Registration as Admission;
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 
 use crate::support::both_databases;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 
 both_databases!(an_agent_is_unmanaged_until_somebody_answers_for_it);
 
 /// The domains of the agents that are found.
-async fn domains(stage: &Stage, query: &SearchQuery) -> Vec<String> {
-    stage.settle().await;
-    let list = stage.found(&stage.admin, query).await;
+async fn domains(registry: &InProcessRegistry, query: &SearchQuery) -> Vec<String> {
+    registry.catch_up().await;
+    let list = registry.search_all(&registry.admin, query).await;
     let domains = list.agents.into_iter().map(|hit| hit.summary.domain);
     let mut domains: Vec<String> = domains.collect();
     domains.sort_unstable();
@@ -33,7 +33,7 @@ fn unmanaged(value: &str) -> SearchQuery {
 }
 
 async fn an_agent_is_unmanaged_until_somebody_answers_for_it(url: &str) {
-    let stage = Stage::with(url, |config| {
+    let registry = InProcessRegistry::with_config(url, |config| {
         config.governance.registration = Admission::Open;
     })
     .await;
@@ -42,19 +42,27 @@ async fn an_agent_is_unmanaged_until_somebody_answers_for_it(url: &str) {
         ..Registration::default()
     };
     let anybody = Caller::default();
-    register(&stage.app, &anybody, &nomination).await.unwrap();
-    stage
-        .crawl("nobodys.dev", OriginAnswer::Card(card("Stray", "1.0")))
+    register_domain(&registry.app, &anybody, &nomination)
+        .await
+        .unwrap();
+    registry
+        .crawl_domain(
+            "nobodys.dev",
+            OriginResponse::Card(card_bytes("Stray", "1.0")),
+        )
         .await;
-    let stray = stage.agent("nobodys.dev").await;
-    stage.approve(stray.id).await;
-    stage
-        .publish_approved("own.dev", &card("Kept", "1.0"))
+    let stray = registry.agent("nobodys.dev").await;
+    registry.approve_open_review(stray.id).await;
+    registry
+        .register_approved_card("own.dev", &card_bytes("Kept", "1.0"))
         .await;
 
-    assert_eq!(domains(&stage, &unmanaged("true")).await, ["nobodys.dev"]);
-    assert_eq!(domains(&stage, &unmanaged("false")).await, ["own.dev"]);
-    let counted = stage.found(&anybody, &unmanaged("true")).await;
+    assert_eq!(
+        domains(&registry, &unmanaged("true")).await,
+        ["nobodys.dev"]
+    );
+    assert_eq!(domains(&registry, &unmanaged("false")).await, ["own.dev"]);
+    let counted = registry.search_all(&anybody, &unmanaged("true")).await;
     assert_eq!(counted.facets["unmanaged"].values[0].value, "true");
     assert_eq!(counted.facets["unmanaged"].values[0].count, 1);
 
@@ -65,14 +73,17 @@ async fn an_agent_is_unmanaged_until_somebody_answers_for_it(url: &str) {
     let id = stray.id.to_string();
     let patch = async |name: &str| {
         let patch = sponsored(name);
-        let patched = agent_patch(&stage.app, &stage.admin, &id, &patch);
+        let patched = agent_patch(&registry.app, &registry.admin, &id, &patch);
         patched.await.unwrap()
     };
     patch("admin").await;
-    assert!(domains(&stage, &unmanaged("true")).await.is_empty());
+    assert!(domains(&registry, &unmanaged("true")).await.is_empty());
     patch("").await;
-    assert_eq!(domains(&stage, &unmanaged("true")).await, ["nobodys.dev"]);
+    assert_eq!(
+        domains(&registry, &unmanaged("true")).await,
+        ["nobodys.dev"]
+    );
 
-    let neither = search(&stage.app, &anybody, &unmanaged("perhaps")).await;
+    let neither = search(&registry.app, &anybody, &unmanaged("perhaps")).await;
     assert_eq!(neither.unwrap_err().kind, ErrorKind::Invalid);
 }

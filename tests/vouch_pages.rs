@@ -2,22 +2,22 @@
 
 use serde_json::json;
 
-use crate::policy_pages::{Session, assert_shows};
-use crate::support::cards::card;
+use crate::policy_pages::{PageSession, assert_shows};
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::setup::{ADMIN, Setup};
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 #[tokio::test]
 async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
-    let served = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    let agent = served.publish(&origin.url("/a.json")).await;
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let agent = registry.publish(&origin.url("/a.json")).await;
     let page = format!("/domains/{}", origin.address());
     let form = format!("{page}/owner-vouch");
-    let token = served.token("acme", "publisher").await;
-    let acme = Session::in_with(&served, &token).await;
-    let admin = Session::in_with(&served, ADMIN).await;
+    let token = registry.create_token("acme", "publisher").await;
+    let acme = PageSession::sign_in(&registry, &token).await;
+    let admin = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
     assert!(!acme.get(&page).await.1.contains("vouch-for-owner"));
     assert_shows(&admin.get(&page).await, 200, &["id=\"vouch-for-owner\""]);
 
@@ -78,12 +78,12 @@ async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
     let own = acme.get(&page).await;
     assert_shows(&own, 200, &words[..3]);
     assert!(!own.1.contains(words[3]), "{}", own.1);
-    let shown = served.get(&page).await.text();
+    let shown = registry.get(&page).await.text();
     assert!(
         shown.contains("vouched for by an admin") && !shown.contains("acme"),
         "{shown}"
     );
-    let sponsored = served
+    let sponsored = registry
         .request(reqwest::Method::PATCH, &format!("/v1/agents/{agent}"))
         .bearer_auth(&token)
         .json(&json!({"sponsor": "acme"}));

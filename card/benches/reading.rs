@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use a2a_card::{MAX_CARD_BYTES, all_findings, parse};
+use a2a_card::{MAX_CARD_BYTES, all_findings, parse_card};
 use serde_json::{Value, json};
 
 /// Reading and linting may take so many times what the tree alone takes.
@@ -56,12 +56,12 @@ fn main() {
 
 /// Everything that is done with a card once it has been fetched.
 fn whole(bytes: &[u8]) {
-    let parsed = black_box(parse(bytes)).unwrap();
+    let parsed = black_box(parse_card(bytes)).unwrap();
     black_box(all_findings(&parsed, bytes));
 }
 
 fn reading(bytes: &[u8]) {
-    black_box(parse(bytes)).unwrap();
+    black_box(parse_card(bytes)).unwrap();
 }
 
 fn tree(bytes: &[u8]) {
@@ -149,7 +149,7 @@ fn corpus() -> (String, Vec<Vec<u8>>) {
         .iter()
         .map(|path| std::fs::read(path).unwrap())
         .collect();
-    cards.retain(|card| parse(card).is_ok());
+    cards.retain(|card| parse_card(card).is_ok());
     (folder.display().to_string(), cards)
 }
 

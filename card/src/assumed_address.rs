@@ -5,7 +5,7 @@ use url::Url;
 use crate::AgentCard;
 
 /// Paths at which a host publishes its card; the first stands for both others.
-const WELL_KNOWN: [&str; 3] = [
+const WELL_KNOWN_PATHS: [&str; 3] = [
     "/",
     "/.well-known/agent-card.json",
     "/.well-known/agent.json",
@@ -36,13 +36,14 @@ const ADDRESS_WORDS: [&str; 9] = [
 /// ```
 pub fn assumed_address(card: &AgentCard, card_url: &Url) -> Option<Url> {
     let is_well_known = matches!(card_url.scheme(), "http" | "https")
-        && WELL_KNOWN.contains(&card_url.path())
+        && WELL_KNOWN_PATHS.contains(&card_url.path())
         && card_url.query().is_none();
-    let may_hold_one = |name: &String| {
+    let may_contain_address = |name: &String| {
         let name = name.to_ascii_lowercase();
         ADDRESS_WORDS.iter().any(|word| name.contains(word))
     };
-    if !is_well_known || !card.interfaces.is_empty() || card.unknown.keys().any(may_hold_one) {
+    if !is_well_known || !card.interfaces.is_empty() || card.unknown.keys().any(may_contain_address)
+    {
         return None;
     }
     // Without what a URL has beside its origin, which may be secret.
@@ -56,7 +57,7 @@ mod tests {
 
     fn assumed(members: &str, url: &str) -> Option<String> {
         let card = format!(r#"{{"name": "Desk"{members}}}"#);
-        let card = crate::parse(card.as_bytes()).ok()?.card;
+        let card = crate::parse_card(card.as_bytes()).ok()?.card;
         assumed_address(&card, &Url::parse(url).ok()?).map(Into::into)
     }
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::wire::informal;
-use crate::wire::v0_2::labelled;
+use crate::wire::informal_credentials;
+use crate::wire::v0_2::kind_from_label;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 
 /// Requirements of a card: the alternatives by which a caller can authenticate.
@@ -43,13 +43,13 @@ pub struct AuthScheme<'a> {
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn auth_requirements<'a>(card: &'a AgentCard) -> AuthRequirements<'a> {
-    let declared = declared(card);
+    let declared_schemes = schemes_by_name(card);
     let required = !card.security.is_empty();
     let alternatives = if required {
-        let alternative = |required: &'a SecurityRequirement| {
-            let schemes = required.schemes.iter();
+        let alternative = |requirement: &'a SecurityRequirement| {
+            let schemes = requirement.schemes.iter();
             schemes
-                .map(|(name, scopes)| auth_scheme(&declared, name, scopes))
+                .map(|(name, scopes)| resolve_auth_scheme(&declared_schemes, name, scopes))
                 .collect()
         };
         card.security.iter().map(alternative).collect()
@@ -72,14 +72,14 @@ pub fn auth_requirements<'a>(card: &'a AgentCard) -> AuthRequirements<'a> {
     }
 }
 
-fn auth_scheme<'a>(
-    declared: &HashMap<&str, &'a SecurityScheme>,
+fn resolve_auth_scheme<'a>(
+    declared_schemes: &HashMap<&str, &'a SecurityScheme>,
     name: &'a str,
     scopes: &'a [String],
 ) -> AuthScheme<'a> {
-    let kind = match declared.get(name) {
+    let kind = match declared_schemes.get(name) {
         Some(scheme) => Some(Cow::Borrowed(&scheme.kind)),
-        None => match labelled(name) {
+        None => match kind_from_label(name) {
             SchemeKind::Other { .. } => None,
             kind => Some(Cow::Owned(kind)),
         },
@@ -87,7 +87,7 @@ fn auth_scheme<'a>(
     AuthScheme { name, scopes, kind }
 }
 
-fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
+fn schemes_by_name(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
     let schemes = card.security_schemes.iter();
     schemes
         .map(|scheme| (scheme.name.as_str(), scheme))
@@ -102,7 +102,8 @@ fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn has_unreadable_auth(card: &AgentCard) -> bool {
-    !describes_credentials(card) && informal::demand_of(&card.unknown).demands()
+    !describes_credentials(card)
+        && informal_credentials::combined_requirement(&card.unknown).is_required()
 }
 
 /// Whether the card describes credentials: some scheme that it declares or requires needs any.
@@ -111,9 +112,9 @@ fn describes_credentials(card: &AgentCard) -> bool {
     if card.security_schemes.iter().any(needs_credentials) {
         return true;
     }
-    let declared = declared(card);
+    let declared_schemes = schemes_by_name(card);
     let names = card.security.iter().flat_map(|one| &one.schemes);
     names
-        .map(|(name, scopes)| auth_scheme(&declared, name, scopes))
+        .map(|(name, scopes)| resolve_auth_scheme(&declared_schemes, name, scopes))
         .any(|scheme| scheme.kind.as_deref() != Some(&SchemeKind::None))
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use ring::digest::{SHA256, digest as hash};
 use serde_json::Value;
 
-use crate::document::{self, Nul};
-use crate::finding::Findings;
+use crate::finding::FindingCollector;
+use crate::json_document::{self, NulHandling};
 
 /// The digest of the bytes as they are: `sha256:` and 64 lower-case hexadecimal digits.
 ///
@@ -16,7 +16,7 @@ use crate::finding::Findings;
 ///     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 /// );
 /// ```
-pub fn digest(bytes: &[u8]) -> String {
+pub fn bytes_digest(bytes: &[u8]) -> String {
     let mut text = String::with_capacity("sha256:".len() + 64);
     text.push_str("sha256:");
     for byte in hash(&SHA256, bytes).as_ref() {
@@ -32,14 +32,16 @@ pub fn digest(bytes: &[u8]) -> String {
 /// disagree about the content (RFC 7493: a name twice, half a surrogate pair, a number that a double does not hold as
 /// written), or if the bytes are not JSON within the limits of [`crate::parse`], it is the [`digest`] of the bytes.
 pub fn content_digest(bytes: &[u8]) -> String {
-    match canonical(bytes) {
-        Some(canonical) => digest(&canonical),
-        None => digest(bytes),
+    match canonical_content(bytes) {
+        Some(canonical) => bytes_digest(&canonical),
+        None => bytes_digest(bytes),
     }
 }
 
-fn canonical(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut document = document::read(bytes, Nul::Keep, &mut Findings::default()).ok()?;
+fn canonical_content(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut document =
+        json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())
+            .ok()?;
     if !document.exact {
         return None;
     }
@@ -76,7 +78,7 @@ mod tests {
         let canonical = br#"{"a":[1,"x"],"b":null}"#;
         assert_eq!(
             content_digest(br#" {"b":null, "signatures":[], "a":[1.0,"x"]}"#),
-            digest(canonical)
+            bytes_digest(canonical)
         );
     }
 
@@ -89,7 +91,7 @@ mod tests {
             "-6.801672438380202e+47",
         ] {
             let card = format!("{{\"n\":{literal}}}");
-            assert_eq!(canonical(card.as_bytes()), Some(card.into_bytes()));
+            assert_eq!(canonical_content(card.as_bytes()), Some(card.into_bytes()));
         }
     }
 
@@ -103,7 +105,10 @@ mod tests {
             "no json",
             "",
         ] {
-            assert_eq!(content_digest(bytes.as_bytes()), digest(bytes.as_bytes()));
+            assert_eq!(
+                content_digest(bytes.as_bytes()),
+                bytes_digest(bytes.as_bytes())
+            );
         }
     }
 

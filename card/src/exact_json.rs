@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::document::{self, Nul};
-use crate::finding::Findings;
+use crate::finding::FindingCollector;
+use crate::json_document::{self, NulHandling};
 
 /// The value of these bytes, if every JSON parser reads them alike: no name twice in an object, no half of a surrogate
 /// pair, no number that a double does not hold as written, and within the limits of [`crate::parse`].
@@ -12,8 +12,10 @@ use crate::finding::Findings;
 /// assert!(a2a_card::exact_json(br#"{"a": 1}"#).is_some());
 /// assert!(a2a_card::exact_json(br#"{"a": 1, "a": 2}"#).is_none());
 /// ```
-pub fn exact_json(bytes: &[u8]) -> Option<Value> {
-    let document = document::read(bytes, Nul::Keep, &mut Findings::default()).ok()?;
+pub fn parse_exact_json(bytes: &[u8]) -> Option<Value> {
+    let document =
+        json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())
+            .ok()?;
     document.exact.then_some(document.value)
 }
 
@@ -39,13 +41,14 @@ mod tests {
             "no json",
             "",
         ] {
-            assert_eq!(exact_json(ambiguous.as_bytes()), None, "{ambiguous}");
+            assert_eq!(parse_exact_json(ambiguous.as_bytes()), None, "{ambiguous}");
         }
     }
 
     #[test]
     fn order_space_and_forms_of_numbers_do_not_count() {
-        let form = |text: &str| canonical_json(&exact_json(text.as_bytes()).unwrap()).unwrap();
+        let form =
+            |text: &str| canonical_json(&parse_exact_json(text.as_bytes()).unwrap()).unwrap();
         assert_eq!(form(r#"{"b":1.0,"a":"\u0041"}"#), br#"{"a":"A","b":1}"#);
     }
 }

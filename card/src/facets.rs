@@ -1,7 +1,7 @@
 //! Search facets of a card: labels, tags and modes.
 
 use crate::auth_requirements::auth_requirements;
-use crate::member::unique;
+use crate::member_reader::unique_values;
 use crate::{AgentCard, SchemeKind};
 
 /// Labels of the ways to authenticate: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or
@@ -24,7 +24,7 @@ pub fn auth_labels(card: &AgentCard) -> Vec<String> {
         for scheme in alternative {
             // A requirement may name a scheme that the card does not declare.
             labels.push(match &scheme.kind {
-                Some(kind) => label(kind),
+                Some(kind) => scheme_label(kind),
                 None => scheme.name.to_owned(),
             });
         }
@@ -32,10 +32,10 @@ pub fn auth_labels(card: &AgentCard) -> Vec<String> {
     if labels.is_empty() {
         labels.push("none".to_owned());
     }
-    unique(labels)
+    unique_values(labels)
 }
 
-fn label(kind: &SchemeKind) -> String {
+fn scheme_label(kind: &SchemeKind) -> String {
     match kind {
         SchemeKind::ApiKey { .. } => "apiKey".to_owned(),
         SchemeKind::Http { scheme, .. } if scheme.is_empty() => "http".to_owned(),
@@ -49,8 +49,8 @@ fn label(kind: &SchemeKind) -> String {
 }
 
 /// The tags of all skills in lower case, each once, in the order of their first appearance.
-pub fn tags(card: &AgentCard) -> Vec<String> {
-    unique(
+pub fn skill_tags(card: &AgentCard) -> Vec<String> {
+    unique_values(
         card.skills
             .iter()
             .flat_map(|skill| &skill.tags)
@@ -61,13 +61,13 @@ pub fn tags(card: &AgentCard) -> Vec<String> {
 /// The media types that the card or any of its skills accepts, without duplicates.
 pub fn all_input_modes(card: &AgentCard) -> Vec<String> {
     let skills = card.skills.iter().flat_map(|skill| &skill.input_modes);
-    unique(card.input_modes.iter().chain(skills).cloned())
+    unique_values(card.input_modes.iter().chain(skills).cloned())
 }
 
 /// The media types that the card or any of its skills returns, without duplicates.
 pub fn all_output_modes(card: &AgentCard) -> Vec<String> {
     let skills = card.skills.iter().flat_map(|skill| &skill.output_modes);
-    unique(card.output_modes.iter().chain(skills).cloned())
+    unique_values(card.output_modes.iter().chain(skills).cloned())
 }
 
 /// `streaming`, `push_notifications`, `extended_agent_card` if the card has them, then the URIs of its extensions.
@@ -78,9 +78,9 @@ pub fn capability_labels(card: &AgentCard) -> Vec<String> {
         (capabilities.push_notifications, "push_notifications"),
         (capabilities.extended_agent_card, "extended_agent_card"),
     ];
-    let set = flags.into_iter().filter(|(set, _)| *set);
+    let enabled = flags.into_iter().filter(|(set, _)| *set);
     let extensions = capabilities.extensions.iter().map(|ext| ext.uri.clone());
-    unique(set.map(|(_, label)| label.to_owned()).chain(extensions))
+    unique_values(enabled.map(|(_, label)| label.to_owned()).chain(extensions))
 }
 
 #[cfg(test)]

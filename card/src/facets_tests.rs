@@ -4,14 +4,14 @@
 use serde_json::json;
 
 use super::*;
-use crate::parse;
+use crate::parse_card;
 
 fn card(members: &serde_json::Value) -> AgentCard {
     let mut document = json!({"name": "A", "url": "https://a.example"});
     for (name, value) in members.as_object().unwrap() {
         document[name] = value.clone();
     }
-    parse(document.to_string().as_bytes()).unwrap().card
+    parse_card(document.to_string().as_bytes()).unwrap().card
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn tags_are_lower_case_and_come_once() {
         {"id": "1", "name": "1", "tags": ["Travel", "b"]},
         {"id": "2", "name": "2", "tags": ["travel", "a"]}
     ]}));
-    assert_eq!(tags(&card), ["travel", "b", "a"]);
+    assert_eq!(skill_tags(&card), ["travel", "b", "a"]);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::pointer::Pointer;
+use crate::hidden_characters;
+use crate::json_pointer::Pointer;
 use crate::rule::{Rule, Severity};
 use crate::rules;
-use crate::text;
 
 /// Most findings for one card; the last of them then says that there were more.
 pub const MAX_FINDINGS: usize = 1_000;
@@ -36,74 +36,84 @@ pub struct Finding {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
-    list: Vec<Finding>,
-    full: bool,
+pub(crate) struct FindingCollector {
+    findings: Vec<Finding>,
+    is_full: bool,
     /// Rules that give one finding per card only, and were broken already.
-    once: Vec<&'static str>,
+    reported_once: Vec<&'static str>,
 }
 
-impl Findings {
+impl FindingCollector {
     /// Adds a finding: `rule` is broken at `at`, by `found`.
-    pub(crate) fn add(&mut self, rule: &Rule, at: &Pointer<'_>, found: &str) {
-        if self.full {
+    pub(crate) fn add(&mut self, rule: &Rule, pointer: &Pointer<'_>, found_text: &str) {
+        if self.is_full {
             return;
         }
-        if self.list.len() + 1 == MAX_FINDINGS {
-            self.full = true;
-            self.list
-                .push(finding(&rules::FINDINGS_CUT, &Pointer::Root, ""));
+        if self.findings.len() + 1 == MAX_FINDINGS {
+            self.is_full = true;
+            self.findings
+                .push(new_finding(&rules::FINDINGS_CUT, &Pointer::Root, ""));
             return;
         }
-        self.list.push(finding(rule, at, found));
+        self.findings.push(new_finding(rule, pointer, found_text));
     }
 
-    pub(crate) fn add_value(&mut self, rule: &Rule, at: &Pointer<'_>, found: &Value) {
-        if !self.full {
-            self.add(rule, at, &quote(found));
+    pub(crate) fn add_value(&mut self, rule: &Rule, pointer: &Pointer<'_>, found_value: &Value) {
+        if !self.is_full {
+            self.add(rule, pointer, &quote_json(found_value));
         }
     }
 
     /// Adds a finding once per card, for faults that occur throughout a document.
-    pub(crate) fn add_once(&mut self, rule: &Rule, at: &Pointer<'_>, found: &str) {
-        if !self.once.contains(&rule.id) {
-            self.once.push(rule.id);
-            self.add(rule, at, found);
+    pub(crate) fn add_once(&mut self, rule: &Rule, pointer: &Pointer<'_>, found_text: &str) {
+        if !self.reported_once.contains(&rule.id) {
+            self.reported_once.push(rule.id);
+            self.add(rule, pointer, found_text);
         }
     }
 
     /// Adds a finding for a value of another type than `wanted` that cannot be read.
-    pub(crate) fn mistyped(&mut self, at: &Pointer<'_>, found: &Value, wanted: &str) {
-        self.add_value(&rules::MEMBER_TYPE, at, found);
-        self.want(wanted);
+    pub(crate) fn add_wrong_type(
+        &mut self,
+        pointer: &Pointer<'_>,
+        found_value: &Value,
+        expected: &str,
+    ) {
+        self.add_value(&rules::MEMBER_TYPE, pointer, found_value);
+        self.set_expected(expected);
     }
 
     /// Adds a finding for a value of another type than `wanted` that can be read nevertheless.
-    pub(crate) fn coerced(&mut self, at: &Pointer<'_>, found: &Value, wanted: &str) {
-        self.add_value(&rules::MEMBER_COERCED, at, found);
-        self.want(wanted);
+    pub(crate) fn add_coerced_type(
+        &mut self,
+        pointer: &Pointer<'_>,
+        found_value: &Value,
+        expected: &str,
+    ) {
+        self.add_value(&rules::MEMBER_COERCED, pointer, found_value);
+        self.set_expected(expected);
     }
 
     /// Sets what the last finding requires, for rules that apply to many members.
-    pub(crate) fn want(&mut self, wanted: &str) {
-        if !self.full
-            && let Some(last) = self.list.last_mut()
+    pub(crate) fn set_expected(&mut self, expected: &str) {
+        if !self.is_full
+            && let Some(last) = self.findings.last_mut()
         {
-            wanted.clone_into(&mut last.wanted);
+            expected.clone_into(&mut last.wanted);
         }
     }
 
-    pub(crate) fn into_list(self) -> Vec<Finding> {
-        self.list
+    pub(crate) fn into_findings(self) -> Vec<Finding> {
+        self.findings
     }
 }
 
-fn finding(rule: &Rule, at: &Pointer<'_>, found: &str) -> Finding {
+fn new_finding(rule: &Rule, pointer: &Pointer<'_>, found_text: &str) -> Finding {
     Finding {
         rule: rule.id.to_owned(),
         severity: rule.severity,
-        pointer: at.text(),
-        found: shorten(found),
+        pointer: pointer.to_json_pointer(),
+        found: display_found(found_text),
         wanted: rule.summary.to_owned(),
         hint: rule.hint.to_owned(),
         section: rule.section.to_owned(),
@@ -111,30 +121,30 @@ fn finding(rule: &Rule, at: &Pointer<'_>, found: &str) -> Finding {
 }
 
 /// Cuts to [`MAX_FOUND_CHARS`] and escapes invisible characters.
-fn shorten(found: &str) -> String {
-    text::visible(found, MAX_FOUND_CHARS)
+fn display_found(found_text: &str) -> String {
+    hidden_characters::escape_and_truncate(found_text, MAX_FOUND_CHARS)
 }
 
 /// The beginning of a value's JSON, without writing the rest of it.
-fn quote(value: &Value) -> String {
-    struct Beginning(Vec<u8>);
-    impl io::Write for Beginning {
+fn quote_json(value: &Value) -> String {
+    struct BoundedWriter(Vec<u8>);
+    impl io::Write for BoundedWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if self.0.len() > 4 * MAX_FOUND_CHARS {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            let room = (8 * MAX_FOUND_CHARS).min(bytes.len());
-            self.0.extend_from_slice(&bytes[..room]);
+            let accepted_bytes = (8 * MAX_FOUND_CHARS).min(bytes.len());
+            self.0.extend_from_slice(&bytes[..accepted_bytes]);
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
     }
-    let mut beginning = Beginning(Vec::new());
+    let mut writer = BoundedWriter(Vec::new());
     // The error only says that enough was written.
-    let _ = serde_json::to_writer(&mut beginning, value);
-    String::from_utf8_lossy(&beginning.0).into_owned()
+    let _ = serde_json::to_writer(&mut writer, value);
+    String::from_utf8_lossy(&writer.0).into_owned()
 }
 
 #[cfg(test)]
@@ -143,32 +153,32 @@ mod tests {
 
     #[test]
     fn the_list_ends_at_its_bound_and_says_so() {
-        let mut findings = Findings::default();
+        let mut findings = FindingCollector::default();
         for _ in 0..MAX_FINDINGS - 1 {
             findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
         }
-        assert_eq!(findings.list.len(), MAX_FINDINGS - 1);
-        assert!(findings.list.iter().all(|f| f.rule == "skill.text"));
+        assert_eq!(findings.findings.len(), MAX_FINDINGS - 1);
+        assert!(findings.findings.iter().all(|f| f.rule == "skill.text"));
         findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
         findings.add(&rules::SKILL_TEXT, &Pointer::Root, "x");
-        let list = findings.into_list();
+        let list = findings.into_findings();
         assert_eq!(list.len(), MAX_FINDINGS);
         assert_eq!(list[MAX_FINDINGS - 1].rule, "findings.cut");
     }
 
     #[test]
     fn what_was_found_is_short_and_visible() {
-        let found = shorten(&format!("a\u{202e}b\u{1b}{}", "c".repeat(500)));
+        let found = display_found(&format!("a\u{202e}b\u{1b}{}", "c".repeat(500)));
         assert!(found.starts_with("a\\u{202e}b\\u{1b}ccc"));
         assert!(found.ends_with('…'));
         assert_eq!(found.chars().count(), MAX_FOUND_CHARS);
-        assert_eq!(shorten("kurz"), "kurz");
+        assert_eq!(display_found("kurz"), "kurz");
     }
 
     #[test]
     fn quoting_a_huge_value_writes_only_its_beginning() {
         let huge = Value::Array(vec![Value::from("x".repeat(1_000)); 10_000]);
-        assert!(quote(&huge).len() < 20 * MAX_FOUND_CHARS);
-        assert_eq!(quote(&Value::Null), "null");
+        assert!(quote_json(&huge).len() < 20 * MAX_FOUND_CHARS);
+        assert_eq!(quote_json(&Value::Null), "null");
     }
 }

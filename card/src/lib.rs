@@ -42,79 +42,83 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
-mod addresses;
+mod absolute_addresses;
 mod assumed_address;
 mod auth_requirements;
 mod convert;
 mod diff;
 mod digest;
-mod document;
 mod enums;
 mod exact_json;
 mod facets;
 mod family;
 mod finding;
-mod interfaces;
+mod hidden_characters;
+mod interface_ranking;
+mod json_document;
+mod json_pointer;
+mod json_scan;
 mod lint;
-mod listing;
-mod member;
+mod member_reader;
 mod model;
 mod other_texts;
-mod parsed;
-mod pointer;
-mod position;
-mod refusal;
+mod parse_error;
+mod parsed_card;
 mod rule;
+mod rule_catalog;
 mod rules;
 mod sarif;
-mod scan;
+mod security_sentences;
 mod signature;
-mod text;
+mod text_position;
 mod wire;
-mod words;
 
-pub use addresses::{has_relative_address, with_absolute_addresses};
+pub use absolute_addresses::{has_partial_address, with_absolute_addresses};
 pub use assumed_address::assumed_address;
 pub use auth_requirements::{AuthRequirements, AuthScheme, auth_requirements, has_unreadable_auth};
 pub use convert::{
-    CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,
+    CONVERTED_EXTENSION, ConversionTarget, ConvertedCard, UnknownTarget, convert_card,
+    convert_to_0_3, convert_to_1_0,
 };
 pub use diff::{
-    CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass, diff,
-    diff_verified,
+    CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass,
+    diff_cards, diff_verified_cards,
 };
-pub use digest::{content_digest, digest};
-pub use exact_json::{canonical_json, exact_json};
-pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, tags};
+pub use digest::{bytes_digest, content_digest};
+pub use exact_json::{canonical_json, parse_exact_json};
+pub use facets::{all_input_modes, all_output_modes, auth_labels, capability_labels, skill_tags};
 pub use family::{Family, UnknownFamily};
 pub use finding::{Finding, MAX_FINDINGS};
-pub use interfaces::{RankedInterface, Spoken, ranked_interfaces};
-pub use lint::{LintContext, all_findings, all_findings_in, lint, lint_in};
-pub use listing::{rules, rules_table};
-pub use member::MAX_LIST;
-pub use model::*;
-pub use other_texts::{MAX_OTHER_BYTES, MAX_OTHER_TEXTS};
-pub use parsed::{Parsed, parse};
-pub use position::{Position, positions};
-pub use refusal::{MAX_CARD_BYTES, ParseError};
-pub use rule::{Rule, Severity};
-pub use sarif::{sarif, sarif_of_refusal};
-pub use scan::MAX_DEPTH;
-pub use signature::{
-    Algorithm, CanonicalForm, Concern, KeySet, KeySetError, MAX_KEY_FILE_BYTES, MAX_KEY_SET_BYTES,
-    MAX_KEYS, MAX_SIGNATURES, MAX_TOKEN_BYTES, MAX_UNCOVERED, MAX_VERIFICATIONS, ProtectedHeader,
-    SignError, SignatureEntry, SignatureFault, SignatureState, SignedClaims, SigningKey,
-    SigningKeyError, TokenFault, Uncovered, UnknownSignatureState, VerificationResult,
-    canonical_payload, sign, signature_entries, signature_state, signing_summary, uncovered,
-    uncovered_findings, verified_state, verified_summary, verify,
+pub use hidden_characters::terminal_safe_json;
+pub use interface_ranking::{RankedInterface, SupportedBinding, ranked_interfaces};
+pub use json_scan::MAX_DEPTH;
+pub use lint::{
+    LintContext, all_findings, all_findings_with_context, lint_card, lint_with_context,
 };
-pub use text::visible_json;
-pub use words::security_sentences;
+pub use member_reader::MAX_LIST_ELEMENTS;
+pub use model::*;
+pub use other_texts::{MAX_OTHER_TEXT_BYTES, MAX_OTHER_TEXTS};
+pub use parse_error::{MAX_CARD_BYTES, ParseError};
+pub use parsed_card::{ParsedCard, parse_card};
+pub use rule::{Rule, Severity};
+pub use rule_catalog::{all_rules, rules_as_markdown};
+pub use sarif::{parse_error_sarif_log, sarif_log};
+pub use security_sentences::security_sentences;
+pub use signature::{
+    Algorithm, CanonicalForm, CompactJws, KeySet, KeySetError, MAX_KEY_FILE_BYTES,
+    MAX_KEY_SET_BYTES, MAX_KEYS, MAX_SIGNATURES, MAX_TOKEN_BYTES, MAX_UNCOVERED, MAX_VERIFICATIONS,
+    ProtectedHeader, SignError, SignatureFault, SignatureResult, SignatureState, SigningKey,
+    SigningKeyError, TokenError, UncoveredMember, UncoveredSubject, UnknownSignatureState,
+    VerificationResult, canonical_payload, sign_card, signature_state, signature_summary,
+    uncovered_findings, uncovered_members, unverified_signatures, verified_signature_state,
+    verified_signature_summary, verify_signatures,
+};
+pub use text_position::{TextPosition, finding_positions};
 /// What the properties in `tests/any_bytes` check beside the rest.
 #[doc(hidden)]
-pub use {sarif::results as sarif_results, text::is_hidden};
+pub use {hidden_characters::is_hidden_character, sarif::sarif_results};
 
 /// Raised by one whenever [`parse`], [`lint`] or any other function here gives another result for the same bytes.
 ///
 /// Results are stored together with this number, and derived again where theirs is older.
-pub const DERIVATION: u32 = 6;
+pub const DERIVATION_VERSION: u32 = 6;

@@ -8,40 +8,40 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::AgentCard;
-use crate::member::{is_spelling, texts_by_language};
-use crate::wire::elsewhere::{TOOL_PLACES, is_skill};
-use crate::wire::informal::{is_about_credentials, is_scheme_list};
+use crate::member_reader::{is_spelling, texts_by_language};
+use crate::wire::informal_credentials::{is_about_credentials, is_scheme_list};
 use crate::wire::is_known_capability;
-use crate::wire::members::{CARD_MEMBERS, NESTS, SKILL_MEMBERS};
+use crate::wire::member_names::{CARD_MEMBERS, NESTING_MEMBERS, SKILL_MEMBERS};
+use crate::wire::misplaced_members::{TOOL_MEMBERS, is_skill};
 
 /// Most texts outside the model that are kept of one card.
 pub const MAX_OTHER_TEXTS: usize = 256;
 
 /// Most bytes of texts outside the model that are kept of one card.
-pub const MAX_OTHER_BYTES: usize = 8 * 1024;
+pub const MAX_OTHER_TEXT_BYTES: usize = 8 * 1024;
 
 /// Most bytes of one such text.
-const MAX_TEXT_BYTES: usize = 2 * 1024;
+const MAX_SINGLE_TEXT_BYTES: usize = 2 * 1024;
 
 /// Most bytes collected before texts that the model has as well are left out.
-const MAX_COLLECTED: usize = 64 * 1024;
+const MAX_COLLECTED_BYTES: usize = 64 * 1024;
 
-const MAX_VISITS: usize = 10_000;
+const MAX_VISITED_VALUES: usize = 10_000;
 
 /// Deepest member collected, counted from the member of the card that contains it.
-const MAX_LEVELS: usize = 8;
+const MAX_TEXT_DEPTH: usize = 8;
 
 /// The longest word of ASCII characters that people read.
-const MAX_WORD: usize = 64;
+const MAX_WORD_CHARS: usize = 64;
 
 /// The shortest run of letters and digits that is a key, digest or identifier.
-const MIN_CODE: usize = 12;
+const MIN_IDENTIFIER_CHARS: usize = 12;
 
 /// The shortest word of hexadecimal digits and hyphens that is a digest or identifier.
-const MIN_DIGEST: usize = 32;
+const MIN_DIGEST_CHARS: usize = 32;
 
 /// Last words of the names of members whose texts are for machines, even where they look like words.
-const FOR_MACHINES: [&str; 34] = [
+const MACHINE_NAME_SUFFIXES: [&str; 34] = [
     "at",
     "checksum",
     "date",
@@ -79,72 +79,75 @@ const FOR_MACHINES: [&str; 34] = [
 ];
 
 #[derive(Default)]
-pub(crate) struct OtherTexts {
+pub(crate) struct OtherTextCollector {
     texts: Vec<String>,
-    bytes: usize,
-    visits: usize,
+    collected_bytes: usize,
+    visited_values: usize,
 }
 
-impl OtherTexts {
-    pub(crate) fn of(document: &Map<String, Value>) -> Self {
-        let mut found = Self::default();
-        found.card(document, true);
-        found
+impl OtherTextCollector {
+    pub(crate) fn collect(document: &Map<String, Value>) -> Self {
+        let mut collector = Self::default();
+        collector.visit_card(document, true);
+        collector
     }
 
     /// The texts that the card's model does not have.
-    pub(crate) fn beside(self, card: &AgentCard) -> Vec<String> {
+    pub(crate) fn into_unmodeled_texts(self, card: &AgentCard) -> Vec<String> {
         if self.texts.is_empty() {
             return Vec::new();
         }
-        let mut seen: HashSet<String> = model_texts(card).filter_map(readable).collect();
-        let mut left = MAX_OTHER_BYTES;
-        let mut kept = Vec::new();
+        let mut known_texts: HashSet<String> =
+            model_texts(card).filter_map(readable_text).collect();
+        let mut bytes_left = MAX_OTHER_TEXT_BYTES;
+        let mut selected = Vec::new();
         for text in self.texts {
-            if kept.len() == MAX_OTHER_TEXTS {
+            if selected.len() == MAX_OTHER_TEXTS {
                 break;
             }
-            if text.len() <= left && seen.insert(text.clone()) {
-                left -= text.len();
-                kept.push(text);
+            if text.len() <= bytes_left && known_texts.insert(text.clone()) {
+                bytes_left -= text.len();
+                selected.push(text);
             }
         }
-        kept
+        selected
     }
 
     /// The members of a card; `whole` if it is the document, and not a card nested in it.
-    fn card(&mut self, members: &Map<String, Value>, whole: bool) {
+    fn visit_card(&mut self, members: &Map<String, Value>, is_document: bool) {
         for (name, value) in members {
             match (name.as_str(), value) {
-                ("skills", value) => self.skills(value),
-                ("capabilities", value) => self.capabilities(value),
+                ("skills", value) => self.visit_skills(value),
+                ("capabilities", value) => self.visit_capabilities(value),
                 ("provider", Value::Object(provider)) => {
-                    self.rest(provider, &["organization", "name", "url"]);
+                    self.visit_unknown_members(provider, &["organization", "name", "url"]);
                 }
                 ("name" | "description", Value::Object(_) | Value::Array(_)) => {
-                    self.languages(value);
+                    self.visit_language_texts(value);
                 }
                 // What the model has of a nested card is left out at the end.
-                ("name" | "description", Value::String(text)) if !whole => self.text(text),
-                (nest, Value::Object(nested)) if whole && NESTS.contains(&nest) => {
-                    self.card(nested, false);
+                ("name" | "description", Value::String(text)) if !is_document => {
+                    self.add_text(text)
+                }
+                (nest, Value::Object(nested)) if is_document && NESTING_MEMBERS.contains(&nest) => {
+                    self.visit_card(nested, false);
                 }
                 ("schemes", value) if is_scheme_list(value) => {}
-                _ if is_one_of(&CARD_MEMBERS, name) => {}
-                (_, value) => self.member(name, value, 0),
+                _ if is_spelling_of_any(&CARD_MEMBERS, name) => {}
+                (_, value) => self.visit_member(name, value, 0),
             }
         }
     }
 
     /// Skills in a list, by name, or in lists by name; skills that are texts alone are in the model.
-    fn skills(&mut self, skills: &Value) {
+    fn visit_skills(&mut self, skills: &Value) {
         match skills {
-            Value::Array(list) => list.iter().for_each(|skill| self.skill(skill)),
+            Value::Array(list) => list.iter().for_each(|skill| self.visit_skill(skill)),
             Value::Object(named) => {
                 for value in named.values() {
                     match value {
-                        Value::Array(tier) => tier.iter().for_each(|skill| self.skill(skill)),
-                        skill => self.skill(skill),
+                        Value::Array(tier) => tier.iter().for_each(|skill| self.visit_skill(skill)),
+                        skill => self.visit_skill(skill),
                     }
                 }
             }
@@ -152,97 +155,100 @@ impl OtherTexts {
         }
     }
 
-    fn skill(&mut self, skill: &Value) {
+    fn visit_skill(&mut self, skill: &Value) {
         let Value::Object(members) = skill else {
             return;
         };
-        self.rest(members, &SKILL_MEMBERS);
+        self.visit_unknown_members(members, &SKILL_MEMBERS);
         for name in ["name", "description"] {
             if let Some(text) = members.get(name) {
-                self.languages(text);
+                self.visit_language_texts(text);
             }
         }
         let examples = members.get("examples").and_then(Value::as_array);
-        let described = examples.into_iter().flatten().filter(|one| one.is_object());
-        described.for_each(|example| self.value(example, false, 0));
+        let object_examples = examples.into_iter().flatten().filter(|one| one.is_object());
+        object_examples.for_each(|example| self.visit_value(example, false, 0));
     }
 
-    fn languages(&mut self, value: &Value) {
+    fn visit_language_texts(&mut self, value: &Value) {
         for (_, text) in texts_by_language(value) {
-            self.text(text);
+            self.add_text(text);
         }
     }
 
-    fn capabilities(&mut self, capabilities: &Value) {
+    fn visit_capabilities(&mut self, capabilities: &Value) {
         match capabilities {
             Value::Object(members) => {
                 for (name, value) in members {
                     match (name.as_str(), value) {
-                        ("extensions", value) => self.extensions(value),
-                        (name, value) if TOOL_PLACES.contains(&name) => self.skills(value),
+                        ("extensions", value) => self.visit_extensions(value),
+                        (name, value) if TOOL_MEMBERS.contains(&name) => self.visit_skills(value),
                         (name, _) if is_known_capability(name) || is_about_credentials(name) => {}
-                        (name, Value::Bool(true)) => self.text(name),
-                        (name, value) => self.member(name, value, 0),
+                        (name, Value::Bool(true)) => self.add_text(name),
+                        (name, value) => self.visit_member(name, value, 0),
                     }
                 }
             }
             Value::Array(list) => {
                 for value in list.iter().filter(|value| is_skill(value)) {
-                    self.member("capabilities", value, 0);
+                    self.visit_member("capabilities", value, 0);
                 }
             }
-            other => self.member("capabilities", other, 0),
+            other => self.visit_member("capabilities", other, 0),
         }
     }
 
-    fn extensions(&mut self, extensions: &Value) {
+    fn visit_extensions(&mut self, extensions: &Value) {
         for extension in extensions.as_array().into_iter().flatten() {
             if let Value::Object(members) = extension {
-                self.rest(members, &["uri"]);
+                self.visit_unknown_members(members, &["uri"]);
             }
         }
     }
 
-    fn rest(&mut self, members: &Map<String, Value>, known: &[&str]) {
+    fn visit_unknown_members(&mut self, members: &Map<String, Value>, known_names: &[&str]) {
         for (name, value) in members {
-            if !is_one_of(known, name) {
-                self.member(name, value, 0);
+            if !is_spelling_of_any(known_names, name) {
+                self.visit_member(name, value, 0);
             }
         }
     }
 
     /// A member that the model does not know, and all in it.
-    fn member(&mut self, name: &str, value: &Value, level: usize) {
+    fn visit_member(&mut self, name: &str, value: &Value, level: usize) {
         if !is_about_credentials(name) {
-            self.value(value, is_for_machines(name), level);
+            self.visit_value(value, is_machine_member(name), level);
         }
     }
 
     /// A value, whose own texts may be for machines.
-    fn value(&mut self, value: &Value, for_machines: bool, level: usize) {
-        self.visits += 1;
-        if level == MAX_LEVELS || self.visits > MAX_VISITS || self.bytes >= MAX_COLLECTED {
+    fn visit_value(&mut self, value: &Value, for_machines: bool, level: usize) {
+        self.visited_values += 1;
+        if level == MAX_TEXT_DEPTH
+            || self.visited_values > MAX_VISITED_VALUES
+            || self.collected_bytes >= MAX_COLLECTED_BYTES
+        {
             return;
         }
         match value {
-            Value::String(text) if !for_machines => self.text(text),
+            Value::String(text) if !for_machines => self.add_text(text),
             Value::Array(list) => {
                 for element in list {
-                    self.value(element, for_machines, level + 1);
+                    self.visit_value(element, for_machines, level + 1);
                 }
             }
             Value::Object(members) => {
                 for (name, value) in members {
-                    self.member(name, value, level + 1);
+                    self.visit_member(name, value, level + 1);
                 }
             }
             _ => {}
         }
     }
 
-    fn text(&mut self, text: &str) {
-        if let Some(text) = readable(text) {
-            self.bytes += text.len();
+    fn add_text(&mut self, text: &str) {
+        if let Some(text) = readable_text(text) {
+            self.collected_bytes += text.len();
             self.texts.push(text);
         }
     }
@@ -250,7 +256,7 @@ impl OtherTexts {
 
 fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
     let provider = card.provider.iter();
-    let own = [Some(&card.name), card.description.as_ref()];
+    let card_texts = [Some(&card.name), card.description.as_ref()];
     let skills = card.skills.iter().flat_map(|skill| {
         let texts = [
             Some(&skill.id),
@@ -260,96 +266,100 @@ fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
         let lists = skill.tags.iter().chain(&skill.examples);
         texts.into_iter().flatten().chain(lists)
     });
-    own.into_iter()
+    card_texts
+        .into_iter()
         .flatten()
         .chain(provider.filter_map(|provider| provider.organization.as_ref()))
         .chain(skills)
         .map(String::as_str)
 }
 
-fn is_one_of(names: &[&str], name: &str) -> bool {
+fn is_spelling_of_any(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| is_spelling(name, known))
 }
 
 /// Whether the last word of a member's name says that its texts are for machines.
-fn is_for_machines(name: &str) -> bool {
-    let after_sign = name
+fn is_machine_member(name: &str) -> bool {
+    let last_part_start = name
         .rfind(|letter: char| !letter.is_ascii_alphanumeric())
-        .map_or(0, |at| {
-            at + name[at..].chars().next().map_or(1, char::len_utf8)
+        .map_or(0, |index| {
+            index + name[index..].chars().next().map_or(1, char::len_utf8)
         });
-    let last = &name[after_sign..];
+    let last_part = &name[last_part_start..];
     // `cardUrl` ends with the word `Url`, `cardURL` with `URL`.
-    let rises = |pair: &[u8]| !pair[0].is_ascii_uppercase() && pair[1].is_ascii_uppercase();
-    let rise = last.as_bytes().windows(2).rposition(rises);
-    let word = rise.map_or(last, |at| &last[at + 1..]);
-    FOR_MACHINES
+    let is_capital_start =
+        |pair: &[u8]| !pair[0].is_ascii_uppercase() && pair[1].is_ascii_uppercase();
+    let capital_index = last_part.as_bytes().windows(2).rposition(is_capital_start);
+    let word = capital_index.map_or(last_part, |index| &last_part[index + 1..]);
+    MACHINE_NAME_SUFFIXES
         .binary_search(&word.to_ascii_lowercase().as_str())
         .is_ok()
 }
 
 /// The text with `…` for each word that only machines read; `None` if nothing else is left.
-fn readable(text: &str) -> Option<String> {
-    let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
-    let mut out = String::with_capacity(text.len());
+fn readable_text(text: &str) -> Option<String> {
+    let text = &text[..text.floor_char_boundary(MAX_SINGLE_TEXT_BYTES)];
+    let mut readable = String::with_capacity(text.len());
     for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
+        if !readable.is_empty() {
+            readable.push(' ');
         }
-        for piece in pieces(word) {
-            if !is_code(piece) {
-                out.push_str(piece);
-            } else if !out.ends_with('…') {
-                out.push('…');
+        for piece in ascii_pieces(word) {
+            if !is_machine_word(piece) {
+                readable.push_str(piece);
+            } else if !readable.ends_with('…') {
+                readable.push('…');
             }
         }
     }
-    has_word(&out).then_some(out)
+    has_word(&readable).then_some(readable)
 }
 
 /// An ASCII word whole, another one split at ASCII's edge: scripts without spaces have addresses amid a sentence.
-fn pieces(word: &str) -> impl Iterator<Item = &str> {
+fn ascii_pieces(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
-        let other = |letter: char| letter.is_ascii() != first.is_ascii();
-        let (piece, behind) = rest.split_at(rest.find(other).unwrap_or(rest.len()));
-        rest = behind;
+        let differs_from_first = |letter: char| letter.is_ascii() != first.is_ascii();
+        let (piece, remainder) = rest.split_at(rest.find(differs_from_first).unwrap_or(rest.len()));
+        rest = remainder;
         Some(piece)
     })
 }
 
 /// Whether a word is an address, a path, a key, a digest or an identifier.
-fn is_code(word: &str) -> bool {
-    const BEGINNINGS: [&str; 9] = [
+fn is_machine_word(word: &str) -> bool {
+    const ADDRESS_PREFIXES: [&str; 9] = [
         "/", "~/", "./", "../", "#/", "did:", "urn:", "mailto:", "www.",
     ];
     if !word.is_ascii() {
         return false;
     }
-    let bare = word.trim_start_matches(['(', '[', '<', '{', '"', '\'', '`']);
-    let is_mixed = |run: &str| {
-        run.len() >= MIN_CODE
+    let unquoted_word = word.trim_start_matches(['(', '[', '<', '{', '"', '\'', '`']);
+    let is_identifier = |run: &str| {
+        run.len() >= MIN_IDENTIFIER_CHARS
             && run.bytes().any(|byte| byte.is_ascii_digit())
             && run.bytes().any(|byte| byte.is_ascii_alphabetic())
     };
     let is_hexadecimal = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
-    word.len() > MAX_WORD
-        || (bare.len() >= MIN_DIGEST && bare.bytes().all(is_hexadecimal))
+    word.len() > MAX_WORD_CHARS
+        || (unquoted_word.len() >= MIN_DIGEST_CHARS && unquoted_word.bytes().all(is_hexadecimal))
         || word.contains("://")
         || word.contains('@')
-        || BEGINNINGS.iter().any(|begin| bare.starts_with(begin))
+        || ADDRESS_PREFIXES
+            .iter()
+            .any(|begin| unquoted_word.starts_with(begin))
         || word
             .split(|letter: char| !letter.is_ascii_alphanumeric())
-            .any(is_mixed)
+            .any(is_identifier)
 }
 
 /// Whether there are two letters in a row, or one beyond ASCII.
 fn has_word(text: &str) -> bool {
-    let mut before = false;
+    let mut previous_is_letter = false;
     text.chars().any(|letter| {
-        let letter_before = std::mem::replace(&mut before, letter.is_alphabetic());
-        before && (letter_before || !letter.is_ascii())
+        let follows_letter = std::mem::replace(&mut previous_is_letter, letter.is_alphabetic());
+        previous_is_letter && (follows_letter || !letter.is_ascii())
     })
 }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::parse;
+use crate::parse_card;
 
 /// The texts of a card with these further members.
 fn texts(members: &Value) -> Vec<String> {
@@ -13,7 +13,10 @@ fn texts(members: &Value) -> Vec<String> {
     for (name, value) in members.as_object().unwrap() {
         card[name] = value.clone();
     }
-    parse(card.to_string().as_bytes()).unwrap().card.other_texts
+    parse_card(card.to_string().as_bytes())
+        .unwrap()
+        .card
+        .other_texts
 }
 
 #[test]
@@ -112,9 +115,9 @@ fn count_bytes_depth_and_work_are_bounded() {
         .map(|n| format!("{n} {}", "word ".repeat(1_000)))
         .collect();
     let kept = texts(&json!({"notes": long}));
-    assert!(kept.iter().all(|text| text.len() <= MAX_TEXT_BYTES));
+    assert!(kept.iter().all(|text| text.len() <= MAX_SINGLE_TEXT_BYTES));
     let bytes: usize = kept.iter().map(String::len).sum();
-    assert!(bytes <= MAX_OTHER_BYTES && bytes > MAX_OTHER_BYTES - MAX_TEXT_BYTES);
+    assert!(bytes <= MAX_OTHER_TEXT_BYTES && bytes > MAX_OTHER_TEXT_BYTES - MAX_SINGLE_TEXT_BYTES);
     let nested = |levels: usize| {
         let mut value = json!("deep words");
         for _ in 0..levels {
@@ -122,9 +125,9 @@ fn count_bytes_depth_and_work_are_bounded() {
         }
         texts(&json!({ "x": value }))
     };
-    assert_eq!(nested(MAX_LEVELS - 1), ["deep words"]);
-    assert!(nested(MAX_LEVELS).is_empty());
-    let mut flags = vec![json!(1); MAX_VISITS];
+    assert_eq!(nested(MAX_TEXT_DEPTH - 1), ["deep words"]);
+    assert!(nested(MAX_TEXT_DEPTH).is_empty());
+    let mut flags = vec![json!(1); MAX_VISITED_VALUES];
     flags.push(json!("too late"));
     assert!(texts(&json!({ "x": flags })).is_empty());
 }

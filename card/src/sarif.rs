@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::position::{Region, regions};
-use crate::text::visible;
-use crate::{Finding, ParseError, Rule, Severity, digest, rules};
+use crate::hidden_characters::escape_and_truncate;
+use crate::text_position::{TextRegion, value_regions};
+use crate::{Finding, ParseError, Rule, Severity, all_rules, bytes_digest};
 
-const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+const SARIF_SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-const TOOL: &str = "a2a-registry";
+const TOOL_NAME: &str = "a2a-registry";
 
 /// The findings about one card as a SARIF log with one run.
 ///
@@ -26,27 +26,32 @@ const TOOL: &str = "a2a-registry";
 /// assert_eq!(log["runs"][0]["results"][0]["level"], "error");
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
-pub fn sarif(artifact_uri: &str, bytes: &[u8], findings: &[Finding], tool_version: &str) -> Value {
-    log(results(artifact_uri, bytes, findings), tool_version)
+pub fn sarif_log(
+    artifact_uri: &str,
+    bytes: &[u8],
+    findings: &[Finding],
+    tool_version: &str,
+) -> Value {
+    new_sarif_log(sarif_results(artifact_uri, bytes, findings), tool_version)
 }
 
 /// The results alone, which depend on the card.
-pub fn results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> Vec<Value> {
+pub fn sarif_results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> Vec<Value> {
     let pointers: Vec<&str> = findings
         .iter()
         .map(|finding| finding.pointer.as_str())
         .collect();
-    let regions = regions(bytes, &pointers);
+    let regions = value_regions(bytes, &pointers);
     let results = findings.iter().zip(regions).map(|(finding, region)| {
-        let region = region.map_or_else(first_line, place);
-        let mut location = physical(artifact_uri, &region);
+        let region = region.map_or_else(first_line_region, region_object);
+        let mut location = physical_location(artifact_uri, &region);
         if !finding.pointer.is_empty() {
-            location["logicalLocations"] = json!([logical(&finding.pointer)]);
+            location["logicalLocations"] = json!([logical_location(&finding.pointer)]);
         }
-        let text = sentence(finding);
-        let mut result = result(&finding.rule, finding.severity, &text, location);
-        let print = digest(format!("{} {}", finding.rule, finding.pointer).as_bytes());
-        result["partialFingerprints"] = json!({"ruleAndPointer/v1": print});
+        let message = finding_message(finding);
+        let mut result = new_result(&finding.rule, finding.severity, &message, location);
+        let fingerprint = bytes_digest(format!("{} {}", finding.rule, finding.pointer).as_bytes());
+        result["partialFingerprints"] = json!({"ruleAndPointer/v1": fingerprint});
         result["properties"] = json!({
             "found": finding.found, "wanted": finding.wanted, "section": finding.section,
         });
@@ -58,59 +63,59 @@ pub fn results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> Vec<Va
 /// A document that is not a card, as a SARIF log with one result of level `error`.
 ///
 /// The parameters are those of [`sarif`]; the region is the line at which parsing stopped, if there is one.
-pub fn sarif_of_refusal(artifact_uri: &str, error: &ParseError, tool_version: &str) -> Value {
+pub fn parse_error_sarif_log(artifact_uri: &str, error: &ParseError, tool_version: &str) -> Value {
     let line = match error {
         ParseError::NotJson { line, .. } => (*line).max(1),
         _ => 1,
     };
-    let location = physical(artifact_uri, &json!({"startLine": line}));
+    let location = physical_location(artifact_uri, &json!({"startLine": line}));
     let rule = error.rule();
     let text = format!("{error}. To fix it, {}.", rule.hint);
-    log(
-        vec![result(rule.id, rule.severity, &text, location)],
+    new_sarif_log(
+        vec![new_result(rule.id, rule.severity, &text, location)],
         tool_version,
     )
 }
 
-fn log(results: Vec<Value>, tool_version: &str) -> Value {
-    let descriptors: Vec<Value> = rules().iter().map(descriptor).collect();
+fn new_sarif_log(results: Vec<Value>, tool_version: &str) -> Value {
+    let descriptors: Vec<Value> = all_rules().iter().map(rule_descriptor).collect();
     json!({
-        "$schema": SCHEMA,
+        "$schema": SARIF_SCHEMA_URL,
         "version": "2.1.0",
         "runs": [{
-            "tool": {"driver": {"name": TOOL, "version": tool_version, "rules": descriptors}},
+            "tool": {"driver": {"name": TOOL_NAME, "version": tool_version, "rules": descriptors}},
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
     })
 }
 
-fn descriptor(rule: &Rule) -> Value {
+fn rule_descriptor(rule: &Rule) -> Value {
     json!({
         "id": rule.id,
-        "shortDescription": {"text": escaped(rule.summary)},
-        "fullDescription": {"text": escaped(&format!("Expected: {}. See {}.", rule.summary, rule.section))},
-        "help": {"text": escaped(&format!("To fix it, {}.", rule.hint))},
-        "defaultConfiguration": {"level": level(rule.severity)},
+        "shortDescription": {"text": escape_message(rule.summary)},
+        "fullDescription": {"text": escape_message(&format!("Expected: {}. See {}.", rule.summary, rule.section))},
+        "help": {"text": escape_message(&format!("To fix it, {}.", rule.hint))},
+        "defaultConfiguration": {"level": sarif_level(rule.severity)},
         "properties": {"section": rule.section, "tags": ["a2a", "agent-card"]},
     })
 }
 
 /// One result. A rule that is not in the table keeps its name but has no index.
-fn result(rule: &str, severity: Severity, text: &str, location: Value) -> Value {
+fn new_result(rule: &str, severity: Severity, text: &str, location: Value) -> Value {
     let mut result = json!({
         "ruleId": rule,
-        "level": level(severity),
-        "message": {"text": escaped(text)},
+        "level": sarif_level(severity),
+        "message": {"text": escape_message(text)},
         "locations": [location],
     });
-    if let Some(index) = rules().iter().position(|known| known.id == rule) {
+    if let Some(index) = all_rules().iter().position(|known| known.id == rule) {
         result["ruleIndex"] = index.into();
     }
     result
 }
 
-fn level(severity: Severity) -> &'static str {
+fn sarif_level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -118,22 +123,22 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn sentence(finding: &Finding) -> String {
-    let found = match finding.found.as_str() {
+fn finding_message(finding: &Finding) -> String {
+    let found_phrase = match finding.found.as_str() {
         "" => String::new(),
         found => format!(" Found: {found}."),
     };
     format!(
-        "Expected: {}.{found} To fix it, {}.",
+        "Expected: {}.{found_phrase} To fix it, {}.",
         finding.wanted, finding.hint
     )
 }
 
 /// Text as a SARIF message: braces would name arguments and brackets make links, which text of a card must not do
 /// (SARIF 2.1.0 §3.11.5, §3.11.6). Invisible characters are escaped first.
-fn escaped(text: &str) -> String {
+fn escape_message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for character in visible(text, usize::MAX).chars() {
+    for character in escape_and_truncate(text, usize::MAX).chars() {
         match character {
             '{' | '}' => escaped.extend([character, character]),
             '[' | ']' | '\\' => escaped.extend(['\\', character]),
@@ -143,17 +148,17 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-fn physical(artifact_uri: &str, region: &Value) -> Value {
-    let artifact = json!({"uri": uri(artifact_uri)});
+fn physical_location(artifact_uri: &str, region: &Value) -> Value {
+    let artifact = json!({"uri": uri_reference(artifact_uri)});
     json!({"physicalLocation": {"artifactLocation": artifact, "region": region}})
 }
 
 /// The region used when the bytes do not have the position: services require one for every result.
-fn first_line() -> Value {
+fn first_line_region() -> Value {
     json!({"startLine": 1})
 }
 
-fn place(region: Region) -> Value {
+fn region_object(region: TextRegion) -> Value {
     json!({
         "startLine": region.start_line,
         "startColumn": region.start_column,
@@ -162,18 +167,18 @@ fn place(region: Region) -> Value {
     })
 }
 
-fn logical(pointer: &str) -> Value {
+fn logical_location(pointer: &str) -> Value {
     let name = pointer.rsplit('/').next().unwrap_or_default();
     let is_index = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     json!({
-        "name": visible(&name.replace("~1", "/").replace("~0", "~"), usize::MAX),
-        "fullyQualifiedName": visible(pointer, usize::MAX),
+        "name": escape_and_truncate(&name.replace("~1", "/").replace("~0", "~"), usize::MAX),
+        "fullyQualifiedName": escape_and_truncate(pointer, usize::MAX),
         "kind": if is_index { "value" } else { "property" },
     })
 }
 
 /// A path or an address as a URI reference (RFC 3986 §2).
-fn uri(text: &str) -> String {
+fn uri_reference(text: &str) -> String {
     let mut uri = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte) {

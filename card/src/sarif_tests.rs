@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::{all_findings, parse};
+use crate::{all_findings, parse_card};
 
 /// What a service checks before it takes a log: versions, the tool and its rules, and of every result its
 /// rule, level, message and one physical location.
@@ -67,9 +67,9 @@ fn is_level(level: &Value) -> bool {
 }
 
 fn log_of(document: &str) -> Value {
-    let parsed = parse(document.as_bytes()).unwrap();
+    let parsed = parse_card(document.as_bytes()).unwrap();
     let findings = all_findings(&parsed, document.as_bytes());
-    sarif("cards/a b\\c.json", document.as_bytes(), &findings, "1.2.3")
+    sarif_log("cards/a b\\c.json", document.as_bytes(), &findings, "1.2.3")
 }
 
 #[test]
@@ -139,7 +139,11 @@ fn what_is_no_card_is_one_error() {
         ("[]", "document.not-a-card", 1),
         ("{\"name\":", "document.not-json", 1),
     ] {
-        let log = sarif_of_refusal("card.json", &parse(document.as_bytes()).unwrap_err(), "1");
+        let log = parse_error_sarif_log(
+            "card.json",
+            &parse_card(document.as_bytes()).unwrap_err(),
+            "1",
+        );
         assert_taken(&log);
         let results = log["runs"][0]["results"].as_array().unwrap();
         assert_eq!(results.len(), 1);
@@ -149,14 +153,14 @@ fn what_is_no_card_is_one_error() {
         assert_eq!(region["startLine"], line, "{document}");
     }
     for document in ["[".repeat(100), " ".repeat(crate::MAX_CARD_BYTES + 1)] {
-        let error = parse(document.as_bytes()).unwrap_err();
-        assert_taken(&sarif_of_refusal("card.json", &error, "1"));
+        let error = parse_card(document.as_bytes()).unwrap_err();
+        assert_taken(&parse_error_sarif_log("card.json", &error, "1"));
     }
 }
 
 #[test]
 fn no_findings_are_an_empty_list_of_results() {
-    let log = sarif("card.json", b"{}", &[], "1");
+    let log = sarif_log("card.json", b"{}", &[], "1");
     assert_taken(&log);
     assert_eq!(log["runs"][0]["results"], json!([]));
 }
@@ -164,10 +168,10 @@ fn no_findings_are_an_empty_list_of_results() {
 #[test]
 fn a_rule_of_another_version_keeps_its_name() {
     let document = br#"{"name":"A","url":"http://localhost"}"#;
-    let mut findings = all_findings(&parse(document).unwrap(), document);
+    let mut findings = all_findings(&parse_card(document).unwrap(), document);
     findings.truncate(1);
     findings[0].rule = "gone.by".to_owned();
-    let log = sarif("card.json", document, &findings, "1");
+    let log = sarif_log("card.json", document, &findings, "1");
     let result = &log["runs"][0]["results"][0];
     assert_eq!(result["ruleId"], "gone.by");
     assert!(result.get("ruleIndex").is_none());
@@ -187,7 +191,7 @@ fn a_card_cannot_steer_whoever_reads_the_log() {
         let written = serde_json::to_string(log).unwrap();
         let hidden = written
             .chars()
-            .find(|&one| crate::text::is_hidden(one) || one.is_control());
+            .find(|&one| crate::hidden_characters::is_hidden_character(one) || one.is_control());
         assert_eq!(hidden, None, "{written}");
     };
     for steer in steering {
@@ -203,7 +207,7 @@ fn a_card_cannot_steer_whoever_reads_the_log() {
             log.to_string().contains("\\u{"),
             "the steering text is told: {log}"
         );
-        let refusal = parse(format!("{{\"{steer}\": {steer}").as_bytes()).unwrap_err();
-        assert_plain(&sarif_of_refusal(&name, &refusal, "1"));
+        let refusal = parse_card(format!("{{\"{steer}\": {steer}").as_bytes()).unwrap_err();
+        assert_plain(&parse_error_sarif_log(&name, &refusal, "1"));
     }
 }

@@ -2,19 +2,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::{
-    MAX_CARD_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_LIST, ParseError, Parsed, lint, parse,
+    MAX_CARD_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_LIST_ELEMENTS, ParseError, ParsedCard, lint_card,
+    parse_card,
 };
 use serde_json::{Value, json};
 
 /// A card with one more member.
-fn with(name: &str, value: Value) -> Parsed {
+fn with(name: &str, value: Value) -> ParsedCard {
     let mut card = json!({"name": "A", "url": "https://a.agents-r-us.io"});
     card[name] = value;
-    parse(card.to_string().as_bytes()).unwrap()
+    parse_card(card.to_string().as_bytes()).unwrap()
 }
 
 /// Number of findings of a rule.
-fn count(parsed: &Parsed, rule: &str) -> usize {
+fn count(parsed: &ParsedCard, rule: &str) -> usize {
     parsed.findings.iter().filter(|f| f.rule == rule).count()
 }
 
@@ -23,9 +24,9 @@ fn size_ends_at_one_mebibyte() {
     let frame = r#"{"name":"A","x":""}"#.len();
     let card = |size: usize| format!(r#"{{"name":"A","x":"{}"}}"#, "y".repeat(size - frame));
     assert_eq!(card(MAX_CARD_BYTES).len(), MAX_CARD_BYTES);
-    assert!(parse(card(MAX_CARD_BYTES).as_bytes()).is_ok());
+    assert!(parse_card(card(MAX_CARD_BYTES).as_bytes()).is_ok());
     let size = MAX_CARD_BYTES + 1;
-    let error = parse(card(size).as_bytes()).unwrap_err();
+    let error = parse_card(card(size).as_bytes()).unwrap_err();
     assert_eq!(error, ParseError::TooLarge { size });
 }
 
@@ -36,11 +37,11 @@ fn depth_ends_at_sixty_four() {
         let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
         format!(r#"{{"name":"A","x":{open}{close}}}"#)
     };
-    assert!(parse(card(MAX_DEPTH).as_bytes()).is_ok());
-    let error = parse(card(MAX_DEPTH + 1).as_bytes()).unwrap_err();
+    assert!(parse_card(card(MAX_DEPTH).as_bytes()).is_ok());
+    let error = parse_card(card(MAX_DEPTH + 1).as_bytes()).unwrap_err();
     assert_eq!(error, ParseError::TooDeep);
     let bottomless = "[".repeat(MAX_CARD_BYTES);
-    assert_eq!(parse(bottomless.as_bytes()), Err(ParseError::TooDeep));
+    assert_eq!(parse_card(bottomless.as_bytes()), Err(ParseError::TooDeep));
 }
 
 #[test]
@@ -50,29 +51,33 @@ fn lists_end_at_a_thousand() {
             .map(|i| json!({"id": i.to_string(), "name": "n", "tags": ["t"]}))
             .collect()
     };
-    let full = with("skills", skills(MAX_LIST));
-    assert_eq!(full.card.skills.len(), MAX_LIST);
+    let full = with("skills", skills(MAX_LIST_ELEMENTS));
+    assert_eq!(full.card.skills.len(), MAX_LIST_ELEMENTS);
     assert_eq!(count(&full, "list.cut"), 0);
-    let cut = with("skills", skills(MAX_LIST + 1));
-    assert_eq!(cut.card.skills.len(), MAX_LIST);
-    assert_eq!(cut.card.skills[MAX_LIST - 1].id, "999");
+    let cut = with("skills", skills(MAX_LIST_ELEMENTS + 1));
+    assert_eq!(cut.card.skills.len(), MAX_LIST_ELEMENTS);
+    assert_eq!(cut.card.skills[MAX_LIST_ELEMENTS - 1].id, "999");
     assert_eq!(count(&cut, "list.cut"), 1);
 
-    let many: Value = vec!["x/y"; MAX_LIST + 1].into();
+    let many: Value = vec!["x/y"; MAX_LIST_ELEMENTS + 1].into();
     for name in ["defaultInputModes", "security", "signatures"] {
         assert_eq!(count(&with(name, many.clone()), "list.cut"), 1, "{name}");
     }
-    let interfaces: Value = (0..=MAX_LIST)
+    let interfaces: Value = (0..=MAX_LIST_ELEMENTS)
         .map(|i| json!({"url": format!("https://{i}.io"), "protocolBinding": "JSONRPC"}))
         .collect();
     let cut = with("supportedInterfaces", interfaces);
-    assert_eq!(cut.card.interfaces.len(), MAX_LIST + 1, "and the flat one");
+    assert_eq!(
+        cut.card.interfaces.len(),
+        MAX_LIST_ELEMENTS + 1,
+        "and the flat one"
+    );
     assert_eq!(count(&cut, "list.cut"), 1);
-    let schemes: serde_json::Map<String, Value> = (0..=MAX_LIST)
+    let schemes: serde_json::Map<String, Value> = (0..=MAX_LIST_ELEMENTS)
         .map(|i| (i.to_string(), json!({"type": "mutualTLS"})))
         .collect();
     let cut = with("securitySchemes", schemes.into());
-    assert_eq!(cut.card.security_schemes.len(), MAX_LIST);
+    assert_eq!(cut.card.security_schemes.len(), MAX_LIST_ELEMENTS);
     assert_eq!(count(&cut, "list.cut"), 1);
 }
 
@@ -129,27 +134,27 @@ fn findings_end_at_a_thousand_and_say_so() {
     let full = wrong(MAX_FINDINGS - 1 - before);
     assert_eq!(full.findings.len(), MAX_FINDINGS - 1);
     assert_eq!(count(&full, "findings.cut"), 0);
-    let cut = wrong(MAX_LIST);
+    let cut = wrong(MAX_LIST_ELEMENTS);
     assert_eq!(cut.findings.len(), MAX_FINDINGS);
     assert_eq!(cut.findings[MAX_FINDINGS - 1].rule, "findings.cut");
 
-    let skills: Value = (0..MAX_LIST)
+    let skills: Value = (0..MAX_LIST_ELEMENTS)
         .map(|i| json!({"id": i.to_string(), "name": "n"}))
         .collect();
     let bytes = json!({"name": "A", "skills": skills}).to_string();
-    let parsed = parse(bytes.as_bytes()).unwrap();
-    assert_eq!(lint(&parsed, bytes.as_bytes()).len(), MAX_FINDINGS);
+    let parsed = parse_card(bytes.as_bytes()).unwrap();
+    assert_eq!(lint_card(&parsed, bytes.as_bytes()).len(), MAX_FINDINGS);
 }
 
 #[test]
 fn a_hundred_thousand_odd_members_are_bounded_work() {
     let duplicates = r#""a":1,"#.repeat(100_000);
-    let parsed = parse(format!(r#"{{{duplicates}"name":"A"}}"#).as_bytes()).unwrap();
+    let parsed = parse_card(format!(r#"{{{duplicates}"name":"A"}}"#).as_bytes()).unwrap();
     assert_eq!(parsed.findings.len(), MAX_FINDINGS);
     // Findings inside a member with a huge name point to an ancestor, so that the name is not repeated.
     let (name, flaws) = ("n".repeat(500_000), r#""\u202e","#.repeat(2_000));
     let card = format!(r#"{{"name":"A","{name}":[{flaws}1]}}"#);
-    let parsed = parse(card.as_bytes()).unwrap();
+    let parsed = parse_card(card.as_bytes()).unwrap();
     assert_eq!(parsed.findings.len(), MAX_FINDINGS);
     assert!(
         parsed
@@ -163,8 +168,8 @@ fn a_hundred_thousand_odd_members_are_bounded_work() {
 fn other_encodings_are_named() {
     let card = r#"{"name":"A","url":"https://a.io"}"#;
     let marked = format!("\u{feff}{card}");
-    let parsed = parse(marked.as_bytes()).unwrap();
-    assert_eq!(parsed.card, parse(card.as_bytes()).unwrap().card);
+    let parsed = parse_card(marked.as_bytes()).unwrap();
+    assert_eq!(parsed.card, parse_card(card.as_bytes()).unwrap().card);
     assert_eq!(count(&parsed, "json.bom"), 1);
     let wide = |order: fn(u16) -> [u8; 2], mark: bool| -> Vec<u8> {
         let mark = mark.then_some('\u{feff}').into_iter().collect::<String>();
@@ -179,12 +184,12 @@ fn other_encodings_are_named() {
         wide(u16::to_le_bytes, false),
         wide(u16::to_be_bytes, false),
     ] {
-        let error = parse(&bytes).unwrap_err().to_string();
+        let error = parse_card(&bytes).unwrap_err().to_string();
         assert!(error.contains("UTF-16"), "{error}");
     }
     let latin = b"{\"name\":\"Caf\xe9\"}";
     assert!(matches!(
-        parse(latin),
+        parse_card(latin),
         Err(ParseError::NotJson { line: 1, .. })
     ));
 }
@@ -201,7 +206,7 @@ fn every_error_is_one_line_that_helps() {
         ("{}", "`name`"),
         (r#"{"name": {"a": 1}}"#, "`name`"),
     ] {
-        let error = parse(bytes.as_bytes()).unwrap_err().to_string();
+        let error = parse_card(bytes.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(part), "{bytes}: {error}");
         assert!(!error.contains('\n'), "{error}");
     }
@@ -215,11 +220,11 @@ fn a_hundred_thousand_skills_are_bounded_work() {
             r#"{{"name":"A","skills":[{}]}}"#,
             skills.trim_end_matches(',')
         );
-        let parsed = parse(card.as_bytes()).unwrap();
-        assert!(parsed.card.skills.len() <= MAX_LIST, "{skill}");
+        let parsed = parse_card(card.as_bytes()).unwrap();
+        assert!(parsed.card.skills.len() <= MAX_LIST_ELEMENTS, "{skill}");
         assert_eq!(count(&parsed, "list.cut"), 1, "{skill}");
         assert!(parsed.findings.len() <= MAX_FINDINGS, "{skill}");
-        assert!(lint(&parsed, card.as_bytes()).len() <= MAX_FINDINGS);
+        assert!(lint_card(&parsed, card.as_bytes()).len() <= MAX_FINDINGS);
     }
 }
 
@@ -238,7 +243,7 @@ fn ambiguous_and_hidden_text_is_flagged_where_it_stands() {
         (r#""x":"\udb40\udc41""#, "text.hidden"),
         (r#""\u2066":1"#, "text.hidden"),
     ] {
-        let parsed = parse(format!(r#"{{"name":"A",{members}}}"#).as_bytes()).unwrap();
+        let parsed = parse_card(format!(r#"{{"name":"A",{members}}}"#).as_bytes()).unwrap();
         assert_eq!(count(&parsed, rule), 1, "{members}: {:?}", parsed.findings);
     }
 }

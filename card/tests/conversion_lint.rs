@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use a2a_card::{ConversionTarget, Finding, Severity, all_findings, convert, parse};
+use a2a_card::{ConversionTarget, Finding, Severity, all_findings, convert_card, parse_card};
 
 /// Adds every document below a folder.
 fn documents(folder: &Path, all: &mut Vec<(String, Vec<u8>)>) {
@@ -59,11 +59,13 @@ fn a_converted_card_has_no_error_that_the_original_did_not_have() {
     }
     let (mut converted, mut worse) = (0, Vec::new());
     for (name, bytes) in &all {
-        let Ok(parsed) = parse(bytes) else { continue };
+        let Ok(parsed) = parse_card(bytes) else {
+            continue;
+        };
         let before = errors(&all_findings(&parsed, bytes));
         for target in ConversionTarget::ALL {
-            let bytes = serde_json::to_vec(&convert(&parsed, target).card).unwrap();
-            let after = errors(&all_findings(&parse(&bytes).unwrap(), &bytes));
+            let bytes = serde_json::to_vec(&convert_card(&parsed, target).card).unwrap();
+            let after = errors(&all_findings(&parse_card(&bytes).unwrap(), &bytes));
             let new: Vec<_> = after.difference(&before).collect();
             if !new.is_empty() {
                 worse.push(format!("{name} as {target}: {new:?}"));

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use a2a_card::{
-    CONVERTED_EXTENSION, ConversionTarget, Converted, Parsed, convert, parse, to_0_3, to_1_0,
+    CONVERTED_EXTENSION, ConversionTarget, ConvertedCard, ParsedCard, convert_card, convert_to_0_3,
+    convert_to_1_0, parse_card,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -45,7 +46,7 @@ fn collect(folder: &Path, cards: &mut Vec<Value>) {
             collect(&path, cards);
         } else if path.extension().is_some_and(|kind| kind == "json") {
             let bytes = std::fs::read(&path).unwrap();
-            if parse(&bytes).is_ok() {
+            if parse_card(&bytes).is_ok() {
                 cards.extend(serde_json::from_slice::<Value>(&bytes));
             }
         }
@@ -138,18 +139,18 @@ fn changed() -> impl Strategy<Value = Value> {
 }
 
 /// The converted card, read again.
-fn read(converted: &Converted) -> Parsed {
-    parse(&serde_json::to_vec(&converted.card).unwrap()).unwrap()
+fn read(converted: &ConvertedCard) -> ParsedCard {
+    parse_card(&serde_json::to_vec(&converted.card).unwrap()).unwrap()
 }
 
 /// Whether a conversion reported a violation of one of these rules.
-fn lost(converted: &Converted, rules: &[&str]) -> bool {
+fn lost(converted: &ConvertedCard, rules: &[&str]) -> bool {
     let mut findings = converted.findings.iter();
     findings.any(|finding| rules.contains(&finding.rule.as_str()))
 }
 
 /// The card without some of its members.
-fn without(converted: &Converted, members: &[&str]) -> Value {
+fn without(converted: &ConvertedCard, members: &[&str]) -> Value {
     let mut card = converted.card.clone();
     card.retain(|name, _| !members.contains(&name.as_str()));
     Value::Object(card)
@@ -160,11 +161,11 @@ proptest! {
 
     #[test]
     fn converting_again_changes_nothing(card in changed()) {
-        let Ok(parsed) = parse(card.to_string().as_bytes()) else { return Ok(()) };
+        let Ok(parsed) = parse_card(card.to_string().as_bytes()) else { return Ok(()) };
         for target in ConversionTarget::ALL {
-            let converted = convert(&parsed, target);
+            let converted = convert_card(&parsed, target);
             let again = read(&converted);
-            prop_assert_eq!(&convert(&again, target).card, &converted.card, "to {}", target);
+            prop_assert_eq!(&convert_card(&again, target).card, &converted.card, "to {}", target);
             // A converted card has no findings, except about the publisher's own values.
             let own = ["card.no-address", "interface.binding-unknown", "text.hidden"];
             let findings = again.findings.iter().map(|f| (f.rule.as_str(), f.pointer.as_str()));
@@ -179,11 +180,11 @@ proptest! {
 
     #[test]
     fn what_both_versions_say_comes_back(card in changed()) {
-        let Ok(parsed) = parse(card.to_string().as_bytes()) else { return Ok(()) };
+        let Ok(parsed) = parse_card(card.to_string().as_bytes()) else { return Ok(()) };
 
-        let new = to_1_0(&parsed);
-        let old = to_0_3(&read(&new));
-        let new_again = to_1_0(&read(&old));
+        let new = convert_to_1_0(&parsed);
+        let old = convert_to_0_3(&read(&new));
+        let new_again = convert_to_1_0(&read(&old));
         let mut spared = Vec::new();
         if lost(&old, &["convert.interface", "convert.tenant"]) {
             spared.push("supportedInterfaces");
@@ -200,9 +201,9 @@ proptest! {
         }
         prop_assert_eq!(without(&new_again, &spared), without(&new, &spared));
 
-        let old = to_0_3(&parsed);
-        let new = to_1_0(&read(&old));
-        let old_again = to_0_3(&read(&new));
+        let old = convert_to_0_3(&parsed);
+        let new = convert_to_1_0(&read(&old));
+        let old_again = convert_to_0_3(&read(&new));
         let mut spared = Vec::new();
         if lost(&new, &["convert.flow"]) {
             spared.push("securitySchemes");
@@ -221,7 +222,7 @@ proptest! {
 
     #[test]
     fn nobody_is_asked_for_less(card in changed()) {
-        let Ok(parsed) = parse(card.to_string().as_bytes()) else { return Ok(()) };
+        let Ok(parsed) = parse_card(card.to_string().as_bytes()) else { return Ok(()) };
         // Apart from schemes that require nothing, every alternative names the same schemes.
         let open = |name: &String| {
             let schemes = &parsed.card.security_schemes;
@@ -237,7 +238,7 @@ proptest! {
             }
         }
         for target in ConversionTarget::ALL {
-            let security = read(&convert(&parsed, target)).card.security;
+            let security = read(&convert_card(&parsed, target)).card.security;
             let told: Vec<_> = security.into_iter().map(|r| r.schemes).collect();
             prop_assert_eq!(&told, &wanted, "to {}", target);
         }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use a2a_card::{
-    CONVERTED_EXTENSION, ConversionTarget, Converted, Parsed, Severity, UNKNOWN_BINDING, convert,
-    parse,
+    CONVERTED_EXTENSION, ConversionTarget, ConvertedCard, ParsedCard, Severity, UNKNOWN_BINDING,
+    convert_card, parse_card,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -40,11 +40,11 @@ fn named(variable: &str) -> Option<PathBuf> {
 }
 
 /// All callable cards of the corpus, converted, by file name.
-fn converted(target: ConversionTarget) -> Option<BTreeMap<String, Converted>> {
+fn converted(target: ConversionTarget) -> Option<BTreeMap<String, ConvertedCard>> {
     let originals = originals()?.into_iter();
     Some(
         originals
-            .map(|(name, bytes)| (name, convert(&parse(&bytes).unwrap(), target)))
+            .map(|(name, bytes)| (name, convert_card(&parse_card(&bytes).unwrap(), target)))
             .collect(),
     )
 }
@@ -67,11 +67,11 @@ fn originals() -> Option<BTreeMap<String, Vec<u8>>> {
                 continue;
             }
             let bytes = std::fs::read(&path).unwrap();
-            let is_callable = |parsed: Parsed| {
+            let is_callable = |parsed: ParsedCard| {
                 let mut interfaces = parsed.card.interfaces.iter();
                 interfaces.any(|one| one.binding != UNKNOWN_BINDING)
             };
-            if parse(&bytes).is_ok_and(is_callable) {
+            if parse_card(&bytes).is_ok_and(is_callable) {
                 let name = path.file_name().unwrap().to_string_lossy().into_owned();
                 all.insert(name, bytes);
             }
@@ -112,7 +112,7 @@ fn load(
 }
 
 /// The converted cards as JSON.
-fn documents(cards: &BTreeMap<String, Converted>) -> BTreeMap<String, Value> {
+fn documents(cards: &BTreeMap<String, ConvertedCard>) -> BTreeMap<String, Value> {
     let documents = cards.iter();
     documents
         .map(|(name, converted)| (name.clone(), Value::Object(converted.card.clone())))
@@ -406,10 +406,10 @@ fn no_card_loses_its_client_by_being_converted_to_1_0() {
         .iter()
         .filter_map(|(name, bytes)| Some((name.clone(), serde_json::from_slice(bytes).ok()?)))
         .collect();
-    let cards: BTreeMap<String, Converted> = originals
+    let cards: BTreeMap<String, ConvertedCard> = originals
         .iter()
         .map(|(name, bytes)| {
-            let converted = convert(&parse(bytes).unwrap(), ConversionTarget::V1_0);
+            let converted = convert_card(&parse_card(bytes).unwrap(), ConversionTarget::V1_0);
             (name.clone(), converted)
         })
         .collect();

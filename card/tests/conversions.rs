@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use a2a_card::{ConversionTarget, Converted, Severity, all_findings, convert, parse};
+use a2a_card::{ConversionTarget, ConvertedCard, Severity, all_findings, convert_card, parse_card};
 use serde_json::{Map, Value, json};
 
 /// The cards, without their expectation files.
@@ -24,14 +24,14 @@ fn cards() -> Vec<PathBuf> {
 }
 
 /// Converts the bytes of a card.
-fn converted(bytes: &[u8], target: ConversionTarget) -> Converted {
-    convert(&parse(bytes).unwrap(), target)
+fn converted(bytes: &[u8], target: ConversionTarget) -> ConvertedCard {
+    convert_card(&parse_card(bytes).unwrap(), target)
 }
 
 /// Both conversions with their findings.
 fn summary(card: &[u8]) -> Value {
     let told = ConversionTarget::ALL.map(|target| {
-        let Converted { card, findings } = converted(card, target);
+        let ConvertedCard { card, findings } = converted(card, target);
         let findings: Vec<Value> = findings
             .iter()
             .map(|f| json!([f.severity, f.rule, f.pointer, f.found]))
@@ -69,7 +69,7 @@ fn cards_are_converted_as_expected() {
 
 #[test]
 fn every_rule_of_conversions_is_shown() {
-    let mut unseen: BTreeSet<String> = a2a_card::rules()
+    let mut unseen: BTreeSet<String> = a2a_card::all_rules()
         .iter()
         .map(|rule| rule.id.to_owned())
         .filter(|id| id.starts_with("convert."))
@@ -120,7 +120,7 @@ fn converted_cards_keep_the_rules_of_their_version() {
         let card = std::fs::read(&path).unwrap();
         for target in ConversionTarget::ALL {
             let bytes = serde_json::to_vec(&converted(&card, target).card).unwrap();
-            let parsed = parse(&bytes).unwrap();
+            let parsed = parse_card(&bytes).unwrap();
             let errors = all_findings(&parsed, &bytes)
                 .into_iter()
                 .filter(|finding| finding.severity == Severity::Error);

@@ -4,10 +4,12 @@
 
 use std::path::Path;
 
-use a2a_card::{Parsed, Severity, all_findings, auth_labels, parse, to_0_3, to_1_0};
+use a2a_card::{
+    ParsedCard, Severity, all_findings, auth_labels, convert_to_0_3, convert_to_1_0, parse_card,
+};
 
 /// Rows of the table: what is counted, and whether a card counts.
-type Row = (&'static str, fn(&Parsed) -> bool);
+type Row = (&'static str, fn(&ParsedCard) -> bool);
 
 const ROWS: [Row; 8] = [
     ("listed", |_| true),
@@ -15,10 +17,10 @@ const ROWS: [Row; 8] = [
         !parsed.card.interfaces.is_empty()
     }),
     ("callable as 1.0", |parsed| {
-        has_client(&to_1_0(parsed).findings)
+        has_client(&convert_to_1_0(parsed).findings)
     }),
     ("callable as 0.3", |parsed| {
-        has_client(&to_0_3(parsed).findings)
+        has_client(&convert_to_0_3(parsed).findings)
     }),
     ("without skills", |parsed| parsed.card.skills.is_empty()),
     ("auth unknown", |parsed| {
@@ -54,7 +56,9 @@ fn real_cards_are_counted() {
         }
         files += 1;
         let bytes = std::fs::read(&path).unwrap();
-        let Ok(parsed) = parse(&bytes) else { continue };
+        let Ok(parsed) = parse_card(&bytes) else {
+            continue;
+        };
         let findings = all_findings(&parsed, &bytes);
         errors += usize::from(findings.iter().any(|f| f.severity == Severity::Error));
         for (count, (_, counts)) in counts.iter_mut().zip(ROWS) {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::ChangeClass::{self, Critical, High, Low};
-use a2a_card::{CardDiff, MAX_CHANGES, diff};
+use a2a_card::{CardDiff, MAX_CHANGES, diff_cards};
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn older() -> Value {
 
 fn compare(before: &Value, after: &Value) -> CardDiff {
     let (before, after) = (before.to_string(), after.to_string());
-    diff(before.as_bytes(), after.as_bytes(), Some(OWNER)).unwrap()
+    diff_cards(before.as_bytes(), after.as_bytes(), Some(OWNER)).unwrap()
 }
 
 /// The card with another value at a pointer; null removes the member or element.
@@ -552,7 +552,7 @@ fn cards_full_of_one_thing_are_bounded_work() {
     ];
     for (before, after, open, close) in cases {
         let (before, after) = (card(before, open, close), card(after, open, close));
-        let told = diff(before.as_bytes(), after.as_bytes(), None).unwrap();
+        let told = diff_cards(before.as_bytes(), after.as_bytes(), None).unwrap();
         assert!(
             !told.changes.is_empty() && told.changes.len() <= MAX_CHANGES,
             "{open}"
@@ -568,7 +568,7 @@ fn cards_full_of_one_thing_are_bounded_work() {
 fn what_is_read_of_members_of_no_version_is_critical_where_it_leads_callers() {
     let class = |before: &Value, after: &Value| {
         let (before, after) = (before.to_string(), after.to_string());
-        diff(before.as_bytes(), after.as_bytes(), None)
+        diff_cards(before.as_bytes(), after.as_bytes(), None)
             .unwrap()
             .class
     };

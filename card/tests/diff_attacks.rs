@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::ChangeClass::{self, Critical, High};
-use a2a_card::{content_digest, diff, parse};
+use a2a_card::{content_digest, diff_cards, parse_card};
 use serde_json::{Map, Value};
 
 const OWNER: &str = "https://registry.agents-r-us.io/ext/owner/v1";
@@ -27,8 +27,8 @@ fn class(before: &str, from: &str, to: &str) -> ChangeClass {
     let after = before
         .replace(from, to)
         .replace(r#""version": "1""#, r#""version": "2""#);
-    assert!(parse(after.as_bytes()).is_ok(), "{after}");
-    let told = diff(before.as_bytes(), after.as_bytes(), Some(OWNER)).unwrap();
+    assert!(parse_card(after.as_bytes()).is_ok(), "{after}");
+    let told = diff_cards(before.as_bytes(), after.as_bytes(), Some(OWNER)).unwrap();
     assert!(!told.changes.is_empty(), "{from} to {to}: {told:#?}");
     told.class
 }
@@ -120,7 +120,7 @@ fn no_attack_passes_for_less_than_it_is() {
 fn no_attack_passes_on_the_way_back() {
     for (what, from, to, _) in ATTACKS {
         let before = CARD.replace(from, to);
-        let told = diff(before.as_bytes(), CARD.as_bytes(), Some(OWNER)).unwrap();
+        let told = diff_cards(before.as_bytes(), CARD.as_bytes(), Some(OWNER)).unwrap();
         assert!(!told.changes.is_empty(), "{what}");
         assert_ne!(
             content_digest(before.as_bytes()),
@@ -163,7 +163,7 @@ fn nested_cards_are_weighed_like_others() {
     let before = nested(CARD);
     let changed = |from: &str, to: &str| {
         let after = nested(&CARD.replace(from, to));
-        diff(before.as_bytes(), after.as_bytes(), None).unwrap()
+        diff_cards(before.as_bytes(), after.as_bytes(), None).unwrap()
     };
     let moved = changed("https://desk.io/a2a", "https://evil.io/a2a");
     assert_eq!(moved.class, Critical);
@@ -179,7 +179,7 @@ fn nested_cards_are_weighed_like_others() {
         ChangeClass::Low
     );
     assert_eq!(
-        diff(CARD.as_bytes(), before.as_bytes(), None)
+        diff_cards(CARD.as_bytes(), before.as_bytes(), None)
             .unwrap()
             .class,
         Critical

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use a2a_card::ChangeClass::{self, Low};
 use a2a_card::{
-    AgentCard, CardDiff, MAX_CHANGES, Skill, content_digest, diff, parse, signing_summary,
+    AgentCard, CardDiff, MAX_CHANGES, Skill, content_digest, diff_cards, parse_card,
+    signature_summary,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -192,11 +193,11 @@ fn base() -> impl Strategy<Value = Value> {
 
 fn compare(before: &Value, after: &Value) -> CardDiff {
     let (before, after) = (before.to_string(), after.to_string());
-    diff(before.as_bytes(), after.as_bytes(), Some(OWNER)).unwrap()
+    diff_cards(before.as_bytes(), after.as_bytes(), Some(OWNER)).unwrap()
 }
 
 fn read(card: &Value) -> AgentCard {
-    parse(card.to_string().as_bytes()).unwrap().card
+    parse_card(card.to_string().as_bytes()).unwrap().card
 }
 
 /// The text and security of a skill, without the order of lists.
@@ -267,7 +268,11 @@ fn assert_harmless(before: &AgentCard, after: &AgentCard, told: &CardDiff) {
         "{told:#?}"
     );
     if told.class == ChangeClass::None {
-        assert_eq!(signing_summary(before), signing_summary(after), "{told:#?}");
+        assert_eq!(
+            signature_summary(before),
+            signature_summary(after),
+            "{told:#?}"
+        );
     }
 }
 
@@ -332,7 +337,7 @@ proptest! {
     ) {
         let card = mutations.iter().fold(base, |card, mutation| apply(&card, mutation));
         let (plain, other) = (card.to_string(), reversed(&card));
-        let told = diff(plain.as_bytes(), other.as_bytes(), None).unwrap();
+        let told = diff_cards(plain.as_bytes(), other.as_bytes(), None).unwrap();
         prop_assert!(told.changes.is_empty(), "{told:#?}");
     }
 
@@ -357,9 +362,9 @@ proptest! {
         let text = text.trim_end_matches(',');
         let card = format!(r#"{{"name":"A","skills":[{text}],"supportedInterfaces":[{text}],"name":"A"}}"#);
         let plain = r#"{"name":"A"}"#;
-        let told = diff(plain.as_bytes(), card.as_bytes(), None).unwrap();
+        let told = diff_cards(plain.as_bytes(), card.as_bytes(), None).unwrap();
         prop_assert!(!told.changes.is_empty());
-        prop_assert!(diff(card.as_bytes(), card.as_bytes(), None).unwrap().changes.is_empty());
+        prop_assert!(diff_cards(card.as_bytes(), card.as_bytes(), None).unwrap().changes.is_empty());
     }
 }
 
@@ -380,7 +385,7 @@ fn every_member_of_a_card_counts() {
             ] {
                 let mut after = card.clone();
                 *after.pointer_mut(place).unwrap() = other.clone();
-                if after == card || parse(after.to_string().as_bytes()).is_err() {
+                if after == card || parse_card(after.to_string().as_bytes()).is_err() {
                     continue;
                 }
                 let told = compare(&card, &after);
@@ -393,7 +398,7 @@ fn every_member_of_a_card_counts() {
                 Value::Array(list) => drop(list.remove(last.parse().unwrap())),
                 _ => unreachable!("a place stands in a list or an object"),
             }
-            if parse(after.to_string().as_bytes()).is_ok() {
+            if parse_card(after.to_string().as_bytes()).is_ok() {
                 assert!(
                     !compare(&card, &after).changes.is_empty(),
                     "{place} in {text}"
@@ -415,7 +420,7 @@ fn unequal_names_of_members_never_meet() {
     ];
     for (i, before) in cards.iter().enumerate() {
         for (j, after) in cards.iter().enumerate() {
-            let told = diff(before.as_bytes(), after.as_bytes(), None).unwrap();
+            let told = diff_cards(before.as_bytes(), after.as_bytes(), None).unwrap();
             assert_eq!(told.changes.is_empty(), i == j, "{before} to {after}");
         }
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use a2a_card::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Valid};
-use a2a_card::{CardDiff, ChangeClass, SignatureStates, diff_verified};
+use a2a_card::{CardDiff, ChangeClass, SignatureStates, diff_verified_cards};
 
 const PLAIN: &str = r#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a"}"#;
 /// A signature by the key `k1`, with `EdDSA`.
@@ -19,7 +19,7 @@ fn diff_with_states(
         before: from,
         after: to,
     };
-    diff_verified(before.as_bytes(), after.as_bytes(), None, states).unwrap()
+    diff_verified_cards(before.as_bytes(), after.as_bytes(), None, states).unwrap()
 }
 
 fn reasons(told: &CardDiff) -> String {
@@ -88,7 +88,7 @@ fn signed_anew_is_said_of_signatures_that_verify() {
             "{told:?}"
         );
     }
-    let unverified = a2a_card::diff(SIGNED.as_bytes(), anew.as_bytes(), None).unwrap();
+    let unverified = a2a_card::diff_cards(SIGNED.as_bytes(), anew.as_bytes(), None).unwrap();
     assert!(
         !reasons(&unverified).contains("with the same keys"),
         "{unverified:?}"

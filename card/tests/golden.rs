@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use a2a_card::{
-    Family, all_findings, auth_labels, capability_labels, content_digest, digest, parse,
-    security_sentences, signature_state, signing_summary, tags,
+    Family, all_findings, auth_labels, bytes_digest, capability_labels, content_digest, parse_card,
+    security_sentences, signature_state, signature_summary, skill_tags,
 };
 use serde_json::{Value, json};
 
@@ -26,8 +26,8 @@ fn cards(folder: &Path) -> Vec<PathBuf> {
 
 /// All results about a card.
 fn summary(bytes: &[u8]) -> Value {
-    let digests = json!({"raw": digest(bytes), "content": content_digest(bytes)});
-    match parse(bytes) {
+    let digests = json!({"raw": bytes_digest(bytes), "content": content_digest(bytes)});
+    match parse_card(bytes) {
         Err(error) => json!({"error": error.to_string(), "digests": digests}),
         Ok(parsed) => json!({
             "family": parsed.family.as_str(),
@@ -36,10 +36,10 @@ fn summary(bytes: &[u8]) -> Value {
             "findings": all_findings(&parsed, bytes),
             "auth": auth_labels(&parsed.card),
             "security": security_sentences(&parsed.card),
-            "tags": tags(&parsed.card),
+            "tags": skill_tags(&parsed.card),
             "capabilities": capability_labels(&parsed.card),
             "signature": signature_state(&parsed.card).as_str(),
-            "signing_summary": signing_summary(&parsed.card),
+            "signing_summary": signature_summary(&parsed.card),
             "digests": digests,
         }),
     }
@@ -85,13 +85,13 @@ fn the_fixtures_show_nearly_every_rule() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut seen = std::collections::BTreeSet::new();
     for path in cards(&data.join("refused")) {
-        let error = parse(&std::fs::read(&path).unwrap()).unwrap_err();
+        let error = parse_card(&std::fs::read(&path).unwrap()).unwrap_err();
         seen.insert(error.rule().id.to_owned());
     }
     for family in Family::ALL {
         for path in cards(&data.join(family.as_str())) {
             let bytes = std::fs::read(&path).unwrap();
-            let parsed = parse(&bytes).unwrap();
+            let parsed = parse_card(&bytes).unwrap();
             let findings = all_findings(&parsed, &bytes).into_iter();
             seen.extend(findings.map(|finding| finding.rule));
         }
@@ -115,7 +115,7 @@ fn the_fixtures_show_nearly_every_rule() {
         "signature.uncovered-address",
         "signature.uncovered-security",
     ];
-    let unseen: Vec<&str> = a2a_card::rules()
+    let unseen: Vec<&str> = a2a_card::all_rules()
         .iter()
         .map(|rule| rule.id)
         .filter(|id| !id.starts_with("convert."))

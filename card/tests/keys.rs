@@ -6,7 +6,8 @@ mod support;
 use a2a_card::{
     Algorithm, CanonicalForm, KeySet, KeySetError, MAX_CARD_BYTES, MAX_KEY_FILE_BYTES,
     MAX_KEY_SET_BYTES, MAX_KEYS, MAX_SIGNATURES, ProtectedHeader, SignError, SigningKey,
-    SigningKeyError, VerificationResult, canonical_payload, parse, sign, verify,
+    SigningKeyError, VerificationResult, canonical_payload, parse_card, sign_card,
+    verify_signatures,
 };
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use ring::rand::SystemRandom;
@@ -27,7 +28,7 @@ fn header() -> ProtectedHeader {
 }
 
 fn signed(card: &str, key: &SigningKey) -> Result<String, SignError> {
-    let bytes = sign(card.as_bytes(), key, &header(), &SystemRandom::new())?;
+    let bytes = sign_card(card.as_bytes(), key, &header(), &SystemRandom::new())?;
     Ok(String::from_utf8(bytes).unwrap())
 }
 
@@ -95,7 +96,7 @@ fn every_kind_of_key_file_signs_and_verifies() {
             let card = signed(CARD, key).unwrap();
             // All file formats give the same key.
             let entries = judged(&card, &published(&keys[0]));
-            let VerificationResult::Valid { form, thumbprint } = &entries[0].verdict else {
+            let VerificationResult::Valid { form, thumbprint } = &entries[0].result else {
                 panic!("{name}: {card}");
             };
             assert_eq!((*form, thumbprint), (CanonicalForm::Sdk, &key.thumbprint()));
@@ -241,7 +242,7 @@ fn keys_that_cannot_verify_a_card_are_passed_over() {
         json!(null),
     ] {
         let keys = set(&[unusable.clone(), jwk()]);
-        assert_eq!((keys.len(), keys.skipped()), (1, 1), "{unusable}");
+        assert_eq!((keys.len(), keys.skipped_count()), (1, 1), "{unusable}");
     }
     for usable in [
         with("use", json!("sig")),
@@ -251,7 +252,7 @@ fn keys_that_cannot_verify_a_card_are_passed_over() {
         with("x5c", json!(["MII"])),
     ] {
         let keys = set(std::slice::from_ref(&usable));
-        assert_eq!((keys.len(), keys.skipped()), (1, 0), "{usable}");
+        assert_eq!((keys.len(), keys.skipped_count()), (1, 0), "{usable}");
     }
 }
 
@@ -297,11 +298,11 @@ fn rsa_keys_may_begin_with_zeros() {
 fn key_sets_end_at_their_bounds() {
     let many = |count: usize| set(&vec![jwk(); count]);
     assert_eq!(
-        (many(MAX_KEYS).len(), many(MAX_KEYS).skipped()),
+        (many(MAX_KEYS).len(), many(MAX_KEYS).skipped_count()),
         (MAX_KEYS, 0)
     );
     let more = many(MAX_KEYS + 3);
-    assert_eq!((more.len(), more.skipped()), (MAX_KEYS, 3));
+    assert_eq!((more.len(), more.skipped_count()), (MAX_KEYS, 3));
     let padded = |size: usize| {
         let mut text = json!({"keys": [jwk()]}).to_string();
         text.push_str(&" ".repeat(size - text.len()));
@@ -334,12 +335,12 @@ fn sets_are_joined_without_repetition_up_to_the_bound() {
         set(&keys)
     };
     let joined = numbered(0, 20).union(numbered(10, 30));
-    assert_eq!((joined.len(), joined.skipped()), (30, 0));
+    assert_eq!((joined.len(), joined.skipped_count()), (30, 0));
     let more = [(40, 70), (70, 100), (100, 130), (130, 150)];
     let full = more
         .iter()
         .fold(joined, |full, (from, to)| full.union(numbered(*from, *to)));
-    assert_eq!((full.len(), full.skipped()), (4 * MAX_KEYS, 12));
+    assert_eq!((full.len(), full.skipped_count()), (4 * MAX_KEYS, 12));
     let mut renamed = jwk();
     renamed["kid"] = "other".into();
     assert_eq!(
@@ -373,9 +374,9 @@ fn signing_adds_an_entry_and_changes_nothing_else() {
         kid: "k\"2".into(),
         jku: Some("https://a.io/keys".into()),
     };
-    let bytes = sign(CARD.as_bytes(), &key, &named, &SystemRandom::new()).unwrap();
+    let bytes = sign_card(CARD.as_bytes(), &key, &named, &SystemRandom::new()).unwrap();
     let keys = KeySet::from_jwks(key.public_jwks(&named.kid).as_bytes()).unwrap();
-    let entry = verify(&parse(&bytes).unwrap(), &bytes, &keys).remove(0);
+    let entry = verify_signatures(&parse_card(&bytes).unwrap(), &bytes, &keys).remove(0);
     assert_eq!((entry.kid, entry.jku), (Some(named.kid), named.jku));
 }
 
@@ -427,6 +428,6 @@ fn cards_that_cannot_be_signed_are_told_why() {
         kid: String::new(),
         jku: None,
     };
-    let error = sign(CARD.as_bytes(), &key, &nameless, &SystemRandom::new());
+    let error = sign_card(CARD.as_bytes(), &key, &nameless, &SystemRandom::new());
     assert_eq!(error, Err(SignError::Kid));
 }

@@ -2,17 +2,17 @@
 #![allow(clippy::unwrap_used)]
 
 use a2a_card::{
-    ConversionTarget, MAX_LIST, Parsed, SchemeKind, Spoken, UNKNOWN_BINDING, all_findings, parse,
-    ranked_interfaces,
+    ConversionTarget, MAX_LIST_ELEMENTS, ParsedCard, SchemeKind, SupportedBinding, UNKNOWN_BINDING,
+    all_findings, parse_card, ranked_interfaces,
 };
 use serde_json::{Value, json};
 
 /// The parsed card of these members and a name.
-fn read(members: Value) -> Parsed {
+fn read(members: Value) -> ParsedCard {
     let mut card = json!({"name": "A"});
     let object = card.as_object_mut().unwrap();
     object.extend(members.as_object().unwrap().clone());
-    parse(card.to_string().as_bytes()).unwrap()
+    parse_card(card.to_string().as_bytes()).unwrap()
 }
 
 #[test]
@@ -24,9 +24,9 @@ fn tools_are_skills_beside_the_skills() {
             "authentication": {"schemes": ["bearer"]},
             "defaultInputModes": ["text"], "defaultOutputModes": ["text"],
         });
-        parse(card.to_string().as_bytes()).unwrap()
+        parse_card(card.to_string().as_bytes()).unwrap()
     };
-    let names = |parsed: &Parsed| -> Vec<String> {
+    let names = |parsed: &ParsedCard| -> Vec<String> {
         parsed.card.skills.iter().map(|s| s.name.clone()).collect()
     };
     let skills = json!([{"id": "plan", "name": "Plan trips"}]);
@@ -42,7 +42,7 @@ fn tools_are_skills_beside_the_skills() {
         let found = found.filter(|f| f.pointer.starts_with("/capabilities/tools"));
         let errors: Vec<_> = found.filter(|f| f.rule == "skill.text").collect();
         assert!(errors.is_empty(), "{errors:?}");
-        let converted = a2a_card::to_1_0(&parsed);
+        let converted = a2a_card::convert_to_1_0(&parsed);
         assert_eq!(converted.card["skills"][1]["name"], "summarize");
     }
     // Numbers and flags are no tools.
@@ -53,12 +53,13 @@ fn tools_are_skills_beside_the_skills() {
         );
     }
     // A long list of skills leaves room for the tools.
-    let many = (0..2 * MAX_LIST).map(|n| json!({"id": n.to_string(), "name": n.to_string()}));
+    let many =
+        (0..2 * MAX_LIST_ELEMENTS).map(|n| json!({"id": n.to_string(), "name": n.to_string()}));
     let parsed = card(json!({"tools": ["summarize"]}), many.collect());
     let names = names(&parsed);
     assert_eq!(
         (names.len(), names[0].as_str(), names[1].as_str()),
-        (MAX_LIST, "summarize", "0")
+        (MAX_LIST_ELEMENTS, "summarize", "0")
     );
     assert!(parsed.findings.iter().any(|f| f.rule == "list.cut"));
 }
@@ -81,7 +82,7 @@ fn a_list_of_schemes_and_examples_that_are_objects_are_read() {
             {"input": {"parts": [{"text": "And tomorrow?"}]}}, {"cost": 3}, 4,
         ]}],
     });
-    let parsed = parse(card.to_string().as_bytes()).unwrap();
+    let parsed = parse_card(card.to_string().as_bytes()).unwrap();
     let card = &parsed.card;
     assert_eq!(
         a2a_card::auth_labels(card),
@@ -157,7 +158,7 @@ fn texts_by_language_are_read_in_english_and_found_in_all() {
             "name": text, "description": text, "url": "https://a.agents.dev/",
             "skills": [{"id": "s", "name": text, "description": {"default": "Tides"}, "tags": "sea, tides ,, moon"}],
         });
-        let parsed = parse(card.to_string().as_bytes()).unwrap();
+        let parsed = parse_card(card.to_string().as_bytes()).unwrap();
         let card = parsed.card;
         assert_eq!(card.name, "Harbour book");
         assert_eq!(card.description.as_deref(), Some("Harbour book"));
@@ -305,19 +306,19 @@ fn an_address_in_a_member_of_no_version_has_an_unknown_binding() {
         let http = findings.iter().find(|f| f.rule == "endpoint.http").unwrap();
         assert_eq!(http.pointer, pointer);
         // Nobody calls it by itself, and no conversion makes it an address of A2A.
-        let spoken = [Spoken {
+        let spoken = [SupportedBinding {
             binding: "JSONRPC",
             versions: &["1"],
         }];
         let ranked = ranked_interfaces(&parsed.card, &spoken);
-        assert_eq!(ranked[0].spoken, None);
+        assert_eq!(ranked[0].client_binding, None);
         assert!(
             ranked[0].reason.contains("does not name the binding"),
             "{}",
             ranked[0].reason
         );
         for target in ConversionTarget::ALL {
-            let converted = a2a_card::convert(&parsed, target);
+            let converted = a2a_card::convert_card(&parsed, target);
             assert!(
                 converted
                     .findings
@@ -359,8 +360,8 @@ fn streamable_http_is_json_rpc_but_of_an_mcp_server() {
         assert_eq!(bindings(members.clone()), ["JSONRPC"], "{members}");
         let mut card = members;
         card["name"] = json!("A");
-        let parsed = parse(card.to_string().as_bytes()).unwrap();
-        let converted = a2a_card::to_1_0(&parsed);
+        let parsed = parse_card(card.to_string().as_bytes()).unwrap();
+        let converted = a2a_card::convert_to_1_0(&parsed);
         let lost = converted
             .findings
             .iter()
@@ -379,14 +380,14 @@ fn streamable_http_is_json_rpc_but_of_an_mcp_server() {
     ] {
         let parsed = read(json!({"supportedInterfaces": [entry]}));
         assert_eq!(parsed.card.interfaces[0].binding, binding);
-        let converted = a2a_card::to_1_0(&parsed);
+        let converted = a2a_card::convert_to_1_0(&parsed);
         assert!(
             converted
                 .findings
                 .iter()
                 .any(|f| f.rule == "convert.no-client")
         );
-        let again = parse(&serde_json::to_vec(&converted.card).unwrap()).unwrap();
+        let again = parse_card(&serde_json::to_vec(&converted.card).unwrap()).unwrap();
         assert_eq!(again.card.interfaces[0].binding, binding);
     }
 }

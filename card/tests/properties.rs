@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use a2a_card::{
-    CanonicalForm, ConversionTarget, Family, KeySet, all_findings, auth_labels, canonical_payload,
-    content_digest, convert, digest, parse, security_sentences, signing_summary, uncovered,
-    uncovered_findings, verify,
+    CanonicalForm, ConversionTarget, Family, KeySet, all_findings, auth_labels, bytes_digest,
+    canonical_payload, content_digest, convert_card, parse_card, security_sentences,
+    signature_summary, uncovered_findings, uncovered_members, verify_signatures,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -136,32 +136,38 @@ fn reversed(value: &Value, text: &mut String) {
 
 /// Runs every function on the bytes, to show that none panics.
 fn exercise(bytes: &[u8]) {
-    let _ = (digest(bytes), content_digest(bytes));
-    let Ok(parsed) = parse(bytes) else { return };
+    let _ = (bytes_digest(bytes), content_digest(bytes));
+    let Ok(parsed) = parse_card(bytes) else {
+        return;
+    };
     assert!(!parsed.card.name.trim().is_empty());
     assert_eq!(parsed.family.as_str().parse::<Family>(), Ok(parsed.family));
     let findings = all_findings(&parsed, bytes);
     for finding in &findings {
         assert!(finding.found.chars().count() <= 200, "{finding:?}");
-        assert!(a2a_card::rules().iter().any(|rule| rule.id == finding.rule));
+        assert!(
+            a2a_card::all_rules()
+                .iter()
+                .any(|rule| rule.id == finding.rule)
+        );
     }
     assert!(!security_sentences(&parsed.card).is_empty());
-    let _ = (auth_labels(&parsed.card), signing_summary(&parsed.card));
-    let entries = verify(&parsed, bytes, &KeySet::default());
+    let _ = (auth_labels(&parsed.card), signature_summary(&parsed.card));
+    let entries = verify_signatures(&parsed, bytes, &KeySet::default());
     assert!(uncovered_findings(bytes, &entries).is_empty());
     for form in CanonicalForm::ALL {
         let none = canonical_payload(bytes, form).is_none();
-        assert!(!none || uncovered(bytes, form).is_empty());
+        assert!(!none || uncovered_members(bytes, form).is_empty());
     }
     let stored = serde_json::to_string(&parsed.card).unwrap();
     let again: a2a_card::AgentCard = serde_json::from_str(&stored).unwrap();
     assert_eq!(again, parsed.card);
     assert!(!stored.contains("\\u0000"), "databases refuse U+0000");
-    assert_eq!(parse(bytes).as_ref(), Ok(&parsed));
+    assert_eq!(parse_card(bytes).as_ref(), Ok(&parsed));
     for target in ConversionTarget::ALL {
-        let converted = convert(&parsed, target);
+        let converted = convert_card(&parsed, target);
         let written = serde_json::to_vec(&converted.card).unwrap();
-        let once_more = convert(&parse(&written).unwrap(), target);
+        let once_more = convert_card(&parse_card(&written).unwrap(), target);
         assert_eq!(once_more.card, converted.card, "to {target}");
     }
 }
@@ -182,7 +188,7 @@ proptest! {
     #[test]
     fn every_object_with_a_name_is_read(card in card()) {
         let bytes = card.to_string();
-        prop_assert!(parse(bytes.as_bytes()).is_ok(), "{bytes}");
+        prop_assert!(parse_card(bytes.as_bytes()).is_ok(), "{bytes}");
         exercise(bytes.as_bytes());
     }
 
@@ -210,7 +216,7 @@ proptest! {
             if let Some(once) = once {
                 let twice = payload(&once, form);
                 prop_assert_eq!(twice.as_ref(), Some(&once), "{}", form);
-                let left = uncovered(&once, form);
+                let left = uncovered_members(&once, form);
                 prop_assert!(left.is_empty(), "{}: {:?}", form, left);
             }
         }

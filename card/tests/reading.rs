@@ -1,15 +1,17 @@
 //! Findings about each shape and each irregularity of real cards: one row for each.
 #![allow(clippy::unwrap_used)]
 
-use a2a_card::{Family, Parsed, SchemeKind, Severity, UNKNOWN_BINDING, all_findings, parse};
+use a2a_card::{
+    Family, ParsedCard, SchemeKind, Severity, UNKNOWN_BINDING, all_findings, parse_card,
+};
 use serde_json::{Value, json};
 
 /// The parsed card of these members and a name.
-fn read(members: Value) -> Parsed {
+fn read(members: Value) -> ParsedCard {
     let mut card = json!({"name": "A"});
     let object = card.as_object_mut().unwrap();
     object.extend(members.as_object().unwrap().clone());
-    parse(card.to_string().as_bytes()).unwrap()
+    parse_card(card.to_string().as_bytes()).unwrap()
 }
 
 #[test]
@@ -274,7 +276,7 @@ fn irregular_forms_are_understood_and_reported() {
             .unwrap()
             .extend(members.as_object().unwrap().clone());
         let bytes = card.to_string();
-        let parsed = parse(bytes.as_bytes()).unwrap();
+        let parsed = parse_card(bytes.as_bytes()).unwrap();
         let findings = all_findings(&parsed, bytes.as_bytes());
         assert!(
             findings.iter().any(|f| f.rule == rule),

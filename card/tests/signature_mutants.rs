@@ -7,8 +7,8 @@ mod support;
 use std::sync::LazyLock;
 
 use a2a_card::{
-    CanonicalForm, Concern, KeySet, VerificationResult, canonical_payload, parse, uncovered,
-    uncovered_findings, verify,
+    CanonicalForm, KeySet, UncoveredSubject, VerificationResult, canonical_payload, parse_card,
+    uncovered_findings, uncovered_members, verify_signatures,
 };
 use serde_json::{Value, json};
 use support::{Dice, HEADER, entry, judged, keys, verdict, with};
@@ -64,10 +64,10 @@ fn signed(card: &str, form: CanonicalForm) -> Signed {
 
 /// Whether any signature of the bytes is valid; bytes that are not a card have none.
 fn is_valid(bytes: &[u8]) -> bool {
-    parse(bytes).is_ok_and(|parsed| {
-        verify(&parsed, bytes, &KEYS)
+    parse_card(bytes).is_ok_and(|parsed| {
+        verify_signatures(&parsed, bytes, &KEYS)
             .iter()
-            .any(|entry| matches!(entry.verdict, VerificationResult::Valid { .. }))
+            .any(|entry| matches!(entry.result, VerificationResult::Valid { .. }))
     })
 }
 
@@ -113,7 +113,7 @@ fn bytes_of(card: &str, form: CanonicalForm, count: usize, seed: u64) {
             continue;
         }
         tried += 1;
-        read += usize::from(parse(&mutant).is_ok());
+        read += usize::from(parse_card(&mutant).is_ok());
         if is_valid(&mutant) {
             // The content is the same and the signature entry is only formatted differently.
             let entry = |bytes: &[u8]| {
@@ -313,12 +313,12 @@ fn what_is_added_without_breaking_a_signature_is_listed() {
             }
             let pointer = format!("{place}/{name}");
             assert_eq!(verdict(&text, &KEYS), "valid sdk", "{pointer}");
-            let list = uncovered(text.as_bytes(), CanonicalForm::Sdk);
+            let list = uncovered_members(text.as_bytes(), CanonicalForm::Sdk);
             assert_eq!(list.len(), 1, "{pointer}: {list:?}");
             assert_eq!(list[0].pointer, pointer);
             let findings = uncovered_findings(text.as_bytes(), &judged(&text, &KEYS));
             assert_eq!(findings.len(), 1);
-            let security = list[0].concern == Concern::Security;
+            let security = list[0].subject == UncoveredSubject::Security;
             let warned = findings[0].rule == "signature.uncovered-security";
             assert_eq!(security, warned, "{pointer}");
             let at_home = ["", "/skills/0"].contains(&place.as_str());

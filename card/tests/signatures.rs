@@ -4,9 +4,9 @@
 mod support;
 
 use a2a_card::{
-    CanonicalForm, Concern, KeySet, MAX_SIGNATURES, MAX_UNCOVERED, MAX_VERIFICATIONS, Severity,
-    SignatureState, VerificationResult, canonical_payload, uncovered, uncovered_findings,
-    verified_state, verified_summary,
+    CanonicalForm, KeySet, MAX_SIGNATURES, MAX_UNCOVERED, MAX_VERIFICATIONS, Severity,
+    SignatureState, UncoveredSubject, VerificationResult, canonical_payload, uncovered_findings,
+    uncovered_members, verified_signature_state, verified_signature_summary,
 };
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn each_form_is_verified_and_recorded() {
         let card = signed(card, payload);
         assert_eq!(verdict(&card, &keys()), format!("valid {form}"));
         let entries = judged(&card, &keys());
-        let VerificationResult::Valid { thumbprint, .. } = &entries[0].verdict else {
+        let VerificationResult::Valid { thumbprint, .. } = &entries[0].result else {
             unreachable!()
         };
         assert_eq!(keys().thumbprints().collect::<Vec<_>>(), [thumbprint]);
@@ -396,20 +396,23 @@ fn every_signature_has_its_own_verdict_and_the_best_one_counts() {
         told,
         ["malformed not-jws", "invalid mismatch", "valid strict"]
     );
-    assert_eq!(verified_state(&entries, |_| true), SignatureState::Valid);
     assert_eq!(
-        verified_state(&entries, |_| false),
+        verified_signature_state(&entries, |_| true),
+        SignatureState::Valid
+    );
+    assert_eq!(
+        verified_signature_state(&entries, |_| false),
         SignatureState::Untrusted
     );
     assert_eq!(
-        verified_state(&entries[..2], |_| true),
+        verified_signature_state(&entries[..2], |_| true),
         SignatureState::Invalid
     );
     let again = with(CARD, &[entry(HEADER, STRICT.as_bytes())]);
     let later = judged(&again, &KeySet::default());
     assert_eq!(
-        verified_summary(&entries[2..]),
-        verified_summary(&later),
+        verified_signature_summary(&entries[2..]),
+        verified_signature_summary(&later),
         "a key set that is away does not change the summary"
     );
 }
@@ -426,7 +429,7 @@ fn sixteen_signatures_are_judged() {
         signatures.push(good.clone());
         let entries = judged(&with(CARD, &signatures), &keys());
         assert_eq!(entries.len(), MAX_SIGNATURES);
-        assert_eq!(verified_state(&entries, |_| true), wanted);
+        assert_eq!(verified_signature_state(&entries, |_| true), wanted);
     }
 }
 
@@ -449,7 +452,7 @@ fn tries_end_at_their_bound() {
 #[test]
 fn uncovered_members_are_listed_by_form() {
     let list = |form| -> Vec<(String, bool)> {
-        let list = uncovered(CARD.as_bytes(), form);
+        let list = uncovered_members(CARD.as_bytes(), form);
         list.into_iter()
             .map(|place| (place.pointer, place.empty))
             .collect()
@@ -488,21 +491,21 @@ fn uncovered_members_are_listed_by_form() {
     );
     assert_eq!(list(CanonicalForm::Plain), []);
     assert_eq!(list(CanonicalForm::V0_3), [], "no such payload");
-    let python = uncovered(CARD_0_3.as_bytes(), CanonicalForm::V0_3);
-    let pointers: Vec<(&str, Concern, bool)> = python
+    let python = uncovered_members(CARD_0_3.as_bytes(), CanonicalForm::V0_3);
+    let pointers: Vec<(&str, UncoveredSubject, bool)> = python
         .iter()
-        .map(|place| (place.pointer.as_str(), place.concern, place.empty))
+        .map(|place| (place.pointer.as_str(), place.subject, place.empty))
         .collect();
     assert_eq!(
         pointers,
         [
-            ("/description", Concern::Other, true),
-            ("/protocolVersion", Concern::Other, true),
-            ("/preferredTransport", Concern::Address, true),
-            ("/x-else", Concern::Other, false),
-            ("/securitySchemes/k/type", Concern::Security, true),
-            ("/security", Concern::Security, false),
-            ("/skills", Concern::Other, true),
+            ("/description", UncoveredSubject::Other, true),
+            ("/protocolVersion", UncoveredSubject::Other, true),
+            ("/preferredTransport", UncoveredSubject::Address, true),
+            ("/x-else", UncoveredSubject::Other, false),
+            ("/securitySchemes/k/type", UncoveredSubject::Security, true),
+            ("/security", UncoveredSubject::Security, false),
+            ("/skills", UncoveredSubject::Other, true),
         ]
     );
 }
@@ -513,7 +516,7 @@ fn uncovered_members_are_listed_up_to_their_bound() {
         let members: String = (0..unknown).map(|n| format!(r#""u{n}":1,"#)).collect();
         format!(r#"{{{members}"name":"A"}}"#)
     };
-    let count = |unknown| uncovered(card(unknown).as_bytes(), CanonicalForm::Sdk).len();
+    let count = |unknown| uncovered_members(card(unknown).as_bytes(), CanonicalForm::Sdk).len();
     assert_eq!(count(MAX_UNCOVERED), MAX_UNCOVERED);
     assert_eq!(count(MAX_UNCOVERED + 1), MAX_UNCOVERED);
 }
@@ -570,7 +573,7 @@ fn findings_tell_security_and_addresses_from_the_rest() {
         ["/additionalInterfaces"]
     );
     for rule in [security, rest, "signature.uncovered-address"] {
-        assert!(a2a_card::rules().iter().any(|known| known.id == rule));
+        assert!(a2a_card::all_rules().iter().any(|known| known.id == rule));
     }
 }
 

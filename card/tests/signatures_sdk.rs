@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use a2a_card::{Algorithm, ProtectedHeader, SigningKey, sign};
+use a2a_card::{Algorithm, ProtectedHeader, SigningKey, sign_card};
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};
 use support::{KID, key, key_path, published, verdict};
@@ -221,7 +221,7 @@ fn ours(card: &str, key: &SigningKey) -> String {
         kid: KID.into(),
         jku: Some("https://a.agents-r-us.io/keys.json".into()),
     };
-    let signed = sign(card.as_bytes(), key, &header, &SystemRandom::new()).unwrap();
+    let signed = sign_card(card.as_bytes(), key, &header, &SystemRandom::new()).unwrap();
     String::from_utf8(signed).unwrap()
 }
 

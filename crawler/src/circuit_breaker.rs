@@ -13,28 +13,28 @@ use std::collections::VecDeque;
 use ipnet::IpNet;
 use time::{Duration, OffsetDateTime};
 
-use crate::schedule::{JITTER, MAX_INTERVAL, PROMISE_SLACK};
+use crate::schedule::{JITTER, MAX_INTERVAL, ON_TIME_SLACK};
 
 /// Number of latest fetches that are remembered.
-pub const WINDOW: usize = 100;
+pub const WINDOW_FETCHES: usize = 100;
 /// Older fetches do not count as failing *at once*.
-pub const PERIOD: Duration = Duration::HOUR;
+pub const FAILURE_PERIOD: Duration = Duration::HOUR;
 /// Fewest fetches from which anything is concluded.
-pub const LEAST_FETCHES: usize = 20;
+pub const MIN_FETCHES: usize = 20;
 /// Fetches that count of one party: the latest ones.
-pub const FETCHES_PER_PARTY: usize = 2;
+pub const MAX_FETCHES_PER_PARTY: usize = 2;
 /// The breaker opens when more than one fetch in this many fails: 20 %.
-const ONE_IN: usize = 5;
+const OPENS_ABOVE_ONE_IN: usize = 5;
 /// The breaker closes when at most one in this many of the last [`LEAST_FETCHES`] fails: 10 %.
-const OVER_ONE_IN: usize = 10;
+const CLOSES_AT_ONE_IN: usize = 10;
 
 // Two parties that conspire cannot open the breaker, and one alone cannot keep it open.
-const _: () = assert!(2 * FETCHES_PER_PARTY * ONE_IN <= LEAST_FETCHES);
-const _: () = assert!(FETCHES_PER_PARTY * OVER_ONE_IN <= LEAST_FETCHES);
+const _: () = assert!(2 * MAX_FETCHES_PER_PARTY * OPENS_ABOVE_ONE_IN <= MIN_FETCHES);
+const _: () = assert!(MAX_FETCHES_PER_PARTY * CLOSES_AT_ONE_IN <= MIN_FETCHES);
 
 /// A party that can make sources fail on purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Party {
+pub enum FailureParty {
     /// The account that registered the source.
     Registrant(String),
     /// The owner of the host name: a registrable domain.
@@ -45,7 +45,7 @@ pub enum Party {
 
 /// One fetch of a source, as far as the breaker needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FetchReport {
+pub struct FetchSample {
     /// Whether the fetch failed.
     pub failed: bool,
     /// Whether the fetch before it failed too.
@@ -53,28 +53,28 @@ pub struct FetchReport {
     /// Whether any earlier fetch of the source succeeded.
     pub has_succeeded: bool,
     /// All parties that can make the source fail.
-    pub parties: Vec<Party>,
+    pub parties: Vec<FailureParty>,
 }
 
 #[derive(Debug, Clone)]
 struct CountedFetch {
-    at: OffsetDateTime,
+    fetched_at: OffsetDateTime,
     failed: bool,
-    parties: Vec<Party>,
+    parties: Vec<FailureParty>,
 }
 
 /// Counts the fetches of one process.
 #[derive(Debug, Clone, Default)]
 pub struct CircuitBreaker {
     fetches: VecDeque<CountedFetch>,
-    since: Option<OffsetDateTime>,
+    opened_at: Option<OffsetDateTime>,
     /// Fetches since the breaker opened that would have counted, those beyond a party's limit included.
-    seen: usize,
+    counted_since_open: usize,
 }
 
 /// A change of the breaker's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StateChange {
+pub enum BreakerTransition {
     /// The breaker opened: too many fetches failed at once.
     Opened {
         /// Failures in the window.
@@ -85,84 +85,87 @@ pub enum StateChange {
     /// The breaker closed again.
     Closed {
         /// When it had opened.
-        since: OffsetDateTime,
+        opened_at: OffsetDateTime,
     },
 }
 
 impl CircuitBreaker {
     /// A breaker that opened at `since`, as when a process starts in the middle of an outage.
-    pub fn opened(since: OffsetDateTime) -> Self {
+    pub fn new_open(opened_at: OffsetDateTime) -> Self {
         Self {
-            since: Some(since),
+            opened_at: Some(opened_at),
             ..Self::default()
         }
     }
 
     /// Counts a fetch; returns the change of state that it causes, if any.
-    pub fn note(&mut self, fetch: FetchReport, now: OffsetDateTime) -> Option<StateChange> {
+    pub fn record(&mut self, fetch: FetchSample, now: OffsetDateTime) -> Option<BreakerTransition> {
         if !fetch.has_succeeded || (fetch.failed && fetch.was_failing) {
             return None;
         }
-        self.seen = self.seen.saturating_add(1);
-        self.forget(&fetch.parties, now);
+        self.counted_since_open = self.counted_since_open.saturating_add(1);
+        self.make_room(&fetch.parties, now);
         self.fetches.push_back(CountedFetch {
-            at: now,
+            fetched_at: now,
             failed: fetch.failed,
             parties: fetch.parties,
         });
-        if let Some(since) = self.since {
-            return self.is_over().then(|| {
+        if let Some(opened_at) = self.opened_at {
+            return self.is_outage_over().then(|| {
                 *self = Self::default();
-                StateChange::Closed { since }
+                BreakerTransition::Closed { opened_at }
             });
         }
-        let recent = self.fetches.iter().filter(|fetch| now - fetch.at <= PERIOD);
+        let recent = self
+            .fetches
+            .iter()
+            .filter(|fetch| now - fetch.fetched_at <= FAILURE_PERIOD);
         let (fetches, failed) = recent.fold((0, 0), |(fetches, failed), fetch| {
             (fetches + 1, failed + usize::from(fetch.failed))
         });
-        (fetches >= LEAST_FETCHES && failed * ONE_IN > fetches).then(|| {
-            self.since = Some(now);
-            self.seen = 0;
-            StateChange::Opened { failed, fetches }
+        (fetches >= MIN_FETCHES && failed * OPENS_ABOVE_ONE_IN > fetches).then(|| {
+            self.opened_at = Some(now);
+            self.counted_since_open = 0;
+            BreakerTransition::Opened { failed, fetches }
         })
     }
 
     /// When the breaker opened; `None` while it is closed.
     pub const fn open_since(&self) -> Option<OffsetDateTime> {
-        self.since
+        self.opened_at
     }
 
     /// Makes room for a fetch by these parties: of each, one fewer than may count is kept. Fetches older than the
     /// longest interval are dropped as well, lest the failures of deleted sources keep the breaker open.
-    fn forget(&mut self, parties: &[Party], now: OffsetDateTime) {
-        let longest = MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK;
+    fn make_room(&mut self, parties: &[FailureParty], now: OffsetDateTime) {
+        let longest = MAX_INTERVAL * (1.0 + JITTER) + ON_TIME_SLACK;
         // After the clock was set back, fetches lie in the future; they are dropped like very old ones.
         self.fetches
-            .retain(|fetch| (now - fetch.at).abs() <= longest);
+            .retain(|fetch| (now - fetch.fetched_at).abs() <= longest);
         for party in parties {
             let of_party = |fetch: &&CountedFetch| fetch.parties.contains(party);
             let mut surplus = (self.fetches.iter().filter(of_party).count() + 1)
-                .saturating_sub(FETCHES_PER_PARTY);
+                .saturating_sub(MAX_FETCHES_PER_PARTY);
             self.fetches.retain(|fetch| {
                 let goes = surplus > 0 && fetch.parties.contains(party);
                 surplus -= usize::from(goes);
                 !goes
             });
         }
-        if self.fetches.len() == WINDOW {
+        if self.fetches.len() == WINDOW_FETCHES {
             self.fetches.pop_front();
         }
     }
 
     /// Whether the outage is over. The age of the fetches does not matter, since a small registry fetches seldom; those
     /// beyond a party's limit count in `seen`, for registries whose sources belong to few parties.
-    fn is_over(&self) -> bool {
-        if self.fetches.len().max(self.seen) < LEAST_FETCHES {
+    fn is_outage_over(&self) -> bool {
+        if self.fetches.len().max(self.counted_since_open) < MIN_FETCHES {
             return false;
         }
-        let last = || self.fetches.iter().rev().take(LEAST_FETCHES);
+        let last = || self.fetches.iter().rev().take(MIN_FETCHES);
         let failed = last().filter(|fetch| fetch.failed).count();
-        failed * OVER_ONE_IN <= last().count()
+        failed * CLOSES_AT_ONE_IN <= last().count()
     }
 }
 
@@ -177,16 +180,16 @@ mod tests {
     const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
 
     /// Parties that control this source alone.
-    fn alone(number: usize) -> Vec<Party> {
+    fn alone(number: usize) -> Vec<FailureParty> {
         vec![
-            Party::Registrant(format!("account {number}")),
-            Party::Site(format!("s{number}.example")),
-            Party::Network(format!("2001:db8:{number:x}::/48").parse().unwrap()),
+            FailureParty::Registrant(format!("account {number}")),
+            FailureParty::Site(format!("s{number}.example")),
+            FailureParty::Network(format!("2001:db8:{number:x}::/48").parse().unwrap()),
         ]
     }
 
-    fn fetch(failed: bool, parties: Vec<Party>) -> FetchReport {
-        FetchReport {
+    fn fetch(failed: bool, parties: Vec<FailureParty>) -> FetchSample {
+        FetchSample {
             failed,
             was_failing: false,
             has_succeeded: true,
@@ -199,9 +202,9 @@ mod tests {
         breaker: &mut CircuitBreaker,
         sources: std::ops::Range<usize>,
         failed: bool,
-    ) -> Vec<StateChange> {
+    ) -> Vec<BreakerTransition> {
         sources
-            .filter_map(|number| breaker.note(fetch(failed, alone(number)), NOW))
+            .filter_map(|number| breaker.record(fetch(failed, alone(number)), NOW))
             .collect()
     }
 
@@ -215,7 +218,7 @@ mod tests {
             "a fifth is not more than that"
         );
         assert_eq!(breaker.open_since(), None);
-        let opened = StateChange::Opened {
+        let opened = BreakerTransition::Opened {
             failed: 21,
             fetches: 100,
         };
@@ -226,13 +229,13 @@ mod tests {
             [],
             "it is held already"
         );
-        assert_eq!(breaker.fetches.len(), WINDOW);
+        assert_eq!(breaker.fetches.len(), WINDOW_FETCHES);
     }
 
     #[test]
     fn a_few_looks_say_nothing() {
         let mut breaker = CircuitBreaker::default();
-        assert_eq!(note(&mut breaker, 0..LEAST_FETCHES - 1, true), []);
+        assert_eq!(note(&mut breaker, 0..MIN_FETCHES - 1, true), []);
         assert_eq!(note(&mut breaker, 90..91, true).len(), 1);
     }
 
@@ -240,17 +243,17 @@ mod tests {
     fn what_has_been_failing_or_never_worked_says_nothing() {
         let mut breaker = CircuitBreaker::default();
         for number in 0..1_000 {
-            let failing = FetchReport {
+            let failing = FetchSample {
                 was_failing: true,
                 ..fetch(true, alone(number))
             };
-            assert_eq!(breaker.note(failing, NOW), None);
+            assert_eq!(breaker.record(failing, NOW), None);
             for failed in [true, false] {
-                let never_worked = FetchReport {
+                let never_worked = FetchSample {
                     has_succeeded: false,
                     ..fetch(failed, alone(number))
                 };
-                assert_eq!(breaker.note(never_worked, NOW), None);
+                assert_eq!(breaker.record(never_worked, NOW), None);
             }
         }
         assert!(breaker.fetches.is_empty());
@@ -266,7 +269,7 @@ mod tests {
                 assert_eq!(
                     note(
                         &mut breaker,
-                        0..LEAST_FETCHES - 2 * FETCHES_PER_PARTY,
+                        0..MIN_FETCHES - 2 * MAX_FETCHES_PER_PARTY,
                         false
                     ),
                     []
@@ -275,11 +278,11 @@ mod tests {
                     let mut parties = alone(number);
                     parties[kind] = alone(number % conspirators)[kind].clone();
                     for failed in [false, true, true] {
-                        assert_eq!(breaker.note(fetch(failed, parties.clone()), NOW), None);
+                        assert_eq!(breaker.record(fetch(failed, parties.clone()), NOW), None);
                     }
                 }
                 let failed = breaker.fetches.iter().filter(|fetch| fetch.failed).count();
-                assert_eq!(failed, FETCHES_PER_PARTY * conspirators);
+                assert_eq!(failed, MAX_FETCHES_PER_PARTY * conspirators);
             }
         }
     }
@@ -287,30 +290,30 @@ mod tests {
     #[test]
     fn one_party_does_not_keep_it_held_nor_dilutes_it() {
         let mut breaker = CircuitBreaker::default();
-        note(&mut breaker, 0..LEAST_FETCHES, true);
+        note(&mut breaker, 0..MIN_FETCHES, true);
         assert!(breaker.open_since().is_some());
         // Everything fails, except one party's own sources, which answer as often as they like.
         for _ in 0..1_000 {
-            assert_eq!(breaker.note(fetch(false, alone(5_000)), NOW), None);
+            assert_eq!(breaker.record(fetch(false, alone(5_000)), NOW), None);
         }
         // Everything answers again, except one party's own sources, which fail as often as they can.
         let mut changes = Vec::new();
-        for number in 0..LEAST_FETCHES {
-            changes.extend(breaker.note(fetch(true, alone(6_000)), NOW));
-            changes.extend(breaker.note(fetch(false, alone(number)), NOW));
+        for number in 0..MIN_FETCHES {
+            changes.extend(breaker.record(fetch(true, alone(6_000)), NOW));
+            changes.extend(breaker.record(fetch(false, alone(number)), NOW));
         }
-        assert_eq!(changes, [StateChange::Closed { since: NOW }]);
+        assert_eq!(changes, [BreakerTransition::Closed { opened_at: NOW }]);
     }
 
     #[test]
     fn failures_of_hours_ago_are_not_at_once() {
         let mut breaker = CircuitBreaker::default();
-        assert_eq!(note(&mut breaker, 0..LEAST_FETCHES - 1, true), []);
-        let later = NOW + PERIOD + Duration::SECOND;
-        for number in 0..LEAST_FETCHES {
+        assert_eq!(note(&mut breaker, 0..MIN_FETCHES - 1, true), []);
+        let later = NOW + FAILURE_PERIOD + Duration::SECOND;
+        for number in 0..MIN_FETCHES {
             let failed = number % 6 == 5;
             assert_eq!(
-                breaker.note(fetch(failed, alone(100 + number)), later),
+                breaker.record(fetch(failed, alone(100 + number)), later),
                 None
             );
         }
@@ -318,10 +321,10 @@ mod tests {
 
     #[test]
     fn one_that_starts_held_is_released_by_looks_and_not_by_their_absence() {
-        let mut breaker = CircuitBreaker::opened(NOW);
-        assert_eq!(note(&mut breaker, 0..LEAST_FETCHES - 1, false), []);
+        let mut breaker = CircuitBreaker::new_open(NOW);
+        assert_eq!(note(&mut breaker, 0..MIN_FETCHES - 1, false), []);
         assert_eq!(breaker.open_since(), Some(NOW));
-        let closed = StateChange::Closed { since: NOW };
+        let closed = BreakerTransition::Closed { opened_at: NOW };
         assert_eq!(note(&mut breaker, 90..91, false), [closed]);
     }
 
@@ -329,39 +332,39 @@ mod tests {
     /// breaker all the same.
     #[test]
     fn few_parties_release_it_too() {
-        let mut breaker = CircuitBreaker::opened(NOW);
-        for number in 0..LEAST_FETCHES - 1 {
-            assert_eq!(breaker.note(fetch(false, alone(number % 3)), NOW), None);
+        let mut breaker = CircuitBreaker::new_open(NOW);
+        for number in 0..MIN_FETCHES - 1 {
+            assert_eq!(breaker.record(fetch(false, alone(number % 3)), NOW), None);
         }
-        let closed = breaker.note(fetch(false, alone(0)), NOW);
-        assert_eq!(closed, Some(StateChange::Closed { since: NOW }));
+        let closed = breaker.record(fetch(false, alone(0)), NOW);
+        assert_eq!(closed, Some(BreakerTransition::Closed { opened_at: NOW }));
         // While one of the three parties fails, it stays open.
-        let mut breaker = CircuitBreaker::opened(NOW);
-        assert_eq!(breaker.note(fetch(true, alone(3)), NOW), None);
+        let mut breaker = CircuitBreaker::new_open(NOW);
+        assert_eq!(breaker.record(fetch(true, alone(3)), NOW), None);
         for number in 0..1_000 {
-            assert_eq!(breaker.note(fetch(false, alone(number % 3)), NOW), None);
+            assert_eq!(breaker.record(fetch(false, alone(number % 3)), NOW), None);
         }
         // A source that is no longer fetched, for example because it was deleted, is forgotten.
         let later = NOW + Duration::days(2);
-        let closed = breaker.note(fetch(false, alone(0)), later);
-        assert_eq!(closed, Some(StateChange::Closed { since: NOW }));
+        let closed = breaker.record(fetch(false, alone(0)), later);
+        assert_eq!(closed, Some(BreakerTransition::Closed { opened_at: NOW }));
     }
 
     #[test]
     fn it_is_over_when_nearly_everything_answers() {
         let mut breaker = CircuitBreaker::default();
-        note(&mut breaker, 0..LEAST_FETCHES, true);
-        assert_eq!(note(&mut breaker, 100..100 + LEAST_FETCHES - 3, false), []);
+        note(&mut breaker, 0..MIN_FETCHES, true);
+        assert_eq!(note(&mut breaker, 100..100 + MIN_FETCHES - 3, false), []);
         // Hours later, as in a small registry; a source that recovers counts like any other.
-        let again = FetchReport {
+        let again = FetchSample {
             was_failing: true,
             ..fetch(false, alone(200))
         };
-        let closed = breaker.note(again, NOW + Duration::hours(20));
-        assert_eq!(closed, Some(StateChange::Closed { since: NOW }));
+        let closed = breaker.record(again, NOW + Duration::hours(20));
+        assert_eq!(closed, Some(BreakerTransition::Closed { opened_at: NOW }));
         assert_eq!(breaker.open_since(), None);
         assert_eq!(
-            note(&mut breaker, 0..LEAST_FETCHES - 1, true),
+            note(&mut breaker, 0..MIN_FETCHES - 1, true),
             [],
             "it begins anew"
         );

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 /// When the machine's own clock was first used.
-static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// A source of the present time, passed to everything that depends on it, so that tests can set it.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -32,6 +32,6 @@ impl Clock for SystemClock {
     }
 
     fn monotonic(&self) -> Duration {
-        STARTED.elapsed()
+        CLOCK_START.elapsed()
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 pub const DESCRIPTORS_PER_VISIT: usize = 4;
 
 /// Whether the system refused because this process, or the whole machine, has no file descriptors left.
-pub(crate) fn are_used_up(error: &io::Error) -> bool {
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     // The same numbers on Linux, macOS and the BSDs.
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
@@ -22,8 +22,10 @@ mod tests {
     fn only_a_shortage_of_descriptors_is_one() {
         for (code, expected) in [(23, true), (24, true), (13, false), (111, false)] {
             let error = io::Error::from_raw_os_error(code);
-            assert_eq!(are_used_up(&error), expected, "{error}");
+            assert_eq!(is_out_of_descriptors(&error), expected, "{error}");
         }
-        assert!(!are_used_up(&io::Error::other("Too many open files")));
+        assert!(!is_out_of_descriptors(&io::Error::other(
+            "Too many open files"
+        )));
     }
 }

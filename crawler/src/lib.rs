@@ -11,20 +11,20 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+pub mod address_block;
 pub mod catalog;
 pub mod challenge;
 pub mod circuit_breaker;
 mod clock;
+pub mod crawl_rate;
 pub mod descriptors;
 pub mod dns;
 pub mod fetch;
 pub mod guard;
 pub mod liveness;
-pub mod network;
-pub mod pace;
-pub mod planned;
 pub mod schedule;
 mod visit;
+pub mod visit_calendar;
 pub mod worker;
 
 pub use clock::{Clock, SystemClock};

@@ -36,48 +36,48 @@ pub enum Liveness {
 
 /// The facts about a source's fetches since the last good one that its liveness is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct History {
+pub struct FailureHistory {
     /// When the current series of failures began, whatever their causes.
     pub failing_since: Option<OffsetDateTime>,
     /// The cause in force: the latest definite one, or else the latest transient one.
-    pub cause: Option<Cause>,
+    pub cause: Option<FailureCause>,
 }
 
 /// The cause of a series of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cause {
+pub struct FailureCause {
     /// Outcome of these fetches; never `Card`, `Catalog` or `NotModified`.
     pub outcome: AttemptOutcome,
     /// When the first of them was.
     pub since: OffsetDateTime,
     /// When the latest of them was.
-    pub latest: OffsetDateTime,
+    pub latest_at: OffsetDateTime,
     /// How many there were.
-    pub fetches: u32,
+    pub fetch_count: u32,
 }
 
-impl History {
+impl FailureHistory {
     /// The history after a further fetch at `now` that ended with `outcome`.
     ///
     /// A good fetch clears it. A transient failure (such as a timeout) between two definite ones (such as 404)
     /// neither confirms nor refutes them, so it does not restart their count.
-    pub fn after(self, outcome: AttemptOutcome, now: OffsetDateTime) -> Self {
-        if is_good(outcome) {
+    pub fn with_fetch(self, outcome: AttemptOutcome, now: OffsetDateTime) -> Self {
+        if is_success(outcome) {
             return Self::default();
         }
         let failing_since = Some(self.failing_since.unwrap_or(now));
         let cause = match self.cause {
-            Some(cause) if cause.outcome == outcome => Cause {
-                latest: now,
-                fetches: cause.fetches.saturating_add(1),
+            Some(cause) if cause.outcome == outcome => FailureCause {
+                latest_at: now,
+                fetch_count: cause.fetch_count.saturating_add(1),
                 ..cause
             },
             Some(cause) if is_definite(cause.outcome) && !is_definite(outcome) => cause,
-            _ => Cause {
+            _ => FailureCause {
                 outcome,
                 since: now,
-                latest: now,
-                fetches: 1,
+                latest_at: now,
+                fetch_count: 1,
             },
         };
         Self {
@@ -87,32 +87,32 @@ impl History {
     }
 
     /// The liveness at `now`, with the reason unless it is [`Liveness::Fresh`].
-    pub fn judge(&self, now: OffsetDateTime) -> (Liveness, Option<String>) {
+    pub fn liveness_at(&self, now: OffsetDateTime) -> (Liveness, Option<String>) {
         let (Some(cause), Some(failing_since)) = (self.cause, self.failing_since) else {
             return (Liveness::Fresh, None);
         };
-        let lasted = now - cause.since;
-        let gone = match cause.outcome {
+        let duration = now - cause.since;
+        let is_gone = match cause.outcome {
             AttemptOutcome::NotFound => {
-                lasted >= NOT_FOUND_PERIOD && cause.fetches >= NOT_FOUND_FETCHES
+                duration >= NOT_FOUND_PERIOD && cause.fetch_count >= NOT_FOUND_FETCHES
             }
             AttemptOutcome::Gone => {
-                cause.fetches >= GONE_FETCHES && cause.latest - cause.since >= GONE_SPACING
+                cause.fetch_count >= GONE_FETCHES && cause.latest_at - cause.since >= GONE_SPACING
             }
-            AttemptOutcome::NoSuchHost => lasted >= NO_SUCH_HOST_PERIOD,
-            AttemptOutcome::TlsInvalid => lasted >= TLS_INVALID_PERIOD,
+            AttemptOutcome::NoSuchHost => duration >= NO_SUCH_HOST_PERIOD,
+            AttemptOutcome::TlsInvalid => duration >= TLS_INVALID_PERIOD,
             // The origin is up and serves something else: after such a mistake the last good version stays.
             AttemptOutcome::NotACard | AttemptOutcome::NotACatalog => {
-                return (Liveness::Stale, Some(reason(cause)));
+                return (Liveness::Stale, Some(describe_cause(cause)));
             }
             _ => false,
         };
-        let liveness = if gone || now - failing_since >= UNREACHABLE_PERIOD {
+        let liveness = if is_gone || now - failing_since >= UNREACHABLE_PERIOD {
             Liveness::Gone
         } else {
             Liveness::Stale
         };
-        (liveness, Some(reason(cause)))
+        (liveness, Some(describe_cause(cause)))
     }
 }
 
@@ -121,7 +121,7 @@ pub fn is_retired(gone_since: OffsetDateTime, now: OffsetDateTime) -> bool {
     now - gone_since >= RETIREMENT_PERIOD
 }
 
-const fn is_good(outcome: AttemptOutcome) -> bool {
+const fn is_success(outcome: AttemptOutcome) -> bool {
     matches!(
         outcome,
         AttemptOutcome::Card | AttemptOutcome::Catalog | AttemptOutcome::NotModified
@@ -141,8 +141,8 @@ const fn is_definite(outcome: AttemptOutcome) -> bool {
     )
 }
 
-fn reason(cause: Cause) -> String {
-    let what = match cause.outcome {
+fn describe_cause(cause: FailureCause) -> String {
+    let description = match cause.outcome {
         AttemptOutcome::NotFound => "the origin responds with status 404",
         AttemptOutcome::Gone => "the origin responds with status 410",
         AttemptOutcome::NoSuchHost => "the name does not resolve",
@@ -164,7 +164,7 @@ fn reason(cause: Cause) -> String {
     };
     let since = cause.since.to_offset(time::UtcOffset::UTC);
     format!(
-        "{what} since {} {:02}:{:02} UTC",
+        "{description} since {} {:02}:{:02} UTC",
         since.date(),
         since.hour(),
         since.minute()
@@ -185,12 +185,13 @@ mod tests {
 
     /// Fetches at these minutes after the start, judged at the last number.
     fn judged(fetches: &[(AttemptOutcome, i64)], at: i64) -> Liveness {
-        let history = fetches
-            .iter()
-            .fold(History::default(), |history, (outcome, minute)| {
-                history.after(*outcome, START + Duration::minutes(*minute))
-            });
-        let (liveness, reason) = history.judge(START + Duration::minutes(at));
+        let history =
+            fetches
+                .iter()
+                .fold(FailureHistory::default(), |history, (outcome, minute)| {
+                    history.with_fetch(*outcome, START + Duration::minutes(*minute))
+                });
+        let (liveness, reason) = history.liveness_at(START + Duration::minutes(at));
         assert_eq!(liveness == Liveness::Fresh, reason.is_none());
         liveness
     }
@@ -261,7 +262,9 @@ mod tests {
 
     #[test]
     fn the_reason_names_cause_and_moment() {
-        let (_, reason) = History::default().after(NotFound, START).judge(START);
+        let (_, reason) = FailureHistory::default()
+            .with_fetch(NotFound, START)
+            .liveness_at(START);
         assert_eq!(
             reason.as_deref(),
             Some("the origin responds with status 404 since 2026-11-20 12:00 UTC")

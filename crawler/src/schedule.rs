@@ -30,11 +30,11 @@ pub const FULL_FETCH_INTERVAL: Duration = Duration::days(7);
 /// Longest wait after a failure while the breaker is open, so that sources recover soon after our own outage.
 pub const MAX_OPEN_BREAKER_BACKOFF: Duration = Duration::hours(1);
 /// Delay beyond the jitter within which a visit still counts as on time: rate limits may defer it.
-pub const PROMISE_SLACK: Duration = Duration::minutes(5);
+pub const ON_TIME_SLACK: Duration = Duration::minutes(5);
 
 /// The result of the last fetch, as far as the schedule needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FetchResult {
+pub enum LastFetch {
     /// The first card of this source. The next fetch is somewhere within the interval, at the [`phase`] of the host:
     /// otherwise sources that were registered together would be fetched together for ever.
     First {
@@ -62,7 +62,7 @@ pub enum FetchResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextDue {
     /// When the source is due.
-    pub at: OffsetDateTime,
+    pub due_at: OffsetDateTime,
     /// The adaptive interval to pass in.
     pub interval: Duration,
 }
@@ -74,7 +74,7 @@ pub struct NextDue {
 /// backoff, and never before `Retry-After` ends. `random` is clamped to 0..1.
 pub fn next_due(
     now: OffsetDateTime,
-    fetch: FetchResult,
+    fetch: LastFetch,
     interval: Option<Duration>,
     max_age: Option<u32>,
     random: f64,
@@ -84,45 +84,51 @@ pub fn next_due(
     } else {
         0.5
     };
-    let before = interval
+    let current_interval = interval
         .unwrap_or(FIRST_INTERVAL)
         .clamp(MIN_INTERVAL, MAX_INTERVAL);
     let (wait, interval) = match fetch {
-        FetchResult::Failed {
+        LastFetch::Failed {
             failures,
             retry_after,
             breaker_open,
             timed_out,
         } => {
-            let most = if breaker_open {
+            let max_backoff = if breaker_open {
                 MAX_OPEN_BREAKER_BACKOFF
             } else {
                 MAX_BACKOFF
             };
             let soon = is_retried_soon(failures, timed_out, breaker_open);
             let wait = match soon && retry_after.is_none() {
-                true => jittered(TIMEOUT_RETRY, random),
-                false => backoff(failures, retry_after, most, random),
+                true => with_jitter(TIMEOUT_RETRY, random),
+                false => failure_backoff(failures, retry_after, max_backoff, random),
             };
-            (wait, before)
+            (wait, current_interval)
         }
-        FetchResult::First { phase } => {
-            let whole = promised(FIRST_INTERVAL, max_age);
+        LastFetch::First { phase } => {
+            let lifetime = freshness_lifetime(FIRST_INTERVAL, max_age);
             let part = f64::from(phase) / (f64::from(u32::MAX) + 1.0);
-            let wait = MIN_INTERVAL + (whole - MIN_INTERVAL) * part;
-            (jittered(wait, random), FIRST_INTERVAL)
+            let wait = MIN_INTERVAL + (lifetime - MIN_INTERVAL) * part;
+            (with_jitter(wait, random), FIRST_INTERVAL)
         }
-        FetchResult::Changed => {
-            let interval = (before * CHANGED_FACTOR).max(MIN_INTERVAL);
-            (jittered(promised(interval, max_age), random), interval)
+        LastFetch::Changed => {
+            let interval = (current_interval * CHANGED_FACTOR).max(MIN_INTERVAL);
+            (
+                with_jitter(freshness_lifetime(interval, max_age), random),
+                interval,
+            )
         }
-        FetchResult::Unchanged => {
-            let interval = (before * UNCHANGED_FACTOR).min(MAX_INTERVAL);
-            (jittered(promised(interval, max_age), random), interval)
+        LastFetch::Unchanged => {
+            let interval = (current_interval * UNCHANGED_FACTOR).min(MAX_INTERVAL);
+            (
+                with_jitter(freshness_lifetime(interval, max_age), random),
+                interval,
+            )
         }
     };
     NextDue {
-        at: now.saturating_add(wait),
+        due_at: now.saturating_add(wait),
         interval,
     }
 }
@@ -135,14 +141,14 @@ pub const fn is_retried_soon(failures: u32, timed_out: bool, breaker_open: bool)
 
 /// Position of a host within its interval: the same host has the same phase in every process, whatever it was compiled
 /// with.
-pub fn phase(host: &str) -> u32 {
+pub fn host_phase(host: &str) -> u32 {
     let hash = digest(&SHA256, host.as_bytes());
     let first = hash.as_ref().first_chunk().copied();
     first.map_or(0, u32::from_be_bytes)
 }
 
 /// How long a card is fresh: the server's value or else the interval, from [`MIN_INTERVAL`] to [`MAX_INTERVAL`].
-pub fn promised(interval: Duration, max_age: Option<u32>) -> Duration {
+pub fn freshness_lifetime(interval: Duration, max_age: Option<u32>) -> Duration {
     max_age
         .map_or(interval, |seconds| Duration::seconds(seconds.into()))
         .clamp(MIN_INTERVAL, MAX_INTERVAL)
@@ -156,21 +162,26 @@ pub fn needs_full_fetch(
     now: OffsetDateTime,
     wait: Duration,
 ) -> bool {
-    let next = (wait.max(MIN_INTERVAL) * 2_i32).min(MAX_INTERVAL * (1.0 + JITTER)) + PROMISE_SLACK;
+    let next = (wait.max(MIN_INTERVAL) * 2_i32).min(MAX_INTERVAL * (1.0 + JITTER)) + ON_TIME_SLACK;
     last_full.is_none_or(|at| now - at + next > FULL_FETCH_INTERVAL)
 }
 
-fn jittered(wait: Duration, random: f64) -> Duration {
+fn with_jitter(wait: Duration, random: f64) -> Duration {
     wait * (1.0 - JITTER + 2.0 * JITTER * random)
 }
 
-fn backoff(failures: u32, retry_after: Option<u32>, most: Duration, random: f64) -> Duration {
+fn failure_backoff(
+    failures: u32,
+    retry_after: Option<u32>,
+    max_backoff: Duration,
+    random: f64,
+) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
-    let ceiling = (FIRST_BACKOFF * 2_i32.pow(doublings)).min(most);
-    let asked_for = retry_after.map_or(Duration::ZERO, |s| Duration::seconds(s.into()));
+    let ceiling = (FIRST_BACKOFF * 2_i32.pow(doublings)).min(max_backoff);
+    let requested_wait = retry_after.map_or(Duration::ZERO, |s| Duration::seconds(s.into()));
     (ceiling * random)
         .max(MIN_BACKOFF)
-        .max(asked_for.min(MAX_RETRY_AFTER))
+        .max(requested_wait.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -183,15 +194,15 @@ mod tests {
     /// The middle of the jitter: no deviation.
     const MIDDLE: f64 = 0.5;
     /// The first fetch of a host with the last phase: nearly the whole interval.
-    const LAST: FetchResult = FetchResult::First { phase: u32::MAX };
+    const LAST: LastFetch = LastFetch::First { phase: u32::MAX };
 
     fn wait(
-        fetch: FetchResult,
+        fetch: LastFetch,
         interval: Option<Duration>,
         max_age: Option<u32>,
         random: f64,
     ) -> Duration {
-        next_due(NOW, fetch, interval, max_age, random).at - NOW
+        next_due(NOW, fetch, interval, max_age, random).due_at - NOW
     }
 
     #[test]
@@ -200,18 +211,18 @@ mod tests {
         let mut seen = Vec::new();
         for fetch in [
             LAST,
-            FetchResult::Unchanged,
-            FetchResult::Unchanged,
-            FetchResult::Unchanged,
-            FetchResult::Unchanged,
+            LastFetch::Unchanged,
+            LastFetch::Unchanged,
+            LastFetch::Unchanged,
+            LastFetch::Unchanged,
         ] {
             let due = next_due(NOW, fetch, interval, None, MIDDLE);
             interval = Some(due.interval);
-            seen.push((due.at - NOW).as_seconds_f64().round() as i64 / 60);
+            seen.push((due.due_at - NOW).as_seconds_f64().round() as i64 / 60);
         }
         assert_eq!(seen, [360, 540, 810, 1215, 1440]);
         for _ in 0..10 {
-            interval = Some(next_due(NOW, FetchResult::Changed, interval, None, MIDDLE).interval);
+            interval = Some(next_due(NOW, LastFetch::Changed, interval, None, MIDDLE).interval);
         }
         assert_eq!(interval, Some(MIN_INTERVAL));
     }
@@ -219,32 +230,32 @@ mod tests {
     #[test]
     fn the_servers_word_counts_within_the_bounds() {
         assert_eq!(
-            wait(FetchResult::Unchanged, None, Some(3600), MIDDLE),
+            wait(LastFetch::Unchanged, None, Some(3600), MIDDLE),
             Duration::hours(1)
         );
         assert_eq!(
-            wait(FetchResult::Unchanged, None, Some(0), MIDDLE),
+            wait(LastFetch::Unchanged, None, Some(0), MIDDLE),
             MIN_INTERVAL
         );
         assert_eq!(
-            wait(FetchResult::Unchanged, None, Some(u32::MAX), MIDDLE),
+            wait(LastFetch::Unchanged, None, Some(u32::MAX), MIDDLE),
             MAX_INTERVAL
         );
         // The server's own value does not stop the interval from adapting.
-        let due = next_due(NOW, FetchResult::Changed, None, Some(60), MIDDLE);
+        let due = next_due(NOW, LastFetch::Changed, None, Some(60), MIDDLE);
         assert_eq!(due.interval, Duration::hours(3));
     }
 
     #[test]
     fn jitter_is_a_tenth_to_either_side() {
         let six_hours = Some(Duration::hours(4));
-        let waits = [0.0, 1.0].map(|random| wait(FetchResult::Unchanged, six_hours, None, random));
+        let waits = [0.0, 1.0].map(|random| wait(LastFetch::Unchanged, six_hours, None, random));
         assert_eq!(waits, [Duration::minutes(324), Duration::minutes(396)]);
     }
 
     #[test]
     fn hosts_are_spread_over_their_first_interval() {
-        let first = |phase| wait(FetchResult::First { phase }, None, None, MIDDLE);
+        let first = |phase| wait(LastFetch::First { phase }, None, None, MIDDLE);
         assert_eq!(first(0), MIN_INTERVAL);
         assert!(first(u32::MAX) > FIRST_INTERVAL - Duration::SECOND);
         assert_eq!(first(1 << 31), (FIRST_INTERVAL + MIN_INTERVAL) / 2);
@@ -254,20 +265,20 @@ mod tests {
         assert_eq!(within(0), MIN_INTERVAL);
         let mut quarters = [0; 4];
         for number in 0..4_000 {
-            quarters[(phase(&format!("h{number}.example")) >> 30) as usize] += 1;
+            quarters[(host_phase(&format!("h{number}.example")) >> 30) as usize] += 1;
         }
         assert!(
             quarters.iter().all(|count| (850..1_150).contains(count)),
             "{quarters:?}"
         );
-        assert_eq!(phase("a.example"), 0xb8e7_4533);
+        assert_eq!(host_phase("a.example"), 0xb8e7_4533);
     }
 
     #[test]
     fn failures_back_off_and_a_wish_to_wait_is_obeyed() {
         let failed = |failures, retry_after, random| {
             wait(
-                FetchResult::Failed {
+                LastFetch::Failed {
                     failures,
                     retry_after,
                     breaker_open: false,
@@ -278,7 +289,7 @@ mod tests {
                 random,
             )
         };
-        let breaker_open = FetchResult::Failed {
+        let breaker_open = LastFetch::Failed {
             failures: u32::MAX,
             retry_after: None,
             breaker_open: true,
@@ -304,7 +315,7 @@ mod tests {
     #[test]
     fn the_first_timeout_is_retried_soon() {
         let timed_out = |failures, breaker_open, random| {
-            let fetch = FetchResult::Failed {
+            let fetch = LastFetch::Failed {
                 failures,
                 retry_after: None,
                 breaker_open,
@@ -328,7 +339,7 @@ mod tests {
             (Duration::ZERO, Duration::minutes(30)),
             (Duration::days(7), Duration::minutes(1_584)),
         ] {
-            let latest = NOW - FULL_FETCH_INTERVAL + next + PROMISE_SLACK;
+            let latest = NOW - FULL_FETCH_INTERVAL + next + ON_TIME_SLACK;
             assert!(!needs_full_fetch(Some(latest), NOW, wait), "{wait}");
             assert!(
                 needs_full_fetch(Some(latest - Duration::MICROSECOND), NOW, wait),
@@ -345,16 +356,16 @@ mod tests {
             timed_out: bool,
         ) {
             let fetch = match kind {
-                0 => FetchResult::First { phase: failures },
-                1 => FetchResult::Changed,
-                2 => FetchResult::Unchanged,
-                _ => FetchResult::Failed { failures, retry_after, breaker_open, timed_out },
+                0 => LastFetch::First { phase: failures },
+                1 => LastFetch::Changed,
+                2 => LastFetch::Unchanged,
+                _ => LastFetch::Failed { failures, retry_after, breaker_open, timed_out },
             };
             let interval = Some(Duration::minutes(minutes));
             let due = next_due(NOW, fetch, interval, max_age, random);
             proptest::prop_assert!(due.interval >= MIN_INTERVAL && due.interval <= MAX_INTERVAL);
-            let wait = due.at - NOW;
-            if let FetchResult::Failed { .. } = fetch {
+            let wait = due.due_at - NOW;
+            if let LastFetch::Failed { .. } = fetch {
                 let least = match is_retried_soon(failures, timed_out, breaker_open) {
                     true => TIMEOUT_RETRY * 0.89,
                     false => MIN_BACKOFF,

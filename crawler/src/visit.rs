@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use a2a_card::{Parsed, named_enum};
+use a2a_card::{ParsedCard, named_enum};
 use async_trait::async_trait;
 use time::OffsetDateTime;
 use url::Url;
 
-use crate::catalog::{CatalogEntry, Findings, ListedRegistry};
+use crate::catalog::{CatalogEntry, ListedRegistry, SkippedEntryList};
 
 /// Most sources that one visit fetches; the others that are due wait for the next visit.
 pub const MAX_SOURCES_PER_VISIT: usize = 8;
@@ -24,7 +24,7 @@ pub struct Visit {
     /// Whether a DNS record proves the domain, so that other hosts of its registrable domain may hold its keys.
     pub dns_proved: bool,
     /// Proof that this crawler holds the visit; returned with the outcome.
-    pub lease: i64,
+    pub lease_token: i64,
     /// The sources to fetch, one after another; at most [`MAX_SOURCES_PER_VISIT`].
     pub sources: Vec<SourceTask>,
 }
@@ -35,26 +35,26 @@ pub struct SourceTask {
     /// The caller's key of the source.
     pub source_key: i64,
     /// The requests to make.
-    pub slot: Slot,
+    pub target: FetchTarget,
     /// The validators of the last successful response, for a conditional request; `None` for a full one.
     pub validators: Option<Validators>,
 }
 
 /// The requests that fetch a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Slot {
+pub enum FetchTarget {
     /// `/.well-known/agent-card.json` of this origin, or else `/.well-known/agent.json` (docs/model.md#slots).
     WellKnown {
         /// Scheme, host and port; path and query are ignored.
         origin: Url,
     },
     /// Exactly this URL, a card's.
-    Url {
+    CardUrl {
         /// URL of the card.
         url: Url,
     },
     /// A registered URL, which may be that of a card or of a catalog.
-    Registered {
+    RegisteredUrl {
         /// The URL as registered.
         url: Url,
         /// Whether the card may be at the well-known path under it, as SDKs look for it: see
@@ -66,10 +66,10 @@ pub enum Slot {
         /// URL of the first catalog. Only cards on the origin of this URL count.
         url: Url,
         /// Whether the registries that it names are read too.
-        registries: bool,
+        read_registries: bool,
     },
     /// The card inside the catalog at this URL, in the entry with this identifier.
-    Inline {
+    InlineCard {
         /// URL of the document; its fragment is ignored.
         url: Url,
         /// The identifier of the entry.
@@ -77,15 +77,15 @@ pub enum Slot {
     },
 }
 
-impl Slot {
+impl FetchTarget {
     /// The URL, or the origin, on the host of the visit.
     pub const fn url(&self) -> &Url {
         match self {
             Self::WellKnown { origin } => origin,
-            Self::Url { url }
-            | Self::Registered { url, .. }
+            Self::CardUrl { url }
+            | Self::RegisteredUrl { url, .. }
             | Self::Catalog { url, .. }
-            | Self::Inline { url, .. } => url,
+            | Self::InlineCard { url, .. } => url,
         }
     }
 }
@@ -108,7 +108,7 @@ pub struct VisitOutcome {
     /// The visit's domain key.
     pub domain_key: i64,
     /// The lease of the visit.
-    pub lease: i64,
+    pub lease_token: i64,
     /// One result for each source, in the order fetched.
     pub sources: Vec<SourceOutcome>,
 }
@@ -119,38 +119,38 @@ pub struct SourceOutcome {
     /// The key of the source.
     pub source_key: i64,
     /// Every request, refused ones included, in order. Never empty.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<FetchAttempt>,
     /// The result of all requests together; of two URLs without a card, the more telling one (docs/model.md#liveness).
-    pub verdict: SourceVerdict,
+    pub result: SourceResult,
 }
 
 impl SourceOutcome {
     /// Seconds for which the host wants no further request; `None` where it did not say.
     pub const fn retry_after(&self) -> Option<u32> {
-        match &self.verdict {
-            SourceVerdict::Failed { retry_after, .. } => *retry_after,
+        match &self.result {
+            SourceResult::Failed { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
 
     /// Whether the host wants no further request for now.
-    pub const fn asks_for_rest(&self) -> bool {
-        let throttled = matches!(
-            &self.verdict,
-            SourceVerdict::Failed {
+    pub const fn is_throttled(&self) -> bool {
+        let is_throttled = matches!(
+            &self.result,
+            SourceResult::Failed {
                 outcome: AttemptOutcome::Throttled,
                 ..
             }
         );
-        throttled || self.retry_after().is_some()
+        is_throttled || self.retry_after().is_some()
     }
 }
 
 /// One request with the redirects that it followed, or one refusal to make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct FetchAttempt {
     /// When the request began.
-    pub at: OffsetDateTime,
+    pub started_at: OffsetDateTime,
     /// The URL requested, before redirects.
     pub url: String,
     /// How the request ended.
@@ -163,7 +163,7 @@ pub struct Attempt {
     /// 1 200 about the entries of a catalog, without control characters and addresses.
     pub detail: String,
     /// Whether validators were sent, so that a 304 would have been enough.
-    pub conditional: bool,
+    pub is_conditional: bool,
     /// How long it took, in milliseconds.
     pub elapsed_ms: u32,
 }
@@ -212,7 +212,7 @@ named_enum! {
 
 /// The result of all requests for a source.
 #[derive(Debug)]
-pub enum SourceVerdict {
+pub enum SourceResult {
     /// The card, in full.
     Fetched(Box<FetchedCard>),
     /// The catalog, with all nested catalogs that could be read.
@@ -236,11 +236,11 @@ pub struct FetchedCard {
     /// The body after content decoding, exactly as served.
     pub bytes: Vec<u8>,
     /// The body as parsed by [`a2a_card::parse`].
-    pub parsed: Parsed,
+    pub parsed: ParsedCard,
     /// The key sets that its signatures name, at most [`MAX_KEY_SETS`](crate::fetch::MAX_KEY_SETS).
     pub key_sets: Vec<FetchedKeySet>,
     /// Whether it came over valid TLS.
-    pub tls: bool,
+    pub over_tls: bool,
     /// How long the card is fresh, and the validators for the next request.
     pub freshness: Freshness,
 }
@@ -257,9 +257,9 @@ pub struct FetchedCatalog {
     /// [`MAX_REGISTRIES`](crate::catalog::MAX_REGISTRIES); empty unless they were wanted.
     pub registries: Vec<ListedRegistry>,
     /// The entries that were skipped.
-    pub findings: Findings,
+    pub skipped: SkippedEntryList,
     /// Whether everything was read: only then does a missing entry mean that the card has left the catalog.
-    pub complete: bool,
+    pub is_complete: bool,
     /// How long the catalog is fresh, and the validators for the next request. There are no validators where it names
     /// other catalogs by URL, since a 304 would hide their changes.
     pub freshness: Freshness,
@@ -271,9 +271,9 @@ pub struct FetchedKeySet {
     /// URL of the key set, from `jku`.
     pub url: String,
     /// Whether the URL lies where no key of this card may ever be published. Then nothing is fetched.
-    pub foreign: bool,
+    pub is_foreign: bool,
     /// The body, or one sentence that says why there is none.
-    pub answer: Result<Vec<u8>, String>,
+    pub result: Result<Vec<u8>, String>,
 }
 
 /// How long a response is fresh, from its header (RFC 9111, as a shared cache).
@@ -294,43 +294,43 @@ pub struct Freshness {
 /// An error of the program that uses the crawler. The text is for the log.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct OwnerError(pub String);
+pub struct BackendError(pub String);
 
 /// The source of visits.
 #[async_trait]
-pub trait Frontier: Send + Sync {
+pub trait CrawlFrontier: Send + Sync {
     /// Leases at most `limit` due visits, none of them to two callers at once. Empty if nothing is due now.
-    async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError>;
+    async fn lease_visits(&self, limit: usize) -> Result<Vec<Visit>, BackendError>;
 
     /// Whether a leased visit may begin; `false` for one that was given back or has ended. Each visit waits for this
     /// before its first request, so that a slow look-up delays no other visit.
-    async fn may_begin(&self, visit: &Visit) -> Result<bool, OwnerError>;
+    async fn can_start(&self, visit: &Visit) -> Result<bool, BackendError>;
 
     /// Completes when something may have become due, perhaps spuriously. An event between an empty
     /// [`lease`](Self::lease) and this call must complete it too (a stored permit, not a bare notification). In any
     /// case the worker tries again after 30 s.
-    async fn wait(&self);
+    async fn wait_for_due(&self);
 
     /// Returns visits that were leased but not delivered, so that another crawler may make them after the pause.
-    async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError>;
+    async fn release(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), BackendError>;
 
     /// Notes that visits were given back, because this process has no file descriptors left.
-    fn note_descriptor_shortage(&self);
+    fn record_descriptor_shortage(&self);
 }
 
 /// The destination of outcomes.
 #[async_trait]
-pub trait Sink: Send + Sync {
+pub trait OutcomeSink: Send + Sync {
     /// Stores a group in one transaction: either all of it, or, with an error, none of it.
-    async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), Undelivered>;
+    async fn deliver(&self, batch: Vec<VisitOutcome>) -> Result<(), DeliveryError>;
 }
 
 /// A group that was not stored, returned so that its outcomes can be tried one by one.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
-pub struct Undelivered {
+pub struct DeliveryError {
     /// The same outcomes, in the same order.
-    pub group: Vec<VisitOutcome>,
+    pub batch: Vec<VisitOutcome>,
     /// Why it was not stored.
-    pub error: OwnerError,
+    pub error: BackendError,
 }

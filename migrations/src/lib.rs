@@ -28,20 +28,23 @@ pub struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            create("m0001_people", m0001_people::tables),
-            create("m0002_domains", m0002_domains::tables),
-            create("m0003_ownership", m0003_ownership::tables),
-            create("m0004_agents", m0004_agents::tables),
-            create("m0005_reviews", m0005_reviews::tables),
-            create("m0006_policies", m0006_policies::tables),
-            create("m0007_events", m0007_events::tables),
-            create("m0008_vectors", m0008_vectors::tables),
-            create("m0009_a2a_tasks", m0009_a2a_tasks::tables),
-            create("m0010_peer_candidates", m0010_peer_candidates::tables),
+            create_tables_migration("m0001_people", m0001_people::tables),
+            create_tables_migration("m0002_domains", m0002_domains::tables),
+            create_tables_migration("m0003_ownership", m0003_ownership::tables),
+            create_tables_migration("m0004_agents", m0004_agents::tables),
+            create_tables_migration("m0005_reviews", m0005_reviews::tables),
+            create_tables_migration("m0006_policies", m0006_policies::tables),
+            create_tables_migration("m0007_events", m0007_events::tables),
+            create_tables_migration("m0008_vectors", m0008_vectors::tables),
+            create_tables_migration("m0009_a2a_tasks", m0009_a2a_tasks::tables),
+            create_tables_migration("m0010_peer_candidates", m0010_peer_candidates::tables),
         ]
     }
 }
 
-fn create(name: &'static str, tables: fn() -> Vec<NewTable>) -> Box<dyn MigrationTrait> {
+fn create_tables_migration(
+    name: &'static str,
+    tables: fn() -> Vec<NewTable>,
+) -> Box<dyn MigrationTrait> {
     Box::new(CreateTables { name, tables })
 }

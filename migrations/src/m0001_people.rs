@@ -19,7 +19,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .column(big_integer_null("access_ended_at")),
         NewTable::new("tokens")
             .column(pk_uuid("id"))
-            .reference(uuid("account_id"), "accounts")
+            .foreign_key(uuid("account_id"), "accounts")
             .column(text("name"))
             .column(text("prefix"))
             .column(text_uniq("hash"))
@@ -39,14 +39,14 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .column(big_integer("created_at"))
             .unique_index(["origin", "name"]),
         NewTable::new("group_members")
-            .reference(uuid("group_id"), "account_groups")
-            .reference(uuid("account_id"), "accounts")
+            .foreign_key(uuid("group_id"), "account_groups")
+            .foreign_key(uuid("account_id"), "accounts")
             .primary_key(["group_id", "account_id"])
             .index(["account_id"]),
         // The token is not a reference, so that it can be deleted before its sessions.
         NewTable::new("sessions")
             .column(pk_uuid("id"))
-            .reference(uuid("account_id"), "accounts")
+            .foreign_key(uuid("account_id"), "accounts")
             .column(text("hash"))
             .column(uuid_null("token_id"))
             .column(text_null("issuer"))
@@ -61,7 +61,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
         NewTable::new("identities")
             .column(text("issuer"))
             .column(text("subject"))
-            .reference(uuid("account_id"), "accounts")
+            .foreign_key(uuid("account_id"), "accounts")
             .column(text("roles"))
             .column(big_integer("claims_at"))
             .column(big_integer("created_at"))
@@ -73,13 +73,13 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .index(["expires_at"]),
         NewTable::new("saved_searches")
             .column(pk_uuid("id"))
-            .reference(uuid("account_id"), "accounts")
+            .foreign_key(uuid("account_id"), "accounts")
             .column(text("name"))
             .column(text("query"))
             .column(big_integer("created_at"))
             .unique_index(["account_id", "name"]),
         NewTable::new("feeds")
-            .reference(pk_uuid("account_id"), "accounts")
+            .foreign_key(pk_uuid("account_id"), "accounts")
             .column(text("hash").unique_key().take())
             .column(big_integer("created_at"))
             .column(text_null("scopes")),

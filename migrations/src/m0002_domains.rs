@@ -13,7 +13,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .column(double("visits"))
             .column(big_integer("at"))
             .column(big_integer("turn").default(0).take())
-            .row(
+            .initial_row(
                 Query::insert()
                     .into_table("crawl_pace")
                     .columns(["id", "visits", "at"])
@@ -22,7 +22,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
             ),
         sources(),
         NewTable::new("attempts")
-            .reference(big_integer("source_id"), "sources")
+            .foreign_key(big_integer("source_id"), "sources")
             .column(integer("place"))
             .column(big_integer("number"))
             .column(big_integer("at"))
@@ -35,15 +35,15 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .column(boolean("conditional").default(false).take())
             .primary_key(["source_id", "place"]),
         NewTable::new("source_days")
-            .reference(big_integer("source_id"), "sources")
+            .foreign_key(big_integer("source_id"), "sources")
             .column(integer("day"))
             .column(integer("looks"))
             .column(integer("good"))
             .primary_key(["source_id", "day"]),
         NewTable::new("source_registrants")
             .column(big_pk_auto("id"))
-            .reference(big_integer("source_id"), "sources")
-            .reference(uuid_null("account_id"), "accounts")
+            .foreign_key(big_integer("source_id"), "sources")
+            .foreign_key(uuid_null("account_id"), "accounts")
             .column(text_null("network"))
             .column(text_null("role"))
             .column(big_integer("registered_at"))
@@ -68,9 +68,9 @@ fn domains() -> NewTable {
         .column(text("scheme"))
         .column(text("state"))
         .column(big_integer("generation"))
-        .reference(uuid_null("account_id"), "accounts")
+        .foreign_key(uuid_null("account_id"), "accounts")
         .column(text_null("nominated_from"))
-        .reference(uuid_null("owner_id"), "accounts")
+        .foreign_key(uuid_null("owner_id"), "accounts")
         .column(boolean("dns_proved").default(false).take())
         .column(big_integer("generation_since").default(0).take())
         .column(text_null("contact"))
@@ -117,7 +117,7 @@ fn sources() -> NewTable {
     let live = is_null("ended_at");
     NewTable::new("sources")
         .column(big_pk_auto("id"))
-        .reference(big_integer("domain_id"), "domains")
+        .foreign_key(big_integer("domain_id"), "domains")
         .column(text("kind"))
         .column(text("url"))
         .column(text_null("identifier"))

@@ -8,7 +8,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         agents(),
         NewTable::new("holds")
-            .reference(uuid("agent_id"), "agents")
+            .foreign_key(uuid("agent_id"), "agents")
             .column(text("hold"))
             .column(text("reason"))
             .column(text("actor"))
@@ -19,15 +19,15 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .column(blob("bytes")),
         versions(),
         NewTable::new("version_sources")
-            .reference(uuid("version_id"), "versions")
-            .reference(big_integer("source_id"), "sources")
+            .foreign_key(uuid("version_id"), "versions")
+            .foreign_key(big_integer("source_id"), "sources")
             .column(text("answered_by"))
             .primary_key(["version_id", "source_id"])
             .index(["source_id"])
             .index(["answered_by"]),
         NewTable::new("decisions")
             .column(big_pk_auto("id"))
-            .reference(uuid("agent_id"), "agents")
+            .foreign_key(uuid("agent_id"), "agents")
             .column(uuid("version_id"))
             .column(text("content_digest"))
             .column(text("signing"))
@@ -45,7 +45,7 @@ fn agents() -> NewTable {
     let live = Expr::col("retired_at").is_null();
     NewTable::new("agents")
         .column(pk_uuid("id"))
-        .reference(big_integer("domain_id"), "domains")
+        .foreign_key(big_integer("domain_id"), "domains")
         .column(text("domain"))
         .column(text("slot"))
         .column(text_null("urn").unique_key().take())
@@ -87,7 +87,7 @@ fn agents() -> NewTable {
 fn versions() -> NewTable {
     NewTable::new("versions")
         .column(pk_uuid("id"))
-        .reference(uuid("agent_id"), "agents")
+        .foreign_key(uuid("agent_id"), "agents")
         .column(text("digest"))
         .column(text("content_digest"))
         .column(text("signing"))

@@ -15,11 +15,11 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .column(text_null("collections")),
         NewTable::new("waivers")
             .column(pk_uuid("id"))
-            .reference(uuid("agent_id"), "agents")
+            .foreign_key(uuid("agent_id"), "agents")
             .column(text("policy"))
             .column(text("content_digest"))
             .column(text("reason"))
-            .reference(uuid("approver_id"), "accounts")
+            .foreign_key(uuid("approver_id"), "accounts")
             .column(big_integer("created_at"))
             .column(big_integer("expires_at"))
             .column(big_integer_null("ended_at"))

@@ -17,8 +17,8 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .column(double_null("cutoff"))
             .column(big_integer("used_at")),
         NewTable::new("agent_vectors")
-            .reference(text("model_id"), "models")
-            .reference(uuid("agent_id"), "agents")
+            .foreign_key(text("model_id"), "models")
+            .foreign_key(uuid("agent_id"), "agents")
             .column(text("text_digest"))
             .column(binary("vectors"))
             .primary_key(["model_id", "agent_id"]),

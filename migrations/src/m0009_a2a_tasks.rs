@@ -8,7 +8,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         NewTable::new("a2a_tasks")
             .column(pk_uuid("id"))
-            .reference(uuid_null("account_id"), "accounts")
+            .foreign_key(uuid_null("account_id"), "accounts")
             .column(text("context_id"))
             .column(text("state"))
             .column(text("history"))

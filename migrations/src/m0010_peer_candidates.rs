@@ -7,7 +7,7 @@ use crate::new_table::NewTable;
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         NewTable::new("peer_candidates")
-            .reference(big_integer("catalog_id"), "sources")
+            .foreign_key(big_integer("catalog_id"), "sources")
             .column(text("identifier"))
             .column(text("display_name"))
             .column(text("url"))

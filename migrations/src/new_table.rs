@@ -17,7 +17,7 @@ impl MigrationName for CreateTables {
 impl MigrationTrait for CreateTables {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         for table in (self.tables)() {
-            manager.create_table(table.create).await?;
+            manager.create_table(table.statement).await?;
             for index in table.indexes {
                 manager.create_index(index).await?;
             }
@@ -40,7 +40,7 @@ impl MigrationTrait for CreateTables {
 /// A table to create. Its columns, references and indexes are created in the given order.
 pub(crate) struct NewTable {
     name: &'static str,
-    create: TableCreateStatement,
+    statement: TableCreateStatement,
     indexes: Vec<IndexCreateStatement>,
     rows: Vec<InsertStatement>,
 }
@@ -49,26 +49,26 @@ impl NewTable {
     pub(crate) fn new(name: &'static str) -> Self {
         Self {
             name,
-            create: Table::create().table(name).take(),
+            statement: Table::create().table(name).take(),
             indexes: Vec::new(),
             rows: Vec::new(),
         }
     }
 
     pub(crate) fn column(mut self, column: ColumnDef) -> Self {
-        self.create.col(column);
+        self.statement.col(column);
         self
     }
 
     /// A column that refers to another table's `id`; a row that is referenced cannot be deleted.
-    pub(crate) fn reference(mut self, column: ColumnDef, table: &'static str) -> Self {
+    pub(crate) fn foreign_key(mut self, column: ColumnDef, table: &'static str) -> Self {
         let name = column.get_column_name();
         let mut key = ForeignKey::create();
         key.name(format!("fk_{}_{name}", self.name))
             .from(self.name, name)
             .to(table, "id")
             .on_delete(ForeignKeyAction::Restrict);
-        self.create.foreign_key(&mut key);
+        self.statement.foreign_key(&mut key);
         self.column(column)
     }
 
@@ -77,7 +77,7 @@ impl NewTable {
         for column in columns {
             key.col(column);
         }
-        self.create.primary_key(&mut key);
+        self.statement.primary_key(&mut key);
         self
     }
 
@@ -98,10 +98,10 @@ impl NewTable {
         self,
         name: &'static str,
         columns: [&'static str; N],
-        rows: impl IntoIterator<Item = Expr>,
+        conditions: impl IntoIterator<Item = Expr>,
     ) -> Self {
         self.add_index(name, columns, |index| {
-            for condition in rows {
+            for condition in conditions {
                 index.and_where(condition);
             }
         })
@@ -111,15 +111,15 @@ impl NewTable {
         self,
         name: &'static str,
         columns: [&'static str; N],
-        rows: Expr,
+        condition: Expr,
     ) -> Self {
         self.add_index(name, columns, |index| {
-            index.unique().and_where(rows);
+            index.unique().and_where(condition);
         })
     }
 
     /// A row that the table starts with.
-    pub(crate) fn row(mut self, row: InsertStatement) -> Self {
+    pub(crate) fn initial_row(mut self, row: InsertStatement) -> Self {
         self.rows.push(row);
         self
     }
@@ -128,14 +128,14 @@ impl NewTable {
         mut self,
         name: impl Into<String>,
         columns: [&'static str; N],
-        restrict: impl FnOnce(&mut IndexCreateStatement),
+        configure: impl FnOnce(&mut IndexCreateStatement),
     ) -> Self {
         let mut index = Index::create();
         index.name(name).table(self.name);
         for column in columns {
             index.col(column);
         }
-        restrict(&mut index);
+        configure(&mut index);
         self.indexes.push(index);
         self
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use a2a_card::{KeySet, Severity, VerificationResult, all_findings, parse, verify};
+use a2a_card::{KeySet, Severity, VerificationResult, all_findings, parse_card, verify_signatures};
 use a2a_registry_core::config::Config;
 use futures::future::join_all;
 use reqwest::header::HeaderMap;
@@ -10,10 +10,10 @@ use reqwest::{Method, StatusCode};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::served::{Served, V1, admin, message};
+use super::listening_registry::{ListeningRegistry, V1, admin, message};
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::program::{Program, registry, text};
+use crate::support::program::{Program, join_lines, registry_command};
 
 /// The paths of the card and of its keys.
 pub(super) const CARD: &str = "/.well-known/agent-card.json";
@@ -26,19 +26,23 @@ both_databases!(
     of_settings_written_together_one_stays
 );
 
-struct Got {
+struct CardResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-async fn get(served: &Served, path: &str, headers: &[(&str, &str)]) -> Got {
+async fn get_response(
+    served: &ListeningRegistry,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> CardResponse {
     let mut request = served.request(Method::GET, path, None, None);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let answer = request.send().await.unwrap();
-    Got {
+    CardResponse {
         status: answer.status(),
         headers: answer.headers().clone(),
         body: answer.bytes().await.unwrap().to_vec(),
@@ -48,10 +52,10 @@ async fn get(served: &Served, path: &str, headers: &[(&str, &str)]) -> Got {
 /// The verdicts on the signatures of a card by a key set.
 fn verdicts(card: &[u8], keys: &[u8]) -> Vec<VerificationResult> {
     let keys = KeySet::from_jwks(keys).unwrap();
-    let parsed = parse(card).unwrap();
-    verify(&parsed, card, &keys)
+    let parsed = parse_card(card).unwrap();
+    verify_signatures(&parsed, card, &keys)
         .into_iter()
-        .map(|one| one.verdict)
+        .map(|one| one.result)
         .collect()
 }
 
@@ -60,9 +64,9 @@ fn is_valid(verdicts: &[VerificationResult]) -> bool {
 }
 
 async fn the_card_is_signed_and_the_same_for_everybody_everywhere(url: &str) {
-    let served = Served::new(url).await;
-    let got = get(&served, CARD, &[]).await;
-    let keys = get(&served, KEYS, &[]).await;
+    let served = ListeningRegistry::new(url).await;
+    let got = get_response(&served, CARD, &[]).await;
+    let keys = get_response(&served, KEYS, &[]).await;
     for (one, path) in [(&got, CARD), (&keys, KEYS)] {
         assert_eq!(one.status, StatusCode::OK, "{path}");
         assert_eq!(one.headers["content-type"], "application/json");
@@ -77,7 +81,7 @@ async fn the_card_is_signed_and_the_same_for_everybody_everywhere(url: &str) {
         assert_eq!(one.headers["etag"], format!("\"{hex}\""));
         let (tag, modified) = (&one.headers["etag"], &one.headers["last-modified"]);
         for condition in [("if-none-match", tag), ("if-modified-since", modified)] {
-            let again = get(
+            let again = get_response(
                 &served,
                 path,
                 &[(condition.0, condition.1.to_str().unwrap())],
@@ -95,13 +99,19 @@ async fn the_card_is_signed_and_the_same_for_everybody_everywhere(url: &str) {
             assert!(again.body.is_empty());
         }
         let earlier = [("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")];
-        assert_eq!(get(&served, path, &earlier).await.status, StatusCode::OK);
+        assert_eq!(
+            get_response(&served, path, &earlier).await.status,
+            StatusCode::OK
+        );
         // A tag that is not this one outweighs the date.
         let other = [
             ("if-none-match", "\"x\""),
             ("if-modified-since", modified.to_str().unwrap()),
         ];
-        assert_eq!(get(&served, path, &other).await.status, StatusCode::OK);
+        assert_eq!(
+            get_response(&served, path, &other).await.status,
+            StatusCode::OK
+        );
         let bearer = format!("Bearer {}", admin().unwrap());
         for headers in [
             &[("authorization", bearer.as_str())][..],
@@ -110,13 +120,13 @@ async fn the_card_is_signed_and_the_same_for_everybody_everywhere(url: &str) {
             &[("accept-encoding", "br, gzip")],
         ] {
             assert_eq!(
-                get(&served, path, headers).await.body,
+                get_response(&served, path, headers).await.body,
                 one.body,
                 "{path} {headers:?}"
             );
         }
     }
-    let old = get(&served, OLD_CARD, &[]).await;
+    let old = get_response(&served, OLD_CARD, &[]).await;
     assert_eq!((old.status, &old.body), (StatusCode::OK, &got.body));
     assert_eq!(old.headers["etag"], got.headers["etag"]);
     let verdict = verdicts(&got.body, &keys.body);
@@ -125,7 +135,7 @@ async fn the_card_is_signed_and_the_same_for_everybody_everywhere(url: &str) {
         .unwrap()
         .replace("/a2a\"", "/evil\"");
     assert!(!is_valid(&verdicts(tampered.as_bytes(), &keys.body)));
-    let errors = all_findings(&parse(&got.body).unwrap(), &got.body);
+    let errors = all_findings(&parse_card(&got.body).unwrap(), &got.body);
     let errors: Vec<_> = errors
         .iter()
         .filter(|one| one.severity == Severity::Error)
@@ -157,20 +167,20 @@ async fn the_card_is_signed_and_the_same_for_everybody_everywhere(url: &str) {
 #[tokio::test]
 async fn replicas_and_later_starts_serve_the_same_card() {
     let database = Database::postgres().await;
-    let first = Served::new(database.url()).await;
-    let second = first.beside().await;
-    let card = get(&first, CARD, &[]).await;
-    let keys = get(&first, KEYS, &[]).await;
+    let first = ListeningRegistry::new(database.url()).await;
+    let second = first.second_replica().await;
+    let card = get_response(&first, CARD, &[]).await;
+    let keys = get_response(&first, KEYS, &[]).await;
     for (path, one) in [(CARD, &card), (KEYS, &keys)] {
-        let other = get(&second, path, &[]).await;
+        let other = get_response(&second, path, &[]).await;
         assert_eq!(other.body, one.body);
         assert_eq!(other.headers["etag"], one.headers["etag"]);
         assert_eq!(other.headers["last-modified"], one.headers["last-modified"]);
     }
     // With another address it is another card, signed by the same key.
     first.stop().await;
-    let third = Served::new(database.url()).await;
-    let moved = get(&third, CARD, &[]).await;
+    let third = ListeningRegistry::new(database.url()).await;
+    let moved = get_response(&third, CARD, &[]).await;
     assert_ne!(moved.body, card.body);
     assert!(is_valid(&verdicts(&moved.body, &keys.body)));
 }
@@ -179,18 +189,18 @@ async fn replicas_and_later_starts_serve_the_same_card() {
 #[tokio::test]
 async fn keys_are_rotated() {
     let database = Database::sqlite();
-    let first = Served::new(database.url()).await;
-    let made: Value = serde_json::from_slice(&get(&first, KEYS, &[]).await.body).unwrap();
-    let before = get(&first, CARD, &[]).await.body;
+    let first = ListeningRegistry::new(database.url()).await;
+    let made: Value = serde_json::from_slice(&get_response(&first, KEYS, &[]).await.body).unwrap();
+    let before = get_response(&first, CARD, &[]).await.body;
     first.stop().await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../card/tests/keys");
-    let second = Served::with(database.url(), |config: &mut Config| {
+    let second = ListeningRegistry::with_config(database.url(), |config: &mut Config| {
         config.a2a.key_file = Some(folder.join("p384.pem"));
         config.a2a.kid = "of-2026".into();
         config.a2a.old_key_files = vec![folder.join("ed25519.json")];
     })
     .await;
-    let keys = get(&second, KEYS, &[]).await.body;
+    let keys = get_response(&second, KEYS, &[]).await.body;
     let listed: Value = serde_json::from_slice(&keys).unwrap();
     let kids: Vec<&Value> = listed["keys"]
         .as_array()
@@ -201,7 +211,7 @@ async fn keys_are_rotated() {
     assert_eq!(kids.len(), 3, "{listed}");
     assert_eq!(kids[0], "of-2026");
     assert_eq!(kids[1], &made["keys"][0]["kid"]);
-    let after = get(&second, CARD, &[]).await.body;
+    let after = get_response(&second, CARD, &[]).await.body;
     assert!(is_valid(&verdicts(&after, &keys)));
     // Whoever has kept the card of before still verifies it.
     assert!(is_valid(&verdicts(&before, &keys)));
@@ -212,9 +222,9 @@ async fn keys_are_rotated() {
 #[tokio::test]
 async fn the_linter_of_the_program_has_nothing_to_say_against_it() {
     let database = Database::sqlite();
-    let served = Served::new(database.url()).await;
-    let linted = Program::run(registry(["lint", &format!("{}{CARD}", served.url)])).await;
-    let said = text(&linted.stdout);
+    let served = ListeningRegistry::new(database.url()).await;
+    let linted = Program::run(registry_command(["lint", &format!("{}{CARD}", served.url)])).await;
+    let said = join_lines(&linted.stdout);
     assert!(linted.status.success(), "{linted:#?}");
     assert!(!said.contains("error"), "{said}");
 }
@@ -223,13 +233,13 @@ async fn the_linter_of_the_program_has_nothing_to_say_against_it() {
 #[tokio::test]
 async fn the_card_says_what_is_configured() {
     let database = Database::sqlite();
-    let served = Served::with(database.url(), |config: &mut Config| {
+    let served = ListeningRegistry::with_config(database.url(), |config: &mut Config| {
         config.a2a.name = "Front desk".into();
         config.a2a.description = "Knows whom to ask.".into();
         config.a2a.provider = "Acme".into();
     })
     .await;
-    let card: Value = serde_json::from_slice(&get(&served, CARD, &[]).await.body).unwrap();
+    let card: Value = serde_json::from_slice(&get_response(&served, CARD, &[]).await.body).unwrap();
     assert_eq!(
         (&card["name"], &card["description"]),
         (&json!("Front desk"), &json!("Knows whom to ask."))
@@ -252,13 +262,13 @@ async fn the_card_says_what_is_configured() {
 #[tokio::test]
 async fn a_registry_that_is_no_agent_has_none_of_it() {
     let database = Database::sqlite();
-    let served = Served::with(database.url(), |config: &mut Config| {
+    let served = ListeningRegistry::with_config(database.url(), |config: &mut Config| {
         config.a2a.enabled = false
     })
     .await;
     for path in [CARD, OLD_CARD, KEYS, "/a2a/v1/tasks", "/a2a/tasks/x"] {
         assert_eq!(
-            get(&served, path, &[]).await.status,
+            get_response(&served, path, &[]).await.status,
             StatusCode::NOT_FOUND,
             "{path}"
         );
@@ -277,11 +287,14 @@ async fn a_registry_that_is_no_agent_has_none_of_it() {
 }
 
 async fn of_settings_written_together_one_stays(url: &str) {
-    let served = Served::new(url).await;
+    let served = ListeningRegistry::new(url).await;
     let settle = async |round: &str, number: usize| {
         let fresh = format!("{round} {number}");
         let is_right = |kept: &str| kept.starts_with(round);
-        let settled = served.stage.store.setting_settle("test", &fresh, is_right);
+        let settled = served
+            .inner
+            .store
+            .get_or_replace_setting("test", &fresh, is_right);
         settled.await.unwrap()
     };
     let mut before = String::new();

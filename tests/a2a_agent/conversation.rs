@@ -5,10 +5,12 @@ use a2a_registry_domain::lifecycle::Visibility;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::served::{Served, V1, admin, data, events, found, message, text};
+use super::listening_registry::{
+    ListeningRegistry, V1, admin, events, message, result_identifiers, task_data, task_text,
+};
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::card;
+use crate::support::in_process_registry::card_bytes;
 
 both_databases!(
     agents_are_found_as_v1_finds_them_page_after_page,
@@ -18,15 +20,15 @@ both_databases!(
 );
 
 /// Publishes some agents; one of them is for those who are signed in.
-pub(super) async fn with_agents(url: &str) -> Served {
-    let served = Served::new(url).await;
+pub(super) async fn with_agents(url: &str) -> ListeningRegistry {
+    let served = ListeningRegistry::new(url).await;
     for number in 0..5 {
         let about = format!(
             "Books flights to {number} cities. {}",
             "flights ".repeat(number)
         );
         served
-            .publish(
+            .publish_with_urn(
                 &format!("fly{number}"),
                 &format!("Flight desk {number}"),
                 &about,
@@ -34,7 +36,7 @@ pub(super) async fn with_agents(url: &str) -> Served {
             .await;
     }
     let (hidden, _) = served
-        .publish("inside", "Inside flights", "Books flights for us")
+        .publish_with_urn("inside", "Inside flights", "Books flights for us")
         .await;
     served.show(hidden, Visibility::Internal).await;
     served
@@ -51,11 +53,11 @@ async fn agents_are_found_as_v1_finds_them_page_after_page(url: &str) {
             let mut pages = Vec::new();
             loop {
                 let task = served
-                    .say_as(token, &message(&json!([{"data": request}])))
+                    .send_message(token, &message(&json!([{"data": request}])))
                     .await;
                 assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
-                pages.push(found(&task));
-                match data(&task).get("pageToken") {
+                pages.push(result_identifiers(&task));
+                match task_data(&task).get("pageToken") {
                     Some(next) => request["pageToken"] = next.clone(),
                     None => break,
                 }
@@ -64,23 +66,23 @@ async fn agents_are_found_as_v1_finds_them_page_after_page(url: &str) {
         }
         // By "more" in the conversation.
         let first = json!([{"data": {"query": {"text": "flights"}, "pageSize": 2}}]);
-        let mut task = served.say_as(token, &message(&first)).await;
-        let mut pages = vec![found(&task)];
-        while data(&task).get("pageToken").is_some() {
-            assert!(text(&task).contains("\"more\""), "{task}");
+        let mut task = served.send_message(token, &message(&first)).await;
+        let mut pages = vec![result_identifiers(&task)];
+        while task_data(&task).get("pageToken").is_some() {
+            assert!(task_text(&task).contains("\"more\""), "{task}");
             let mut more = message(&json!([{"text": "more"}]));
             more["contextId"] = task["contextId"].clone();
-            let next = served.say_as(token, &more).await;
+            let next = served.send_message(token, &more).await;
             assert_eq!(next["contextId"], task["contextId"]);
             assert_ne!(next["id"], task["id"]);
             task = next;
-            pages.push(found(&task));
+            pages.push(result_identifiers(&task));
         }
         assert_eq!(pages, served.v1_pages(token, "flights", 2).await);
         let mut more = message(&json!([{"text": "More."}]));
         more["contextId"] = task["contextId"].clone();
         assert_eq!(
-            found(&served.say_as(token, &more).await),
+            result_identifiers(&served.send_message(token, &more).await),
             Vec::<String>::new()
         );
     }
@@ -91,11 +93,11 @@ async fn agents_are_found_as_v1_finds_them_page_after_page(url: &str) {
         .json(&body);
     let ard: Value = ard.send().await.unwrap().json().await.unwrap();
     let task = served
-        .say_as(None, &message(&json!([{"data": body}])))
+        .send_message(None, &message(&json!([{"data": body}])))
         .await;
-    assert_eq!(data(&task)["results"], ard["results"]);
+    assert_eq!(task_data(&task)["results"], ard["results"]);
     // The token of one caller is none of another's, and none of another search.
-    let token = data(&task)["pageToken"].clone();
+    let token = task_data(&task)["pageToken"].clone();
     for (by, query) in [(admin(), "flights"), (None, "desk")] {
         let request = json!({"query": {"text": query}, "pageSize": 3, "pageToken": token});
         let params = json!({"message": message(&json!([{"data": request}]))});
@@ -110,7 +112,7 @@ async fn agents_are_found_as_v1_finds_them_page_after_page(url: &str) {
 async fn an_agent_is_described_and_checked(url: &str) {
     let served = with_agents(url).await;
     let (id, urn) = served
-        .publish("trip", "Trip \u{202e}planner\u{7}", "Plans trips.")
+        .publish_with_urn("trip", "Trip \u{202e}planner\u{7}", "Plans trips.")
         .await;
     let by_name = "describe trip \u{202e}planner\u{7}".to_owned();
     for asked in [
@@ -119,11 +121,11 @@ async fn an_agent_is_described_and_checked(url: &str) {
         id.to_string(),
         by_name,
     ] {
-        let task = served.say(&asked).await;
+        let task = served.send_text(&asked).await;
         assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
-        assert_eq!(data(&task)["identifier"], urn, "{asked}");
-        assert!(data(&task).get("score").is_none());
-        let said = text(&task);
+        assert_eq!(task_data(&task)["identifier"], urn, "{asked}");
+        assert!(task_data(&task).get("score").is_none());
+        let said = task_text(&task);
         assert!(
             said.contains(&urn) && said.contains("Plans trips."),
             "{said}"
@@ -134,14 +136,14 @@ async fn an_agent_is_described_and_checked(url: &str) {
         );
         assert!(!said.contains('\u{7}'), "{said}");
     }
-    let listed = text(&served.say("Plans trips").await);
+    let listed = task_text(&served.send_text("Plans trips").await);
     assert!(
         listed.contains("⟦U+202E⟧") && !listed.contains('\u{202e}'),
         "{listed}"
     );
     for asked in [format!("is {urn} allowed?"), format!("may I use {id}")] {
-        let task = served.say(&asked).await;
-        let checked = data(&task);
+        let task = served.send_text(&asked).await;
+        let checked = task_data(&task);
         assert_eq!(
             (
                 &checked["discover"]["allowed"],
@@ -164,15 +166,15 @@ async fn an_agent_is_described_and_checked(url: &str) {
     for skill in ["describe-agent", "check-agent"] {
         let ask = |agent: &str| message(&json!([{"data": {"skill": skill, "agent": agent}}]));
         let [one, other] = [hidden, never].map(|agent| (agent, ask(agent)));
-        let seen = served.say_as(None, &one.1).await["artifacts"].to_string();
-        let none = served.say_as(None, &other.1).await["artifacts"].to_string();
+        let seen = served.send_message(None, &one.1).await["artifacts"].to_string();
+        let none = served.send_message(None, &other.1).await["artifacts"].to_string();
         assert_eq!(seen.replace(one.0, "X"), none.replace(other.0, "X"));
-        assert!(text(&served.say_as(admin(), &one.1).await).contains("Inside flights"));
+        assert!(task_text(&served.send_message(admin(), &one.1).await).contains("Inside flights"));
     }
 }
 
 /// The hint of a search by ARD; none where no agent is left out.
-async fn ard_hint(served: &Served, token: Option<&str>, body: &Value) -> Option<String> {
+async fn ard_hint(served: &ListeningRegistry, token: Option<&str>, body: &Value) -> Option<String> {
     let request = served.request(Method::POST, "/ard/search", None, token);
     let answer = request.json(body).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -182,12 +184,12 @@ async fn ard_hint(served: &Served, token: Option<&str>, body: &Value) -> Option<
 
 async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
     let served = with_agents(url).await;
-    let stage = &served.stage;
+    let registry = &served.inner;
     let publish = async |host: &str| {
         let domain = format!("{host}.agents-test.com");
-        let card = card("Kite flights", "Flies kites, and books flights.");
-        let agent = stage.publish_approved(&domain, &card).await;
-        stage.settle().await;
+        let card = card_bytes("Kite flights", "Flies kites, and books flights.");
+        let agent = registry.register_approved_card(&domain, &card).await;
+        registry.catch_up().await;
         agent.id
     };
     let (id, inside) = (publish("kite1").await, publish("kite2").await);
@@ -200,9 +202,9 @@ async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
         for query in ["flights", "kites"] {
             let request = json!({"query": {"text": query}, "pageSize": 2});
             let task = served
-                .say_as(token, &message(&json!([{"data": request}])))
+                .send_message(token, &message(&json!([{"data": request}])))
                 .await;
-            assert!(text(&task).contains(sentence), "{task}");
+            assert!(task_text(&task).contains(sentence), "{task}");
             let artifact = &task["artifacts"][0];
             assert_eq!(artifact["metadata"], json!({"withoutUrn": count}));
             let same = json!({"id": task["id"]});
@@ -210,12 +212,12 @@ async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
             assert_eq!(got["artifacts"], task["artifacts"]);
             let hint = ard_hint(&served, token, &request).await;
             assert!(hint.is_some_and(|hint| hint.starts_with(sentence)));
-            let next = data(&task)["pageToken"].clone();
+            let next = task_data(&task)["pageToken"].clone();
             assert_eq!(next.is_string(), query == "flights", "{task}");
             if next.is_string() {
                 let request = json!({"query": {"text": query}, "pageSize": 2, "pageToken": next});
                 let task = served
-                    .say_as(token, &message(&json!([{"data": request}])))
+                    .send_message(token, &message(&json!([{"data": request}])))
                     .await;
                 assert!(task["artifacts"][0].get("metadata").is_none(), "{task}");
             }
@@ -235,8 +237,8 @@ async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
     let nothing = json!({"query": {"text": "quokkas"}});
     assert_eq!(ard_hint(&served, None, &nothing).await, None);
     // Such an agent is asked about by its id.
-    let task = served.say(&format!("describe {id}")).await;
-    let (entry, said) = (data(&task), text(&task));
+    let task = served.send_text(&format!("describe {id}")).await;
+    let (entry, said) = (task_data(&task), task_text(&task));
     assert_eq!(
         (&entry["id"], &entry["displayName"]),
         (&json!(id), &json!("Kite flights"))
@@ -246,7 +248,7 @@ async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
         said.contains(&format!("Identifier: {id}")) && said.contains("Flies kites"),
         "{said}"
     );
-    let checked = data(&served.say(&format!("is {id} allowed?")).await);
+    let checked = task_data(&served.send_text(&format!("is {id} allowed?")).await);
     assert_eq!(
         (&checked["agent"], &checked["identifier"]),
         (&json!(id), &Value::Null)
@@ -257,13 +259,13 @@ async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
         format!("describe {inside}"),
         format!("is {inside} allowed?"),
     ] {
-        let missing = text(&served.say(&asked).await);
+        let missing = task_text(&served.send_text(&asked).await);
         assert!(
             missing.starts_with("No agent that you may see"),
             "{missing}"
         );
         let asked = message(&json!([{"text": asked}]));
-        let seen = text(&served.say_as(admin(), &asked).await);
+        let seen = task_text(&served.send_message(admin(), &asked).await);
         assert!(seen.contains("Kite flights"), "{seen}");
     }
 }
@@ -271,14 +273,14 @@ async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
 async fn a_question_is_asked_and_answered(url: &str) {
     let served = with_agents(url).await;
     for (host, name) in [("twin1", "Twin"), ("twin2", "twin")] {
-        served.publish(host, name, "One of two").await;
+        served.publish_with_urn(host, name, "One of two").await;
     }
     for parts in [
         json!([{"text": "  "}]),
         json!([{"data": {"odd": 1}}]),
         json!([{"text": "more"}]),
     ] {
-        let task = served.say_as(None, &message(&parts)).await;
+        let task = served.send_message(None, &message(&parts)).await;
         assert_eq!(
             task["status"]["state"], "TASK_STATE_INPUT_REQUIRED",
             "{task}"
@@ -287,7 +289,7 @@ async fn a_question_is_asked_and_answered(url: &str) {
         assert_eq!(task["status"]["message"]["role"], "ROLE_AGENT");
         assert!(task.get("artifacts").is_none());
     }
-    let asked = served.say("describe Twin").await;
+    let asked = served.send_text("describe Twin").await;
     assert_eq!(
         asked["status"]["state"], "TASK_STATE_INPUT_REQUIRED",
         "{asked}"
@@ -312,14 +314,14 @@ async fn a_question_is_asked_and_answered(url: &str) {
         .unwrap_err();
     assert_eq!(error["code"], -32602);
     answer.as_object_mut().unwrap().remove("contextId");
-    let task = served.say_as(None, &answer).await;
+    let task = served.send_message(None, &answer).await;
     assert_eq!(
         (&task["id"], &task["contextId"]),
         (&asked["id"], &asked["contextId"])
     );
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
     assert_eq!(
-        data(&task)["identifier"],
+        task_data(&task)["identifier"],
         "urn:air:twin2.agents-test.com:agents:twin2"
     );
     let roles: Vec<&Value> = task["history"]
@@ -375,7 +377,7 @@ async fn a_stream_has_the_task_the_artifact_and_the_end() {
         assert_eq!(kept["artifacts"][0], artifact["artifact"]);
         assert_eq!(kept["status"], end["status"]);
         assert_eq!(
-            found(&kept),
+            result_identifiers(&kept),
             served.v1_pages(None, "flights", 10).await.concat()
         );
     }
@@ -401,13 +403,17 @@ async fn a_stream_has_the_task_the_artifact_and_the_end() {
 #[tokio::test]
 async fn a_task_forgets_what_its_caller_may_not_see_any_more() {
     let database = Database::sqlite();
-    let served = Served::new(database.url()).await;
-    let (_, first) = served.publish("first", "First", "Paints fences").await;
-    let (second, urn) = served.publish("second", "Second", "Paints fences").await;
-    let list = served.say("Paints fences").await;
-    let described = served.say(&format!("describe {urn}")).await;
-    let checked = served.say(&format!("is {urn} allowed")).await;
-    assert_eq!(found(&list).len(), 2);
+    let served = ListeningRegistry::new(database.url()).await;
+    let (_, first) = served
+        .publish_with_urn("first", "First", "Paints fences")
+        .await;
+    let (second, urn) = served
+        .publish_with_urn("second", "Second", "Paints fences")
+        .await;
+    let list = served.send_text("Paints fences").await;
+    let described = served.send_text(&format!("describe {urn}")).await;
+    let checked = served.send_text(&format!("is {urn} allowed")).await;
+    assert_eq!(result_identifiers(&list).len(), 2);
     served.show(second, Visibility::Internal).await;
     let again = async |task: &Value| {
         served
@@ -416,12 +422,15 @@ async fn a_task_forgets_what_its_caller_may_not_see_any_more() {
             .unwrap()
     };
     let now = again(&list).await;
-    assert_eq!(found(&now), [first]);
+    assert_eq!(result_identifiers(&now), [first]);
     assert!(!now.to_string().contains("Second"), "{now}");
     for task in [&described, &checked] {
         let now = again(task).await;
         assert!(!now["artifacts"].to_string().contains("Second"), "{now}");
-        assert!(text(&now).starts_with("No agent that you may see"), "{now}");
+        assert!(
+            task_text(&now).starts_with("No agent that you may see"),
+            "{now}"
+        );
     }
     served.show(second, Visibility::Public).await;
     assert_eq!(again(&list).await, list);
@@ -431,7 +440,7 @@ async fn a_task_forgets_what_its_caller_may_not_see_any_more() {
 #[tokio::test]
 async fn messages_are_bounded() {
     let database = Database::sqlite();
-    let served = Served::with(database.url(), |config: &mut Config| {
+    let served = ListeningRegistry::with_config(database.url(), |config: &mut Config| {
         config.limits.json_bytes = 8192
     })
     .await;

@@ -3,21 +3,26 @@
 use serde_json::Value;
 
 use super::conversation::with_agents;
-use super::served::{Served, admin};
+use super::listening_registry::{ListeningRegistry, admin};
 use crate::support::database::Database;
-use crate::support::program::{Finished, Program, registry, text};
+use crate::support::program::{FinishedProgram, Program, join_lines, registry_command};
 use crate::support::sdk::Sdk;
-use crate::support::setup::ADMIN;
+use crate::support::setup::ADMIN_TOKEN;
 
 /// The lines of a client, by their first word.
-fn said<'a>(finished: &'a Finished, word: &str) -> &'a str {
+fn line_after<'a>(finished: &'a FinishedProgram, word: &str) -> &'a str {
     let mut lines = finished.stdout.iter();
     let found = lines.find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
     found.unwrap_or_else(|| panic!("no {word}: {finished:#?}"))
 }
 
-async fn talk(sdk: Sdk, served: &Served, token: Option<&str>, arguments: &[&str]) -> Finished {
-    let mut command = sdk.script("registry");
+async fn talk(
+    sdk: Sdk,
+    served: &ListeningRegistry,
+    token: Option<&str>,
+    arguments: &[&str],
+) -> FinishedProgram {
+    let mut command = sdk.script_command("registry");
     command
         .arg(&served.url)
         .arg(token.unwrap_or("-"))
@@ -31,7 +36,7 @@ async fn talk(sdk: Sdk, served: &Served, token: Option<&str>, arguments: &[&str]
 }
 
 /// What every client must have seen, by the words of its SDK.
-struct Words {
+struct ExpectedOutput {
     stream: &'static str,
     states: [&'static str; 3],
     /// A part of what it calls the errors of a task that has ended, of one that does not exist, and of a stream of an ended one.
@@ -40,7 +45,7 @@ struct Words {
     verifies: &'static str,
 }
 
-async fn all_are_served(sdk: Sdk, arguments: &[&str], words: &Words, lists: bool) {
+async fn all_are_served(sdk: Sdk, arguments: &[&str], words: &ExpectedOutput, lists: bool) {
     let database = Database::sqlite();
     let served = with_agents(database.url()).await;
     for (token, listed) in [(None, "0 0"), (admin(), "1 2")] {
@@ -50,23 +55,29 @@ async fn all_are_served(sdk: Sdk, arguments: &[&str], words: &Words, lists: bool
             .await
             .concat()
             .join(" ");
-        assert!(said(&finished, "CARD").starts_with("Agent registry at "));
-        assert_eq!(said(&finished, "VERIFIED").to_lowercase(), words.verifies);
-        assert_eq!(said(&finished, "STREAM"), words.stream);
-        assert_eq!(said(&finished, "STREAMED"), expected);
+        assert!(line_after(&finished, "CARD").starts_with("Agent registry at "));
+        assert_eq!(
+            line_after(&finished, "VERIFIED").to_lowercase(),
+            words.verifies
+        );
+        assert_eq!(line_after(&finished, "STREAM"), words.stream);
+        assert_eq!(line_after(&finished, "STREAMED"), expected);
         let [completed, asks, cancelled] = words.states;
-        assert_eq!(said(&finished, "SENT"), format!("{completed} {expected}"));
-        assert_eq!(said(&finished, "GOT").to_lowercase(), "true");
+        assert_eq!(
+            line_after(&finished, "SENT"),
+            format!("{completed} {expected}")
+        );
+        assert_eq!(line_after(&finished, "GOT").to_lowercase(), "true");
         for (word, error) in ["CANCEL", "GET", "SUBSCRIBE"].iter().zip(words.errors) {
             assert!(
-                said(&finished, word).contains(error),
+                line_after(&finished, word).contains(error),
                 "{word}: {finished:#?}"
             );
         }
-        assert_eq!(said(&finished, "ASKED"), asks);
-        assert_eq!(said(&finished, "ENDED"), cancelled);
+        assert_eq!(line_after(&finished, "ASKED"), asks);
+        assert_eq!(line_after(&finished, "ENDED"), cancelled);
         if lists {
-            assert_eq!(said(&finished, "LISTED"), listed);
+            assert_eq!(line_after(&finished, "LISTED"), listed);
         }
     }
 }
@@ -79,7 +90,7 @@ const OF_1_0: [&str; 3] = [
 
 #[tokio::test]
 async fn the_python_sdk_of_1_0_talks_to_it_over_both_bindings() {
-    let words = Words {
+    let words = ExpectedOutput {
         stream: "task artifact_update status_update",
         states: OF_1_0,
         errors: [
@@ -96,7 +107,7 @@ async fn the_python_sdk_of_1_0_talks_to_it_over_both_bindings() {
 
 #[tokio::test]
 async fn the_javascript_sdk_of_1_0_talks_to_it_over_both_bindings() {
-    let words = Words {
+    let words = ExpectedOutput {
         stream: "task artifactUpdate statusUpdate",
         states: OF_1_0,
         errors: [
@@ -113,7 +124,7 @@ async fn the_javascript_sdk_of_1_0_talks_to_it_over_both_bindings() {
 
 #[tokio::test]
 async fn the_python_sdk_of_0_3_talks_to_it() {
-    let words = Words {
+    let words = ExpectedOutput {
         stream: "task artifact-update status-update",
         states: ["completed", "input-required", "canceled"],
         errors: ["-32002", "-32001", "-32004"],
@@ -129,9 +140,9 @@ async fn the_python_sdk_of_0_2_finds_its_card_and_talks_to_it() {
     let served = with_agents(database.url()).await;
     let finished = talk(Sdk::Py02, &served, None, &[]).await;
     let expected = served.v1_pages(None, "flights", 10).await.concat();
-    assert!(said(&finished, "CARD").starts_with("Agent registry at "));
+    assert!(line_after(&finished, "CARD").starts_with("Agent registry at "));
     assert_eq!(
-        said(&finished, "SENT"),
+        line_after(&finished, "SENT"),
         format!("completed {}", expected.join(" "))
     );
 }
@@ -142,13 +153,16 @@ async fn send_talks_to_it() {
     let database = Database::sqlite();
     let served = with_agents(database.url()).await;
     let card = format!("{}/.well-known/agent-card.json", served.url);
-    let sent = Program::run(registry(["send", "--direct", &card, "flights"])).await;
+    let sent = Program::run(registry_command(["send", "--direct", &card, "flights"])).await;
     assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
-    let shown = text(&sent.stdout);
+    let shown = join_lines(&sent.stdout);
     for urn in served.v1_pages(None, "flights", 10).await.concat() {
         assert!(shown.contains(&urn), "{shown}");
     }
-    let sent = Program::run(registry(["send", "--direct", &card, "flights", "--json"])).await;
+    let sent = Program::run(registry_command([
+        "send", "--direct", &card, "flights", "--json",
+    ]))
+    .await;
     assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
     assert!(
         sent.stdout
@@ -156,5 +170,5 @@ async fn send_talks_to_it() {
             .all(|line| serde_json::from_str::<Value>(line).is_ok()),
         "{sent:#?}"
     );
-    assert!(!text(&sent.stdout).contains(ADMIN));
+    assert!(!join_lines(&sent.stdout).contains(ADMIN_TOKEN));
 }

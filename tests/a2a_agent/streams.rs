@@ -1,20 +1,20 @@
 //! Streams of tasks: how many, how long, for whom, and what is sent where nothing happens.
 
 use a2a_registry_api::{CreatedToken, NewToken};
-use a2a_registry_core::accounts::identity::account_of;
+use a2a_registry_core::accounts::identity::account_for_subject;
 use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::providers::{EntryRefusal, Holder};
+use a2a_registry_core::providers::{GrantRejection, TokenSubject};
 use a2a_registry_domain::role::Role;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use time::Duration;
 use uuid::Uuid;
 
-use super::served::{Served, V1, events, message};
-use super::tasks::{first, rows};
-use crate::collections::account;
-use crate::people::holder;
+use super::listening_registry::{ListeningRegistry, V1, events, message};
+use super::tasks::{count_task_rows, first_event};
+use crate::account_concurrency::holder;
+use crate::collections::create_account;
 use crate::support::both_databases;
 use crate::support::database::Database;
 
@@ -26,57 +26,60 @@ both_databases!(
 );
 
 /// A new account that reads, and a token of it.
-async fn reader(served: &Served, name: &str) -> (Uuid, CreatedToken) {
-    let owner = account(&served.stage, name, Role::Reader).await;
-    (owner.account().unwrap().id, made(served, name).await)
+async fn reader(registry: &ListeningRegistry, name: &str) -> (Uuid, CreatedToken) {
+    let owner = create_account(&registry.inner, name, Role::Reader).await;
+    (
+        owner.require_account().unwrap().id,
+        create_token(registry, name).await,
+    )
 }
 
-async fn made(served: &Served, name: &str) -> CreatedToken {
+async fn create_token(registry: &ListeningRegistry, name: &str) -> CreatedToken {
     let new = NewToken {
         account: name.into(),
         name: "a test".into(),
         ..NewToken::default()
     };
-    let made = token_create(&served.stage.app, &served.stage.admin, &new).await;
+    let made = token_create(&registry.inner.app, &registry.inner.admin, &new).await;
     made.unwrap()
 }
 
-async fn subscribe(served: &Served, token: Option<&str>, id: Uuid) -> Response {
-    served
+async fn subscribe(registry: &ListeningRegistry, token: Option<&str>, id: Uuid) -> Response {
+    registry
         .post(V1, token, "SubscribeToTask", &json!({"id": id}))
         .await
 }
 
 /// A comment after 15 seconds, by the registry's clock, and again after 15 more.
 async fn a_stream_without_events_says_that_it_is_there(url: &str) {
-    let served = Served::new(url).await;
-    let id = served.foreign_task(None).await;
-    let mut stream = subscribe(&served, None, id).await;
-    first(&mut stream).await;
+    let registry = ListeningRegistry::new(url).await;
+    let id = registry.foreign_task(None).await;
+    let mut stream = subscribe(&registry, None, id).await;
+    first_event(&mut stream).await;
     for _ in 0..2 {
-        served.stage.advance(Duration::seconds(15));
+        registry.inner.advance(Duration::seconds(15));
         let chunk = stream.chunk().await.unwrap().unwrap();
         assert_eq!(chunk.as_ref(), b": still working\n\n");
     }
-    assert!(served.finish(id).await);
+    assert!(registry.finish(id).await);
     assert_eq!(events(stream).await.len(), 2);
 }
 
 async fn a_token_that_is_revoked_gets_nothing_more(url: &str) {
-    let served = Served::new(url).await;
-    let (ann, made) = reader(&served, "ann").await;
-    let kept = self::made(&served, "ann").await;
-    let id = served.foreign_task(Some(ann)).await;
+    let registry = ListeningRegistry::new(url).await;
+    let (ann, made) = reader(&registry, "ann").await;
+    let kept = self::create_token(&registry, "ann").await;
+    let id = registry.foreign_task(Some(ann)).await;
     let mut open = Vec::new();
     for token in [&made, &kept] {
-        let mut stream = subscribe(&served, Some(&token.secret), id).await;
-        first(&mut stream).await;
+        let mut stream = subscribe(&registry, Some(&token.secret), id).await;
+        first_event(&mut stream).await;
         open.push(stream);
     }
-    token_revoke(&served.stage.app, &served.stage.admin, made.token.id)
+    token_revoke(&registry.inner.app, &registry.inner.admin, made.token.id)
         .await
         .unwrap();
-    assert!(served.finish(id).await);
+    assert!(registry.finish(id).await);
     let [revoked, kept] = <[Response; 2]>::try_from(open).unwrap();
     assert_eq!(events(revoked).await, Vec::<Value>::new());
     assert_eq!(events(kept).await.len(), 2);
@@ -84,42 +87,45 @@ async fn a_token_that_is_revoked_gets_nothing_more(url: &str) {
 
 /// Neither somebody whom newer claims do not let in, nor somebody about whom there were none for long.
 async fn whom_the_identity_provider_lets_in_no_more_gets_nothing_more(url: &str) {
-    let served = Served::with(url, |config| config.identity.max_absence = 1).await;
-    let app = &served.stage.app;
+    let registry =
+        ListeningRegistry::with_config(url, |config| config.identity.max_absence = 1).await;
+    let app = &registry.inner.app;
     for is_refused in [true, false] {
         let subject = if is_refused { "1" } else { "2" };
-        let ann = account_of(app, &holder(subject, &[], 0)).await.unwrap();
-        let made = made(&served, &ann.name).await;
+        let ann = account_for_subject(app, &holder(subject, &[], 0))
+            .await
+            .unwrap();
+        let made = create_token(&registry, &ann.name).await;
         if !is_refused {
-            served
-                .stage
+            registry
+                .inner
                 .advance(Duration::days(1) - Duration::seconds(1));
         }
-        let id = served.foreign_task(Some(ann.id)).await;
-        let mut stream = subscribe(&served, Some(&made.secret), id).await;
-        first(&mut stream).await;
+        let id = registry.foreign_task(Some(ann.id)).await;
+        let mut stream = subscribe(&registry, Some(&made.secret), id).await;
+        first_event(&mut stream).await;
         if is_refused {
-            let left = Holder {
-                entry: Err(EntryRefusal {
+            let left = TokenSubject {
+                grant: Err(GrantRejection {
                     text: "not let in".into(),
                     ends_access: true,
                 }),
                 ..holder(subject, &[], 1)
             };
-            account_of(app, &left).await.unwrap_err();
+            account_for_subject(app, &left).await.unwrap_err();
         } else {
-            served.stage.advance(Duration::seconds(1));
+            registry.inner.advance(Duration::seconds(1));
         }
-        assert!(served.finish(id).await);
+        assert!(registry.finish(id).await);
         assert_eq!(events(stream).await, Vec::<Value>::new());
     }
 }
 
 async fn a_stream_of_a_task_that_asks_back_ends_with_it(url: &str) {
-    let served = Served::new(url).await;
-    let asked = served.say("").await;
+    let registry = ListeningRegistry::new(url).await;
+    let asked = registry.send_text("").await;
     let params = json!({"id": asked["id"]});
-    let seen = events(served.post(V1, None, "SubscribeToTask", &params).await).await;
+    let seen = events(registry.post(V1, None, "SubscribeToTask", &params).await).await;
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0]["result"]["task"], asked);
 }
@@ -129,14 +135,14 @@ async fn a_stream_of_a_task_that_asks_back_ends_with_it(url: &str) {
 #[tokio::test]
 async fn streams_are_bounded_and_end_with_the_registry() {
     let database = Database::sqlite();
-    let served = Served::with(database.url(), |config: &mut Config| {
+    let registry = ListeningRegistry::with_config(database.url(), |config: &mut Config| {
         config.limits.streams = 20;
         config.server.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     })
     .await;
-    let id = served.foreign_task(None).await;
+    let id = registry.foreign_task(None).await;
     let from = async |address: u8, path: &str, body: &Value| {
-        let request = served.request(Method::POST, path, V1, None);
+        let request = registry.request(Method::POST, path, V1, None);
         let request = request.header("x-forwarded-for", format!("192.0.2.{address}"));
         request.json(body).send().await.unwrap()
     };
@@ -146,7 +152,7 @@ async fn streams_are_bounded_and_end_with_the_registry() {
     for address in 1..=5 {
         for _ in 0..2 {
             let mut stream = from(address, &path, &json!({})).await;
-            first(&mut stream).await;
+            first_event(&mut stream).await;
             open.push(stream);
         }
         let refused = from(address, &path, &json!({})).await;
@@ -159,20 +165,20 @@ async fn streams_are_bounded_and_end_with_the_registry() {
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(refused.headers()["retry-after"], "30");
     }
-    assert_eq!(rows(&served).await, 1);
+    assert_eq!(count_task_rows(&registry).await, 1);
     let mut tokens = Vec::new();
     for number in 0..10 {
         let name = format!("reader{number}");
-        let (owner, made) = reader(&served, &name).await;
-        tokens.push((made.secret, served.foreign_task(Some(owner)).await));
+        let (owner, made) = reader(&registry, &name).await;
+        tokens.push((made.secret, registry.foreign_task(Some(owner)).await));
     }
     for (token, task) in &tokens {
         for _ in 0..2 {
-            let mut stream = subscribe(&served, Some(token), *task).await;
-            first(&mut stream).await;
+            let mut stream = subscribe(&registry, Some(token), *task).await;
+            first_event(&mut stream).await;
             open.push(stream);
         }
-        let refused = subscribe(&served, Some(token), *task).await;
+        let refused = subscribe(&registry, Some(token), *task).await;
         assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
         let refused: Value = refused.json().await.unwrap();
         assert_eq!(
@@ -180,8 +186,8 @@ async fn streams_are_bounded_and_end_with_the_registry() {
             (&json!("call"), &json!(-32000))
         );
     }
-    let (_, more) = reader(&served, "one-more").await;
-    let request = served.request(
+    let (_, more) = reader(&registry, "one-more").await;
+    let request = registry.request(
         Method::POST,
         "/a2a/v1/message:stream",
         V1,
@@ -190,7 +196,7 @@ async fn streams_are_bounded_and_end_with_the_registry() {
     let refused = request.json(&sent).send().await.unwrap();
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(open.len(), 30);
-    served.stop().await;
+    registry.stop().await;
     for mut answer in open {
         assert!(matches!(answer.chunk().await, Ok(None) | Err(_)));
     }

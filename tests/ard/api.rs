@@ -9,10 +9,10 @@ use reqwest::Method;
 use reqwest::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use serde_json::{Value, json};
 
-use super::{AGENTS, Audience, Identity, Registry, domain, identifiers, urn};
+use super::{AGENTS, ArdRegistry, Audience, TestCaller, domain, identifiers, urn};
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::exchange::Tap;
+use crate::support::exchange::ValidatingProxy;
 
 both_databases!(
     lists_and_counts_are_what_each_caller_sees,
@@ -21,8 +21,8 @@ both_databases!(
 
 /// A failure in ARD's form, and nothing else.
 async fn refused(
-    registry: &Registry,
-    who: &Identity,
+    registry: &ArdRegistry,
+    who: &TestCaller,
     method: Method,
     path: &str,
     body: Option<&Value>,
@@ -49,7 +49,7 @@ fn escaped(identifier: &str) -> String {
 }
 
 async fn lists_and_counts_are_what_each_caller_sees(url: &str) {
-    let registry = Registry::new(url).await;
+    let registry = ArdRegistry::new(url).await;
     for who in &registry.identities {
         let visible = registry.visible(who);
         // All of them, by identifier, in pages.
@@ -140,7 +140,7 @@ async fn lists_and_counts_are_what_each_caller_sees(url: &str) {
                 .ask(who, Method::GET, &escaped(&urn(number)), None)
                 .await;
             if visible.contains(&urn(number)) {
-                assert_eq!(answer.expect(200)["identifier"], urn(number));
+                assert_eq!(answer.expect_status(200)["identifier"], urn(number));
             } else {
                 assert_eq!(
                     (answer.status.as_u16(), &answer.body),
@@ -155,7 +155,7 @@ async fn lists_and_counts_are_what_each_caller_sees(url: &str) {
 }
 
 /// The representative queries of an entry in the catalog, which are those by its identifier.
-async fn queries(registry: &Registry, number: usize) -> Value {
+async fn representative_queries(registry: &ArdRegistry, number: usize) -> Value {
     let who = registry.anonymous();
     let entry = registry.get(who, &escaped(&urn(number))).await;
     let catalog = registry.get(who, "/.well-known/ard.json").await;
@@ -169,39 +169,43 @@ async fn queries(registry: &Registry, number: usize) -> Value {
 }
 
 async fn a_curator_accepts_derived_queries_for_one_agent(url: &str) {
-    let registry = Registry::new(url).await;
-    let stage = &registry.stage;
+    let registry = ArdRegistry::new(url).await;
+    let stage = &registry.inner;
     let owner = NewToken {
         account: "orchard".into(),
         name: "a second test".into(),
         ..NewToken::default()
     };
     let owner = token_create(&stage.app, &stage.admin, &owner).await;
-    let owner = Identity {
+    let owner = TestCaller {
         name: "owner",
         token: Some(owner.unwrap().secret),
     };
     let path = format!("/v1/agents/{}", stage.agent(&domain(8)).await.id);
-    let change = async |who: &Identity, accepted: bool| {
+    let change = async |who: &TestCaller, accepted: bool| {
         let body = json!({"derived_queries": accepted});
         registry.ask(who, Method::PATCH, &path, Some(&body)).await
     };
     assert_eq!(change(&owner, true).await.status, 403);
-    assert_eq!(queries(&registry, 8).await, Value::Null);
-    let agent = change(registry.curator(), true).await.expect(200);
+    assert_eq!(representative_queries(&registry, 8).await, Value::Null);
+    let agent = change(registry.curator(), true).await.expect_status(200);
     assert_eq!(agent["derived_queries"], true);
     assert_eq!(
-        queries(&registry, 8).await,
+        representative_queries(&registry, 8).await,
         json!([
             "Example 0 of Iota Parcels?",
             "Which agent offers parcel tracking 0?",
             "Which agent does this: Does parcel tracking in way 0?",
         ])
     );
-    assert_eq!(queries(&registry, 9).await, Value::Null, "another agent");
-    let agent = change(registry.curator(), false).await.expect(200);
+    assert_eq!(
+        representative_queries(&registry, 9).await,
+        Value::Null,
+        "another agent"
+    );
+    let agent = change(registry.curator(), false).await.expect_status(200);
     assert_eq!(agent["derived_queries"], false);
-    assert_eq!(queries(&registry, 8).await, Value::Null);
+    assert_eq!(representative_queries(&registry, 8).await, Value::Null);
     registry.stop().await;
 }
 
@@ -209,7 +213,8 @@ async fn a_curator_accepts_derived_queries_for_one_agent(url: &str) {
 async fn a_setting_derives_queries_for_every_agent() {
     let database = Database::sqlite();
     let configure = |config: &mut Config| config.ard.derive_queries = true;
-    let registry = Registry::with(database.url(), Tap::new().await, "d", configure).await;
+    let registry =
+        ArdRegistry::with(database.url(), ValidatingProxy::new().await, "d", configure).await;
     let catalog = registry
         .get(registry.anonymous(), "/.well-known/ard.json")
         .await;
@@ -226,7 +231,7 @@ async fn a_setting_derives_queries_for_every_agent() {
 #[tokio::test]
 async fn an_entry_says_what_the_card_says_and_what_was_verified() {
     let database = Database::sqlite();
-    let registry = Registry::new(database.url()).await;
+    let registry = ArdRegistry::new(database.url()).await;
     let who = registry.anonymous();
     let entry = registry.get(who, &escaped(&urn(0))).await;
     let domain = domain(0);
@@ -276,7 +281,7 @@ async fn an_entry_says_what_the_card_says_and_what_was_verified() {
 #[tokio::test]
 async fn filters_and_orders_are_those_of_the_standard() {
     let database = Database::sqlite();
-    let registry = Registry::new(database.url()).await;
+    let registry = ArdRegistry::new(database.url()).await;
     let who = registry.curator();
     let found = async |filter: Value, context: Value| {
         let mut query = json!({"text": "parcel tracking", "filter": filter});
@@ -436,7 +441,7 @@ async fn filters_and_orders_are_those_of_the_standard() {
 #[tokio::test]
 async fn what_the_standard_forbids_is_refused_in_its_words() {
     let database = Database::sqlite();
-    let registry = Registry::new(database.url()).await;
+    let registry = ArdRegistry::new(database.url()).await;
     let who = registry.anonymous();
     let search = |body: Value| (Method::POST, "/ard/search".to_owned(), Some(body));
     let text = json!({"text": "parcel"});
@@ -537,14 +542,17 @@ async fn what_the_standard_forbids_is_refused_in_its_words() {
         .request(Method::POST, "/ard/search")
         .header(CONTENT_TYPE, "application/json")
         .body("{");
-    let not_json = crate::support::api::ApiResponse::to(not_json).await;
+    let not_json = crate::support::api::ApiResponse::send(not_json).await;
     assert_eq!(not_json.status, 400, "{}", not_json.text());
     let form = registry
         .api
         .request(Method::POST, "/ard/search")
         .header(CONTENT_TYPE, "text/plain")
         .body("{}");
-    assert_eq!(crate::support::api::ApiResponse::to(form).await.status, 400);
+    assert_eq!(
+        crate::support::api::ApiResponse::send(form).await.status,
+        400
+    );
     let large = json!({"query": {"text": "x", "filter": {"tags": vec!["x".repeat(1000); 400]}}});
     refused(
         &registry,
@@ -594,9 +602,9 @@ async fn what_the_standard_forbids_is_refused_in_its_words() {
     registry
         .ask(who, Method::GET, &native, None)
         .await
-        .problem(400, "invalid-request");
+        .expect_problem(400, "invalid-request");
     // A wrong token is no anonymous caller.
-    let wrong = Identity {
+    let wrong = TestCaller {
         name: "nobody",
         token: Some("a2ar_wrong".into()),
     };
@@ -616,7 +624,7 @@ async fn what_the_standard_forbids_is_refused_in_its_words() {
 #[tokio::test]
 async fn answers_are_kept_by_those_who_may_keep_them() {
     let database = Database::sqlite();
-    let registry = Registry::new(database.url()).await;
+    let registry = ArdRegistry::new(database.url()).await;
     for who in &registry.identities {
         let path = escaped(&urn(0));
         let whole = registry.ask(who, Method::GET, &path, None).await;
@@ -643,7 +651,7 @@ async fn answers_are_kept_by_those_who_may_keep_them() {
         if let Some(token) = &who.token {
             again = again.bearer_auth(token);
         }
-        let again = crate::support::api::ApiResponse::to(again).await;
+        let again = crate::support::api::ApiResponse::send(again).await;
         assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
     }
     let missing = registry

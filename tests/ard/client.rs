@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::{AGENTS, Registry, urn};
+use super::{AGENTS, ArdRegistry, urn};
 use crate::support::database::Database;
 use crate::support::program::Program;
 
@@ -13,7 +13,7 @@ const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/ard_client.py
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_of_the_standard_finds_pages_filters_counts_and_retrieves() {
     let database = Database::sqlite();
-    let registry = Registry::new(database.url()).await;
+    let registry = ArdRegistry::new(database.url()).await;
     for who in &registry.identities {
         let mut command = Command::new("python3");
         command.args([CLIENT, &registry.api.url, "parcel tracking"]);

@@ -6,11 +6,11 @@ use a2a_registry_core::config::{AllowPorts, Config, PeerConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{AGENTS, Audience, Identity, Registry, domain_of, identifiers, urn_of};
+use super::{AGENTS, ArdRegistry, Audience, TestCaller, domain_of, identifiers, urn_of};
 use crate::support::database::Database;
-use crate::support::exchange::Tap;
-use crate::support::origin::{Gate, Origin, OriginReply};
-use crate::support::setup::Setup;
+use crate::support::exchange::ValidatingProxy;
+use crate::support::origin::{Origin, OriginReply, ResponseGate};
+use crate::support::setup::RegistrySetup;
 
 const MISSING: &str = "a2a-registry-peers-missing";
 
@@ -32,12 +32,12 @@ fn peers(config: &mut Config, peers: &[(&str, String, bool)]) {
         .collect::<BTreeMap<_, _>>();
 }
 
-fn ard(tap: &Tap) -> String {
-    format!("{}/ard", tap.url())
+fn ard(proxy: &ValidatingProxy) -> String {
+    format!("{}/ard", proxy.url())
 }
 
 /// Every result of a federated search, page after page.
-async fn everything(registry: &Registry, who: &Identity, size: u32) -> Vec<Value> {
+async fn search_all_pages(registry: &ArdRegistry, who: &TestCaller, size: u32) -> Vec<Value> {
     let mut found = Vec::new();
     let mut body = json!({"query": {"text": "parcel tracking"}, "pageSize": size});
     loop {
@@ -53,7 +53,7 @@ async fn everything(registry: &Registry, who: &Identity, size: u32) -> Vec<Value
 }
 
 /// The public agents of a registry that the question finds.
-fn public(prefix: &str) -> BTreeSet<String> {
+fn public_matches(prefix: &str) -> BTreeSet<String> {
     (0..AGENTS.len())
         .filter(|number| AGENTS[*number].1 == Audience::Everybody && AGENTS[*number].3 > 0)
         .map(|number| urn_of(prefix, number))
@@ -74,24 +74,28 @@ fn sources(results: &[Value]) -> BTreeMap<String, String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn registries_in_a_ring_find_each_others_agents_once() {
     let databases = [Database::sqlite(), Database::sqlite(), Database::sqlite()];
-    let taps = [Tap::new().await, Tap::new().await, Tap::new().await];
+    let taps = [
+        ValidatingProxy::new().await,
+        ValidatingProxy::new().await,
+        ValidatingProxy::new().await,
+    ];
     let prefixes = ["d", "e", "f"];
     let mut registries = Vec::new();
     for place in 0..3 {
         let next = (place + 1) % 3;
         let named = [("next", ard(&taps[next]), false)];
-        let (tap, prefix) = (taps[place].clone(), prefixes[place]);
+        let (proxy, prefix) = (taps[place].clone(), prefixes[place]);
         let database = databases[place].url();
         registries
-            .push(Registry::with(database, tap, prefix, |config| peers(config, &named)).await);
+            .push(ArdRegistry::with(database, proxy, prefix, |config| peers(config, &named)).await);
     }
     for (place, registry) in registries.iter().enumerate() {
         let next = (place + 1) % 3;
-        let results = everything(registry, registry.anonymous(), 4).await;
+        let results = search_all_pages(registry, registry.anonymous(), 4).await;
         let found = sources(&results);
         let mut expected: BTreeMap<String, String> = BTreeMap::new();
         for at in [place, next] {
-            let urns = public(prefixes[at]).into_iter();
+            let urns = public_matches(prefixes[at]).into_iter();
             expected.extend(urns.map(|urn| (urn, ard(&taps[at]))));
         }
         assert_eq!(found, expected);
@@ -110,7 +114,7 @@ async fn registries_in_a_ring_find_each_others_agents_once() {
         }
         // What a signed-in caller asks is told to no peer here.
         let member = &registry.identities[2];
-        let found = sources(&everything(registry, member, 4).await);
+        let found = sources(&search_all_pages(registry, member, 4).await);
         assert!(found.values().all(|source| *source == ard(&taps[place])));
         let referred = json!({"query": {"text": "parcel"}, "federation": "referrals"});
         let referred = registry
@@ -135,15 +139,18 @@ async fn registries_in_a_ring_find_each_others_agents_once() {
         .as_str()
         .unwrap()
         .to_owned();
-    let gone = public("d").into_iter().find(|urn| *urn != taken).unwrap();
+    let gone = public_matches("d")
+        .into_iter()
+        .find(|urn| *urn != taken)
+        .unwrap();
     let domain = gone.split(':').nth(2).unwrap();
-    let id = registry.stage.agent(domain).await.id;
+    let id = registry.inner.agent(domain).await.id;
     let act = a2a_registry_api::Act {
         reason: "a test".into(),
         hold: None,
     };
-    let (app, admin) = (&registry.stage.app, &registry.stage.admin);
-    a2a_registry_core::agents::acts::agent_suspend(app, admin, &id.to_string(), &act)
+    let (app, admin) = (&registry.inner.app, &registry.inner.admin);
+    a2a_registry_core::agents::lifecycle_actions::agent_suspend(app, admin, &id.to_string(), &act)
         .await
         .unwrap();
     let mut body = body;
@@ -166,11 +173,11 @@ async fn registries_in_a_ring_find_each_others_agents_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_agents_of_another_registry_are_registered_each_at_its_own_domain() {
     let database = Database::sqlite();
-    let other = Registry::new(database.url()).await;
-    let here = Setup::new().start().await;
+    let other = ArdRegistry::new(database.url()).await;
+    let here = RegistrySetup::new().start().await;
     let from = other.api.url.clone();
     let ended = here
-        .run(&["register", "--from-registry", &from, "--no-wait", "--json"])
+        .run_admin_command(&["register", "--from-registry", &from, "--no-wait", "--json"])
         .await;
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let registered: BTreeSet<String> = ended
@@ -185,7 +192,7 @@ async fn the_agents_of_another_registry_are_registered_each_at_its_own_domain() 
     let expected: BTreeSet<String> = public.map(|number| domain_of("d", number)).collect();
     assert_eq!(registered, expected);
     let nothing = here
-        .run(&["register", "--from-registry", &here.api.url])
+        .run_admin_command(&["register", "--from-registry", &here.api.url])
         .await;
     assert_eq!(nothing.status.code(), Some(1), "{nothing:?}");
     assert!(
@@ -202,37 +209,42 @@ async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
         format!("http://{}/ard", listener.local_addr().unwrap())
     };
     let origin = Origin::start();
-    let gate = Gate::default();
-    origin.answer(
+    let gate = ResponseGate::default();
+    origin.set_reply(
         "/slow/search",
-        OriginReply::json("{\"results\":[]}").held_by(&gate),
+        OriginReply::json("{\"results\":[]}").gated_by(&gate),
     );
-    origin.answer(
+    origin.set_reply(
         "/large/search",
         OriginReply::json(format!(
             "{{\"results\":[], \"x\":\"{}\"}}",
             "y".repeat(10_000_000)
         )),
     );
-    origin.answer("/endless/search", OriginReply::endless());
-    origin.answer("/html/search", OriginReply::html("<p>hello</p>"));
-    origin.answer("/list/search", OriginReply::json("[1, 2]"));
-    origin.answer(
+    origin.set_reply("/endless/search", OriginReply::endless());
+    origin.set_reply("/html/search", OriginReply::html("<p>hello</p>"));
+    origin.set_reply("/list/search", OriginReply::json("[1, 2]"));
+    origin.set_reply(
         "/moved/search",
         OriginReply::redirect("http://127.0.0.1:1/"),
     );
-    origin.answer("/error/search", OriginReply::status(503));
-    origin.answer("/refuse/search", OriginReply::status(400));
+    origin.set_reply("/error/search", OriginReply::status(503));
+    origin.set_reply("/refuse/search", OriginReply::status(400));
     let names = [
         "endless", "error", "html", "large", "list", "moved", "refuse", "slow",
     ];
     let database = Database::sqlite();
-    let registry = Registry::with(database.url(), Tap::new().await, "d", |config| {
-        let mut all = vec![("dead", dead.clone(), true)];
-        all.extend(names.map(|name| (name, origin.url(&format!("/{name}")), true)));
-        peers(config, &all);
-        config.federation.deadline_ms = 300;
-    })
+    let registry = ArdRegistry::with(
+        database.url(),
+        ValidatingProxy::new().await,
+        "d",
+        |config| {
+            let mut all = vec![("dead", dead.clone(), true)];
+            all.extend(names.map(|name| (name, origin.url(&format!("/{name}")), true)));
+            peers(config, &all);
+            config.federation.deadline_ms = 300;
+        },
+    )
     .await;
     let who = registry.curator();
     let body = json!({"query": {"text": "parcel tracking"}, "pageSize": 100});
@@ -243,8 +255,8 @@ async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
     let refused = registry
         .ask(who, Method::POST, "/ard/search", Some(&long))
         .await;
-    refused.expect(400);
-    assert!(origin.requests("/error/search").is_empty());
+    refused.expect_status(400);
+    assert!(origin.requests_to("/error/search").is_empty());
     for _ in 0..3 {
         let answer = registry
             .ask(who, Method::POST, "/ard/search", Some(&body))
@@ -254,16 +266,16 @@ async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
             missing,
             "dead, endless, error, html, large, list, moved, refuse, slow"
         );
-        assert_eq!(identifiers(&answer.expect(200)["results"]), own);
+        assert_eq!(identifiers(&answer.expect_status(200)["results"]), own);
     }
     // After three failures they are left alone.
-    let asked = origin.requests("/error/search").len();
+    let asked = origin.requests_to("/error/search").len();
     assert_eq!(asked, 3);
     let answer = registry
         .ask(who, Method::POST, "/ard/search", Some(&body))
         .await;
-    assert_eq!(identifiers(&answer.expect(200)["results"]), own);
-    assert_eq!(origin.requests("/error/search").len(), asked);
+    assert_eq!(identifiers(&answer.expect_status(200)["results"]), own);
+    assert_eq!(origin.requests_to("/error/search").len(), asked);
     let told = registry.get(who, "/v1/peers").await;
     for peer in told["peers"].as_array().unwrap() {
         // A peer that refuses a query is asked the next one.
@@ -271,9 +283,9 @@ async fn a_peer_that_is_dead_slow_or_broken_costs_its_own_results_only() {
         assert_eq!(peer["left_alone"], fails, "{peer}");
         assert_eq!(peer["last_failure"].is_string(), fails, "{peer}");
     }
-    assert_eq!(origin.requests("/refuse/search").len(), 4);
+    assert_eq!(origin.requests_to("/refuse/search").len(), 4);
     // No credential and no further federation is passed on.
-    let request = &origin.requests("/error/search")[0];
+    let request = &origin.requests_to("/error/search")[0];
     assert_eq!(request.method, "POST");
     assert_eq!(request.header("authorization"), None);
     assert_eq!(request.header("cookie"), None);
@@ -300,8 +312,8 @@ async fn a_peer_that_lies_harms_nothing() {
     };
     let honest = "urn:air:honest.agents-test.com:agents:parcels";
     let beside = format!("urn:air:{}:agents:beside", domain_of("d", 0));
-    let tap = Tap::new().await;
-    let own = tap.url();
+    let proxy = ValidatingProxy::new().await;
+    let own = proxy.url();
     let results = json!({
         "results": [
             // Agents of this registry: one that everybody sees, one for accounts only, one on hold.
@@ -336,9 +348,9 @@ async fn a_peer_that_lies_harms_nothing() {
         "pageToken": "more",
         "referrals": [{"url": "https://evil.agents-test.com"}],
     });
-    origin.answer("/ard/search", OriginReply::json(results.to_string()));
+    origin.set_reply("/ard/search", OriginReply::json(results.to_string()));
     let database = Database::sqlite();
-    let registry = Registry::with(database.url(), tap, "d", |config| {
+    let registry = ArdRegistry::with(database.url(), proxy, "d", |config| {
         peers(config, &[("liar", origin.url("/ard"), true)]);
         config.governance.deny_domains = vec![a2a_registry_domain::admission_rules::DomainPattern(
             "denied.agents-test.com".into(),
@@ -351,7 +363,7 @@ async fn a_peer_that_lies_harms_nothing() {
         let own = registry.post(who, "/ard/search", &own).await;
         let mut expected: BTreeSet<String> = identifiers(&own["results"]).into_iter().collect();
         expected.insert(honest.to_owned());
-        let results = everything(&registry, who, 5).await;
+        let results = search_all_pages(&registry, who, 5).await;
         let found = sources(&results);
         assert_eq!(
             found.keys().cloned().collect::<BTreeSet<_>>(),
@@ -378,7 +390,7 @@ async fn a_peer_that_lies_harms_nothing() {
         assert_eq!(taken["source"], "https://third.agents-test.com/ard");
     }
     // One page of it is read a search, however many it promises.
-    let bodies = origin.requests("/ard/search");
+    let bodies = origin.requests_to("/ard/search");
     assert_eq!(bodies.len(), registry.identities.len());
     // No other door shows what peers say.
     let native = registry
@@ -420,18 +432,23 @@ async fn what_is_withheld_shows_in_no_page() {
         })
         .collect();
     let database = Database::sqlite();
-    let registry = Registry::with(database.url(), Tap::new().await, "d", |config| {
-        peers(config, &[("liar", origin.url("/ard"), true)]);
-    })
+    let registry = ArdRegistry::with(
+        database.url(),
+        ValidatingProxy::new().await,
+        "d",
+        |config| {
+            peers(config, &[("liar", origin.url("/ard"), true)]);
+        },
+    )
     .await;
     let send = |names: Vec<&String>| {
         let results: Vec<Value> = names.into_iter().map(|name| result(name)).collect();
         let body = json!({"results": results}).to_string();
-        origin.answer("/ard/search", OriginReply::json(body));
+        origin.set_reply("/ard/search", OriginReply::json(body));
     };
     for who in &registry.identities {
         send(others.iter().collect());
-        let expected = everything(&registry, who, 3).await;
+        let expected = search_all_pages(&registry, who, 3).await;
         let mut mixed: Vec<&String> = Vec::new();
         for (place, other) in others.iter().enumerate() {
             mixed.extend(withheld.get(place));
@@ -439,7 +456,7 @@ async fn what_is_withheld_shows_in_no_page() {
         }
         send(mixed);
         assert_eq!(
-            everything(&registry, who, 3).await,
+            search_all_pages(&registry, who, 3).await,
             expected,
             "{}",
             who.name

@@ -10,10 +10,10 @@ use super::{ApprovedAgent, CARD, card};
 use crate::support::api::ApiResponse;
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::feed::seq;
+use crate::support::event_stream::event_seq;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::setup::Setup;
-use crate::support::waiting::eventually;
+use crate::support::polling::eventually;
+use crate::support::setup::RegistrySetup;
 
 /// Checks that writes are refused with that problem, and reads still work.
 async fn assert_read_only(fixture: &ApprovedAgent, slug: &str) {
@@ -21,13 +21,15 @@ async fn assert_read_only(fixture: &ApprovedAgent, slug: &str) {
     let other = Origin::start();
     let body = serde_json::json!({"card_url": other.url(CARD)});
     for _ in 0..3 {
-        let answer = api.post("/v1/domains", &body).await;
-        answer.problem(503, slug);
+        let answer = api.post_as_admin("/v1/domains", &body).await;
+        answer.expect_problem(503, slug);
         assert!(answer.headers.contains_key("retry-after"));
     }
     let path = format!("/v1/agents/{}:suspend", fixture.agent);
     let act = serde_json::json!({"reason": "cannot be written"});
-    api.post(&path, &act).await.problem(503, slug);
+    api.post_as_admin(&path, &act)
+        .await
+        .expect_problem(503, slug);
     fixture.is_intact().await;
     assert_eq!(fixture.domains().await, 1);
 }
@@ -35,15 +37,15 @@ async fn assert_read_only(fixture: &ApprovedAgent, slug: &str) {
 /// Registers one more agent; returns the event of its approval.
 async fn approved(fixture: &ApprovedAgent, name: &str) -> Value {
     let other = Origin::start();
-    other.answer(CARD, OriginReply::json(card(name)));
-    fixture.api().approved(&other.url(CARD)).await
+    other.set_reply(CARD, OriginReply::json(card(name)));
+    fixture.api().register_approved(&other.url(CARD)).await
 }
 
 /// Checks that writes work again, from the registration to the search.
 async fn assert_writable(fixture: &ApprovedAgent) {
     let api = fixture.api();
     let approved = approved(fixture, "Afterwards").await;
-    api.indexed(seq(&approved)).await;
+    api.wait_until_indexed(event_seq(&approved)).await;
     assert_eq!(api.search("q=afterwards").await["total"], 1);
     fixture.is_intact().await;
 }
@@ -52,9 +54,9 @@ async fn assert_writable(fixture: &ApprovedAgent) {
 /// request, which may be repeated.
 async fn drop_ended_connections(fixture: &ApprovedAgent) {
     for _ in 0..16 {
-        let answer = fixture.api().admin("/v1/domains").await;
+        let answer = fixture.api().get_as_admin("/v1/domains").await;
         if answer.status != 200 {
-            answer.problem(503, "unavailable");
+            answer.expect_problem(503, "unavailable");
         }
     }
 }
@@ -63,7 +65,7 @@ async fn drop_ended_connections(fixture: &ApprovedAgent) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_only_postgres_serves_reads() {
     let database = Database::postgres().await;
-    let fixture = ApprovedAgent::with(|setup| setup.database(database.url())).await;
+    let fixture = ApprovedAgent::with(|setup| setup.with_database(database.url())).await;
     let mut options = sea_orm::ConnectOptions::new(database.url());
     options.max_connections(1).sqlx_logging(false);
     let operator = sea_orm::Database::connect(options).await.unwrap();
@@ -97,8 +99,8 @@ const IGNORE_FILE_SIZE_SIGNAL: &str = "trap '' XFSZ";
 /// The disk of the SQLite database is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_of_sqlite_serves_reads() {
-    let setup = Setup::new().approve_all();
-    let registry = setup.start_after(IGNORE_FILE_SIZE_SIGNAL).await;
+    let setup = RegistrySetup::new().approve_all();
+    let registry = setup.start_after_commands(IGNORE_FILE_SIZE_SIGNAL).await;
     let fixture = ApprovedAgent::register(registry).await;
     limit_file_size(&fixture, Some(0));
     assert_read_only(&fixture, "read-only").await;
@@ -111,8 +113,10 @@ async fn a_full_disk_of_sqlite_serves_reads() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_of_the_index_is_reported_until_it_has_space() {
     let database = Database::postgres().await;
-    let setup = Setup::new().approve_all().database(database.url());
-    let registry = setup.start_after(IGNORE_FILE_SIZE_SIGNAL).await;
+    let setup = RegistrySetup::new()
+        .approve_all()
+        .with_database(database.url());
+    let registry = setup.start_after_commands(IGNORE_FILE_SIZE_SIGNAL).await;
     let fixture = ApprovedAgent::register(registry).await;
     let api = fixture.api();
     let failing = || async {
@@ -139,7 +143,7 @@ async fn a_full_disk_of_the_index_is_reported_until_it_has_space() {
     fixture.is_intact().await;
 
     limit_file_size(&fixture, None);
-    api.indexed(seq(&approved)).await;
+    api.wait_until_indexed(event_seq(&approved)).await;
     assert_eq!(api.search("q=meanwhile").await["total"], 1);
     assert_writable(&fixture).await;
     let well = (reqwest::StatusCode::OK, Vec::new());
@@ -165,12 +169,12 @@ async fn a_read_only_database_file_is_reported_at_start() {
     let fixture = ApprovedAgent::new().await;
     let setup = fixture.registry.setup.clone();
     fixture.registry.stop().await;
-    let file = setup.data().join("registry.sqlite");
+    let file = setup.data_folder().join("registry.sqlite");
     assert!(file.is_file());
     let read_only = setup
         .clone()
-        .database(&format!("sqlite://{}?mode=ro", file.display()));
-    let line = read_only.refused().await;
+        .with_database(&format!("sqlite://{}?mode=ro", file.display()));
+    let line = read_only.start_expecting_failure().await;
     assert!(line.contains("registry.sqlite"), "{line}");
     assert!(line.to_lowercase().contains("read"), "{line}");
     // Nothing is lost: with write permission it serves as before.
@@ -183,9 +187,12 @@ both_databases!(a_missing_table_is_an_internal_error);
 /// A missing table is not treated as a silent database: trying again will not help, so callers get an internal error, the
 /// log has its cause with the request's id, and readiness agrees with the responses.
 async fn a_missing_table_is_an_internal_error(url: &str) {
-    let fixture =
-        ApprovedAgent::with(|setup| setup.database(url).configure("[log]\nformat = \"json\""))
-            .await;
+    let fixture = ApprovedAgent::with(|setup| {
+        setup
+            .with_database(url)
+            .with_config_lines("[log]\nformat = \"json\"")
+    })
+    .await;
     let mut options = sea_orm::ConnectOptions::new(url);
     options.max_connections(1).sqlx_logging(false);
     let operator = sea_orm::Database::connect(options).await.unwrap();
@@ -201,15 +208,15 @@ async fn a_missing_table_is_an_internal_error(url: &str) {
     let request = api
         .request(reqwest::Method::GET, &path)
         .header("x-request-id", "req-broken");
-    let response = ApiResponse::to(request).await;
-    response.problem(500, "internal");
+    let response = ApiResponse::send(request).await;
+    response.expect_problem(500, "internal");
     assert!(!response.headers.contains_key("retry-after"));
     assert!(
         !response.text().contains("agents_away"),
         "{}",
         response.text()
     );
-    let ready = api.get("/readyz").await.problem(503, "not-ready");
+    let ready = api.get("/readyz").await.expect_problem(503, "not-ready");
     let database = ready["checks"].as_array().unwrap().iter();
     let check = database
         .filter(|check| check["name"] == "database")
@@ -236,10 +243,10 @@ async fn a_missing_table_is_an_internal_error(url: &str) {
 #[tokio::test]
 async fn a_deleted_index_folder_is_restored_by_the_next_change() {
     let fixture = ApprovedAgent::new().await;
-    std::fs::remove_dir_all(index(&fixture.registry.setup)).unwrap();
+    std::fs::remove_dir_all(index_folder(&fixture.registry.setup)).unwrap();
     fixture.is_intact().await;
     assert_writable(&fixture).await;
-    assert!(index(&fixture.registry.setup).is_dir());
+    assert!(index_folder(&fixture.registry.setup).is_dir());
 
     // The next process finds a complete index too.
     let setup = fixture.registry.setup.clone();
@@ -248,8 +255,8 @@ async fn a_deleted_index_folder_is_restored_by_the_next_change() {
     assert_eq!(again.api.search("").await["total"], 2);
 }
 
-fn index(setup: &Setup) -> PathBuf {
-    setup.data().join("index")
+fn index_folder(setup: &RegistrySetup) -> PathBuf {
+    setup.data_folder().join("index")
 }
 
 /// Every file of the index except the one that names the folder in use.
@@ -296,7 +303,7 @@ async fn a_corrupt_index_is_rebuilt_at_start() {
     let setup = fixture.registry.setup.clone();
     for damage in damages {
         fixture.registry.stop().await;
-        let damaged = segments(&index(&setup));
+        let damaged = segments(&index_folder(&setup));
         assert!(!damaged.is_empty());
         for file in &damaged {
             damage(file);
@@ -305,7 +312,7 @@ async fn a_corrupt_index_is_rebuilt_at_start() {
         let api = fixture.api();
         eventually("the index is rebuilt", || async {
             let found = api.get("/v1/agents?q=fernweh").await;
-            (found.status == 200 && found.expect(200)["total"] == 1).then_some(())
+            (found.status == 200 && found.expect_status(200)["total"] == 1).then_some(())
         })
         .await;
     }
@@ -313,15 +320,15 @@ async fn a_corrupt_index_is_rebuilt_at_start() {
     assert_writable(&fixture).await;
     // Files that are no index at all.
     fixture.registry.stop().await;
-    std::fs::remove_dir_all(index(&setup)).unwrap();
-    std::fs::write(index(&setup), b"no folder").unwrap();
-    let line = setup.refused().await;
+    std::fs::remove_dir_all(index_folder(&setup)).unwrap();
+    std::fs::write(index_folder(&setup), b"no folder").unwrap();
+    let line = setup.start_expecting_failure().await;
     assert!(line.contains("index"), "{line}");
-    std::fs::remove_file(index(&setup)).unwrap();
+    std::fs::remove_file(index_folder(&setup)).unwrap();
     fixture.registry = setup.start().await;
     eventually("the index is rebuilt", || async {
         let found = fixture.api().get("/v1/agents").await;
-        (found.status == 200 && found.expect(200)["total"] == 2).then_some(())
+        (found.status == 200 && found.expect_status(200)["total"] == 2).then_some(())
     })
     .await;
     fixture.is_intact().await;
@@ -331,7 +338,7 @@ async fn a_corrupt_index_is_rebuilt_at_start() {
 #[tokio::test]
 async fn a_second_process_on_one_data_folder_is_refused() {
     let fixture = ApprovedAgent::new().await;
-    let line = fixture.registry.setup.refused().await;
+    let line = fixture.registry.setup.start_expecting_failure().await;
     assert!(line.contains("another process"), "{line}");
     assert!(line.contains("--data-dir"), "{line}");
     fixture.is_intact().await;
@@ -348,24 +355,40 @@ async fn bad_settings_end_the_program_before_it_changes_anything() {
     let fixture = ApprovedAgent::new().await;
     let taken = fixture.api().url.strip_prefix("http://").unwrap();
     for (setup, word) in [
-        (Setup::new().argument("--listen").argument(taken), "in use"),
-        (Setup::new().configure("[servr]\nlisten = 1"), "servr"),
-        (Setup::bare().configure("[crawler"), "configuration"),
         (
-            Setup::new().database("mysql://127.0.0.1/x"),
+            RegistrySetup::new()
+                .with_argument("--listen")
+                .with_argument(taken),
+            "in use",
+        ),
+        (
+            RegistrySetup::new().with_config_lines("[servr]\nlisten = 1"),
+            "servr",
+        ),
+        (
+            RegistrySetup::with_default_config().with_config_lines("[crawler"),
+            "configuration",
+        ),
+        (
+            RegistrySetup::new().with_database("mysql://127.0.0.1/x"),
             "store.database",
         ),
-        (Setup::new().argument("--roles").argument("api"), "--roles"),
         (
-            Setup::new().database("postgres://127.0.0.1:1/x"),
+            RegistrySetup::new()
+                .with_argument("--roles")
+                .with_argument("api"),
+            "--roles",
+        ),
+        (
+            RegistrySetup::new().with_database("postgres://127.0.0.1:1/x"),
             "127.0.0.1:1/x cannot be used: Connection refused",
         ),
         (
-            Setup::new().configure("[log]\nfilter = \"inof\""),
+            RegistrySetup::new().with_config_lines("[log]\nfilter = \"inof\""),
             "log.filter",
         ),
     ] {
-        let line = setup.refused().await;
+        let line = setup.start_expecting_failure().await;
         assert!(line.contains(word), "{word}: {line}");
     }
     fixture.is_intact().await;

@@ -8,10 +8,10 @@ use tokio::process::Command;
 
 use super::CARD;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, registry};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
-use crate::support::snippet::snippet;
+use crate::support::page_snippet::page_snippet;
+use crate::support::program::{FinishedProgram, Program, registry_command};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
 /// Text that ends string literals in shell, Python, JavaScript and HTML, runs commands, and has terminal control
 /// sequences.
@@ -54,7 +54,7 @@ fn card(address: &str) -> Value {
 }
 
 /// The agent's response, with [`EVIL`] as its text.
-fn answer() -> String {
+fn hostile_response() -> String {
     let message = json!({"messageId": EVIL, "role": "ROLE_AGENT", "parts": [{"text": EVIL}]});
     json!({"jsonrpc": "2.0", "id": 1, "result": {"message": message}}).to_string()
 }
@@ -77,14 +77,14 @@ struct HostileAgent {
 
 impl HostileAgent {
     async fn new() -> Self {
-        let setup = Setup::new()
+        let setup = RegistrySetup::new()
             .approve_all()
-            .configure("[log]\nfilter = \"debug\"");
+            .with_config_lines("[log]\nfilter = \"debug\"");
         let registry = setup.start().await;
         let origin = Origin::start();
         let address = origin.url("");
-        origin.answer(CARD, OriginReply::json(card(&address).to_string()));
-        origin.answer("/rpc/';$(id)", OriginReply::json(answer()));
+        origin.set_reply(CARD, OriginReply::json(card(&address).to_string()));
+        origin.set_reply("/rpc/';$(id)", OriginReply::json(hostile_response()));
         let agent = registry.publish(&origin.url(CARD)).await;
         let domain = origin.address().to_string();
         Self {
@@ -95,7 +95,7 @@ impl HostileAgent {
         }
     }
 
-    async fn page(&self, path: &str) -> String {
+    async fn get_page(&self, path: &str) -> String {
         let answer = self.registry.api.get(path).await;
         assert_eq!(answer.status, 200, "{path}");
         let policy = answer.headers["content-security-policy"].to_str().unwrap();
@@ -104,11 +104,11 @@ impl HostileAgent {
         answer.text()
     }
 
-    async fn command(&self, arguments: &[&str]) -> Finished {
-        let mut command = registry(arguments);
+    async fn command(&self, arguments: &[&str]) -> FinishedProgram {
+        let mut command = registry_command(arguments);
         command
             .args(["--registry", &self.registry.api.url])
-            .args(["--token", crate::support::setup::ADMIN]);
+            .args(["--token", crate::support::setup::ADMIN_TOKEN]);
         Program::run(command).await
     }
 }
@@ -142,7 +142,7 @@ async fn pages_escape_a_hostile_card() {
         &agent,
         &domain,
     ] {
-        let page = hostile.page(path).await;
+        let page = hostile.get_page(path).await;
         assert_tame(path, &page);
         for markup in [
             "<script>",
@@ -166,8 +166,10 @@ async fn pages_escape_a_hostile_card() {
 #[tokio::test]
 async fn snippets_run_no_code_of_a_hostile_card() {
     let hostile = HostileAgent::new().await;
-    let page = hostile.page(&format!("/agents/{}/", hostile.agent)).await;
-    let curl = snippet(&page, "curl");
+    let page = hostile
+        .get_page(&format!("/agents/{}/", hostile.agent))
+        .await;
+    let curl = page_snippet(&page, "curl");
     assert_tame("the curl snippet", &curl);
     assert!(curl.starts_with("curl "), "{curl}");
 
@@ -211,7 +213,7 @@ async fn snippets_run_no_code_of_a_hostile_card() {
     shell(None).await;
     assert!(ran.exists());
 
-    let python = snippet(&page, "python");
+    let python = page_snippet(&page, "python");
     assert_tame("the Python snippet", &python);
     let file = folder.path().join("snippet.py");
     std::fs::write(&file, &python).unwrap();
@@ -228,7 +230,7 @@ async fn snippets_run_no_code_of_a_hostile_card() {
         );
     }
 
-    let javascript = snippet(&page, "javascript");
+    let javascript = page_snippet(&page, "javascript");
     assert_tame("the JavaScript snippet", &javascript);
     let file = folder.path().join("snippet.mjs");
     std::fs::write(&file, &javascript).unwrap();
@@ -271,10 +273,10 @@ async fn terminal_output_escapes_a_hostile_card() {
         }
     }
     // The agent got the message, with the key where the card requires it, and nothing else.
-    let asked = hostile.origin.arrived("/rpc/';$(id)", 1).await;
+    let asked = hostile.origin.wait_for_request("/rpc/';$(id)", 1).await;
     assert_eq!(asked.method, "POST");
 
-    let lint = Program::run(registry(["lint", &hostile.origin.url(CARD)])).await;
+    let lint = Program::run(registry_command(["lint", &hostile.origin.url(CARD)])).await;
     assert_tame("lint", &[lint.stdout, lint.stderr].concat().join("\n"));
 }
 
@@ -294,9 +296,11 @@ async fn the_log_escapes_a_hostile_card() {
         .get("/v1/agents/%1B%5B31m%E2%80%AE")
         .await;
     let redirect = OriginReply::redirect("http://[\u{9b}31m/'; $(id)");
-    hostile.origin.answer(CARD, redirect);
-    hostile.registry.api.recrawl(&hostile.domain).await;
-    hostile.page(&format!("/domains/{}", hostile.domain)).await;
+    hostile.origin.set_reply(CARD, redirect);
+    hostile.registry.api.recrawl_and_wait(&hostile.domain).await;
+    hostile
+        .get_page(&format!("/domains/{}", hostile.domain))
+        .await;
     let ended = hostile.registry.stop().await;
     assert!(ended.stderr.len() > 3, "nothing was logged: {ended:?}");
     for line in ended.stdout.iter().chain(&ended.stderr) {

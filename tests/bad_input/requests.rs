@@ -5,15 +5,18 @@ use serde_json::{Value, json};
 
 use super::{ApprovedAgent, CARD, card};
 use crate::support::api::ApiResponse;
-use crate::support::feed::seq;
+use crate::support::event_stream::event_seq;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::setup::ADMIN;
+use crate::support::setup::ADMIN_TOKEN;
 
 /// Sends this body to the registration of domains.
-async fn send(fixture: &ApprovedAgent, body: impl Into<reqwest::Body>) -> ApiResponse {
+async fn register_with_body(
+    fixture: &ApprovedAgent,
+    body: impl Into<reqwest::Body>,
+) -> ApiResponse {
     let request = fixture.api().request(Method::POST, "/v1/domains");
-    let request = request.bearer_auth(ADMIN).body(body);
-    ApiResponse::to(request.header("content-type", "application/json")).await
+    let request = request.bearer_auth(ADMIN_TOKEN).body(body);
+    ApiResponse::send(request.header("content-type", "application/json")).await
 }
 
 #[tokio::test]
@@ -27,15 +30,19 @@ async fn a_body_that_is_not_json_is_refused() {
         "\u{feff}{}",
         "nul",
     ] {
-        send(&fixture, body).await.problem(400, "invalid-request");
+        register_with_body(&fixture, body)
+            .await
+            .expect_problem(400, "invalid-request");
     }
-    send(&fixture, &b"{\"domain\":\"\xff\"}"[..])
+    register_with_body(&fixture, &b"{\"domain\":\"\xff\"}"[..])
         .await
-        .problem(400, "invalid-request");
+        .expect_problem(400, "invalid-request");
     let form = fixture.api().request(Method::POST, "/v1/domains");
-    let form = form.bearer_auth(ADMIN).body("domain=a.example");
+    let form = form.bearer_auth(ADMIN_TOKEN).body("domain=a.example");
     let form = form.header("content-type", "application/x-www-form-urlencoded");
-    ApiResponse::to(form).await.problem(415, "wrong-media-type");
+    ApiResponse::send(form)
+        .await
+        .expect_problem(415, "wrong-media-type");
     assert_eq!(fixture.domains().await, 1);
     fixture.is_intact().await;
 }
@@ -48,11 +55,13 @@ async fn a_member_of_the_wrong_type_is_refused() {
         (json!({"domain": ["a.example"]}), "/domain"),
         (json!({"domain": "a.example", "approve": "yes"}), "/approve"),
     ] {
-        let problem = send(&fixture, body.to_string()).await;
-        let problem = problem.problem(400, "invalid-request");
+        let problem = register_with_body(&fixture, body.to_string()).await;
+        let problem = problem.expect_problem(400, "invalid-request");
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
-    send(&fixture, "[1]").await.problem(400, "invalid-request");
+    register_with_body(&fixture, "[1]")
+        .await
+        .expect_problem(400, "invalid-request");
     assert_eq!(fixture.domains().await, 1);
     fixture.is_intact().await;
 }
@@ -61,7 +70,9 @@ async fn a_member_of_the_wrong_type_is_refused() {
 async fn an_unknown_member_is_refused() {
     let fixture = ApprovedAgent::new().await;
     let body = json!({"domain": "a.example", "aprove": true}).to_string();
-    let problem = send(&fixture, body).await.problem(400, "invalid-request");
+    let problem = register_with_body(&fixture, body)
+        .await
+        .expect_problem(400, "invalid-request");
     assert_eq!(problem["errors"][0]["pointer"], "/aprove", "{problem}");
     assert_eq!(fixture.domains().await, 1);
     fixture.is_intact().await;
@@ -81,12 +92,16 @@ async fn an_oversize_body_is_refused() {
         let parts = parts.into_iter().map(Ok::<_, std::convert::Infallible>);
         reqwest::Body::wrap_stream(futures::stream::iter(parts))
     };
-    send(&fixture, padded(LIMIT)).await.expect(202);
-    send(&fixture, in_parts(padded(LIMIT))).await.expect(202);
-    let refused = send(&fixture, padded(LIMIT + 1)).await;
-    refused.problem(413, "too-large");
-    let refused_in_parts = send(&fixture, in_parts(padded(LIMIT + 1))).await;
-    refused_in_parts.problem(413, "too-large");
+    register_with_body(&fixture, padded(LIMIT))
+        .await
+        .expect_status(202);
+    register_with_body(&fixture, in_parts(padded(LIMIT)))
+        .await
+        .expect_status(202);
+    let refused = register_with_body(&fixture, padded(LIMIT + 1)).await;
+    refused.expect_problem(413, "too-large");
+    let refused_in_parts = register_with_body(&fixture, in_parts(padded(LIMIT + 1))).await;
+    refused_in_parts.expect_problem(413, "too-large");
     fixture.is_intact().await;
 }
 
@@ -122,16 +137,16 @@ async fn an_unknown_agent_is_not_found() {
     ] {
         for rest in ["", "/card", "/versions", "/findings"] {
             let path = format!("/v1/agents/{unknown}{rest}");
-            api.get(&path).await.problem(404, "not-found");
+            api.get(&path).await.expect_problem(404, "not-found");
         }
     }
-    let mut feed = api.events(0).await;
+    let mut feed = api.open_event_stream(0).await;
     let path = format!("/v1/agents/{}", fixture.agent);
     let reason = json!({"reason": "to be hidden"});
-    api.post(&format!("{path}:suspend"), &reason)
+    api.post_as_admin(&format!("{path}:suspend"), &reason)
         .await
-        .expect(200);
-    let held = feed.until("agent.held").await;
+        .expect_status(200);
+    let held = feed.wait_for("agent.held").await;
     // Before the index has caught up, and afterwards.
     for _ in 0..2 {
         let missing = "01900000-0000-7000-8000-000000000000";
@@ -180,13 +195,13 @@ async fn an_unknown_agent_is_not_found() {
             distinguishable_parts(&lookup, &fixture.agent),
             distinguishable_parts(&absent, &fixture.agent)
         );
-        api.indexed(seq(&held)).await;
+        api.wait_until_indexed(event_seq(&held)).await;
     }
-    api.post(&format!("{path}:resume"), &reason)
+    api.post_as_admin(&format!("{path}:resume"), &reason)
         .await
-        .expect(200);
-    let released = feed.until("agent.released").await;
-    api.indexed(seq(&released)).await;
+        .expect_status(200);
+    let released = feed.wait_for("agent.released").await;
+    api.wait_until_indexed(event_seq(&released)).await;
     fixture.is_intact().await;
 }
 
@@ -195,18 +210,21 @@ async fn an_invalid_page_token_is_refused() {
     let fixture = ApprovedAgent::new().await;
     let api = fixture.api();
     let second = Origin::start();
-    second.answer(CARD, OriginReply::json(card("Second")));
-    let mut feed = api.events(0).await;
+    second.set_reply(CARD, OriginReply::json(card("Second")));
+    let mut feed = api.open_event_stream(0).await;
     api.register(&second.url(CARD)).await;
-    feed.until("agent.approved").await;
-    let approved = feed.until("agent.approved").await;
-    api.indexed(seq(&approved)).await;
+    feed.wait_for("agent.approved").await;
+    let approved = feed.wait_for("agent.approved").await;
+    api.wait_until_indexed(event_seq(&approved)).await;
 
     for list in ["/v1/agents?sort=name", "/v1/agents?q=flights"] {
-        let first = api.get(&format!("{list}&page_size=1")).await.expect(200);
+        let first = api
+            .get(&format!("{list}&page_size=1"))
+            .await
+            .expect_status(200);
         let token = first["next_page_token"].as_str().unwrap();
         let next = |token: &str| format!("{list}&page_size=1&page_token={token}");
-        let last = api.get(&next(token)).await.expect(200);
+        let last = api.get(&next(token)).await.expect_status(200);
         assert_eq!(last["agents"].as_array().unwrap().len(), 1);
         assert_ne!(last["agents"][0]["id"], first["agents"][0]["id"]);
         assert_eq!(last["next_page_token"], Value::Null);
@@ -214,7 +232,10 @@ async fn an_invalid_page_token_is_refused() {
         let mut changed = token.to_owned().into_bytes();
         changed[token.len() / 2] ^= 1;
         let changed = String::from_utf8(changed).unwrap();
-        let other = api.admin("/v1/events?page_size=1").await.expect(200);
+        let other = api
+            .get_as_admin("/v1/events?page_size=1")
+            .await
+            .expect_status(200);
         let other = other["next_page_token"].as_str().unwrap();
         for bad in [
             &token[..token.len() - 1],
@@ -225,17 +246,19 @@ async fn an_invalid_page_token_is_refused() {
             other,
         ] {
             let answer = api.get(&next(bad)).await;
-            let problem = answer.problem(400, "invalid-request");
+            let problem = answer.expect_problem(400, "invalid-request");
             if !bad.contains("%00") {
                 assert_eq!(problem["errors"][0]["pointer"], "/page_token", "{bad}");
             }
         }
         // Valid tokens, but of another query or another caller.
         let elsewhere = format!("/v1/agents?q=books&page_size=1&page_token={token}");
-        api.get(&elsewhere).await.problem(400, "invalid-request");
-        api.admin(&next(token))
+        api.get(&elsewhere)
             .await
-            .problem(400, "invalid-request");
+            .expect_problem(400, "invalid-request");
+        api.get_as_admin(&next(token))
+            .await
+            .expect_problem(400, "invalid-request");
     }
     assert_eq!(api.get("/livez").await.status, 200);
     assert_eq!(api.search("").await["total"], 2);
@@ -254,10 +277,10 @@ async fn a_broken_escape_in_a_path_is_refused() {
         "/agents/%zz/.well-known/agent-card.json",
     ] {
         let answer = fixture.api().get(path).await;
-        answer.problem(400, "broken-path");
+        answer.expect_problem(400, "broken-path");
     }
     let query = fixture.api().get("/v1/agents?q=%zz").await;
-    query.problem(400, "invalid-request");
+    query.expect_problem(400, "invalid-request");
     fixture.is_intact().await;
 }
 
@@ -279,8 +302,8 @@ async fn a_wrong_method_is_refused() {
         (Method::POST, "/".to_owned(), "GET"),
     ] {
         let request = fixture.api().request(method.clone(), &path);
-        let answer = ApiResponse::to(request.bearer_auth(ADMIN)).await;
-        answer.problem(405, "wrong-method");
+        let answer = ApiResponse::send(request.bearer_auth(ADMIN_TOKEN)).await;
+        answer.expect_problem(405, "wrong-method");
         let allowed = answer.headers["allow"].to_str().unwrap();
         assert!(allowed.contains(allow), "{method} {path}: {allowed}");
         assert!(
@@ -310,7 +333,7 @@ async fn an_unknown_query_parameter_is_refused() {
             .api()
             .get(path)
             .await
-            .problem(400, "invalid-request");
+            .expect_problem(400, "invalid-request");
         assert_eq!(
             problem["errors"][0]["pointer"], pointer,
             "{path}: {problem}"
@@ -329,13 +352,13 @@ async fn too_many_filters_or_words_are_refused() {
     let api = fixture.api();
     api.search(&filters(20)).await;
     let answer = api.get(&format!("/v1/agents?{}", filters(21))).await;
-    answer.problem(400, "invalid-request");
+    answer.expect_problem(400, "invalid-request");
     // Characters are counted, not bytes.
     let words = |count: usize| format!("q={}", "%C3%A9".repeat(count));
     api.search(&words(512)).await;
     for path in ["/v1/agents", "/v1/agents:suggest"] {
         let answer = api.get(&format!("{path}?{}", words(513))).await;
-        let problem = answer.problem(400, "invalid-request");
+        let problem = answer.expect_problem(400, "invalid-request");
         assert_eq!(problem["errors"][0]["pointer"], "/q", "{problem}");
     }
     fixture.is_intact().await;

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{ApprovedAgent, CARD, card};
-use crate::support::api::Api;
+use crate::support::api::RegistryClient;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::setup::Setup;
-use crate::support::waiting::eventually;
+use crate::support::polling::eventually;
+use crate::support::setup::RegistrySetup;
 
 /// Waits until the domain's first source was fetched, and returns the domain.
-async fn fetched_domain(api: &Api, domain: &str) -> Value {
+async fn fetched_domain(api: &RegistryClient, domain: &str) -> Value {
     let path = format!("/v1/domains/{domain}");
     eventually("the source was fetched", || async {
-        let domain = api.admin(&path).await.expect(200);
+        let domain = api.get_as_admin(&path).await.expect_status(200);
         (!domain["sources"][0]["last_attempt"].is_null()).then_some(domain)
     })
     .await
@@ -30,7 +30,7 @@ fn attempt_that_tells_why(domain: &Value) -> &Value {
 /// Targets that can be refused without using the network are refused at once, and leave no data behind.
 #[tokio::test]
 async fn private_addresses_are_refused() {
-    let registry = Setup::bare().start().await;
+    let registry = RegistrySetup::with_default_config().start().await;
     let origin = Origin::start();
     let loopback = origin.url(CARD);
     for (member, target) in [
@@ -55,9 +55,9 @@ async fn private_addresses_are_refused() {
     ] {
         let answer = registry
             .api
-            .post("/v1/domains", &json!({member: target}))
+            .post_as_admin("/v1/domains", &json!({member: target}))
             .await;
-        let problem = answer.problem(422, "target-refused");
+        let problem = answer.expect_problem(422, "target-refused");
         let pointer = format!("/{member}");
         assert_eq!(
             problem["errors"][0]["pointer"],
@@ -66,9 +66,13 @@ async fn private_addresses_are_refused() {
         );
         assert!(!answer.text().contains("secret"), "{problem}");
     }
-    let domains = registry.api.admin("/v1/domains").await.expect(200);
+    let domains = registry
+        .api
+        .get_as_admin("/v1/domains")
+        .await
+        .expect_status(200);
     assert_eq!(domains["domains"], json!([]));
-    assert!(origin.requests(CARD).is_empty());
+    assert!(origin.requests_to(CARD).is_empty());
     registry.stop().await;
 }
 
@@ -78,14 +82,17 @@ async fn a_name_with_a_private_address_is_refused() {
     let origin = Origin::start();
     let lines =
         "[crawler]\nallow_names = [\"localhost\"]\nallow_http = true\nallow_ports = \"any\"\n";
-    let registry = Setup::bare().configure(lines).start().await;
+    let registry = RegistrySetup::with_default_config()
+        .with_config_lines(lines)
+        .start()
+        .await;
     let url = format!("http://localhost:{}{CARD}", origin.address().port());
     let domain = registry.api.register(&url).await.domain;
     let domain = fetched_domain(&registry.api, &domain).await;
     let attempt = &domain["sources"][0]["last_attempt"];
     assert_eq!(attempt["outcome"], "refused", "{attempt}");
     assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
-    assert!(origin.requests(CARD).is_empty());
+    assert!(origin.requests_to(CARD).is_empty());
     registry.stop().await;
 }
 
@@ -107,8 +114,8 @@ async fn an_unreachable_host_is_reported() {
     fixture.is_intact().await;
 
     let back = Origin::start_on(port);
-    back.answer(CARD, OriginReply::json(card("Late")));
-    let view = fixture.api().recrawl(&domain).await;
+    back.set_reply(CARD, OriginReply::json(card("Late")));
+    let view = fixture.api().recrawl_and_wait(&domain).await;
     assert_eq!(view["agents"].as_array().unwrap().len(), 1);
 }
 
@@ -118,7 +125,7 @@ async fn a_page_instead_of_a_card_is_reported() {
     let fixture = ApprovedAgent::new().await;
     let page = "<!doctype html><title>Welcome</title><h1>It works</h1>";
     let other = Origin::start();
-    other.answer(CARD, OriginReply::html(page));
+    other.set_reply(CARD, OriginReply::html(page));
     let domain = fixture.api().register(&other.url(CARD)).await.domain;
     let view = fetched_domain(fixture.api(), &domain).await;
     let attempt = attempt_that_tells_why(&view);
@@ -133,13 +140,13 @@ async fn a_page_instead_of_a_card_is_reported() {
         OriginReply::json("[]".to_owned()),
         OriginReply::json("{\"hello\": \"world\"}".to_owned()),
     ] {
-        fixture.origin.answer(CARD, reply);
-        let view = fixture.api().recrawl(&fixture.domain).await;
+        fixture.origin.set_reply(CARD, reply);
+        let view = fixture.api().recrawl_and_wait(&fixture.domain).await;
         let attempt = attempt_that_tells_why(&view);
         assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
     }
     let agent = format!("/v1/agents/{}", fixture.agent);
-    let agent = fixture.api().get(&agent).await.expect(200);
+    let agent = fixture.api().get(&agent).await.expect_status(200);
     assert_eq!(agent["liveness"]["state"], "stale");
     eventually("a search shows the agent as stale", || async {
         let found = fixture.api().search("liveness=stale").await;

@@ -7,40 +7,42 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use a2a_registry_core::agents::cards::agent_card;
-use a2a_registry_core::agents::rendered::agent_answered;
-use a2a_registry_core::context::Context;
-use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::agents::cards::load_agent_card;
+use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_server::jobs::{self, JobOptions};
 use actix_web::web::Bytes;
 
-use super::bare::Bare;
-use super::generator::Generator;
-use super::load::{Load, Measured};
-use super::report::{head, line, median, size};
-use super::stock::Stock;
+use super::bare_server::BareServer;
+use super::bench_registry::BenchRegistry;
+use super::generator::CardGenerator;
+use super::load::{Load, LoadResult};
+use super::report::{median, print_comparison, print_header, size_from_env};
 
 pub async fn run() {
-    let agents = size("BENCH_AGENTS", 1_000);
-    let stock = Stock::new().await;
+    let agents = size_from_env("BENCH_AGENTS", 1_000);
+    let stock = BenchRegistry::new().await;
     stock.add_sources(agents, 1, 80).await;
-    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
     stock.fill(|index| generator.card(index)).await;
     let app = &stock.app;
-    index_anew(app, || false).await.unwrap();
+    rebuild_index(app, || false).await.unwrap();
     let options = JobOptions {
         crawl: false,
         ..JobOptions::default()
     };
-    let jobs = jobs::start(app, options);
+    let jobs = jobs::start_jobs(app, options);
 
     let ids = ids(&stock).await;
     let mut cards = Vec::with_capacity(ids.len());
     for id in &ids {
-        let card = agent_card(app, &Caller::default(), id, None).await.unwrap();
+        let card = load_agent_card(app, &Caller::default(), id, None)
+            .await
+            .unwrap();
         cards.push(Bytes::copy_from_slice(&card.bytes));
     }
     let bytes: usize = cards.iter().map(Bytes::len).sum();
@@ -48,15 +50,15 @@ pub async fn run() {
         .iter()
         .map(|id| format!("/v1/agents/{id}/card"))
         .collect();
-    let first = agent_card(app, &Caller::default(), &ids[0], None)
+    let first = load_agent_card(app, &Caller::default(), &ids[0], None)
         .await
         .unwrap();
     let known = format!("If-None-Match: {}\r\n", first.etag);
     let (ours, shutdown) = stock.serve().unwrap();
-    let bare = Bare::start(cards, None).unwrap();
+    let bare = BareServer::start(cards, None).unwrap();
     let bare_paths: Vec<String> = (0..ids.len()).map(|index| format!("/{index}")).collect();
 
-    head(
+    print_header(
         &format!(
             "card GET, {} cards of {} B on average",
             ids.len(),
@@ -88,17 +90,19 @@ pub async fn run() {
 }
 
 /// Runs requests for agents against a bare server with the same bytes, and against those for cards.
-async fn compare_agents(app: &Context, ours: SocketAddr, ids: &[String], cards: &Load) {
+async fn compare_agents(app: &AppContext, ours: SocketAddr, ids: &[String], cards: &Load) {
     let mut answers = Vec::with_capacity(ids.len());
     for id in ids {
-        let agent = agent_answered(app, &Caller::default(), id).await.unwrap();
+        let agent = load_rendered_view(app, &Caller::default(), id)
+            .await
+            .unwrap();
         answers.push(Bytes::from(serde_json::to_vec(&agent).unwrap()));
     }
     let bytes: usize = answers.iter().map(Bytes::len).sum();
-    let bare = Bare::start(answers, None).unwrap();
+    let bare = BareServer::start(answers, None).unwrap();
     let paths: Vec<String> = ids.iter().map(|id| format!("/v1/agents/{id}")).collect();
     let bare_paths: Vec<String> = (0..ids.len()).map(|index| format!("/{index}")).collect();
-    head(
+    print_header(
         &format!(
             "agent GET, {} answers of {} B on average",
             ids.len(),
@@ -122,7 +126,7 @@ async fn compare_agents(app: &Context, ours: SocketAddr, ids: &[String], cards: 
 }
 
 /// The ids of all agents, from a search.
-async fn ids(stock: &Stock) -> Vec<String> {
+async fn ids(stock: &BenchRegistry) -> Vec<String> {
     let mut ids = Vec::new();
     let mut query = SearchQuery {
         page_size: Some(100),
@@ -148,42 +152,42 @@ async fn ids(stock: &Stock) -> Vec<String> {
 
 /// Runs both sides in turns and prints the medians.
 fn compare(what: &str, sides: &[Load; 2], target: Option<f64>) {
-    compare_with(size("BENCH_CONNECTIONS", 64), what, sides, target);
+    compare_with(size_from_env("BENCH_CONNECTIONS", 64), what, sides, target);
 }
 
 /// The same with so many connections.
 fn compare_with(connections: usize, what: &str, sides: &[Load; 2], target: Option<f64>) {
-    let run = |load: &Load| -> Measured {
+    let run = |load: &Load| -> LoadResult {
         let mut load = load.clone();
         load.connections = connections;
-        load.time = Duration::from_secs(size("BENCH_SECONDS", 2) as u64);
+        load.time = Duration::from_secs(size_from_env("BENCH_SECONDS", 2) as u64);
         load.run().unwrap()
     };
     for side in sides {
         run(side);
     }
-    let pairs: Vec<[Measured; 2]> = (0..size("BENCH_PAIRS", 5))
+    let pairs: Vec<[LoadResult; 2]> = (0..size_from_env("BENCH_PAIRS", 5))
         .map(|_| [run(&sides[0]), run(&sides[1])])
         .collect();
-    let of = |figure: fn(&Measured) -> f64, side: usize| {
+    let of = |figure: fn(&LoadResult) -> f64, side: usize| {
         median(pairs.iter().map(|pair| figure(&pair[side])).collect())
     };
-    let ratio = |figure: fn(&[Measured; 2]) -> f64| median(pairs.iter().map(figure).collect());
-    line(
+    let ratio = |figure: fn(&[LoadResult; 2]) -> f64| median(pairs.iter().map(figure).collect());
+    print_comparison(
         &format!("{what}, {connections} connections"),
         of(|one| one.rate, 0),
         of(|one| one.rate, 1),
         ratio(|[ours, bare]| ours.rate / bare.rate),
         target,
     );
-    line(
+    print_comparison(
         &format!("{what}, server's processor time, us"),
         of(|one| one.cpu_us, 0),
         of(|one| one.cpu_us, 1),
         ratio(|[ours, bare]| bare.cpu_us / ours.cpu_us),
         None,
     );
-    line(
+    print_comparison(
         &format!("{what}, p99, ms"),
         of(|one| one.percentile(0.99), 0),
         of(|one| one.percentile(0.99), 1),

@@ -15,27 +15,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
-use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SourceVerdict, SystemClock, Validators};
-use a2a_registry_core::visits::leasing::wake_crawler;
+use a2a_crawler::guard::{AllowedPorts, GuardConfig, SsrfGuard};
+use a2a_crawler::{AttemptOutcome, FetchTarget, SourceResult, SourceTask, SystemClock, Validators};
+use a2a_registry_core::visits::leases::wake_crawler;
 use a2a_registry_server::jobs::{self, JobOptions};
 use actix_web::web::Bytes;
 use futures::StreamExt;
 use tokio::sync::Notify;
 use url::Url;
 
-use super::bare::Bare;
-use super::generator::Generator;
-use super::here::Here;
-use super::report::{figure, head, line, median, size};
-use super::stock::{SUFFIX, Stock};
+use super::bare_server::BareServer;
+use super::bench_registry::{BenchRegistry, SUFFIX};
+use super::generator::CardGenerator;
+use super::loopback_resolver::LoopbackResolver;
+use super::report::{median, print_comparison, print_figure, print_header, size_from_env};
 
 /// Cards per domain: the number that one visit fetches.
 const CARDS_OF_DOMAIN: usize = a2a_crawler::MAX_SOURCES_PER_VISIT;
 /// Timeout of a crawl, longer than any here takes.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-impl reqwest::dns::Resolve for Here {
+impl reqwest::dns::Resolve for LoopbackResolver {
     fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Box::pin(async move { Ok(Box::new(std::iter::once(address)) as reqwest::dns::Addrs) })
@@ -44,7 +44,7 @@ impl reqwest::dns::Resolve for Here {
 
 /// Results of one round, in cards per second.
 #[derive(Debug, Clone, Copy)]
-struct Round {
+struct CrawlRates {
     bare: f64,
     bare_by_domain: f64,
     bare_unchanged: f64,
@@ -56,13 +56,13 @@ struct Round {
 }
 
 pub async fn run() {
-    let cards = size("BENCH_CARDS", 10_000) / CARDS_OF_DOMAIN * CARDS_OF_DOMAIN;
-    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let cards = size_from_env("BENCH_CARDS", 10_000) / CARDS_OF_DOMAIN * CARDS_OF_DOMAIN;
+    let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
     let bodies = (0..cards as u64)
         .map(|index| Bytes::from(generator.card(index)))
         .collect();
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let origin = Bare::start(bodies, Some(1)).unwrap();
+    let origin = BareServer::start(bodies, Some(1)).unwrap();
     let port = origin.address.port();
     let one: Vec<Url> = (0..cards).map(|index| url("one", port, index)).collect();
     let domains: Vec<Url> = (0..cards)
@@ -71,7 +71,7 @@ pub async fn run() {
 
     bare(&one, false).await;
     let mut rounds = Vec::new();
-    for _ in 0..size("BENCH_PAIRS", 3) {
+    for _ in 0..size_from_env("BENCH_PAIRS", 3) {
         let bare_new = bare(&one, false).await;
         let fetch_new = fetch(&one, false).await;
         let bare_unchanged = bare(&one, true).await;
@@ -79,7 +79,7 @@ pub async fn run() {
         let bare_by_domain = bare(&domains, false).await;
         let (new, unchanged) = whole_way(cards, CARDS_OF_DOMAIN, port).await;
         let (new_alone, _) = whole_way(cards, 1, port).await;
-        rounds.push(Round {
+        rounds.push(CrawlRates {
             bare: bare_new,
             bare_by_domain,
             bare_unchanged,
@@ -95,15 +95,15 @@ pub async fn run() {
 }
 
 /// A row of the table: its label, our figure, the bare client's, and the target ratio.
-type Row = (&'static str, Figure, Figure, Option<f64>);
+type RateRow = (&'static str, RateSelector, RateSelector, Option<f64>);
 
 /// One figure of a round.
-type Figure = fn(&Round) -> f64;
+type RateSelector = fn(&CrawlRates) -> f64;
 
-fn print(cards: usize, rounds: &[Round]) {
-    let of = |figure: Figure| median(rounds.iter().map(figure).collect());
-    head(&format!("crawl of {cards} cards"), "cards/s");
-    let rows: [Row; 8] = [
+fn print(cards: usize, rounds: &[CrawlRates]) {
+    let of = |figure: RateSelector| median(rounds.iter().map(figure).collect());
+    print_header(&format!("crawl of {cards} cards"), "cards/s");
+    let rows: [RateRow; 8] = [
         (
             "fetch layer, 200",
             |one| one.fetch,
@@ -155,13 +155,13 @@ fn print(cards: usize, rounds: &[Round]) {
     ];
     for (what, ours, bare, target) in rows {
         let ratio = median(rounds.iter().map(|one| ours(one) / bare(one)).collect());
-        line(what, of(ours), of(bare), ratio, target);
+        print_comparison(what, of(ours), of(bare), ratio, target);
     }
-    figure("concurrent requests", connections());
+    print_figure("concurrent requests", connections());
 }
 
 fn connections() -> usize {
-    size("BENCH_CONNECTIONS", 64)
+    size_from_env("BENCH_CONNECTIONS", 64)
 }
 
 fn url(host: &str, port: u16, index: usize) -> Url {
@@ -177,7 +177,7 @@ async fn bare(urls: &[Url], unchanged: bool) -> f64 {
     let client = reqwest::Client::builder()
         .no_proxy()
         .pool_max_idle_per_host(if one_host { connections() } else { 0 })
-        .dns_resolver(Here)
+        .dns_resolver(LoopbackResolver)
         .build()
         .unwrap();
     let began = Instant::now();
@@ -208,19 +208,20 @@ async fn bare(urls: &[Url], unchanged: bool) -> f64 {
 /// Measures the crawler's fetch layer: guard, size limits, conditional requests, the card read in full.
 async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
     let config = FetcherConfig {
-        guard: Guard::new(GuardConfig {
+        guard: SsrfGuard::new(GuardConfig {
             allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
             allow_names: vec![format!("*.{SUFFIX}")],
             allow_http: true,
-            allow_ports: AllowPorts::Any,
+            allow_ports: AllowedPorts::Any,
             ..GuardConfig::default()
         }),
         limits: FetchLimits::default(),
-        contact: None,
+        contact_url: None,
         extra_ca: Vec::new(),
         key_hosts: Vec::new(),
     };
-    let fetcher = Arc::new(Fetcher::new(config, Arc::new(Here), Arc::new(SystemClock)).unwrap());
+    let fetcher =
+        Arc::new(Fetcher::new(config, Arc::new(LoopbackResolver), Arc::new(SystemClock)).unwrap());
     let began = Instant::now();
     futures::stream::iter(urls.iter().cloned().enumerate())
         .map(|(index, url)| {
@@ -232,15 +233,15 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
             });
             let task = SourceTask {
                 source_key: index as i64,
-                slot: Slot::Url { url },
+                target: FetchTarget::CardUrl { url },
                 validators,
             };
             tokio::spawn(async move {
-                let verdict = fetcher.fetch_source(&task).await.verdict;
+                let verdict = fetcher.fetch_source(&task).await.result;
                 let wanted = match verdict {
-                    SourceVerdict::Fetched(_) => !unchanged,
-                    SourceVerdict::NotModified(_) => unchanged,
-                    SourceVerdict::Catalog(_) | SourceVerdict::Failed { .. } => false,
+                    SourceResult::Fetched(_) => !unchanged,
+                    SourceResult::NotModified(_) => unchanged,
+                    SourceResult::Catalog(_) | SourceResult::Failed { .. } => false,
                 };
                 assert!(wanted, "{verdict:?}");
             })
@@ -253,7 +254,7 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
 
 /// Measures a crawl from the frontier into store and index, twice: every card new, then none changed.
 async fn whole_way(cards: usize, of_domain: usize, port: u16) -> (f64, f64) {
-    let stock = Stock::resolving(Arc::new(Here)).await;
+    let stock = BenchRegistry::resolving(Arc::new(LoopbackResolver)).await;
     let app = &stock.app;
     stock.add_sources(cards / of_domain, of_domain, port).await;
     let fetched = Arc::new(Counter::default());
@@ -269,7 +270,7 @@ async fn whole_way(cards: usize, of_domain: usize, port: u16) -> (f64, f64) {
     };
     let mut events = app.event_signal();
     let began = Instant::now();
-    let jobs = jobs::start(app, options);
+    let jobs = jobs::start_jobs(app, options);
     fetched.reaches(cards).await;
     let searchable = async {
         while app.index().num_agents() < cards as u64 || app.index().overlay_len() > 0 {

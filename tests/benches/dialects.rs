@@ -9,15 +9,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_registry_core::dialects;
-use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::protocol_versions;
+use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_server::jobs::{self, JobOptions};
 use serde_json::json;
 
-use super::generator::Generator;
-use super::load::{Load, Measured};
-use super::report::{head, line, median, size};
-use super::stock::Stock;
+use super::bench_registry::BenchRegistry;
+use super::generator::CardGenerator;
+use super::load::{Load, LoadResult};
+use super::report::{median, print_comparison, print_header, size_from_env};
 
 /// Words per query, as in the bench of searches.
 const WORDS: usize = 3;
@@ -25,12 +25,12 @@ const WORDS: usize = 3;
 const PAGE: usize = 20;
 
 /// The complete request for a query.
-type Asking = fn(SocketAddr, &str) -> Vec<u8>;
+type BuildRequest = fn(SocketAddr, &str) -> Vec<u8>;
 
 /// A door: its name, its request and the one that it is measured against, and the least share of that one's rate.
-type Door = (&'static str, [Asking; 2], Option<f64>);
+type SurfaceComparison = (&'static str, [BuildRequest; 2], Option<f64>);
 
-const DOORS: [Door; 4] = [
+const DOORS: [SurfaceComparison; 4] = [
     ("ARD search", [ard, plain], Some(0.9)),
     ("MCP search_agents", [mcp, plain], Some(0.7)),
     ("A2A find", [a2a, plain], Some(0.7)),
@@ -42,22 +42,22 @@ const DOORS: [Door; 4] = [
 ];
 
 pub async fn run() {
-    let agents = size("BENCH_AGENTS", 100_000);
-    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    let stock = Stock::with_peer("http://127.0.0.1:9/ard").await;
+    let agents = size_from_env("BENCH_AGENTS", 100_000);
+    let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
+    let stock = BenchRegistry::with_peer("http://127.0.0.1:9/ard").await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|index| generator.card(index)).await;
     // As the proof of a domain gives them.
     stock.name_agents().await;
-    index_anew(&stock.app, || false).await.unwrap();
+    rebuild_index(&stock.app, || false).await.unwrap();
     let options = JobOptions {
         crawl: false,
         ..JobOptions::default()
     };
-    let jobs = jobs::start(&stock.app, options);
+    let jobs = jobs::start_jobs(&stock.app, options);
     let (address, shutdown) = stock.serve().unwrap();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    head(
+    print_header(
         &format!(
             "new searches of {agents} agents, {} connections; bare: what the name says, else /v1/agents",
             cores * 4
@@ -87,15 +87,15 @@ pub async fn run() {
 /// Measures a door and what it is compared with in turns, each run with queries that nobody has asked before: doors that show
 /// the same answer keep it for one another.
 fn measure(
-    (name, [request, compared], target): Door,
+    (name, [request, compared], target): SurfaceComparison,
     mut take: impl FnMut(usize) -> Vec<String>,
     address: SocketAddr,
 ) {
-    let count = size("BENCH_QUERIES", 1_000);
-    let pairs = size("BENCH_PAIRS", 5);
-    let pairs: Vec<[Measured; 2]> = (0..pairs)
+    let count = size_from_env("BENCH_QUERIES", 1_000);
+    let pairs = size_from_env("BENCH_PAIRS", 5);
+    let pairs: Vec<[LoadResult; 2]> = (0..pairs)
         .map(|pair| {
-            let mut all = |request: Asking| {
+            let mut all = |request: BuildRequest| {
                 let words = take(count);
                 let requests = words.iter().map(|words| request(address, words));
                 run_load(address, requests.collect())
@@ -112,10 +112,10 @@ fn measure(
         .collect();
     let of = |side: usize| median(pairs.iter().map(|pair| pair[side].rate).collect());
     let ratio = median(pairs.iter().map(|[a, b]| a.rate / b.rate).collect());
-    line(name, of(0), of(1), ratio, target);
+    print_comparison(name, of(0), of(1), ratio, target);
     let of = |side: usize| median(pairs.iter().map(|pair| pair[side].cpu_us).collect());
     let ratio = median(pairs.iter().map(|[a, b]| b.cpu_us / a.cpu_us).collect());
-    line(
+    print_comparison(
         &format!("{name}, processor time, us"),
         of(0),
         of(1),
@@ -124,7 +124,7 @@ fn measure(
     );
 }
 
-fn run_load(address: SocketAddr, requests: Vec<Vec<u8>>) -> Measured {
+fn run_load(address: SocketAddr, requests: Vec<Vec<u8>>) -> LoadResult {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut load = Load::new(address, &[], "", "200");
     load.connections = cores * 4;
@@ -174,7 +174,7 @@ fn a2a(address: SocketAddr, words: &str) -> Vec<u8> {
 
 /// The call of `search_agents`.
 fn mcp(address: SocketAddr, words: &str) -> Vec<u8> {
-    let [revision, ..] = dialects::MCP;
+    let [revision, ..] = protocol_versions::MCP_VERSIONS;
     let message = json!({
         "jsonrpc": "2.0",
         "id": 1,

@@ -7,23 +7,23 @@
 
 use std::time::{Duration, Instant};
 
-use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::search::indexing::rebuild_index;
 
-use super::generator::Generator;
+use super::bench_registry::BenchRegistry;
+use super::generator::CardGenerator;
 use super::load::Load;
-use super::report::size;
-use super::stock::Stock;
+use super::report::size_from_env;
 
 /// Words per query, joined by OR.
 const WORDS: usize = 3;
 
 pub async fn run() {
-    let agents = size("BENCH_AGENTS", 100_000);
-    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    let stock = Stock::new().await;
+    let agents = size_from_env("BENCH_AGENTS", 100_000);
+    let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
+    let stock = BenchRegistry::new().await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|index| generator.card(index)).await;
-    index_anew(&stock.app, || false).await.unwrap();
+    rebuild_index(&stock.app, || false).await.unwrap();
     let (address, shutdown) = stock.serve().unwrap();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
 
@@ -32,7 +32,7 @@ pub async fn run() {
         "{:<22} {:>11} {:>10} {:>10} {:>10} {:>9}",
         "", "connections", "searches/s", "p50, ms", "p99, ms", "slower"
     );
-    let count = size("BENCH_QUERIES", 300);
+    let count = size_from_env("BENCH_QUERIES", 300);
     let queries = |number: usize| -> Vec<String> {
         (0..count)
             .map(|index| generator.query((number * count + index) as u64, WORDS))
@@ -51,7 +51,7 @@ pub async fn run() {
         let mut load = Load::new(address, &paths, "", "200");
         load.connections = connections;
         load.most = paths.len();
-        load.time = Duration::from_secs(size("BENCH_SECONDS", 30) as u64);
+        load.time = Duration::from_secs(size_from_env("BENCH_SECONDS", 30) as u64);
         load.run().unwrap()
     };
     let mut own = Vec::new();
@@ -83,7 +83,7 @@ pub async fn run() {
             began.elapsed().as_secs_f64()
         );
         for (number, connections) in [1, engine.connections].into_iter().enumerate() {
-            let measured = engine.load(connections, queries(number)).await;
+            let measured = engine.run_load(connections, queries(number)).await;
             let times = [measured.percentile(0.5), measured.percentile(0.99)];
             row(
                 engine.name,

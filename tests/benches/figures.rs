@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::report::{median, size};
+use super::report::{median, size_from_env};
 
 /// Starts of the program, each in a folder of its own and then once more in it.
 const STARTS: usize = 5;
@@ -25,11 +25,11 @@ pub fn run() {
     let mut rows = Vec::new();
     for name in wanted.split(',') {
         rows.extend(match name {
-            "cards" => cards(&Output::of("cards", &[])),
-            "search" => search(&Output::of("search", &[])),
-            "engines" => engines(&Output::of("engines", &[])),
-            "crawl" => crawl(&Output::of("crawl", &[])),
-            "million" => million(&Output::of("search", &[("BENCH_AGENTS", "1000000")])),
+            "cards" => cards(&BenchOutput::of("cards", &[])),
+            "search" => search(&BenchOutput::of("search", &[])),
+            "engines" => engines(&BenchOutput::of("engines", &[])),
+            "crawl" => crawl(&BenchOutput::of("crawl", &[])),
+            "million" => million(&BenchOutput::of("search", &[("BENCH_AGENTS", "1000000")])),
             "idle" => idle(&release_binary()),
             other => panic!("FIGURES names {other:?}, which is no row"),
         });
@@ -45,16 +45,16 @@ pub fn run() {
 }
 
 /// A row of the table.
-type Row = [String; 3];
+type FigureRow = [String; 3];
 
-fn row(what: &str, registry: String, against: String) -> Row {
+fn row(what: &str, registry: String, against: String) -> FigureRow {
     [what.to_owned(), registry, against]
 }
 
 /// What a bench has printed.
-struct Output(Vec<String>);
+struct BenchOutput(Vec<String>);
 
-impl Output {
+impl BenchOutput {
     /// Runs a bench to its end.
     fn of(bench: &str, sizes: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -92,7 +92,7 @@ impl Output {
     }
 }
 
-fn cards(output: &Output) -> Vec<Row> {
+fn cards(output: &BenchOutput) -> Vec<FigureRow> {
     let numbers = output.numbers("200, 64 connections");
     vec![row(
         "card, 64 connections",
@@ -101,7 +101,7 @@ fn cards(output: &Output) -> Vec<Row> {
     )]
 }
 
-fn search(output: &Output) -> Vec<Row> {
+fn search(output: &BenchOutput) -> Vec<FigureRow> {
     let cached = output.numbers("three words, OR");
     let alone = |share: &str| {
         let label = format!("no facets, {share}; bare: without facets");
@@ -121,7 +121,7 @@ fn search(output: &Output) -> Vec<Row> {
     ]
 }
 
-fn engines(output: &Output) -> Vec<Row> {
+fn engines(output: &BenchOutput) -> Vec<FigureRow> {
     // The columns are connections, searches a second, p50, p99 and how many times slower; the last row of each has many
     // connections.
     let slower = |engine: &str| output.numbers(engine)[4].round();
@@ -137,7 +137,7 @@ fn engines(output: &Output) -> Vec<Row> {
     )]
 }
 
-fn crawl(output: &Output) -> Vec<Row> {
+fn crawl(output: &BenchOutput) -> Vec<FigureRow> {
     let unchanged = output.numbers("whole way, unchanged cards (304)");
     let new = output.numbers("whole way, new cards");
     vec![row(
@@ -150,7 +150,7 @@ fn crawl(output: &Output) -> Vec<Row> {
     )]
 }
 
-fn million(output: &Output) -> Vec<Row> {
+fn million(output: &BenchOutput) -> Vec<FigureRow> {
     vec![row(
         "a million agents",
         format!(
@@ -167,16 +167,16 @@ fn million(output: &Output) -> Vec<Row> {
     clippy::disallowed_methods,
     reason = "memory at rest is measured after a time without requests"
 )]
-fn idle(binary: &Path) -> Vec<Row> {
+fn idle(binary: &Path) -> Vec<FigureRow> {
     let (mut first, mut again) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         let folder = tempfile::tempdir().unwrap();
-        first.push(Serving::start(binary, folder.path()).took);
-        again.push(Serving::start(binary, folder.path()).took);
+        first.push(ServingProcess::start(binary, folder.path()).took);
+        again.push(ServingProcess::start(binary, folder.path()).took);
     }
     let folder = tempfile::tempdir().unwrap();
-    let serving = Serving::start(binary, folder.path());
-    std::thread::sleep(Duration::from_secs(size("FIGURES_IDLE", 30) as u64));
+    let serving = ServingProcess::start(binary, folder.path());
+    std::thread::sleep(Duration::from_secs(size_from_env("FIGURES_IDLE", 30) as u64));
     let binary = std::fs::metadata(binary).unwrap().len() as f64;
     vec![
         row(
@@ -202,13 +202,13 @@ fn idle(binary: &Path) -> Vec<Row> {
 }
 
 /// A serving process, killed when it is dropped.
-struct Serving {
+struct ServingProcess {
     child: Child,
     /// The seconds from its start until it listens.
     took: f64,
 }
 
-impl Serving {
+impl ServingProcess {
     fn start(binary: &Path, folder: &Path) -> Self {
         let began = Instant::now();
         let mut command = Command::new(binary);
@@ -243,7 +243,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ServingProcess {
     fn drop(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

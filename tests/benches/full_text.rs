@@ -14,13 +14,13 @@ use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement, Value,
 };
 
-use super::report::size;
+use super::report::size_from_env;
 
 /// Cards inserted by one statement.
 const BATCH: usize = 200;
 
 /// A database with full-text search, and the statements of one search.
-pub struct Engine {
+pub struct FullTextEngine {
     /// Its name.
     pub name: &'static str,
     database: DatabaseConnection,
@@ -48,14 +48,14 @@ const POSTGRES: [&str; 3] = [
 ];
 
 /// Results of a load.
-pub struct Measured {
+pub struct LoadResult {
     /// Searches per second.
     pub rate: f64,
     /// In milliseconds, sorted.
     latencies: Vec<f64>,
 }
 
-impl Measured {
+impl LoadResult {
     /// The latency in milliseconds at this percentile (0 to 1).
     pub fn percentile(&self, share: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
@@ -64,14 +64,14 @@ impl Measured {
 }
 
 /// SQLite's FTS5 in a file of this folder.
-pub async fn fts5(folder: &Path, cores: usize) -> Engine {
+pub async fn fts5(folder: &Path, cores: usize) -> FullTextEngine {
     let url = format!(
         "sqlite://{}?mode=rwc",
         folder.join("cards.sqlite").display()
     );
     let mut options = ConnectOptions::new(url);
     options.max_connections(u32::try_from(cores).unwrap());
-    let engine = Engine {
+    let engine = FullTextEngine {
         name: "SQLite FTS5",
         database: Database::connect(options).await.unwrap(),
         statements: FTS5,
@@ -89,10 +89,10 @@ pub async fn fts5(folder: &Path, cores: usize) -> Engine {
 }
 
 /// PostgreSQL's full-text search on this server.
-pub async fn postgres(server: &str, cores: usize) -> Engine {
+pub async fn postgres(server: &str, cores: usize) -> FullTextEngine {
     let mut options = ConnectOptions::new(server.to_owned());
     options.max_connections(u32::try_from(cores * 2).unwrap());
-    let engine = Engine {
+    let engine = FullTextEngine {
         name: "PostgreSQL full text",
         database: Database::connect(options).await.unwrap(),
         statements: POSTGRES,
@@ -108,7 +108,7 @@ pub async fn postgres(server: &str, cores: usize) -> Engine {
     engine
 }
 
-impl Engine {
+impl FullTextEngine {
     fn is_sqlite(&self) -> bool {
         self.database.get_database_backend() == DbBackend::Sqlite
     }
@@ -124,7 +124,7 @@ impl Engine {
         let indexes: Vec<usize> = (0..agents).collect();
         for indexes in indexes.chunks(BATCH) {
             let cards = indexes.iter().map(|index| {
-                let card = a2a_card::parse(&card(*index as u64)).unwrap().card;
+                let card = a2a_card::parse_card(&card(*index as u64)).unwrap().card;
                 (*index, card)
             });
             let cards: Vec<_> = cards.collect();
@@ -149,7 +149,7 @@ impl Engine {
         let (mut tag_rows, mut tag_values) = (Vec::new(), Vec::new());
         for (index, card) in cards {
             rows.push("(?, ?)");
-            values.extend([number(*index), fts5::texts(card).into()]);
+            values.extend([number(*index), fts5::searched_text(card).into()]);
             for tag in tags(card) {
                 tag_rows.push("(?, ?)");
                 tag_values.extend([number(*index), tag.into()]);
@@ -173,7 +173,7 @@ impl Engine {
             let tags: Vec<String> = tags(card).collect();
             values.extend([
                 number(*index),
-                fts5::texts(card).into(),
+                fts5::searched_text(card).into(),
                 tags.join(",").into(),
             ]);
         }
@@ -182,11 +182,11 @@ impl Engine {
     }
 
     /// Runs the queries on this number of connections.
-    pub async fn load(&self, connections: usize, queries: Vec<String>) -> Measured {
+    pub async fn run_load(&self, connections: usize, queries: Vec<String>) -> LoadResult {
         let queries: Arc<Vec<String>> = Arc::new(queries);
         let next = Arc::new(AtomicUsize::new(0));
         let began = Instant::now();
-        let until = began + Duration::from_secs(size("BENCH_SECONDS", 30) as u64);
+        let until = began + Duration::from_secs(size_from_env("BENCH_SECONDS", 30) as u64);
         let searchers = (0..connections).map(|_| {
             let (queries, next) = (Arc::clone(&queries), Arc::clone(&next));
             async move {
@@ -204,7 +204,7 @@ impl Engine {
         });
         let mut latencies = join_all(searchers).await.concat();
         latencies.sort_by(f64::total_cmp);
-        Measured {
+        LoadResult {
             rate: latencies.len() as f64 / began.elapsed().as_secs_f64(),
             latencies,
         }

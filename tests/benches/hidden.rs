@@ -6,14 +6,14 @@
 
 use std::time::Instant;
 
-use a2a_registry_core::search::indexing::{index_anew, index_next};
+use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
 use reqwest::Client;
 use sea_orm::{ConnectionTrait as _, Statement};
 use uuid::Uuid;
 
-use super::generator::Generator;
-use super::report::{figure, head, line, median, size};
-use super::stock::{SUFFIX, Stock};
+use super::bench_registry::{BenchRegistry, SUFFIX};
+use super::generator::CardGenerator;
+use super::report::{median, print_comparison, print_figure, print_header, size_from_env};
 
 /// The addresses that are probed: `{id}` is an identifier, `{urn}` a URN and `{host}` a domain.
 const PATHS: [&str; 10] = [
@@ -30,13 +30,13 @@ const PATHS: [&str; 10] = [
 ];
 
 /// What stands for an agent in an address.
-struct Names {
+struct AgentNames {
     id: String,
     urn: String,
     host: String,
 }
 
-impl Names {
+impl AgentNames {
     fn path(&self, path: &str) -> String {
         path.replace("{id}", &self.id)
             .replace("{urn}", &self.urn)
@@ -45,7 +45,7 @@ impl Names {
 }
 
 /// Hides every other agent, and returns the names of those.
-async fn hide_half(stock: &Stock) -> Vec<Names> {
+async fn hide_half(stock: &BenchRegistry) -> Vec<AgentNames> {
     let database = stock.database().await;
     let backend = database.get_database_backend();
     let hide = "UPDATE agents SET visibility = 'restricted' WHERE domain_id % 2 = 0";
@@ -57,7 +57,7 @@ async fn hide_half(stock: &Stock) -> Vec<Names> {
         .unwrap();
     let names = rows.iter().map(|row| {
         let id: Uuid = row.try_get("", "id").unwrap();
-        Names {
+        AgentNames {
             id: id.to_string(),
             urn: row.try_get("", "urn").unwrap(),
             host: row.try_get("", "domain").unwrap(),
@@ -69,9 +69,9 @@ async fn hide_half(stock: &Stock) -> Vec<Names> {
 }
 
 /// The names of an agent that does not exist, in the form of those that do.
-fn missing(number: usize) -> Names {
+fn missing(number: usize) -> AgentNames {
     let id = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0000 + number as u128);
-    Names {
+    AgentNames {
         id: id.to_string(),
         urn: format!("urn:air:m{number}.{SUFFIX}.80:agents:{}", id.simple()),
         host: format!("m{number}.{SUFFIX}:80"),
@@ -101,16 +101,16 @@ fn best_guess_rate(one: &[f64], other: &[f64]) -> f64 {
 }
 
 pub async fn run() {
-    let agents = size("BENCH_AGENTS", 2_000);
-    let probes = size("BENCH_PROBES", 1_000);
-    let stock = Stock::new().await;
-    let generator = Generator::new(1);
+    let agents = size_from_env("BENCH_AGENTS", 2_000);
+    let probes = size_from_env("BENCH_PROBES", 1_000);
+    let stock = BenchRegistry::new().await;
+    let generator = CardGenerator::new(1);
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|number| generator.card(number)).await;
     stock.name_agents().await;
     let hidden = hide_half(&stock).await;
-    index_anew(&stock.app, || false).await.unwrap();
-    while index_next(&stock.app).await.unwrap() {}
+    rebuild_index(&stock.app, || false).await.unwrap();
+    while apply_next_events(&stock.app).await.unwrap() {}
     let (address, shutdown) = stock.serve().unwrap();
     let base = format!("http://{address}");
     let client = Client::new();
@@ -124,9 +124,9 @@ pub async fn run() {
         }
         let right = best_guess_rate(&of_hidden, &of_missing);
         let (ours, bare) = (median(of_hidden), median(of_missing));
-        head(path, "microseconds; hidden and missing");
-        line("median", ours, bare, ours / bare, None);
-        figure(
+        print_header(path, "microseconds; hidden and missing");
+        print_comparison("median", ours, bare, ours / bare, None);
+        print_figure(
             "one probe is judged right",
             format!("{:.0} of 100", right * 100.0),
         );

@@ -18,18 +18,18 @@
 //! `A2A_REGISTRY_TEST_POSTGRES` names a server, and `register -f` where `A2A_REGISTRY_BIN` names the program: all are given in
 //! `tests/run --shell`. What is skipped says so, and how to install it.
 
-mod answers;
+mod agent_responses;
 mod cards;
-mod child;
-mod descriptors;
+mod child_process;
 mod http;
+mod open_files;
 mod origin;
 mod registrations;
 mod registry;
-mod rivals;
+mod registry_child;
 mod rules;
+mod search_engines;
 mod searches;
-mod serving;
 mod tables;
 
 use std::path::Path;
@@ -37,17 +37,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use cards::{CARDS_OF_DOMAIN, changed_card, revised};
-use origin::Origin;
-use registrations::Spare;
-use registry::{Registry, Sources};
-use rivals::Rival;
-use searches::{Ages, Figures};
+use origin::CardOrigin;
+use registrations::SpareCards;
+use registry::{RegistryProcess, SourceRange};
+use search_engines::SearchEngine;
+use searches::{FiguresByState, SearchFigures};
 use serde_json::json;
-use tables::{Target, number, row};
+use tables::{Target, figure_row, format_number};
 use tempfile::TempDir;
 
-use super::generator::Generator;
-use super::report::size;
+use super::generator::CardGenerator;
+use super::report::size_from_env;
 
 /// Parts that are measured by default.
 const PARTS: &str =
@@ -60,17 +60,17 @@ const AT_LAST_SIZE: [&str; 3] = ["answers", "registrations", "rules"];
 const NEW_AGENTS: usize = 200;
 
 pub async fn run() {
-    if let Some((role, settings)) = child::role() {
+    if let Some((role, settings)) = child_process::role() {
         match role.as_str() {
-            "registry" => serving::run(&settings).await,
-            "origin" => origin::run(&settings),
+            "registry" => registry_child::run_registry(&settings).await,
+            "origin" => origin::run_card_origin(&settings),
             "bare" => origin::run_bare(&settings),
             other => panic!("no child is a {other}"),
         }
         return;
     }
-    let parts = Parts::chosen();
-    let seed = size("BENCH_SEED", 1) as u64;
+    let parts = BenchParts::chosen();
+    let seed = size_from_env("BENCH_SEED", 1) as u64;
     let mut aged = Vec::new();
     let sizes = sizes(&parts);
     for (place, agents) in sizes.iter().enumerate() {
@@ -87,18 +87,23 @@ pub async fn run() {
         tables::print_rows("New cards", &rows);
     }
     if parts.has("descriptors") {
-        tables::print_rows("Open files", &descriptors::rows(seed));
+        tables::print_rows("Open files", &open_files::measure_open_files(seed));
     }
 }
 
 /// Lets a registry of this number of agents live, and prints the chosen parts; returns the figures of its searches, if those were
 /// chosen.
-async fn measure_life(agents: usize, seed: u64, parts: &Parts, is_last: bool) -> Option<Ages> {
+async fn measure_life(
+    agents: usize,
+    seed: u64,
+    parts: &BenchParts,
+    is_last: bool,
+) -> Option<FiguresByState> {
     let spare = match is_last && parts.has("registrations") {
         true => registrations::spare_cards(),
         false => 0,
     };
-    let mut life = Life::begin(agents, seed, spare);
+    let mut life = LivingRegistry::begin(agents, seed, spare);
     let changes = life.change();
     if parts.has("changes") {
         tables::print_rows("Changes", &changes);
@@ -111,7 +116,7 @@ async fn measure_life(agents: usize, seed: u64, parts: &Parts, is_last: bool) ->
     if has_searches || parts.has("rivals") || parts.has("databases") {
         let restarted = life.search();
         if let (Some(running), Some(copy)) = (running, copy) {
-            let known = ages.insert(Ages {
+            let known = ages.insert(FiguresByState {
                 running,
                 restarted: restarted.clone(),
                 rebuilt: search_rebuilt(copy.path(), life.generator),
@@ -132,9 +137,9 @@ async fn measure_life(agents: usize, seed: u64, parts: &Parts, is_last: bool) ->
 }
 
 /// The parts to measure.
-struct Parts(String);
+struct BenchParts(String);
 
-impl Parts {
+impl BenchParts {
     fn chosen() -> Self {
         let chosen = std::env::var("LIVING").unwrap_or_else(|_| PARTS.to_owned());
         for part in chosen.split(',') {
@@ -154,7 +159,7 @@ impl Parts {
 }
 
 /// The numbers of agents; none where no part needs them, and the last alone where no part needs the others.
-fn sizes(parts: &Parts) -> Vec<usize> {
+fn sizes(parts: &BenchParts) -> Vec<usize> {
     let text = std::env::var("LIVING_AGENTS").unwrap_or_else(|_| "10000,100000".to_owned());
     let sizes = text.split(',').map(|size| {
         let size: usize = size.trim().parse().unwrap();
@@ -169,33 +174,33 @@ fn sizes(parts: &Parts) -> Vec<usize> {
 }
 
 /// A registry with its origin and its folder, and what has happened to it.
-struct Life {
+struct LivingRegistry {
     agents: usize,
-    generator: Generator,
+    generator: CardGenerator,
     /// The number of changes so far.
     changes: usize,
-    spare: Spare,
+    spare: SpareCards,
     /// Dropped before the origin and the folder. `None` only while it is started again.
-    registry: Option<Registry>,
-    origin: Origin,
+    registry: Option<RegistryProcess>,
+    origin: CardOrigin,
     folder: TempDir,
 }
 
-impl Life {
+impl LivingRegistry {
     /// Crawls all agents. The origin has this number of cards more, which can be registered.
     fn begin(agents: usize, seed: u64, spare: usize) -> Self {
         let cards = agents + NEW_AGENTS + spare;
-        let origin = Origin::start(cards, seed);
+        let origin = CardOrigin::start(cards, seed);
         let folder = tempfile::tempdir().unwrap();
-        let mut registry = Registry::start(folder.path(), &json!({}));
+        let mut registry = RegistryProcess::start(folder.path(), &json!({}));
         registry.add(sources(agents, CARDS_OF_DOMAIN), &origin);
         registry.settle();
         assert_eq!(registry.agents(), agents as u64);
         Self {
             agents,
-            generator: Generator::new(seed),
+            generator: CardGenerator::new(seed),
             changes: 0,
-            spare: Spare::new(agents, cards),
+            spare: SpareCards::new(agents, cards),
             registry: Some(registry),
             origin,
             folder,
@@ -214,24 +219,24 @@ impl Life {
                 .status();
             assert!(copied.unwrap().success(), "the registry was not copied");
         }
-        let mut registry = Registry::start(self.folder.path(), &json!({}));
+        let mut registry = RegistryProcess::start(self.folder.path(), &json!({}));
         registry.settle();
         self.registry = Some(registry);
     }
 
     /// Searches the registry as it is.
-    fn search(&self) -> Vec<Figures> {
+    fn search(&self) -> Vec<SearchFigures> {
         search(self.registry.as_ref().unwrap(), self.generator)
     }
 
     /// Changes cards, and adds new ones, each searchable before the next.
     fn change(&mut self) -> Vec<Vec<String>> {
-        let wanted = size("BENCH_CHANGES", 2_000);
+        let wanted = size_from_env("BENCH_CHANGES", 2_000);
         let registry = self.registry.as_mut().unwrap();
         let before = registry.cpu_when_idle();
         for change in 0..wanted {
             let card = changed_card(change, self.agents);
-            self.origin.change(card);
+            self.origin.change_card(card);
             registry.visit(card, &self.origin);
             registry.settle();
         }
@@ -240,7 +245,7 @@ impl Life {
         let changed = milliseconds(between - before, wanted);
         for _ in 0..NEW_AGENTS {
             let first = self.spare.take(1);
-            let one = Sources {
+            let one = SourceRange {
                 first,
                 domains: 1,
                 urls: 1,
@@ -250,11 +255,11 @@ impl Life {
             registry.settle();
         }
         let new = milliseconds(registry.cpu_when_idle() - between, NEW_AGENTS);
-        let agents = number(self.agents as f64);
+        let agents = format_number(self.agents as f64);
         let label = |what: &str| format!("{what} agent of {agents}, fetch to searchable, CPU");
         vec![
-            row(&label("one changed"), changed, "ms", Target::AtMost(10.0)),
-            row(&label("one new"), new, "ms", Target::AtMost(10.0)),
+            figure_row(&label("one changed"), changed, "ms", Target::AtMost(10.0)),
+            figure_row(&label("one new"), new, "ms", Target::AtMost(10.0)),
         ]
     }
 
@@ -268,11 +273,11 @@ impl Life {
     }
 
     /// Prints the parts that are measured once, and ends the registry.
-    fn end(mut self, parts: &Parts) {
+    fn end(mut self, parts: &BenchParts) {
         let mut registry = self.registry.take().unwrap();
         if parts.has("answers") {
-            tables::print_rows("Agents as JSON", &answers::agent_rows(&registry));
-            let rows = answers::page_rows(&registry, self.generator);
+            tables::print_rows("Agents as JSON", &agent_responses::agent_rows(&registry));
+            let rows = agent_responses::measure_results_page(&registry, self.generator);
             tables::print_rows("The results page", &rows);
         }
         if parts.has("registrations") {
@@ -285,21 +290,24 @@ impl Life {
         let agents = registry.agents();
         registry.stop();
         if parts.has("rules") {
-            let title = format!("Starts over {} agents", number(agents as f64));
-            tables::print_rows(&title, &rules::rows(self.folder.path(), agents));
+            let title = format!("Starts over {} agents", format_number(agents as f64));
+            tables::print_rows(
+                &title,
+                &rules::measure_rule_changes(self.folder.path(), agents),
+            );
         }
     }
 }
 
 /// Searches a registry.
-fn search(registry: &Registry, generator: Generator) -> Vec<Figures> {
+fn search(registry: &RegistryProcess, generator: CardGenerator) -> Vec<SearchFigures> {
     let server = searches::registry(registry.address, registry.child.id());
-    searches::measure(server, generator)
+    searches::measure_searches(server, generator)
 }
 
 /// Searches the copy of a registry in this folder with a rebuilt index, while the registry itself keeps its own.
-fn search_rebuilt(folder: &Path, generator: Generator) -> Vec<Figures> {
-    let mut registry = Registry::start(folder, &json!({"rebuild": true}));
+fn search_rebuilt(folder: &Path, generator: CardGenerator) -> Vec<SearchFigures> {
+    let mut registry = RegistryProcess::start(folder, &json!({"rebuild": true}));
     registry.settle();
     let figures = search(&registry, generator);
     registry.stop();
@@ -307,21 +315,21 @@ fn search_rebuilt(folder: &Path, generator: Generator) -> Vec<Figures> {
 }
 
 /// Prints the restarted registry beside each other engine over the same cards.
-fn compare(life: &Life, restarted: &[Figures]) {
+fn compare(life: &LivingRegistry, restarted: &[SearchFigures]) {
     let (generator, revisions) = (life.generator, life.revisions());
     let card = |key: usize| revised(generator, key as u64, revisions[key]);
     // One after the other, each ended before the next starts, so that none takes memory or time from another.
-    let meet = |rival: Option<Rival>| {
+    let meet = |rival: Option<SearchEngine>| {
         let Some(rival) = rival else { return };
-        let figures = searches::measure(rival.server, generator);
+        let figures = searches::measure_searches(rival.server, generator);
         searches::print_rival(life.agents, restarted, &rival, &figures);
     };
-    meet(rivals::groonga(life.agents, card));
-    meet(rivals::redisearch(life.agents, card));
+    meet(search_engines::groonga(life.agents, card));
+    meet(search_engines::redisearch(life.agents, card));
 }
 
 /// Prints the restarted registry beside databases with full-text search, where one facet is counted.
-async fn compare_databases(life: &Life, restarted: &[Figures]) {
+async fn compare_databases(life: &LivingRegistry, restarted: &[SearchFigures]) {
     let (generator, revisions) = (life.generator, life.revisions());
     let card = |key: usize| revised(generator, key as u64, revisions[key]);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -336,23 +344,23 @@ async fn compare_databases(life: &Life, restarted: &[Figures]) {
     let mut rows = Vec::new();
     for engine in &engines {
         engine.fill(life.agents, |index| card(index as usize)).await;
-        for (place, cell) in searches::cells().into_iter().enumerate() {
+        for (place, cell) in searches::search_cases().into_iter().enumerate() {
             if (cell.words, cell.facets) != (3, 1) {
                 continue;
             }
             // Each is measured with the number of connections with which it is fastest.
             let connections = cell.connections.min(engine.connections);
-            let measured = engine.load(connections, cell.queries(generator)).await;
+            let measured = engine.run_load(connections, cell.queries(generator)).await;
             let times = restarted[place].rate / measured.rate;
             let mut row = vec![engine.name.to_owned(), cell.connections.to_string()];
-            row.push(number(restarted[place].rate));
-            row.push(number(measured.rate));
+            row.push(format_number(restarted[place].rate));
+            row.push(format_number(measured.rate));
             row.push(format!(
                 "{}, {}",
-                number(measured.percentile(0.5)),
-                number(measured.percentile(0.99))
+                format_number(measured.percentile(0.5)),
+                format_number(measured.percentile(0.99))
             ));
-            row.push(number(times));
+            row.push(format_number(times));
             row.extend(Target::AtLeast(10.0).cells(times));
             rows.push(row);
         }
@@ -360,7 +368,7 @@ async fn compare_databases(life: &Life, restarted: &[Figures]) {
     }
     let title = format!(
         "Ten best of three words, total and one facet over {} agents, against databases",
-        number(life.agents as f64)
+        format_number(life.agents as f64)
     );
     let columns = [
         "database",
@@ -377,22 +385,22 @@ async fn compare_databases(life: &Life, restarted: &[Figures]) {
 
 /// The processor time of a new card from the crawler's lease into the index, with this number of cards of each domain.
 fn new_cards(seed: u64, urls: usize, most: f64) -> Vec<String> {
-    let cards = size("BENCH_CARDS", 10_000) / urls * urls;
-    let origin = Origin::start(cards, seed);
+    let cards = size_from_env("BENCH_CARDS", 10_000) / urls * urls;
+    let origin = CardOrigin::start(cards, seed);
     let folder = tempfile::tempdir().unwrap();
-    let mut registry = Registry::start(folder.path(), &json!({}));
+    let mut registry = RegistryProcess::start(folder.path(), &json!({}));
     let before = registry.cpu_when_idle();
     registry.add(sources(cards, urls), &origin);
     registry.settle();
     let each = milliseconds(registry.cpu_when_idle() - before, cards);
     registry.stop();
     let what = format!("whole way of a new card, {urls} a domain, CPU");
-    row(&what, each, "ms", Target::AtMost(most))
+    figure_row(&what, each, "ms", Target::AtMost(most))
 }
 
 /// The first sources, with this number of card URLs of each domain.
-const fn sources(cards: usize, urls: usize) -> Sources<'static> {
-    Sources {
+const fn sources(cards: usize, urls: usize) -> SourceRange<'static> {
+    SourceRange {
         first: 0,
         domains: cards / urls,
         urls,

@@ -19,7 +19,7 @@ use super::report::{cpu_of, cpu_of_process, cpu_of_thread};
 
 /// Results of a run.
 #[derive(Debug, Clone)]
-pub struct Measured {
+pub struct LoadResult {
     /// Responses per second.
     pub rate: f64,
     /// Processor time per request of the server's process, without the load generator, in microseconds.
@@ -30,7 +30,7 @@ pub struct Measured {
     latencies: Vec<u32>,
 }
 
-impl Measured {
+impl LoadResult {
     /// The latency in milliseconds at this percentile (0 to 1).
     pub fn percentile(&self, share: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
@@ -111,7 +111,7 @@ impl Load {
     }
 
     /// Runs the load on a thread of its own, and waits for that thread.
-    pub fn run(&self) -> io::Result<Measured> {
+    pub fn run(&self) -> io::Result<LoadResult> {
         let run = || {
             std::thread::scope(|scope| {
                 let thread = scope.spawn(|| self.run_here());
@@ -123,7 +123,7 @@ impl Load {
         tokio::task::block_in_place(run)
     }
 
-    fn run_here(&self) -> io::Result<Measured> {
+    fn run_here(&self) -> io::Result<LoadResult> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -154,7 +154,7 @@ impl Load {
         let mut latencies = latencies.take();
         latencies.sort_unstable();
         let answers = latencies.len().max(1) as f64;
-        Ok(Measured {
+        Ok(LoadResult {
             rate: latencies.len() as f64 / elapsed,
             cpu_us: cpu.as_secs_f64() * 1e6 / answers,
             bytes: bytes.get() as f64 / answers,

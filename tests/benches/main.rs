@@ -15,7 +15,8 @@
     reason = "the benches use a part of what the tests share with them"
 )]
 
-mod bare;
+mod bare_server;
+mod bench_registry;
 mod cards;
 mod crawl;
 mod dialects;
@@ -23,19 +24,18 @@ mod engines;
 mod figures;
 mod full_text;
 mod generator;
-mod here;
 mod hidden;
 mod living;
 mod load;
+mod loopback_resolver;
 mod meaning;
 mod policies;
+mod random_encoder;
 mod registration;
 mod relevance;
 mod report;
 mod rules;
 mod search;
-mod shape;
-mod stock;
 mod talk;
 mod virtual_crawl;
 

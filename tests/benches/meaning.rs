@@ -13,23 +13,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use a2a_registry_core::context::Context;
-use a2a_registry_core::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
-use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::embeddings::model_indexer::{IndexerStep, open_indexer, run_indexer_step};
+use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
+use a2a_registry_embed::{EmbedError, Embedder, EncoderOptions, LocalEncoder, ModelInfo, TextKind};
 use a2a_registry_search::vectors::{
-    AgentVectors, MAX_CODES, MAX_NEAREST, SlotBits, VectorChange, Vectors,
+    AgentVectors, MAX_CODES, MAX_NEAREST, SlotBitSet, VectorChange, VectorStore,
 };
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use super::generator::Generator;
-use super::load::{Load, Measured};
-use super::report::{figure, head, line, median, size};
-use super::stock::Stock;
+use super::bench_registry::BenchRegistry;
+use super::generator::CardGenerator;
+use super::load::{Load, LoadResult};
+use super::report::{median, print_comparison, print_figure, print_header, size_from_env};
 
 /// Agents whose vectors are stored together.
 const GROUP: usize = 1000;
@@ -39,11 +39,15 @@ const WORDS: usize = 4;
 pub async fn run() {
     // The scan comes first: memory that other benches free later would be subtracted from its figure.
     scan(
-        size("BENCH_AGENTS", 1_000_000),
-        size("BENCH_DIMENSIONS", 384),
+        size_from_env("BENCH_AGENTS", 1_000_000),
+        size_from_env("BENCH_DIMENSIONS", 384),
     );
     encode().await;
-    hybrid(size("BENCH_HYBRID", 100_000), size("BENCH_DIMENSIONS", 384)).await;
+    hybrid(
+        size_from_env("BENCH_HYBRID", 100_000),
+        size_from_env("BENCH_DIMENSIONS", 384),
+    )
+    .await;
 }
 
 /// A vector of unit length that depends on the seed alone.
@@ -66,10 +70,10 @@ async fn encode() {
     let folder = tempfile::tempdir().unwrap();
     let named = std::env::var_os("A2A_REGISTRY_TEST_MODEL").map(PathBuf::from);
     if named.is_none() {
-        super::shape::write(folder.path());
+        super::random_encoder::write(folder.path());
     }
     let model = named.as_deref().unwrap_or(folder.path());
-    let encoder = Arc::new(Encoder::open(model, EncoderOptions::default()).unwrap());
+    let encoder = Arc::new(LocalEncoder::open(model, EncoderOptions::default()).unwrap());
     println!(
         "\nmodel {}, SHA-256 {}",
         encoder.model().name,
@@ -85,14 +89,14 @@ async fn encode() {
         words.rotate_left(first);
         words.join(" ")
     };
-    let count = size("BENCH_QUERIES", 200);
+    let count = size_from_env("BENCH_QUERIES", 200);
     let times = query_times(&encoder, count, query).await;
     print_latencies(
         "query of 32 tokens, one thread, ms",
         "p50 (target 15)",
         &times,
     );
-    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
     let text = (0..64)
         .map(|index| generator.query(index, 90))
         .collect::<Vec<_>>();
@@ -101,7 +105,7 @@ async fn encode() {
         encoder.embed(some.to_vec(), TextKind::Card).await.unwrap();
     }
     let rate = text.len() as f64 / began.elapsed().as_secs_f64();
-    figure(
+    print_figure(
         "texts of 90 words per second, one thread",
         format!("{rate:.1}"),
     );
@@ -109,21 +113,25 @@ async fn encode() {
 }
 
 /// Measures the rate at which a registry embeds its agents, and the latency of searches and queries meanwhile.
-async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usize) -> String) {
-    let agents = size("BENCH_CARDS", 1000);
-    let stock = Stock::new().await;
+async fn cards(
+    encoder: &Arc<LocalEncoder>,
+    generator: &CardGenerator,
+    query: impl Fn(usize) -> String,
+) {
+    let agents = size_from_env("BENCH_CARDS", 1000);
+    let stock = BenchRegistry::new().await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|index| generator.card(index)).await;
-    index_anew(&stock.app, || false).await.unwrap();
+    rebuild_index(&stock.app, || false).await.unwrap();
     println!("\n{agents} cards");
-    let count = size("BENCH_QUERIES", 200);
+    let count = size_from_env("BENCH_QUERIES", 200);
     let times = search_times(&stock.app, generator, 0..count).await;
     print_latencies("full-text search, ms", "p50", &times);
     let (app, model) = (Arc::clone(&stock.app), Arc::clone(encoder));
     let work = tokio::spawn(async move {
         let began = Instant::now();
-        let mut embedding = embedding_open(&app, model).await.unwrap();
-        while embedding_step(&app, &mut embedding).await.unwrap() != EmbeddingStep::Done {}
+        let mut embedding = open_indexer(&app, model).await.unwrap();
+        while run_indexer_step(&app, &mut embedding).await.unwrap() != IndexerStep::Idle {}
         agents as f64 / began.elapsed().as_secs_f64()
     });
     let times = search_times(&stock.app, generator, count..2 * count).await;
@@ -138,7 +146,7 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
         !work.is_finished(),
         "embedding ended before the measurement: raise BENCH_CARDS"
     );
-    figure(
+    print_figure(
         "cards per second, one thread",
         format!("{:.1}", work.await.unwrap()),
     );
@@ -146,7 +154,11 @@ async fn cards(encoder: &Arc<Encoder>, generator: &Generator, query: impl Fn(usi
 }
 
 /// Latencies of full-text searches in the registry, made one after another; sorted.
-async fn search_times(app: &Context, generator: &Generator, queries: Range<usize>) -> Vec<f64> {
+async fn search_times(
+    app: &AppContext,
+    generator: &CardGenerator,
+    queries: Range<usize>,
+) -> Vec<f64> {
     let mut times = Vec::with_capacity(queries.len());
     for index in queries {
         let query = SearchQuery {
@@ -162,7 +174,11 @@ async fn search_times(app: &Context, generator: &Generator, queries: Range<usize
     times
 }
 
-async fn query_times(encoder: &Encoder, count: usize, query: impl Fn(usize) -> String) -> Vec<f64> {
+async fn query_times(
+    encoder: &LocalEncoder,
+    count: usize,
+    query: impl Fn(usize) -> String,
+) -> Vec<f64> {
     let mut times = Vec::with_capacity(count);
     for index in 0..count {
         let began = Instant::now();
@@ -181,14 +197,14 @@ async fn query_times(encoder: &Encoder, count: usize, query: impl Fn(usize) -> S
 fn print_latencies(what: &str, middle: &str, times: &[f64]) {
     for (name, share) in [(middle, 0.50), ("p99", 0.99)] {
         let time = times[((times.len() - 1) as f64 * share) as usize];
-        figure(&format!("{what}, {name}"), format!("{time:.2}"));
+        print_figure(&format!("{what}, {name}"), format!("{time:.2}"));
     }
 }
 
 fn scan(agents: usize, dimensions: usize) {
     let folder = tempfile::tempdir().unwrap();
     let before = memory();
-    let vectors = Vectors::create(folder.path(), dimensions).unwrap();
+    let vectors = VectorStore::create(folder.path(), dimensions).unwrap();
     for first in (0..agents).step_by(GROUP) {
         let changes: Vec<VectorChange> = (first..(first + GROUP).min(agents))
             .map(|agent| {
@@ -202,28 +218,28 @@ fn scan(agents: usize, dimensions: usize) {
                 )
             })
             .collect();
-        vectors.put(&changes).unwrap();
+        vectors.replace(&changes).unwrap();
     }
     let memory = memory().saturating_sub(before);
     println!("\n{agents} agents of {MAX_CODES} vectors of {dimensions} numbers");
-    figure(
+    print_figure(
         "memory, anonymous, bytes per agent (target 450)",
         memory / agents as u64,
     );
     let snapshot = vectors.snapshot();
-    let mut everybody = SlotBits::none(snapshot.slots());
+    let mut everybody = SlotBitSet::with_capacity(snapshot.slot_count());
     (0..agents as u32).for_each(|slot| everybody.insert(slot));
-    let mut times: Vec<f64> = (0..size("BENCH_QUERIES", 200) as u64)
+    let mut times: Vec<f64> = (0..size_from_env("BENCH_QUERIES", 200) as u64)
         .map(|query| {
             let query = vector(u64::MAX - query, dimensions);
             let began = Instant::now();
-            black_box(snapshot.nearest(&query, &everybody).unwrap());
+            black_box(snapshot.find_nearest(&query, &everybody).unwrap());
             began.elapsed().as_secs_f64() * 1_000.0
         })
         .collect();
     times.sort_by(f64::total_cmp);
     for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99 (target 25)", 0.99)] {
-        figure(
+        print_figure(
             &format!("the nearest {MAX_NEAREST}, one thread, ms, {name}"),
             format!("{:.2}", times[((times.len() - 1) as f64 * share) as usize]),
         );
@@ -242,10 +258,10 @@ fn memory() -> u64 {
 
 /// An encoder whose vector of a text depends on the text's hash alone.
 #[derive(Debug)]
-struct Generated(ModelInfo);
+struct HashEmbedder(ModelInfo);
 
 #[async_trait]
-impl Embedder for Generated {
+impl Embedder for HashEmbedder {
     fn model(&self) -> &ModelInfo {
         &self.0
     }
@@ -262,28 +278,28 @@ impl Embedder for Generated {
 
 /// Measures whole searches through HTTP, hybrid beside full text.
 async fn hybrid(agents: usize, dimensions: usize) {
-    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    let stock = Stock::new().await;
+    let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
+    let stock = BenchRegistry::new().await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|index| generator.card(index)).await;
-    index_anew(&stock.app, || false).await.unwrap();
+    rebuild_index(&stock.app, || false).await.unwrap();
     let model = ModelInfo {
         id: "generated".into(),
         name: "generated".into(),
         dimensions,
     };
     let began = Instant::now();
-    let model: Arc<dyn Embedder> = Arc::new(Generated(model));
-    let mut embedding = embedding_open(&stock.app, model).await.unwrap();
-    while embedding_step(&stock.app, &mut embedding).await.unwrap() != EmbeddingStep::Done {}
+    let model: Arc<dyn Embedder> = Arc::new(HashEmbedder(model));
+    let mut embedding = open_indexer(&stock.app, model).await.unwrap();
+    while run_indexer_step(&stock.app, &mut embedding).await.unwrap() != IndexerStep::Idle {}
     println!("\n{agents} agents in the registry");
     let rate = agents as f64 / began.elapsed().as_secs_f64();
-    figure(
+    print_figure(
         "agents embedded per second, without an encoder",
         format!("{rate:.0}"),
     );
     let (address, shutdown) = stock.serve().unwrap();
-    let count = size("BENCH_QUERIES", 200);
+    let count = size_from_env("BENCH_QUERIES", 200);
     let mut next = 0;
     let mut run = |mode: &str, connections: usize| {
         let paths: Vec<String> = (next..next + count)
@@ -300,10 +316,10 @@ async fn hybrid(agents: usize, dimensions: usize) {
         load.run().unwrap()
     };
     run("hybrid", 8);
-    let pairs: Vec<[Measured; 2]> = (0..size("BENCH_PAIRS", 5))
+    let pairs: Vec<[LoadResult; 2]> = (0..size_from_env("BENCH_PAIRS", 5))
         .map(|_| [run("hybrid", 8), run("lexical", 8)])
         .collect();
-    head(
+    print_header(
         "distinct searches of four words, 8 connections; bare: lexical",
         "queries/s",
     );
@@ -314,12 +330,12 @@ async fn hybrid(agents: usize, dimensions: usize) {
             .map(|[ours, bare]| ours.rate / bare.rate)
             .collect(),
     );
-    line("hybrid", of(0), of(1), ratio, None);
-    head("the same, one connection; bare: lexical", "ms");
+    print_comparison("hybrid", of(0), of(1), ratio, None);
+    print_header("the same, one connection; bare: lexical", "ms");
     let (ours, bare) = (run("hybrid", 1), run("lexical", 1));
     for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99", 0.99)] {
         let (ours, bare) = (ours.percentile(share), bare.percentile(share));
-        line(&format!("hybrid, {name}"), ours, bare, bare / ours, None);
+        print_comparison(&format!("hybrid, {name}"), ours, bare, bare / ours, None);
     }
     shutdown.cancel();
     stock.close().await;

@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use a2a_registry_api::{NewPolicies, NewPolicy};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::policies::sets::policies_put;
-use a2a_registry_core::precondition::Precondition;
-use a2a_registry_core::search::indexing::{index_anew, index_next};
-use a2a_registry_core::search::policy_switch::follow_newest;
+use a2a_registry_core::precondition::IfMatch;
+use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
+use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
-use a2a_registry_core::visibility::caller::{Account, Caller, Credential};
+use a2a_registry_core::visibility::caller::{Caller, CallerAccount, Credential};
 use a2a_registry_domain::role::{Role, Roles};
-use a2a_registry_policy::{Action, AgentFacts, PolicySet, PolicyText, Principal};
+use a2a_registry_policy::{Action, AgentAttributes, PolicySet, PolicyText, Principal};
 use uuid::Uuid;
 
-use super::generator::Generator;
-use super::report::{figure, head, line, median, size};
-use super::stock::Stock;
+use super::bench_registry::BenchRegistry;
+use super::generator::CardGenerator;
+use super::report::{median, print_comparison, print_figure, print_header, size_from_env};
 
 /// Groups that policies name.
 const GROUPS: usize = 20;
@@ -33,12 +33,12 @@ const GROUPS: usize = 20;
 const POLICIES: usize = 100;
 
 /// A source of queries that returns none twice.
-struct Queries {
-    generator: Generator,
+struct QuerySource {
+    generator: CardGenerator,
     next: AtomicUsize,
 }
 
-impl Queries {
+impl QuerySource {
     fn query(&self) -> SearchQuery {
         let number = self.next.fetch_add(1, Ordering::Relaxed) as u64;
         SearchQuery {
@@ -53,7 +53,7 @@ fn caller(role: Role, groups: &[String]) -> Caller {
     let roles: Roles = [role].into_iter().collect();
     Caller {
         network: None,
-        account: Some(Account {
+        account: Some(CallerAccount {
             id: Uuid::from_u128(7),
             name: "somebody".into(),
             scopes: roles.scopes(),
@@ -89,7 +89,7 @@ fn policies(count: usize) -> Vec<PolicyText> {
     texts
 }
 
-async fn put(app: &Context, texts: &[PolicyText]) {
+async fn put(app: &AppContext, texts: &[PolicyText]) {
     let one = |text: &PolicyText| NewPolicy {
         id: text.id.clone(),
         text: text.text.clone(),
@@ -100,21 +100,26 @@ async fn put(app: &Context, texts: &[PolicyText]) {
         ..NewPolicies::default()
     };
     let admin = caller(Role::Admin, &[]);
-    policies_put(app, &admin, &new, &Precondition::default())
+    policies_put(app, &admin, &new, &IfMatch::default())
         .await
         .unwrap();
 }
 
 /// Puts the newest set in force; returns how long that took.
-async fn applied(app: &Context) -> Duration {
+async fn applied(app: &AppContext) -> Duration {
     let began = Instant::now();
-    while index_next(app).await.unwrap() {}
-    assert!(follow_newest(app, || false).await.unwrap());
+    while apply_next_events(app).await.unwrap() {}
+    assert!(roll_out_newest_set(app, || false).await.unwrap());
     began.elapsed()
 }
 
 /// Seconds that a run of distinct queries takes.
-async fn time_searches(app: &Context, caller: &Caller, queries: &Queries, count: usize) -> f64 {
+async fn time_searches(
+    app: &AppContext,
+    caller: &Caller,
+    queries: &QuerySource,
+    count: usize,
+) -> f64 {
     let began = Instant::now();
     for _ in 0..count {
         black_box(search(app, caller, &queries.query()).await.unwrap());
@@ -123,7 +128,11 @@ async fn time_searches(app: &Context, caller: &Caller, queries: &Queries, count:
 }
 
 /// Searches until told to stop; returns the time of each in milliseconds.
-async fn searching(app: Arc<Context>, queries: Arc<Queries>, stop: Arc<AtomicBool>) -> Vec<f64> {
+async fn searching(
+    app: Arc<AppContext>,
+    queries: Arc<QuerySource>,
+    stop: Arc<AtomicBool>,
+) -> Vec<f64> {
     let nobody = Caller::default();
     let mut took = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -140,15 +149,15 @@ fn p99(mut took: Vec<f64>) -> f64 {
 }
 
 pub async fn run() {
-    let agents = size("BENCH_AGENTS", 100_000);
-    let count = size("BENCH_QUERIES", 500);
-    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    let stock = Stock::new().await;
+    let agents = size_from_env("BENCH_AGENTS", 100_000);
+    let count = size_from_env("BENCH_QUERIES", 500);
+    let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
+    let stock = BenchRegistry::new().await;
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|index| generator.card(index)).await;
-    index_anew(&stock.app, || false).await.unwrap();
+    rebuild_index(&stock.app, || false).await.unwrap();
     let app = &stock.app;
-    let queries = Arc::new(Queries {
+    let queries = Arc::new(QuerySource {
         generator,
         next: AtomicUsize::new(0),
     });
@@ -158,7 +167,7 @@ pub async fn run() {
     let member = caller(Role::Reader, &["g1".to_owned(), "g2".to_owned()]);
     let mut without = Vec::new();
     time_searches(app, &member, &queries, count).await;
-    for _ in 0..size("BENCH_PAIRS", 5) {
+    for _ in 0..size_from_env("BENCH_PAIRS", 5) {
         without.push(count as f64 / time_searches(app, &member, &queries, count).await);
     }
     let calm = Arc::new(AtomicBool::new(false));
@@ -181,29 +190,29 @@ pub async fn run() {
     let took = applied(app).await;
     stop.store(true, Ordering::Relaxed);
     let busy = p99(busy.await.unwrap());
-    figure(
+    print_figure(
         "a new set decides after, s",
         format!("{:.1}", took.as_secs_f64()),
     );
-    figure("searches beside nothing, p99, ms", format!("{quiet:.1}"));
-    figure("searches meanwhile, p99, ms", format!("{busy:.1}"));
+    print_figure("searches beside nothing, p99, ms", format!("{quiet:.1}"));
+    print_figure("searches meanwhile, p99, ms", format!("{busy:.1}"));
 
     // The switch has written every agent anew, in many segments; the comparison is about policies and not about merging.
     let fragmented = count as f64 / time_searches(app, &member, &queries, count).await;
-    figure(
+    print_figure(
         "searches on the index that the switch has left, queries/s",
         format!("{fragmented:.0}"),
     );
-    index_anew(app, || false).await.unwrap();
+    rebuild_index(app, || false).await.unwrap();
 
     let unbound = caller(Role::Curator, &[]);
     let (mut with, mut beside) = (Vec::new(), Vec::new());
     time_searches(app, &member, &queries, count).await;
-    for _ in 0..size("BENCH_PAIRS", 5) {
+    for _ in 0..size_from_env("BENCH_PAIRS", 5) {
         with.push(count as f64 / time_searches(app, &member, &queries, count).await);
         beside.push(count as f64 / time_searches(app, &unbound, &queries, count).await);
     }
-    head(
+    print_header(
         "distinct searches of a member of two groups, one at a time",
         "queries/s",
     );
@@ -221,7 +230,7 @@ pub async fn run() {
         ),
     ];
     for (what, bare, target) in against {
-        line(what, with, bare, with / bare, target);
+        print_comparison(what, with, bare, with / bare, target);
     }
     stock.close().await;
 }
@@ -229,10 +238,10 @@ pub async fn run() {
 /// One decision by the sets: the policies that match the agent are known.
 fn decisions() {
     let set = PolicySet::compile(1, &policies(POLICIES)).unwrap();
-    let facts = AgentFacts {
+    let facts = AgentAttributes {
         auth: vec!["none".into()],
         trust: 1,
-        ..AgentFacts::default()
+        ..AgentAttributes::default()
     };
     let principal = Principal {
         account: Some("somebody".into()),
@@ -241,22 +250,22 @@ fn decisions() {
     let began = Instant::now();
     let rounds = 200;
     for _ in 0..rounds {
-        black_box(set.matches(Action::Discover, black_box(&facts)));
+        black_box(set.match_agent(Action::Discover, black_box(&facts)));
     }
     let evaluated = began.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
-    figure(
+    print_figure(
         "one agent evaluated under all, us",
         format!("{evaluated:.0}"),
     );
-    let matches = set.matches(Action::Invoke, &facts);
+    let matches = set.match_agent(Action::Invoke, &facts);
     let none = BTreeSet::new();
     let mut took = Vec::new();
     for _ in 0..10_000 {
         let began = Instant::now();
-        black_box(set.verdict(Action::Invoke, black_box(&principal), &matches, &none));
+        black_box(set.decide(Action::Invoke, black_box(&principal), &matches, &none));
         took.push(began.elapsed().as_secs_f64() * 1e6);
     }
-    figure(
+    print_figure(
         "a decision in the process, median, us",
         format!("{:.2}", median(took)),
     );

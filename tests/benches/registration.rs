@@ -6,18 +6,20 @@
 
 use std::time::{Duration, Instant};
 
-use a2a_registry_api::limits::MAX_REGISTRATIONS;
+use a2a_registry_api::limits::MAX_BULK_REGISTRATIONS;
 use a2a_registry_api::{NewToken, Registration};
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::crawl::job::visits_lease;
-use a2a_registry_core::domains::register::register;
-use a2a_registry_core::domains::register_bulk::register_all;
+use a2a_registry_core::crawl::job::lease_visits;
+use a2a_registry_core::domains::register::register_domain;
+use a2a_registry_core::domains::register_bulk::register_bulk;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 
-use super::report::{cpu_of_process, figure, head, line, median, size};
-use super::stock::{ADMIN, SUFFIX, Stock};
+use super::bench_registry::{ADMIN, BenchRegistry, SUFFIX};
+use super::report::{
+    cpu_of_process, median, print_comparison, print_figure, print_header, size_from_env,
+};
 
 /// An hour, in microseconds: longer than the bench.
 const LEASE: i64 = 3_600_000_000;
@@ -36,8 +38,8 @@ fn urls(name: &str, count: usize, of_domain: usize) -> Vec<Registration> {
     (0..count).map(url).collect()
 }
 
-async fn publisher(stock: &Stock, name: &str) -> Caller {
-    let admin = authenticate(&stock.app, ADMIN).await.unwrap();
+async fn publisher(stock: &BenchRegistry, name: &str) -> Caller {
+    let admin = authenticate_token(&stock.app, ADMIN).await.unwrap();
     let new = NewToken {
         account: name.into(),
         role: Some(Role::Publisher),
@@ -45,19 +47,19 @@ async fn publisher(stock: &Stock, name: &str) -> Caller {
         ..NewToken::default()
     };
     let made = token_create(&stock.app, &admin, &new).await.unwrap();
-    authenticate(&stock.app, &made.secret).await.unwrap()
+    authenticate_token(&stock.app, &made.secret).await.unwrap()
 }
 
-async fn in_bulk(stock: &Stock, caller: &Caller, all: &[Registration]) {
-    for request in all.chunks(MAX_REGISTRATIONS) {
-        let results = register_all(&stock.app, caller, request).await.unwrap();
+async fn in_bulk(stock: &BenchRegistry, caller: &Caller, all: &[Registration]) {
+    for request in all.chunks(MAX_BULK_REGISTRATIONS) {
+        let results = register_bulk(&stock.app, caller, request).await.unwrap();
         assert!(results.iter().all(Result::is_ok));
     }
 }
 
-async fn one_by_one(stock: &Stock, caller: &Caller, all: &[Registration]) {
+async fn one_by_one(stock: &BenchRegistry, caller: &Caller, all: &[Registration]) {
     for what in all {
-        register(&stock.app, caller, what).await.unwrap();
+        register_domain(&stock.app, caller, what).await.unwrap();
     }
 }
 
@@ -67,7 +69,7 @@ fn rate(count: usize, began: Instant) -> f64 {
 }
 
 async fn registrations(count: usize, pairs: usize, of_domain: usize) {
-    let stock = Stock::without_quotas().await;
+    let stock = BenchRegistry::without_quotas().await;
     let caller = publisher(&stock, "somebody").await;
     let (mut bulk, mut single, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let mut cpu = Duration::ZERO;
@@ -86,28 +88,28 @@ async fn registrations(count: usize, pairs: usize, of_domain: usize) {
         ratios.push(bulk[pair] / single[pair]);
     }
     let what = format!("in bulk, {of_domain} of a domain, against one by one");
-    line(&what, median(bulk), median(single), median(ratios), None);
+    print_comparison(&what, median(bulk), median(single), median(ratios), None);
     let each = cpu.as_secs_f64() * 1e3 / (count * pairs) as f64;
-    figure("  processor time of each in bulk, ms", format!("{each:.3}"));
+    print_figure("  processor time of each in bulk, ms", format!("{each:.3}"));
     stock.close().await;
 }
 
 /// The seconds of one lease, and whether its first visit is the one that was registered by itself.
-async fn lease(stock: &Stock, caller: &Caller, name: &str) -> (f64, bool) {
+async fn lease(stock: &BenchRegistry, caller: &Caller, name: &str) -> (f64, bool) {
     let what = Registration {
         domain: Some(format!("{name}.{SUFFIX}")),
         ..Registration::default()
     };
-    register(&stock.app, caller, &what).await.unwrap();
+    register_domain(&stock.app, caller, &what).await.unwrap();
     let began = Instant::now();
-    let leased = visits_lease(&stock.app, PLACES, LEASE).await.unwrap();
+    let leased = lease_visits(&stock.app, PLACES, LEASE).await.unwrap();
     let seconds = began.elapsed().as_secs_f64();
     let first = leased.first().map(|(row, _)| row.name.as_str());
     (seconds, first == Some(format!("{name}.{SUFFIX}").as_str()))
 }
 
 async fn leases(waiting: usize, rounds: usize) {
-    let stock = Stock::without_quotas().await;
+    let stock = BenchRegistry::without_quotas().await;
     let (large, single) = (
         publisher(&stock, "large").await,
         publisher(&stock, "single").await,
@@ -126,14 +128,17 @@ async fn leases(waiting: usize, rounds: usize) {
     }
     let what = format!("leases a second, {waiting} waiting, against {PLACES}");
     let each = |seconds: Vec<f64>| 1.0 / median(seconds);
-    line(&what, each(many), each(few), median(ratios), None);
+    print_comparison(&what, each(many), each(few), median(ratios), None);
     stock.close().await;
 }
 
 pub async fn run() {
-    let (count, pairs) = (size("BENCH_URLS", 4_000), size("BENCH_PAIRS", 3));
-    head("registration", "registrations a second");
+    let (count, pairs) = (
+        size_from_env("BENCH_URLS", 4_000),
+        size_from_env("BENCH_PAIRS", 3),
+    );
+    print_header("registration", "registrations a second");
     registrations(count, pairs, 1).await;
     registrations(count, pairs, 8).await;
-    leases(size("BENCH_WAITING", 60_000), 20).await;
+    leases(size_from_env("BENCH_WAITING", 60_000), 20).await;
 }

@@ -7,15 +7,17 @@
 //! questions to real cards) and `held-out`. Whoever tunes the ranking looks at `tuned-on` alone.
 
 #[path = "../relevance/mod.rs"]
-mod collections;
+mod relevance_collections;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use a2a_registry_embed::{Embedder, Encoder, EncoderOptions};
-use collections::{JudgedQuery, Trial, held_out, languages, own, real};
+use a2a_registry_embed::{Embedder, EncoderOptions, LocalEncoder};
+use relevance_collections::{
+    JudgedQuery, RelevanceTrial, held_out, languages, own_collection, real_card_questions,
+};
 
-use super::report::size;
+use super::report::size_from_env;
 
 /// The modes without a model and with one.
 const MODES: [&str; 3] = ["lexical", "hybrid", "semantic"];
@@ -23,7 +25,7 @@ const MODES: [&str; 3] = ["lexical", "hybrid", "semantic"];
 pub async fn run() {
     let model = model();
     if is_wanted("own") {
-        let own = own();
+        let own = own_collection();
         print_scores(&own.cards, &[("Our own queries", &own.queries)], &model).await;
     }
     if is_wanted("languages") {
@@ -37,7 +39,7 @@ pub async fn run() {
     };
     let folder = Path::new(&shared).join("cards");
     print_real(&folder, &model).await;
-    for seed in 1..=size("BENCH_SEEDS", 5) as u64 {
+    for seed in 1..=size_from_env("BENCH_SEEDS", 5) as u64 {
         if is_wanted("held-out") {
             let title = format!("Held-out examples of real cards, seed {seed}, by half");
             let held_out = held_out(&folder, seed);
@@ -48,7 +50,7 @@ pub async fn run() {
 
 /// Prints the scores of the questions to real cards, by half.
 async fn print_real(folder: &Path, model: &Option<Arc<dyn Embedder>>) {
-    let real = real(folder);
+    let real = real_card_questions(folder);
     let halves = [
         (
             "tuned-on",
@@ -82,7 +84,7 @@ fn model() -> Option<Arc<dyn Embedder>> {
         );
         return None;
     };
-    let encoder = Encoder::open(Path::new(&folder), EncoderOptions::default()).unwrap();
+    let encoder = LocalEncoder::open(Path::new(&folder), EncoderOptions::default()).unwrap();
     println!(
         "model {}, SHA-256 {}",
         encoder.model().name,
@@ -97,11 +99,11 @@ async fn print_scores(
     lists: &[(&str, &Vec<JudgedQuery>)],
     model: &Option<Arc<dyn Embedder>>,
 ) {
-    let trial = Trial::new(cards, model.clone()).await;
+    let trial = RelevanceTrial::new(cards, model.clone()).await;
     for (title, queries) in lists {
         for mode in MODES {
             if mode == "lexical" || model.is_some() {
-                let found = trial.compare(queries, mode).await;
+                let found = trial.run_queries(queries, mode).await;
                 println!("{title}, {mode}\n{found}");
             }
         }

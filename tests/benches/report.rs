@@ -14,7 +14,7 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 /// # Panics
 ///
 /// When the variable is not a number.
-pub fn size(variable: &str, default: usize) -> usize {
+pub fn size_from_env(variable: &str, default: usize) -> usize {
     match std::env::var(variable) {
         Ok(text) => text
             .parse()
@@ -30,7 +30,7 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 /// Prints the title and the column headers of a table.
-pub fn head(title: &str, unit: &str) {
+pub fn print_header(title: &str, unit: &str) {
     println!("\n{title} ({unit})");
     println!(
         "{:<44} {:>11} {:>11} {:>7} {:>7}",
@@ -40,7 +40,7 @@ pub fn head(title: &str, unit: &str) {
 
 /// Prints a row with both sides and their ratio. `ratio` is the median over the pairs and need not be the ratio of the
 /// medians; a missed target is marked.
-pub fn line(what: &str, ours: f64, bare: f64, ratio: f64, target: Option<f64>) {
+pub fn print_comparison(what: &str, ours: f64, bare: f64, ratio: f64, target: Option<f64>) {
     let wanted = target.map_or_else(String::new, |target| format!("{target:.2}"));
     let mark = match target {
         Some(target) if ratio < target => " missed",
@@ -54,7 +54,7 @@ pub fn line(what: &str, ours: f64, bare: f64, ratio: f64, target: Option<f64>) {
 }
 
 /// Prints a figure without a comparison.
-pub fn figure(what: &str, value: impl std::fmt::Display) {
+pub fn print_figure(what: &str, value: impl std::fmt::Display) {
     println!("{what:<44} {value:>11}");
 }
 

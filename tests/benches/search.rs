@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use a2a_registry_api::HitFields;
-use a2a_registry_core::context::Context;
-use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::search::indexing::rebuild_index;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
@@ -22,11 +22,11 @@ use actix_web::web::Bytes;
 use tantivy::TantivyDocument;
 use tantivy::collector::{Count, TopDocs};
 
-use super::bare::Bare;
-use super::generator::Generator;
-use super::load::{Load, Measured};
-use super::report::{figure, head, line, median, size};
-use super::stock::Stock;
+use super::bare_server::BareServer;
+use super::bench_registry::BenchRegistry;
+use super::generator::CardGenerator;
+use super::load::{Load, LoadResult};
+use super::report::{median, print_comparison, print_figure, print_header, size_from_env};
 
 /// Words per query: an OR of three matches many agents, which is the expensive case.
 const WORDS: usize = 3;
@@ -40,12 +40,12 @@ const PAGE_FACETS: &str = "&facets=auth,protocol_version,binding,tag,skill,provi
 
 /// A source of queries that returns none twice.
 #[derive(Debug)]
-struct Queries {
-    generator: Generator,
+struct QuerySource {
+    generator: CardGenerator,
     next: AtomicUsize,
 }
 
-impl Queries {
+impl QuerySource {
     fn take(&self, count: usize) -> Vec<String> {
         let first = self.next.fetch_add(count, Ordering::Relaxed);
         (first..first + count)
@@ -55,17 +55,17 @@ impl Queries {
 }
 
 pub async fn run() {
-    let agents = size("BENCH_AGENTS", 100_000);
-    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
-    let stock = Stock::new().await;
+    let agents = size_from_env("BENCH_AGENTS", 100_000);
+    let generator = CardGenerator::new(size_from_env("BENCH_SEED", 1) as u64);
+    let stock = BenchRegistry::new().await;
     fill(&stock, agents, generator).await;
     let options = JobOptions {
         crawl: false,
         ..JobOptions::default()
     };
-    let jobs = jobs::start(&stock.app, options);
+    let jobs = jobs::start_jobs(&stock.app, options);
     let (address, shutdown) = stock.serve().unwrap();
-    let queries = Queries {
+    let queries = QuerySource {
         generator,
         next: AtomicUsize::new(0),
     };
@@ -78,42 +78,42 @@ pub async fn run() {
     suggestions(address, &queries);
     explained(&stock.app, &queries);
 
-    figure(
+    print_figure(
         "memory after the searches, anonymous, MB",
         memory("RssAnon:"),
     );
-    figure("memory after the searches, mapped, MB", memory("RssFile:"));
+    print_figure("memory after the searches, mapped, MB", memory("RssFile:"));
 
     shutdown.cancel();
     jobs.stop().await;
     let (stock, ready) = stock.restart().await;
-    figure(
+    print_figure(
         "ready again after a restart, s",
         format!("{:.2}", ready.as_secs_f64()),
     );
     stock.close().await;
 }
 
-async fn fill(stock: &Stock, agents: usize, generator: Generator) {
+async fn fill(stock: &BenchRegistry, agents: usize, generator: CardGenerator) {
     stock.add_sources(agents, 1, 80).await;
     let filled = stock.fill(|index| generator.card(index)).await;
     let began = Instant::now();
-    index_anew(&stock.app, || false).await.unwrap();
+    rebuild_index(&stock.app, || false).await.unwrap();
     let built = began.elapsed();
     println!("\n{agents} agents");
     let per_second = |took: Duration| format!("{:.0}", agents as f64 / took.as_secs_f64());
-    figure(
+    print_figure(
         "ingested per second (groups of 200)",
         per_second(filled.ingest),
     );
-    figure("leased per second", per_second(filled.lease));
-    figure(
+    print_figure("leased per second", per_second(filled.lease));
+    print_figure(
         "index built from the database, s",
         format!("{:.1}", built.as_secs_f64()),
     );
-    figure("index, MB", stock.index_bytes() / 1_000_000);
+    print_figure("index, MB", stock.index_bytes() / 1_000_000);
     for (what, field) in [("anonymous", "RssAnon:"), ("mapped", "RssFile:")] {
-        figure(
+        print_figure(
             &format!("memory after the rebuild, {what}, MB"),
             memory(field),
         );
@@ -129,7 +129,7 @@ fn memory(field: &str) -> u64 {
 }
 
 /// Prints how large a page of ten hits is, by default and with everything.
-async fn ten_hits(app: &Context, queries: &Queries) {
+async fn ten_hits(app: &AppContext, queries: &QuerySource) {
     let words = queries.take(100);
     for (what, fields) in [
         ("bytes of ten hits", Vec::new()),
@@ -149,13 +149,13 @@ async fn ten_hits(app: &Context, queries: &Queries) {
             let answer = search(app, &Caller::default(), &query).await.unwrap();
             bytes.push(answer.len() as f64);
         }
-        figure(what, format!("{:.0}", median(bytes)));
+        print_figure(what, format!("{:.0}", median(bytes)));
     }
 }
 
 /// Measures the results page against the call of the API with the same facets, both with new queries.
-fn page(address: SocketAddr, queries: &Queries) {
-    let count = size("BENCH_QUERIES", 1_000);
+fn page(address: SocketAddr, queries: &QuerySource) {
+    let count = size_from_env("BENCH_QUERIES", 1_000);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let run = |paths: Vec<String>| {
         let mut load = Load::new(address, &paths, "", "200");
@@ -164,7 +164,7 @@ fn page(address: SocketAddr, queries: &Queries) {
         load.time = Duration::from_secs(20);
         load.run().unwrap()
     };
-    let pairs: Vec<[Measured; 2]> = (0..size("BENCH_PAIRS", 5))
+    let pairs: Vec<[LoadResult; 2]> = (0..size_from_env("BENCH_PAIRS", 5))
         .map(|_| {
             let pages = queries.take(count);
             let pages = pages
@@ -176,7 +176,7 @@ fn page(address: SocketAddr, queries: &Queries) {
             ]
         })
         .collect();
-    head("results page; bare: the API with its facets", "us");
+    print_header("results page; bare: the API with its facets", "us");
     let of = |side: usize| median(pairs.iter().map(|pair| pair[side].cpu_us).collect());
     let ratio = median(
         pairs
@@ -184,11 +184,11 @@ fn page(address: SocketAddr, queries: &Queries) {
             .map(|[page, api]| api.cpu_us / page.cpu_us)
             .collect(),
     );
-    line("server's processor time", of(0), of(1), ratio, Some(0.33));
+    print_comparison("server's processor time", of(0), of(1), ratio, Some(0.33));
 }
 
 /// Measures repeated searches, whose responses are cached.
-async fn cached(app: &Context, address: SocketAddr, queries: &Queries) {
+async fn cached(app: &AppContext, address: SocketAddr, queries: &QuerySource) {
     let words = queries.take(100);
     let mut bodies = Vec::new();
     for query in &words {
@@ -200,19 +200,19 @@ async fn cached(app: &Context, address: SocketAddr, queries: &Queries) {
     }
     let bytes: usize = bodies.iter().map(Bytes::len).sum();
     let bare_paths: Vec<String> = (0..bodies.len()).map(|index| format!("/{index}")).collect();
-    let bare = Bare::start(bodies, None).unwrap();
+    let bare = BareServer::start(bodies, None).unwrap();
     let mut sides = [
         Load::new(address, &paths(&words, ""), "", "200"),
         Load::new(bare.address, &bare_paths, "", "200"),
     ];
     for side in &mut sides {
-        side.time = Duration::from_secs(size("BENCH_SECONDS", 2) as u64);
+        side.time = Duration::from_secs(size_from_env("BENCH_SECONDS", 2) as u64);
         side.run().unwrap();
     }
-    let pairs: Vec<[Measured; 2]> = (0..size("BENCH_PAIRS", 5))
+    let pairs: Vec<[LoadResult; 2]> = (0..size_from_env("BENCH_PAIRS", 5))
         .map(|_| [sides[0].run().unwrap(), sides[1].run().unwrap()])
         .collect();
-    head(
+    print_header(
         &format!(
             "cached searches, {} B on average, 64 connections",
             bytes / words.len()
@@ -221,19 +221,19 @@ async fn cached(app: &Context, address: SocketAddr, queries: &Queries) {
     );
     let of = |side: usize| median(pairs.iter().map(|pair| pair[side].rate).collect());
     let ratio = median(pairs.iter().map(|[a, b]| a.rate / b.rate).collect());
-    line("three words, OR", of(0), of(1), ratio, Some(0.60));
+    print_comparison("three words, OR", of(0), of(1), ratio, Some(0.60));
     let of = |side: usize| median(pairs.iter().map(|pair| pair[side].cpu_us).collect());
     let ratio = median(pairs.iter().map(|[a, b]| b.cpu_us / a.cpu_us).collect());
-    line("server's processor time, us", of(0), of(1), ratio, None);
+    print_comparison("server's processor time, us", of(0), of(1), ratio, None);
     bare.stop().await;
 }
 
 /// Measures the rate of new searches, with enough connections to keep all cores busy.
-fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
-    let count = size("BENCH_QUERIES", 1_000);
+fn distinct(app: &AppContext, address: SocketAddr, queries: &QuerySource) {
+    let count = size_from_env("BENCH_QUERIES", 1_000);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut rates = Vec::new();
-    for _ in 0..size("BENCH_PAIRS", 5) {
+    for _ in 0..size_from_env("BENCH_PAIRS", 5) {
         let words = queries.take(count);
         let mut load = Load::new(address, &paths(&words, ""), "", "200");
         load.connections = cores * 4;
@@ -249,7 +249,7 @@ fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
             bare_rate(&compiled, cores, bare_search_with_hits),
         ]);
     }
-    head(
+    print_header(
         &format!(
             "distinct searches, {} connections, {cores} bare threads",
             cores * 4
@@ -264,7 +264,7 @@ fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
         (3, "top 21, count", None),
         (4, "top 21, count, hits", None),
     ] {
-        line(
+        print_comparison(
             &format!("three words, OR; bare: {what}"),
             of(0),
             of(side),
@@ -276,16 +276,16 @@ fn distinct(app: &Context, address: SocketAddr, queries: &Queries) {
     load.connections = cores * 4;
     load.most = count;
     load.time = Duration::from_secs(20);
-    figure(
+    print_figure(
         "the same with all facets, per second",
         format!("{:.0}", load.run().unwrap().rate),
     );
 }
 
 /// Measures the latency of new searches, one at a time.
-fn alone(app: &Context, address: SocketAddr, queries: &Queries) {
-    let count = size("BENCH_QUERIES", 1_000);
-    head("distinct searches, one connection", "ms");
+fn alone(app: &AppContext, address: SocketAddr, queries: &QuerySource) {
+    let count = size_from_env("BENCH_QUERIES", 1_000);
+    print_header("distinct searches, one connection", "ms");
     for (what, parameters) in [
         ("no facets", ""),
         ("one facet", "&facets=tag"),
@@ -309,7 +309,7 @@ fn alone(app: &Context, address: SocketAddr, queries: &Queries) {
         for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99", 0.99)] {
             let ours = ours.percentile(share);
             let bare = bare[(bare.len() as f64 * share) as usize];
-            line(
+            print_comparison(
                 &format!("{what}, {name}; bare: without facets"),
                 ours,
                 bare,
@@ -321,8 +321,8 @@ fn alone(app: &Context, address: SocketAddr, queries: &Queries) {
 }
 
 /// Measures the latency of completions of word prefixes, one at a time.
-fn suggestions(address: SocketAddr, queries: &Queries) {
-    let words = queries.take(size("BENCH_QUERIES", 1_000));
+fn suggestions(address: SocketAddr, queries: &QuerySource) {
+    let words = queries.take(size_from_env("BENCH_QUERIES", 1_000));
     let mut prefixes: Vec<String> = words
         .iter()
         .flat_map(|words| words.split(' '))
@@ -334,14 +334,14 @@ fn suggestions(address: SocketAddr, queries: &Queries) {
     load.connections = 1;
     load.most = words.len();
     let measured = load.run().unwrap();
-    head("completions of three letters, one connection", "ms");
+    print_header("completions of three letters, one connection", "ms");
     for (name, share) in [("p50", 0.50), ("p95", 0.95), ("p99", 0.99)] {
-        figure(name, format!("{:.3}", measured.percentile(share)));
+        print_figure(name, format!("{:.3}", measured.percentile(share)));
     }
 }
 
 /// Measures what explanations cost: a page of 100 hits for 16 prefixes, against the same page without them.
-fn explained(app: &Context, queries: &Queries) {
+fn explained(app: &AppContext, queries: &QuerySource) {
     let words = queries.take(64).join(" ");
     let mut prefixes: Vec<String> = words
         .split(' ')
@@ -353,7 +353,7 @@ fn explained(app: &Context, queries: &Queries) {
     let request = SearchRequest {
         text: Some(prefixes.join(" ")),
         visible_to: vec!["public".into()],
-        class: vec!["public".into()],
+        class_labels: vec!["public".into()],
         limit: 100,
         ..SearchRequest::default()
     };
@@ -362,7 +362,7 @@ fn explained(app: &Context, queries: &Queries) {
             explain,
             ..request.clone()
         };
-        let runs = (0..size("BENCH_PAIRS", 5)).map(|_| {
+        let runs = (0..size_from_env("BENCH_PAIRS", 5)).map(|_| {
             let began = Instant::now();
             black_box(app.index().search(&request).unwrap());
             began.elapsed().as_secs_f64() * 1_000.0
@@ -370,8 +370,8 @@ fn explained(app: &Context, queries: &Queries) {
         median(runs.collect())
     };
     let (ours, bare) = (milliseconds(true), milliseconds(false));
-    head("a search explained; bare: not explained", "ms");
-    line("100 hits of 16 prefixes", ours, bare, bare / ours, None);
+    print_header("a search explained; bare: not explained", "ms");
+    print_comparison("100 hits of 16 prefixes", ours, bare, bare / ours, None);
 }
 
 fn paths(words: &[String], parameters: &str) -> Vec<String> {
@@ -382,7 +382,7 @@ fn paths(words: &[String], parameters: &str) -> Vec<String> {
 }
 
 /// The query objects that the registry builds for these words.
-fn compiled(app: &Context, words: &[String]) -> Vec<CompiledQuery> {
+fn compiled(app: &AppContext, words: &[String]) -> Vec<CompiledQuery> {
     words
         .iter()
         .map(|words| {
@@ -393,14 +393,14 @@ fn compiled(app: &Context, words: &[String]) -> Vec<CompiledQuery> {
                 limit: HITS,
                 ..SearchRequest::default()
             };
-            app.index().compiled_query(&request).unwrap()
+            app.index().compile_query(&request).unwrap()
         })
         .collect()
 }
 
 /// Runs a query with the registry's own collector, and renders a list of its first page.
 fn registry_collector_with_hits(query: &CompiledQuery) {
-    let (total, hits) = query.first_hits(HITS - 1).unwrap();
+    let (total, hits) = query.collect_hits(HITS - 1).unwrap();
     let mut list = b"{\"agents\":[".to_vec();
     list.extend_from_slice(&hits.join(&b','));
     list.extend_from_slice(format!("],\"total\":{total}}}").as_bytes());
@@ -409,7 +409,7 @@ fn registry_collector_with_hits(query: &CompiledQuery) {
 
 /// Runs a query with the registry's own collector.
 fn registry_collector(query: &CompiledQuery) {
-    black_box(query.first_look().unwrap());
+    black_box(query.collect_candidates().unwrap());
 }
 
 fn bare_search(query: &CompiledQuery) {

@@ -11,13 +11,13 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
-use a2a_client::{Agent, EventKind, Message, SendOptions};
+use a2a_client::{AgentClient, EventKind, Message, SendOptions};
 use actix_web::web::{self, Bytes};
 use actix_web::{App, HttpResponse, HttpServer};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::report::{figure, head, line, median, size};
+use super::report::{median, print_comparison, print_figure, print_header, size_from_env};
 
 /// Events of one stream.
 const EVENTS: usize = 1_000;
@@ -25,7 +25,7 @@ const EVENTS: usize = 1_000;
 const CHUNK: usize = 16 * 1024;
 
 /// What the agent answers with.
-struct Answers {
+struct CannedResponses {
     message: Bytes,
     stream: Vec<Bytes>,
     /// Told of each message.
@@ -44,10 +44,10 @@ pub fn run() {
         .unwrap();
     let agent = agent(&base);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let pairs = size("BENCH_PAIRS", 7);
+    let pairs = size_from_env("BENCH_PAIRS", 7);
 
-    head("the client against a bare loop", "1/s");
-    let messages = size("BENCH_MESSAGES", 5_000);
+    print_header("the client against a bare loop", "1/s");
+    let messages = size_from_env("BENCH_MESSAGES", 5_000);
     let runs = (0..pairs).map(|_| {
         let ours = rate(messages, || runtime.block_on(send(&agent, messages)));
         let bare = rate(messages, || {
@@ -56,7 +56,7 @@ pub fn run() {
         (ours, bare)
     });
     compare("messages over JSON-RPC", runs.collect());
-    let streams = size("BENCH_EVENTS", 50_000).div_ceil(EVENTS);
+    let streams = size_from_env("BENCH_EVENTS", 50_000).div_ceil(EVENTS);
     let events = streams * (EVENTS + 2);
     let runs = (0..pairs).map(|_| {
         let ours = rate(events, || runtime.block_on(stream(&agent, streams)));
@@ -72,7 +72,7 @@ pub fn run() {
         println!("\nno program was built beside this bench, so its start was not measured");
         return;
     };
-    let starts = (0..size("BENCH_STARTS", 30)).map(|_| {
+    let starts = (0..size_from_env("BENCH_STARTS", 30)).map(|_| {
         let begun = Instant::now();
         let status = Command::new(&program)
             .args(["send", "--direct", &format!("{base}/card.json"), "hi"])
@@ -83,14 +83,14 @@ pub fn run() {
     });
     println!();
     let starts = format!("{:.1} ms", median(starts.collect()));
-    figure("start of send to its message at the agent", starts);
+    print_figure("start of send to its message at the agent", starts);
 }
 
 fn compare(what: &str, runs: Vec<(f64, f64)>) {
     let ratio = median(runs.iter().map(|(ours, bare)| ours / bare).collect());
     let ours = median(runs.iter().map(|(ours, _)| *ours).collect());
     let bare = median(runs.iter().map(|(_, bare)| *bare).collect());
-    line(what, ours, bare, ratio, Some(0.8));
+    print_comparison(what, ours, bare, ratio, Some(0.8));
 }
 
 fn rate(count: usize, work: impl FnOnce()) -> f64 {
@@ -109,15 +109,18 @@ fn program() -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
-fn agent(base: &str) -> Agent {
+fn agent(base: &str) -> AgentClient {
     let card = card(base).to_string();
-    let card = a2a_card::parse(card.as_bytes()).unwrap().card;
-    Agent::new(&card, &SendOptions::new("unused")).unwrap()
+    let card = a2a_card::parse_card(card.as_bytes()).unwrap().card;
+    AgentClient::new(&card, &SendOptions::new("unused")).unwrap()
 }
 
-async fn send(agent: &Agent, count: usize) {
+async fn send(agent: &AgentClient, count: usize) {
     for _ in 0..count {
-        let answer = agent.send(&Message::text("m", "hello")).await.unwrap();
+        let answer = agent
+            .send_message(&Message::from_text("m", "hello"))
+            .await
+            .unwrap();
         assert_eq!(answer.text, "the answer");
     }
 }
@@ -130,11 +133,14 @@ async fn bare_send(client: &reqwest::Client, base: &str, count: usize) {
     }
 }
 
-async fn stream(agent: &Agent, count: usize) {
+async fn stream(agent: &AgentClient, count: usize) {
     for _ in 0..count {
-        let mut stream = agent.events(&Message::text("m", "hello")).await.unwrap();
+        let mut stream = agent
+            .stream_message(&Message::from_text("m", "hello"))
+            .await
+            .unwrap();
         let mut pieces = 0;
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             pieces += usize::from(matches!(event.unwrap().kind, EventKind::Artifact(_)));
         }
         assert_eq!(pieces, EVENTS);
@@ -196,7 +202,7 @@ fn serve(arrived: Sender<Instant>) -> String {
     base
 }
 
-async fn answer(body: Bytes, answers: web::Data<Answers>) -> HttpResponse {
+async fn answer(body: Bytes, answers: web::Data<CannedResponses>) -> HttpResponse {
     let _ = answers.arrived.send(Instant::now());
     let streams = body.windows(13).any(|word| word == b"SendStreaming");
     if !streams {
@@ -230,7 +236,7 @@ fn card(base: &str) -> Value {
     })
 }
 
-fn answers(arrived: Sender<Instant>) -> Answers {
+fn answers(arrived: Sender<Instant>) -> CannedResponses {
     let wrapped = |result: Value| json!({"jsonrpc": "2.0", "id": 1, "result": result});
     let message = json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "the answer"}]}});
     let task =
@@ -245,7 +251,7 @@ fn answers(arrived: Sender<Instant>) -> Answers {
     let stream: String = events
         .map(|event| format!("data: {}\n\n", wrapped(event.clone())))
         .collect();
-    Answers {
+    CannedResponses {
         message: wrapped(message).to_string().into(),
         stream: stream
             .as_bytes()

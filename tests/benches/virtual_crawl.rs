@@ -8,20 +8,20 @@
 #[path = "../virtual_crawl/mod.rs"]
 mod simulation;
 
-use simulation::{Scenario, crawl};
+use simulation::{CrawlScenario, crawl};
 use time::Duration;
 
-use super::report::size;
+use super::report::size_from_env;
 
 pub async fn run() {
-    let scenario = Scenario {
+    let scenario = CrawlScenario {
         database: std::env::var("CRAWL_DATABASE").ok(),
-        domains: size("CRAWL_DOMAINS", 2_000) as u64,
-        days: size("CRAWL_DAYS", 30) as i64,
-        step: Duration::seconds(size("CRAWL_STEP", 30) as i64),
-        concurrency: size("CRAWL_CONCURRENCY", 512),
-        seed: size("CRAWL_SEED", 1) as u64,
-        hourly: size("CRAWL_HOURLY", 120) as u64,
+        domains: size_from_env("CRAWL_DOMAINS", 2_000) as u64,
+        days: size_from_env("CRAWL_DAYS", 30) as i64,
+        step: Duration::seconds(size_from_env("CRAWL_STEP", 30) as i64),
+        concurrency: size_from_env("CRAWL_CONCURRENCY", 512),
+        seed: size_from_env("CRAWL_SEED", 1) as u64,
+        hourly: size_from_env("CRAWL_HOURLY", 120) as u64,
     };
     println!("{scenario:?}");
     println!("{}", crawl(&scenario).await);

@@ -5,11 +5,11 @@ use a2a_registry_domain::coverage::Coverage;
 use serde_json::json;
 
 use super::client::assert_printed;
-use crate::policy_pages::Session;
-use crate::support::cards::card;
+use crate::policy_pages::PageSession;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{assert_ended, text};
-use crate::support::setup::{ADMIN, Setup};
+use crate::support::program::{assert_exit, join_lines};
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const OLD: &str = "/.well-known/agent.json";
@@ -17,36 +17,40 @@ const OLD: &str = "/.well-known/agent.json";
 /// Object stores answer 403 for a file that is missing.
 #[tokio::test]
 async fn the_older_path_is_found_behind_a_403() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::status(403));
-    origin.answer(OLD, OriginReply::json(card("Bucket", "store")));
-    let said = served.run(&["register", &origin.url("")]).await;
+    origin.set_reply(CARD, OriginReply::status(403));
+    origin.set_reply(OLD, OriginReply::json(card_json("Bucket", "store")));
+    let said = registry
+        .run_admin_command(&["register", &origin.url("")])
+        .await;
     assert_printed(&said, "found Bucket");
 }
 
 /// Whoever registers the older path by itself knows where the card is, and the newer one is not asked.
 #[tokio::test]
 async fn the_older_path_registered_by_itself_is_fetched_itself() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    origin.answer(CARD, OriginReply::status(503));
-    origin.answer(OLD, OriginReply::json(card("Elder", "remember")));
-    let said = served.run(&["register", &origin.url(OLD)]).await;
+    origin.set_reply(CARD, OriginReply::status(503));
+    origin.set_reply(OLD, OriginReply::json(card_json("Elder", "remember")));
+    let said = registry
+        .run_admin_command(&["register", &origin.url(OLD)])
+        .await;
     assert_printed(&said, "found Elder");
-    assert!(origin.requests(CARD).is_empty());
+    assert!(origin.requests_to(CARD).is_empty());
 }
 
 /// What is wrong with the card is said wherever the domain is shown, and not only that the other path has none.
 #[tokio::test]
 async fn a_broken_card_is_reported_although_the_other_path_has_none() {
-    let served = Setup::new().start().await;
-    let admin = Session::in_with(&served, ADMIN).await;
-    let utf16: Vec<u8> = card("Wide", "w")
+    let registry = RegistrySetup::new().start().await;
+    let admin = PageSession::sign_in(&registry, ADMIN_TOKEN).await;
+    let utf16: Vec<u8> = card_json("Wide", "w")
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
-    let trailing = card("Comma", "c").replacen('{', "{\n\"x\": 1,,", 1);
+    let trailing = card_json("Comma", "c").replacen('{', "{\n\"x\": 1,,", 1);
     for (reply, reason) in [
         (OriginReply::json(trailing), "line 2"),
         (OriginReply::json("[]"), "something that is not a card"),
@@ -63,18 +67,20 @@ async fn a_broken_card_is_reported_although_the_other_path_has_none() {
         ),
     ] {
         let origin = Origin::start();
-        origin.answer(CARD, reply);
-        let said = served.run(&["register", &origin.url("")]).await;
-        assert_ended(&said, 1, "");
+        origin.set_reply(CARD, reply);
+        let said = registry
+            .run_admin_command(&["register", &origin.url("")])
+            .await;
+        assert_exit(&said, 1, "");
         let host = origin.address().to_string();
-        let shown = served.run(&["domain", "show", &host]).await;
+        let shown = registry.run_admin_command(&["domain", "show", &host]).await;
         let page = admin.get(&format!("/domains/{host}")).await.1;
-        let view: DomainView = served.read(&format!("/v1/domains/{host}")).await;
+        let view: DomainView = registry.read_as_admin(&format!("/v1/domains/{host}")).await;
         let last = view.sources[0].last_attempt.clone().unwrap();
         assert_eq!(last.outcome, "not_a_card");
         for told in [
-            &text(&said.stdout),
-            &text(&shown.stdout),
+            &join_lines(&said.stdout),
+            &join_lines(&shown.stdout),
             &page,
             &last.detail,
         ] {
@@ -89,42 +95,52 @@ async fn a_broken_card_is_reported_although_the_other_path_has_none() {
 /// A base URL, as every SDK takes it, leads to the card under it by every door.
 #[tokio::test]
 async fn a_base_url_leads_to_the_card_under_it() {
-    let served = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
     let path = format!("/agents/one{CARD}");
     let (base, card_url) = (origin.url("/agents/one"), origin.url(&path));
-    origin.answer("/agents/one", OriginReply::html("<p>One</p>"));
-    origin.answer(&path, OriginReply::json(card("One", "first")));
-    assert_printed(&served.run(&["register", &base]).await, "found One");
+    origin.set_reply("/agents/one", OriginReply::html("<p>One</p>"));
+    origin.set_reply(&path, OriginReply::json(card_json("One", "first")));
+    assert_printed(
+        &registry.run_admin_command(&["register", &base]).await,
+        "found One",
+    );
     let host = origin.address().to_string();
-    let view: DomainView = served.read(&format!("/v1/domains/{host}")).await;
+    let view: DomainView = registry.read_as_admin(&format!("/v1/domains/{host}")).await;
     assert_eq!(view.sources.len(), 1, "not the well-known path of the host");
     assert_eq!(view.sources[0].kind.as_str(), "url");
     assert_eq!(view.sources[0].card_url.as_ref(), Some(&card_url));
-    assert_printed(&served.run(&["domain", "show", &host]).await, &card_url);
-    let id = served.found("q=first").await.summary.id;
+    assert_printed(
+        &registry.run_admin_command(&["domain", "show", &host]).await,
+        &card_url,
+    );
+    let id = registry.wait_for_hit("q=first").await.summary.id;
     for name in [&base, &card_url, &host] {
-        assert_printed(&served.run(&["show", name]).await, "One");
+        assert_printed(&registry.run_admin_command(&["show", name]).await, "One");
     }
     for name in [&base, &card_url, &host, &origin.url(""), &origin.url("/")] {
-        let found: Lookup = served.read(&format!("/v1/agents:lookup?url={name}")).await;
+        let found: Lookup = registry
+            .read_as_admin(&format!("/v1/agents:lookup?url={name}"))
+            .await;
         assert_eq!(found.agents[0].summary.id, id, "{name}");
     }
 
-    let before = origin.requests(&path).len();
-    assert_ended(&served.run(&["lint", &base]).await, 0, "");
+    let before = origin.requests_to(&path).len();
+    assert_exit(&registry.run_admin_command(&["lint", &base]).await, 0, "");
     // The answer of the host itself is no card, and says more than that nothing is under it.
-    let none = served.run(&["lint", &origin.url("/agents")]).await;
-    assert_ended(&none, 2, "404");
+    let none = registry
+        .run_admin_command(&["lint", &origin.url("/agents")])
+        .await;
+    assert_exit(&none, 2, "404");
     let unused = ["send", "--direct", &base, "hi", "--binding", "GRPC"];
-    assert_ended(&served.run(&unused).await, 2, "GRPC");
-    assert_eq!(origin.requests(&path).len(), before + 2);
+    assert_exit(&registry.run_admin_command(&unused).await, 2, "GRPC");
+    assert_eq!(origin.requests_to(&path).len(), before + 2);
 }
 
 /// A catalog that is registered by its URL brings its agents, and what of it was skipped is named with the reason.
 #[tokio::test]
 async fn a_catalog_is_registered_by_its_url() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
     let entry = |name: &str, url: &str| json!({"identifier": name, "mediaType": "application/a2a-agent-card+json", "url": url});
     let catalog = json!({"entries": [
@@ -132,15 +148,18 @@ async fn a_catalog_is_registered_by_its_url() {
         entry("urn:air:a.example:agents:far", "https://elsewhere.example/far.json"),
         {"identifier": "urn:air:a.example:tools:clock", "type": "application/mcp-server-card+json", "url": "clock.json"},
     ]});
-    origin.answer("/lists/all.json", OriginReply::json(catalog.to_string()));
-    origin.answer("/lists/near.json", OriginReply::json(card("Near", "near")));
-    let said = served
-        .run(&["register", &origin.url("/lists/all.json")])
+    origin.set_reply("/lists/all.json", OriginReply::json(catalog.to_string()));
+    origin.set_reply(
+        "/lists/near.json",
+        OriginReply::json(card_json("Near", "near")),
+    );
+    let said = registry
+        .run_admin_command(&["register", &origin.url("/lists/all.json")])
         .await;
     assert_printed(&said, "found Near");
     let host = origin.address().to_string();
-    let shown = served.run(&["domain", "show", &host]).await;
-    let view: DomainView = served.read(&format!("/v1/domains/{host}")).await;
+    let shown = registry.run_admin_command(&["domain", "show", &host]).await;
+    let view: DomainView = registry.read_as_admin(&format!("/v1/domains/{host}")).await;
     let near = origin.url("/lists/near.json");
     let near = view.sources.iter().find(|source| source.url == near);
     assert_eq!(near.unwrap().coverage, Coverage::Nomination);

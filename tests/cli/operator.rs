@@ -4,13 +4,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{file, run};
-use crate::support::cards::card;
+use super::{file, run_command};
+use crate::support::cards::card_json;
 use crate::support::database::Database;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, assert_ended, registry, text};
-use crate::support::serving::started;
-use crate::support::setup::Setup;
+use crate::support::program::{Program, assert_exit, join_lines, registry_command};
+use crate::support::serving_registry::start_serving;
+use crate::support::setup::RegistrySetup;
 
 fn folder_of(folder: &TempDir) -> String {
     folder.path().join("data").to_str().unwrap().to_owned()
@@ -22,19 +22,22 @@ async fn migrating_again_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let data = folder_of(&folder);
     let migrate = ["migrate", "--data-dir", &data, "--database", database.url()];
-    let first = run(&migrate).await;
-    assert_ended(&first, 0, "");
+    let first = run_command(&migrate).await;
+    assert_exit(&first, 0, "");
     assert!(first.stdout[0].starts_with("migrated: "), "{first:#?}");
-    let second = run(&migrate).await;
-    assert_ended(&second, 0, "");
-    assert!(text(&second.stdout).contains("up to date"), "{second:#?}");
+    let second = run_command(&migrate).await;
+    assert_exit(&second, 0, "");
+    assert!(
+        join_lines(&second.stdout).contains("up to date"),
+        "{second:#?}"
+    );
     assert!(!Path::new(&data).exists(), "only a server makes the folder");
 
     let (server, ..) = serve(&data).await;
     assert!(server.terminate().await.status.success());
-    let file = run(&["migrate", "--data-dir", &data]).await;
-    assert_ended(&file, 0, "");
-    assert!(text(&file.stdout).contains("up to date"), "{file:#?}");
+    let file = run_command(&["migrate", "--data-dir", &data]).await;
+    assert_exit(&file, 0, "");
+    assert!(join_lines(&file.stdout).contains("up to date"), "{file:#?}");
 }
 
 /// On a folder that is not there, and on one without a registry, commands say so and leave everything as it is.
@@ -59,40 +62,51 @@ async fn commands_on_a_data_folder_begin_no_registry() {
         let data = folder_of(&folder);
         let mut line = command.clone();
         line.extend(["--data-dir", &data]);
-        assert_ended(&run(&line).await, code, if code == 2 { &data } else { "" });
+        assert_exit(
+            &run_command(&line).await,
+            code,
+            if code == 2 { &data } else { "" },
+        );
         assert!(!Path::new(&data).exists(), "{command:?}");
 
         std::fs::create_dir(&data).unwrap();
         if command.contains(&"install") {
             continue;
         }
-        assert_ended(&run(&line).await, code, if code == 2 { &data } else { "" });
+        assert_exit(
+            &run_command(&line).await,
+            code,
+            if code == 2 { &data } else { "" },
+        );
         let left: Vec<_> = std::fs::read_dir(&data).unwrap().collect();
         assert!(left.is_empty(), "{command:?}: {left:?}");
     }
     // An empty database is not a registry whose token could be lost.
     let database = Database::postgres().await;
     let reset = ["token", "reset-admin", "--database", database.url()];
-    assert_ended(&run(&reset).await, 2, "no registry");
+    assert_exit(&run_command(&reset).await, 2, "no registry");
 }
 
 #[tokio::test]
 async fn the_index_is_rebuilt_with_and_without_a_server() {
     let origin = Origin::start();
-    origin.answer("/card.json", OriginReply::json(card("Echo", "repeat")));
-    let served = Setup::new().approve_all().start().await;
+    origin.set_reply("/card.json", OriginReply::json(card_json("Echo", "repeat")));
+    let served = RegistrySetup::new().approve_all().start().await;
     served.register(&origin.url("/card.json")).await;
-    served.found("skill=repeat").await;
+    served.wait_for_hit("skill=repeat").await;
 
-    let asked = served.run(&["reindex"]).await;
-    assert_ended(&asked, 0, "");
-    assert!(text(&asked.stdout).contains(&served.url), "{asked:#?}");
-    let refused = Program::run(served.anonymous(&["reindex"])).await;
-    assert_ended(&refused, 2, "token");
-    served.found("skill=repeat").await;
+    let asked = served.run_admin_command(&["reindex"]).await;
+    assert_exit(&asked, 0, "");
+    assert!(
+        join_lines(&asked.stdout).contains(&served.url),
+        "{asked:#?}"
+    );
+    let refused = Program::run(served.anonymous_command(&["reindex"])).await;
+    assert_exit(&refused, 2, "token");
+    served.wait_for_hit("skill=repeat").await;
 
     // The folder belongs to the server while it runs, whichever registry the command names.
-    let data = served.setup.data().to_str().unwrap().to_owned();
+    let data = served.setup.data_folder().to_str().unwrap().to_owned();
     let alone = [
         "reindex",
         "--registry",
@@ -100,11 +114,11 @@ async fn the_index_is_rebuilt_with_and_without_a_server() {
         "--data-dir",
         &data,
     ];
-    assert_ended(&run(&alone).await, 2, &data);
+    assert_exit(&run_command(&alone).await, 2, &data);
     served.program.terminate().await;
-    let done = run(&alone).await;
-    assert_ended(&done, 0, "");
-    assert!(text(&done.stdout).contains("1 agents"), "{done:#?}");
+    let done = run_command(&alone).await;
+    assert_exit(&done, 0, "");
+    assert!(join_lines(&done.stdout).contains("1 agents"), "{done:#?}");
 
     let nowhere = [
         "reindex",
@@ -113,13 +127,13 @@ async fn the_index_is_rebuilt_with_and_without_a_server() {
         "--data-dir",
         "/no/folder",
     ];
-    assert_ended(&run(&nowhere).await, 2, "/no/folder");
+    assert_exit(&run_command(&nowhere).await, 2, "/no/folder");
 }
 
 /// Serves that folder; returns the process, its URL, and the admin token if one was printed.
 async fn serve(data: &str) -> (Program, String, Option<String>) {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data];
-    let (program, status_line) = started(registry(serve)).await;
+    let (program, status_line) = start_serving(registry_command(serve)).await;
     let token = status_line.admin_token().map(str::to_owned);
     (program, status_line.url().to_owned(), token)
 }
@@ -132,29 +146,32 @@ async fn a_lost_admin_token_is_replaced() {
 
     let (server, url, first) = serve(&data).await;
     let first = first.expect("the first start prints the token");
-    let list =
-        |url: &str, token: &str| registry(["token", "list", "--registry", url, "--token", token]);
-    assert_ended(&Program::run(list(&url, &first)).await, 0, "");
-    assert_ended(&run(&reset).await, 2, &data);
-    assert_ended(&Program::run(list(&url, &first)).await, 0, "");
+    let list = |url: &str, token: &str| {
+        registry_command(["token", "list", "--registry", url, "--token", token])
+    };
+    assert_exit(&Program::run(list(&url, &first)).await, 0, "");
+    assert_exit(&run_command(&reset).await, 2, &data);
+    assert_exit(&Program::run(list(&url, &first)).await, 0, "");
     assert!(server.terminate().await.status.success());
 
-    let second = run(&reset).await;
+    let second = run_command(&reset).await;
     assert_eq!(second.status.code(), Some(0), "{second:#?}");
     assert_eq!(second.stdout.len(), 1, "{second:#?}");
     let (server, url, printed) = serve(&data).await;
     assert_eq!(printed, None, "only the first start prints a token");
-    assert_ended(&Program::run(list(&url, &first)).await, 2, "token");
-    assert_ended(&Program::run(list(&url, &second.stdout[0])).await, 0, "");
+    assert_exit(&Program::run(list(&url, &first)).await, 2, "token");
+    assert_exit(&Program::run(list(&url, &second.stdout[0])).await, 0, "");
     assert!(server.terminate().await.status.success());
 }
 
 #[tokio::test]
 async fn the_doctor_checks_everything() {
-    let served = Setup::new().start().await;
-    let data = served.setup.data().to_str().unwrap().to_owned();
-    let well = served.run(&["doctor", "--data-dir", &data]).await;
-    assert_ended(&well, 0, "");
+    let served = RegistrySetup::new().start().await;
+    let data = served.setup.data_folder().to_str().unwrap().to_owned();
+    let well = served
+        .run_admin_command(&["doctor", "--data-dir", &data])
+        .await;
+    assert_exit(&well, 0, "");
     for check in [
         "ok   configuration: ",
         " file descriptors: ",
@@ -163,13 +180,18 @@ async fn the_doctor_checks_everything() {
         " name resolution: ",
         "ok   registry: ",
     ] {
-        assert!(text(&well.stdout).contains(check), "{check}: {well:#?}");
+        assert!(
+            join_lines(&well.stdout).contains(check),
+            "{check}: {well:#?}"
+        );
     }
 
     let (_folder, path) = file("[server]\nlissen = 1\n");
-    let ill = served.run(&["doctor", "--json", "--config", &path]).await;
+    let ill = served
+        .run_admin_command(&["doctor", "--json", "--config", &path])
+        .await;
     assert_eq!(ill.status.code(), Some(1), "{ill:#?}");
-    let checks: serde_json::Value = serde_json::from_str(&text(&ill.stdout)).unwrap();
+    let checks: serde_json::Value = serde_json::from_str(&join_lines(&ill.stdout)).unwrap();
     assert_eq!(checks[0]["verdict"], "fail");
     assert!(checks[0]["detail"].as_str().unwrap().contains("lissen"));
 }
@@ -179,9 +201,12 @@ async fn sentence_encoders_are_installed_and_shown() {
     let folder = TempDir::new().unwrap();
     let data = folder_of(&folder);
     let status = ["model", "status", "--data-dir", &data];
-    let none = run(&status).await;
-    assert_ended(&none, 1, "");
-    assert!(text(&none.stdout).contains("model install"), "{none:#?}");
+    let none = run_command(&status).await;
+    assert_exit(&none, 1, "");
+    assert!(
+        join_lines(&none.stdout).contains("model install"),
+        "{none:#?}"
+    );
     assert!(
         !Path::new(&data).exists(),
         "showing the status creates no file"
@@ -193,23 +218,23 @@ async fn sentence_encoders_are_installed_and_shown() {
     let install = |source: &str| {
         let source = source.to_owned();
         let data = data.clone();
-        async move { run(&["model", "install", &source, "--data-dir", &data]).await }
+        async move { run_command(&["model", "install", &source, "--data-dir", &data]).await }
     };
     let first = install(tiny).await;
-    assert_ended(&first, 0, "");
+    assert_exit(&first, 0, "");
     assert!(
-        text(&first.stdout).contains("was installed, and is"),
+        join_lines(&first.stdout).contains("was installed, and is"),
         "{first:#?}"
     );
     let second = install(tiny).await;
-    assert_ended(&second, 0, "");
+    assert_exit(&second, 0, "");
     assert!(
-        text(&second.stdout).contains("nothing was changed"),
+        join_lines(&second.stdout).contains("nothing was changed"),
         "{second:#?}"
     );
 
-    let shown = run(&status).await;
-    assert_ended(&shown, 0, "");
+    let shown = run_command(&status).await;
+    assert_exit(&shown, 0, "");
     let row = &shown.stdout[1];
     for cell in [
         "yes",
@@ -221,17 +246,17 @@ async fn sentence_encoders_are_installed_and_shown() {
     ] {
         assert!(row.contains(cell), "{cell}: {shown:#?}");
     }
-    let shown = run(&["model", "status", "--json", "--data-dir", &data]).await;
-    let shown: serde_json::Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
+    let shown = run_command(&["model", "status", "--json", "--data-dir", &data]).await;
+    let shown: serde_json::Value = serde_json::from_str(&join_lines(&shown.stdout)).unwrap();
     let model = &shown["models"][0];
     assert_eq!(model["current"], true, "{shown}");
     assert_eq!(model["pooling"], "mean", "{shown}");
     assert_eq!(model["id"].as_str().map(str::len), Some(64), "{shown}");
 
-    assert_ended(&install("/no/model").await, 2, "/no/model");
+    assert_exit(&install("/no/model").await, 2, "/no/model");
     let (_other, path) = file("no folder");
-    assert_ended(&install(&path).await, 2, "is not a folder");
-    assert_ended(
+    assert_exit(&install(&path).await, 2, "is not a folder");
+    assert_exit(
         &install(folder.path().to_str().unwrap()).await,
         2,
         "config.json",

@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::client::assert_printed;
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, assert_ended, text};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
+use crate::support::program::{Program, assert_exit, join_lines};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
 /// A text that is no part of a feed's markup, however it is written.
 const HOSTILE: &str = "</content><script>alert(1)</script>&amp;]]>\u{202e}\u{fffe}";
 
 /// The path of a feed's address.
-fn path_of(served: &ServingRegistry, address: &str) -> String {
+fn path_of(registry: &ServingRegistry, address: &str) -> String {
     let path = address.find("/feeds/").map(|at| address[at..].to_owned());
-    path.unwrap_or_else(|| panic!("{address} of {}", served.url))
+    path.unwrap_or_else(|| panic!("{address} of {}", registry.url))
 }
 
 /// Has somebody else's parser read a feed; returns the titles of its entries.
-async fn titles(feed: &str) -> Vec<String> {
+async fn titles(events: &str) -> Vec<String> {
     let script = "import sys, xml.etree.ElementTree as t\n\
                   n = '{http://www.w3.org/2005/Atom}'\n\
                   f = t.fromstring(sys.argv[1].encode())\n\
@@ -31,76 +31,84 @@ async fn titles(feed: &str) -> Vec<String> {
                   assert len(ids) == len(set(ids))\n\
                   [print(e.find(n + 'title').text) for e in f.findall(n + 'entry')]\n";
     let mut python = Command::new("python3");
-    python.args(["-c", script, feed]);
+    python.args(["-c", script, events]);
     let read = Program::run(python).await;
-    assert_eq!(read.status.code(), Some(0), "{read:?}\n{feed}");
+    assert_eq!(read.status.code(), Some(0), "{read:?}\n{events}");
     read.stdout
 }
 
 #[tokio::test]
 async fn a_feed_tells_no_more_than_the_token_that_made_it_may_see() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    served.register(&origin.url("/a.json")).await;
-    served.open_review(|review| review.name == "Echo").await;
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    registry.register(&origin.url("/a.json")).await;
+    registry
+        .wait_for_open_review(|review| review.name == "Echo")
+        .await;
     let made_with = async |scopes: Value| {
         let body = json!({"account": "cur", "role": "curator", "name": "feed", "scopes": scopes});
-        let made = served.as_admin(Method::POST, "/v1/tokens").json(&body);
+        let made = registry
+            .admin_request(Method::POST, "/v1/tokens")
+            .json(&body);
         let made: Value = made.send().await.unwrap().json().await.unwrap();
         let secret = made["secret"].as_str().unwrap().to_owned();
-        let request = served.request(Method::POST, "/v1/me/feed");
+        let request = registry.request(Method::POST, "/v1/me/feed");
         let made = request.bearer_auth(&secret).send().await.unwrap();
         assert_eq!(made.status(), 201);
         let made: Value = made.json().await.unwrap();
-        path_of(&served, made["url"].as_str().unwrap())
+        path_of(&registry, made["url"].as_str().unwrap())
     };
     let narrow = made_with(json!(["register"])).await;
-    assert!(titles(&served.get(&narrow).await.text()).await.is_empty());
+    assert!(titles(&registry.get(&narrow).await.text()).await.is_empty());
     let sees = made_with(json!(["read"])).await;
-    assert!(titles(&served.get(&sees).await.text()).await.is_empty());
+    assert!(titles(&registry.get(&sees).await.text()).await.is_empty());
     let decides = made_with(json!(["curate"])).await;
-    assert_eq!(titles(&served.get(&decides).await.text()).await.len(), 1);
-    assert_eq!(served.get(&narrow).await.status, 404, "one at a time");
+    assert_eq!(titles(&registry.get(&decides).await.text()).await.len(), 1);
+    assert_eq!(registry.get(&narrow).await.status, 404, "one at a time");
 }
 
 #[tokio::test]
 async fn a_feed_tells_its_account_and_is_opened_by_its_secret_alone() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    let publisher = served.token("pub", "publisher").await;
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let publisher = registry.create_token("pub", "publisher").await;
     let body = json!({"card_url": origin.url("/a.json")});
-    let register = served.request(Method::POST, "/v1/domains");
+    let register = registry.request(Method::POST, "/v1/domains");
     let register = register.bearer_auth(&publisher).json(&body).send().await;
     assert_eq!(register.unwrap().status(), 202);
-    let review = served.open_review(|review| review.name == "Echo").await;
+    let review = registry
+        .wait_for_open_review(|review| review.name == "Echo")
+        .await;
 
-    let made = served.run(&["waiting", "--new-feed"]).await;
-    let curators = path_of(&served, &text(&made.stdout));
-    let request = served.request(Method::POST, "/v1/me/feed");
+    let made = registry.run_admin_command(&["waiting", "--new-feed"]).await;
+    let curators = path_of(&registry, &join_lines(&made.stdout));
+    let request = registry.request(Method::POST, "/v1/me/feed");
     let made = request.bearer_auth(&publisher).send().await.unwrap();
     assert_eq!(made.status(), 201);
     assert_eq!(made.headers()["cache-control"], "no-store");
     let made: Value = made.json().await.unwrap();
-    let own = path_of(&served, made["url"].as_str().unwrap());
+    let own = path_of(&registry, made["url"].as_str().unwrap());
 
-    let feed = served.get(&curators).await;
+    let events = registry.get(&curators).await;
     assert_eq!(
-        feed.headers["content-type"],
+        events.headers["content-type"],
         "application/atom+xml; charset=utf-8"
     );
-    assert_eq!(feed.headers["cache-control"], "private, no-cache");
-    let waiting = titles(&feed.text()).await;
+    assert_eq!(events.headers["cache-control"], "private, no-cache");
+    let waiting = titles(&events.text()).await;
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     assert!(
         waiting[0].starts_with("Review to decide: Echo at"),
         "{waiting:?}"
     );
-    assert!(titles(&served.get(&own).await.text()).await.is_empty());
+    assert!(titles(&registry.get(&own).await.text()).await.is_empty());
 
     let id = review.id.to_string();
-    served.run(&["review", "comment", &id, HOSTILE]).await;
+    registry
+        .run_admin_command(&["review", "comment", &id, HOSTILE])
+        .await;
     let reject = [
         "review",
         "reject",
@@ -110,28 +118,30 @@ async fn a_feed_tells_its_account_and_is_opened_by_its_secret_alone() {
         "--reason",
         HOSTILE,
     ];
-    assert_printed(&served.run(&reject).await, "rejected");
-    let feed = served.get(&own).await.text();
-    let told = titles(&feed).await;
+    assert_printed(&registry.run_admin_command(&reject).await, "rejected");
+    let events = registry.get(&own).await.text();
+    let told = titles(&events).await;
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(
         told.iter().any(|one| one.starts_with("Rejected:")),
         "{told:?}"
     );
     assert!(
-        !feed.contains("<script>") && !feed.contains('\u{202e}'),
-        "{feed}"
+        !events.contains("<script>") && !events.contains('\u{202e}'),
+        "{events}"
     );
     assert!(
-        titles(&served.get(&curators).await.text()).await.is_empty(),
+        titles(&registry.get(&curators).await.text())
+            .await
+            .is_empty(),
         "decided"
     );
 
     // The secret opens the feed and nothing else, and only the newest one does.
     let secret = own.trim_start_matches("/feeds/").to_owned();
-    let as_token = served.request(Method::GET, "/v1/me").bearer_auth(&secret);
+    let as_token = registry.request(Method::GET, "/v1/me").bearer_auth(&secret);
     assert_eq!(as_token.send().await.unwrap().status(), 401);
-    let request = served.request(Method::POST, "/v1/me/feed");
+    let request = registry.request(Method::POST, "/v1/me/feed");
     let newer: Value = request
         .bearer_auth(&publisher)
         .send()
@@ -140,55 +150,63 @@ async fn a_feed_tells_its_account_and_is_opened_by_its_secret_alone() {
         .json()
         .await
         .unwrap();
-    let newer = path_of(&served, newer["url"].as_str().unwrap());
+    let newer = path_of(&registry, newer["url"].as_str().unwrap());
     for gone in [own.as_str(), "/feeds/", "/feeds/x", &format!("{newer}x")] {
-        assert_eq!(served.get(gone).await.status, 404, "{gone}");
+        assert_eq!(registry.get(gone).await.status, 404, "{gone}");
     }
-    assert_eq!(served.get(&newer).await.status, 200);
-    let disable = served.run(&["account", "disable", "pub"]).await;
+    assert_eq!(registry.get(&newer).await.status, 200);
+    let disable = registry
+        .run_admin_command(&["account", "disable", "pub"])
+        .await;
     assert_printed(&disable, "pub");
-    assert_eq!(served.get(&newer).await.status, 404, "a disabled account");
-    let enable = served.run(&["account", "enable", "pub"]).await;
+    assert_eq!(registry.get(&newer).await.status, 404, "a disabled account");
+    let enable = registry
+        .run_admin_command(&["account", "enable", "pub"])
+        .await;
     assert_printed(&enable, "pub");
     assert_eq!(
-        served.get(&newer).await.status,
+        registry.get(&newer).await.status,
         404,
         "it has ended for good"
     );
-    let ended = served.run(&["waiting", "--end-feed"]).await;
+    let ended = registry.run_admin_command(&["waiting", "--end-feed"]).await;
     assert_printed(&ended, "the feed has ended");
-    assert_eq!(served.get(&curators).await.status, 404);
-    let again = served.run(&["waiting", "--end-feed"]).await;
-    assert_ended(&again, 1, "You have no feed");
+    assert_eq!(registry.get(&curators).await.status, 404);
+    let again = registry.run_admin_command(&["waiting", "--end-feed"]).await;
+    assert_exit(&again, 1, "You have no feed");
 }
 
 #[tokio::test]
 async fn a_search_is_saved_and_made_again() {
-    let served = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    served.publish(&origin.url("/a.json")).await;
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    registry.publish(&origin.url("/a.json")).await;
     let domain = origin.address().to_string();
     let save = [
         "search", "--save", "echoes", "--domain", &domain, "--limit", "5",
     ];
-    assert_printed(&served.run(&save).await, "Echo");
-    let saved = served.run(&["search", "--saved", "echoes"]).await;
-    assert_printed(&saved, "Echo");
-    let more = served
-        .run(&["search", "--saved", "echoes", "--tag", "x"])
+    assert_printed(&registry.run_admin_command(&save).await, "Echo");
+    let saved = registry
+        .run_admin_command(&["search", "--saved", "echoes"])
         .await;
-    assert_ended(&more, 2, "leave words and filters out");
-    let none = served.run(&["search", "--saved", "nosuch"]).await;
-    assert_ended(&none, 1, "no search under the name nosuch");
-    let list: Value = served.read("/v1/searches").await;
+    assert_printed(&saved, "Echo");
+    let more = registry
+        .run_admin_command(&["search", "--saved", "echoes", "--tag", "x"])
+        .await;
+    assert_exit(&more, 2, "leave words and filters out");
+    let none = registry
+        .run_admin_command(&["search", "--saved", "nosuch"])
+        .await;
+    assert_exit(&none, 1, "no search under the name nosuch");
+    let list: Value = registry.read_as_admin("/v1/searches").await;
     assert_eq!(
         list["searches"][0]["query"],
         format!("domain={}", domain.replace(':', "%3A"))
     );
 
-    let reader = served.token("ann", "reader").await;
-    let ask = |method, path: &str| served.request(method, path).bearer_auth(&reader);
+    let reader = registry.create_token("ann", "reader").await;
+    let ask = |method, path: &str| registry.request(method, path).bearer_auth(&reader);
     let others = ask(Method::GET, "/v1/searches").send().await.unwrap();
     let others: Value = others.json().await.unwrap();
     assert_eq!(
@@ -230,6 +248,10 @@ async fn a_search_is_saved_and_made_again() {
     let first = all["searches"].as_array().unwrap();
     let s1 = first.iter().find(|one| one["name"] == "s1").unwrap();
     assert_eq!(s1["query"], "q=y");
-    let delete = served.as_admin(Method::DELETE, &path).send().await.unwrap();
+    let delete = registry
+        .admin_request(Method::DELETE, &path)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(delete.status(), 204);
 }

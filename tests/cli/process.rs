@@ -3,26 +3,26 @@
 use tokio::process::Command;
 
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, registry};
-use crate::support::setup::Setup;
+use crate::support::program::{FinishedProgram, Program, registry_command};
+use crate::support::setup::RegistrySetup;
 
 /// A text that would run, steer or hide something if it were printed literally.
 const HOSTILE: &str = "'; $(id) <script>\u{1b}[2J\u{202e}\u{9b}31m\u{7}";
 const CARD_PATH: &str = "/.well-known/agent-card.json";
 
 /// Runs the program to its end.
-async fn run(arguments: &[&str]) -> Finished {
-    Program::run(registry(arguments)).await
+async fn run_command(arguments: &[&str]) -> FinishedProgram {
+    Program::run(registry_command(arguments)).await
 }
 
 /// The exit code and the one line on standard error.
-fn failed(finished: &Finished) -> (i32, &str) {
+fn failed(finished: &FinishedProgram) -> (i32, &str) {
     assert!(finished.stdout.is_empty(), "{finished:?}");
     assert_eq!(finished.stderr.len(), 1, "{finished:?}");
     (finished.status.code().unwrap(), &finished.stderr[0])
 }
 
-fn code(finished: &Finished) -> i32 {
+fn code(finished: &FinishedProgram) -> i32 {
     finished.status.code().unwrap()
 }
 
@@ -40,7 +40,7 @@ fn hostile_card(origin: &Origin) -> Vec<u8> {
 }
 
 /// Checks that the output contains no control sequence or invisible character.
-fn assert_visible(finished: &Finished) {
+fn assert_visible(finished: &FinishedProgram) {
     for line in finished.stdout.iter().chain(&finished.stderr) {
         let bad = line
             .chars()
@@ -53,16 +53,18 @@ fn assert_visible(finished: &Finished) {
 async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
     let origin = Origin::start();
     let card = hostile_card(&origin);
-    origin.answer(CARD_PATH, OriginReply::json(card.clone()));
+    origin.set_reply(CARD_PATH, OriginReply::json(card.clone()));
     let answer = serde_json::json!({
         "jsonrpc": "2.0", "id": 1,
         "result": {"kind": "message", "role": "agent", "messageId": "m",
                    "parts": [{"kind": "text", "text": HOSTILE}]}
     });
-    origin.answer("/a2a", OriginReply::json(answer.to_string()));
-    let server = Setup::new().start().await;
+    origin.set_reply("/a2a", OriginReply::json(answer.to_string()));
+    let server = RegistrySetup::new().start().await;
 
-    let registered = server.run(&["register", &origin.url("")]).await;
+    let registered = server
+        .run_admin_command(&["register", &origin.url("")])
+        .await;
     assert_eq!(code(&registered), 0, "{registered:?}");
     assert_visible(&registered);
     let line = registered
@@ -79,7 +81,7 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
         .unwrap();
 
     let approved = server
-        .run(&["review", "approve", review, "--reason", "looked at"])
+        .run_admin_command(&["review", "approve", review, "--reason", "looked at"])
         .await;
     assert_eq!(code(&approved), 0, "{approved:?}");
     assert_visible(&approved);
@@ -96,7 +98,7 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
         vec!["agent", "suspend", &host, "--reason", "test"],
         vec!["agent", "resume", &host, "--reason", "test"],
     ] {
-        let finished = server.run(&arguments).await;
+        let finished = server.run_admin_command(&arguments).await;
         assert_eq!(code(&finished), 0, "{arguments:?}: {finished:?}");
         assert_visible(&finished);
     }
@@ -105,7 +107,7 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
         vec!["review", "show", review],
         vec!["send", &host, "hello"],
     ] {
-        let mut command = server.command(&arguments);
+        let mut command = server.admin_command(&arguments);
         command.arg("--json");
         let finished = Program::run(command).await;
         assert_eq!(code(&finished), 0, "{arguments:?}: {finished:?}");
@@ -116,13 +118,13 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
         assert!(value.to_string().contains(&kept), "{value}");
     }
     let bytes = server
-        .command(&["show", &host, "--card"])
+        .admin_command(&["show", &host, "--card"])
         .output()
         .await
         .unwrap();
     assert_eq!(bytes.stdout, card);
     let raw = server
-        .command(&["send", &host, "hello", "--raw"])
+        .admin_command(&["send", &host, "hello", "--raw"])
         .output()
         .await
         .unwrap();
@@ -132,11 +134,11 @@ async fn a_hostile_card_is_registered_approved_and_shown_without_effect() {
 #[tokio::test]
 async fn one_failing_name_does_not_stop_the_others() {
     let origin = Origin::start();
-    origin.answer(CARD_PATH, OriginReply::json(hostile_card(&origin)));
-    let server = Setup::new().start().await;
+    origin.set_reply(CARD_PATH, OriginReply::json(hostile_card(&origin)));
+    let server = RegistrySetup::new().start().await;
     let url = origin.url("");
     let finished = server
-        .run(&["register", "10.0.0.1", &url, "no such name"])
+        .run_admin_command(&["register", "10.0.0.1", &url, "no such name"])
         .await;
     assert_eq!(code(&finished), 1, "{finished:?}");
     assert_eq!(finished.stderr.len(), 2, "{finished:?}");
@@ -145,7 +147,9 @@ async fn one_failing_name_does_not_stop_the_others() {
         "{finished:?}"
     );
 
-    let answers = server.run(&["register", &url, "--json"]).await;
+    let answers = server
+        .run_admin_command(&["register", &url, "--json"])
+        .await;
     assert_eq!(answers.stdout.len(), 1, "{answers:?}");
     let domain: serde_json::Value = serde_json::from_str(&answers.stdout[0]).unwrap();
     assert_eq!(domain["domain"], origin.address().to_string());
@@ -153,7 +157,7 @@ async fn one_failing_name_does_not_stop_the_others() {
 
 #[tokio::test]
 async fn a_missing_agent_is_a_negative_result() {
-    let server = Setup::new().start().await;
+    let server = RegistrySetup::new().start().await;
     for arguments in [
         &["show", "nosuch.example"][..],
         &["show", "urn:air:nosuch.example:agents:x"],
@@ -161,26 +165,33 @@ async fn a_missing_agent_is_a_negative_result() {
         &["review", "show", "01890a5d-ac96-774b-bcce-b302099a8057"],
         &["send", "nosuch.example", "hello"],
     ] {
-        let finished = server.run(arguments).await;
+        let finished = server.run_admin_command(arguments).await;
         assert_eq!(failed(&finished).0, 1, "{arguments:?}: {finished:?}");
     }
-    assert_eq!(code(&server.run(&["search", "nothing"]).await), 1);
-    let wrong = server.run(&["search", "--sort", "backwards"]).await;
+    assert_eq!(
+        code(&server.run_admin_command(&["search", "nothing"]).await),
+        1
+    );
+    let wrong = server
+        .run_admin_command(&["search", "--sort", "backwards"])
+        .await;
     let (code, line) = failed(&wrong);
     assert_eq!(code, 2);
     assert!(line.contains("relevance"), "{line}");
-    let stranger = server.run(&["domain", "list", "--token", "wrong"]).await;
+    let stranger = server
+        .run_admin_command(&["domain", "list", "--token", "wrong"])
+        .await;
     assert!(failed(&stranger).1.contains("A2A_REGISTRY_TOKEN"));
 }
 
 #[tokio::test]
 async fn the_printed_configuration_can_be_read_back() {
     let folder = tempfile::tempdir().unwrap();
-    let printed = run(&["serve", "--print-config", "--listen", "127.0.0.1:9999"]).await;
+    let printed = run_command(&["serve", "--print-config", "--listen", "127.0.0.1:9999"]).await;
     assert_eq!(code(&printed), 0, "{printed:?}");
     let file = folder.path().join("registry.toml");
     std::fs::write(&file, printed.stdout.join("\n")).unwrap();
-    let again = run(&[
+    let again = run_command(&[
         "serve",
         "--print-config",
         "--config",
@@ -200,11 +211,11 @@ async fn the_printed_configuration_can_be_read_back() {
 
 #[tokio::test]
 async fn a_server_ends_properly_and_frees_its_folder() {
-    let server = Setup::new().start().await;
-    assert_eq!(code(&server.run(&["reindex"]).await), 0);
+    let server = RegistrySetup::new().start().await;
+    assert_eq!(code(&server.run_admin_command(&["reindex"]).await), 0);
     let (setup, url) = (server.setup.clone(), server.url.clone());
     server.stop().await;
-    let data = setup.data().display().to_string();
+    let data = setup.data_folder().display().to_string();
     for arguments in [
         &["migrate"][..],
         &["reindex", "--registry", &url],
@@ -212,7 +223,7 @@ async fn a_server_ends_properly_and_frees_its_folder() {
     ] {
         let mut all = arguments.to_vec();
         all.extend(["--data-dir", &data]);
-        let done = run(&all).await;
+        let done = run_command(&all).await;
         assert_eq!(code(&done), 0, "{arguments:?}: {done:?}");
     }
 }
@@ -220,19 +231,23 @@ async fn a_server_ends_properly_and_frees_its_folder() {
 /// The start message has the addresses, as text for people, and as one line of JSON for programs.
 #[tokio::test]
 async fn a_server_prints_its_addresses_and_its_end() {
-    let setup = Setup::new().configure("[server]\nmetrics_listen = \"127.0.0.1:0\"");
-    let mut command = setup.command();
+    let setup =
+        RegistrySetup::new().with_config_lines("[server]\nmetrics_listen = \"127.0.0.1:0\"");
+    let mut command = setup.serve_command();
     command.env_remove("A2A_REGISTRY_BOOTSTRAP_TOKEN");
     let server = Program::start(command);
     let made = |line: &str| Some(line.strip_prefix("admin token: ")?.starts_with("a2ar_"));
-    assert!(server.find(made).await, "the first start makes a token");
-    server.line("metrics on http://127.0.0.1:").await;
-    server.line("listening on http://127.0.0.1:").await;
+    assert!(
+        server.wait_for_match(made).await,
+        "the first start makes a token"
+    );
+    server.wait_for_line("metrics on http://127.0.0.1:").await;
+    server.wait_for_line("listening on http://127.0.0.1:").await;
     let finished = server.terminate().await;
     assert_eq!(code(&finished), 0, "{finished:?}");
     assert_eq!(finished.stdout.last().unwrap(), "stopped");
 
-    let server = setup.start_untapped().await;
+    let server = setup.start_without_proxy().await;
     let url = server.status_line.url().to_owned();
     assert_eq!(server.get("/livez").await.status, 200);
     let finished = server.stop().await;
@@ -258,7 +273,7 @@ async fn a_closed_output_pipe_is_no_error() {
     shell
         .arg("-c")
         .arg("set -o pipefail; \"$0\" openapi | head -c 10")
-        .arg(crate::support::binary());
+        .arg(crate::support::registry_binary());
     let finished = Program::run(shell).await;
     assert_eq!(code(&finished), 0, "{finished:?}");
     assert!(finished.stderr.is_empty(), "{finished:?}");

@@ -3,23 +3,26 @@
 use serde_json::Value;
 
 use super::client::assert_printed;
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, text};
-use crate::support::setup::Setup;
+use crate::support::program::{FinishedProgram, Program, join_lines};
+use crate::support::setup::RegistrySetup;
 
 /// Printed for each name: its own agent and no other, the agent's state and reason, its signature verdicts, and the
 /// findings about its card.
 #[tokio::test]
 async fn register_reports_the_result_of_each_name() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("First", "one")));
-    let broken = card("Second", "two").replace("\"version\": \"1.0.0\"", "\"version\": {}");
-    origin.answer("/b.json", OriginReply::json(broken));
+    origin.set_reply("/a.json", OriginReply::json(card_json("First", "one")));
+    let broken = card_json("Second", "two").replace("\"version\": \"1.0.0\"", "\"version\": {}");
+    origin.set_reply("/b.json", OriginReply::json(broken));
     let (first, second) = (origin.url("/a.json"), origin.url("/b.json"));
-    assert_printed(&served.run(&["register", &first]).await, "found First");
-    let said = served.run(&["register", &second]).await;
+    assert_printed(
+        &registry.run_admin_command(&["register", &first]).await,
+        "found First",
+    );
+    let said = registry.run_admin_command(&["register", &second]).await;
     assert_printed(&said, "found Second");
     for words in [
         "pending; approve it with `",
@@ -29,8 +32,10 @@ async fn register_reports_the_result_of_each_name() {
     ] {
         assert_printed(&said, words);
     }
-    assert!(!text(&said.stdout).contains("First"), "{said:#?}");
-    let approved = served.run(&["register", &first, "--approve"]).await;
+    assert!(!join_lines(&said.stdout).contains("First"), "{said:#?}");
+    let approved = registry
+        .run_admin_command(&["register", &first, "--approve"])
+        .await;
     assert_printed(&approved, "found First");
     assert_printed(&approved, "errors: 0, ");
 }
@@ -39,16 +44,20 @@ async fn register_reports_the_result_of_each_name() {
 #[tokio::test]
 async fn a_limit_is_reported_for_each_url_it_affects() {
     let limits = "[limits]\nagents_per_domain = 2\nagents_reserved = 0";
-    let served = Setup::new().configure(limits).approve_all().start().await;
+    let registry = RegistrySetup::new()
+        .with_config_lines(limits)
+        .approve_all()
+        .start()
+        .await;
     let origin = Origin::start();
     let names = ["one", "two", "three", "four"];
     let urls = names.map(|name| {
         let path = format!("/{name}.json");
-        origin.answer(&path, OriginReply::json(card(name, name)));
+        origin.set_reply(&path, OriginReply::json(card_json(name, name)));
         origin.url(&path)
     });
-    let publisher = served.token("ann", "publisher").await;
-    let mut command = served.anonymous(&["register", "--token", &publisher]);
+    let publisher = registry.create_token("ann", "publisher").await;
+    let mut command = registry.anonymous_command(&["register", "--token", &publisher]);
     command.args(&urls);
     let said = Program::run(command).await;
     assert_eq!(said.status.code(), Some(1), "{said:#?}");
@@ -68,19 +77,26 @@ async fn a_limit_is_reported_for_each_url_it_affects() {
 #[tokio::test]
 async fn each_of_many_names_is_reported() {
     let limits = "[limits]\nagents_per_domain = 100";
-    let served = Setup::new().configure(limits).approve_all().start().await;
+    let registry = RegistrySetup::new()
+        .with_config_lines(limits)
+        .approve_all()
+        .start()
+        .await;
     let origin = Origin::start();
     let names: Vec<String> = (0..60).map(|number| format!("agent{number}")).collect();
     let urls: Vec<String> = names
         .iter()
         .map(|name| {
             let path = format!("/{name}.json");
-            origin.answer(&path, OriginReply::json(card(name, name)));
+            origin.set_reply(&path, OriginReply::json(card_json(name, name)));
             origin.url(&path)
         })
         .collect();
     let input = urls.join("\n");
-    let said = Program::run_with_input(served.command(&["register", "-f", "-"]), input.as_bytes());
+    let said = Program::run_with_input(
+        registry.admin_command(&["register", "-f", "-"]),
+        input.as_bytes(),
+    );
     let said = said.await;
     assert_eq!(said.status.code(), Some(0), "{said:#?}");
     for (name, url) in names.iter().zip(&urls) {
@@ -91,11 +107,11 @@ async fn each_of_many_names_is_reported() {
 /// Several names are sent together. Each line of `--json --no-wait` is the result of one of them, in their order.
 #[tokio::test]
 async fn names_in_bulk_have_a_line_each() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
     let (first, last) = (origin.url("/a.json"), origin.url("/b.json"));
     let input = format!("{first}\nhttp://user@127.0.0.1/a.json\n{last}\n");
-    let command = served.command(&["register", "-f", "-", "--no-wait", "--json"]);
+    let command = registry.admin_command(&["register", "-f", "-", "--no-wait", "--json"]);
     let said = Program::run_with_input(command, input.as_bytes()).await;
     assert_eq!(said.status.code(), Some(1), "{said:#?}");
     let lines = said.stdout.iter().map(|line| serde_json::from_str(line));
@@ -111,33 +127,42 @@ async fn names_in_bulk_have_a_line_each() {
 }
 
 /// Checks that the output reports an agent for a URL.
-fn assert_reported(finished: &Finished, url: &str) {
+fn assert_reported(finished: &FinishedProgram, url: &str) {
     let found = format!("{url}: found ");
-    assert!(text(&finished.stdout).contains(&found), "{finished:#?}");
+    assert!(
+        join_lines(&finished.stdout).contains(&found),
+        "{finished:#?}"
+    );
 }
 
 /// A bare `host:port` means https, and the output says so, also if the same host is known over plain http.
 #[tokio::test]
 async fn a_bare_name_explains_how_to_write_plain_http() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
     let well_known = "/.well-known/agent-card.json";
-    origin.answer(well_known, OriginReply::json(card("Own", "own")));
+    origin.set_reply(well_known, OriginReply::json(card_json("Own", "own")));
     let plain = origin.url("");
     let bare = plain.trim_start_matches("http://");
     let written = format!("register {}", origin.url(well_known));
     let check_advice = async || {
-        let said = served.run(&["register", bare]).await;
+        let said = registry.run_admin_command(&["register", bare]).await;
         assert_eq!(said.status.code(), Some(1), "{said:#?}");
-        let lines = text(&said.stdout);
+        let lines = join_lines(&said.stdout);
         assert!(
             lines.contains(&written) && !lines.contains("found"),
             "{lines}"
         );
     };
     check_advice().await;
-    assert_printed(&served.run(&["register", &plain]).await, "found Own");
+    assert_printed(
+        &registry.run_admin_command(&["register", &plain]).await,
+        "found Own",
+    );
     check_advice().await;
     // A URL with a scheme is taken literally.
-    assert_printed(&served.run(&["register", &plain]).await, "found Own");
+    assert_printed(
+        &registry.run_admin_command(&["register", &plain]).await,
+        "found Own",
+    );
 }

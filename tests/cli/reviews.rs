@@ -4,17 +4,19 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::client::assert_printed;
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, assert_ended, text};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
+use crate::support::program::{Program, assert_exit, join_lines};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
-async fn waiting(served: &ServingRegistry, name: &str) -> (Origin, String) {
+async fn register_pending(registry: &ServingRegistry, name: &str) -> (Origin, String) {
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card(name, "repeat")));
-    served.register(&origin.url("/a.json")).await;
-    let review = served.open_review(|review| review.name == name).await;
+    origin.set_reply("/a.json", OriginReply::json(card_json(name, "repeat")));
+    registry.register(&origin.url("/a.json")).await;
+    let review = registry
+        .wait_for_open_review(|review| review.name == name)
+        .await;
     (origin, review.id.to_string())
 }
 
@@ -28,22 +30,26 @@ fn sent(request: RequestBuilder, site: &str, form: &'static str) -> RequestBuild
 
 #[tokio::test]
 async fn all_that_fit_are_decided_after_they_were_shown() {
-    let served = Setup::new().start().await;
-    let (_one, first) = waiting(&served, "Echo").await;
-    let (_other, second) = waiting(&served, "Parrot").await;
+    let registry = RegistrySetup::new().start().await;
+    let (_one, first) = register_pending(&registry, "Echo").await;
+    let (_other, second) = register_pending(&registry, "Parrot").await;
     let approve = ["review", "approve", "--all-matching", "--reason", "known"];
-    let unasked = served.run(&approve).await;
+    let unasked = registry.run_admin_command(&approve).await;
     assert_eq!(unasked.status.code(), Some(2), "{unasked:?}");
-    assert!(text(&unasked.stderr).contains("confirm with --yes"));
-    assert!(text(&unasked.stderr).contains(&first), "{unasked:?}");
+    assert!(join_lines(&unasked.stderr).contains("confirm with --yes"));
+    assert!(join_lines(&unasked.stderr).contains(&first), "{unasked:?}");
     let none = [&approve[..], &["--yes", "--domain", "nobody.dev"]].concat();
-    assert_ended(&served.run(&none).await, 1, "no open review fits");
+    assert_exit(
+        &registry.run_admin_command(&none).await,
+        1,
+        "no open review fits",
+    );
     let all = [&approve[..], &["--yes", "--change", "first"]].concat();
-    let done = served.run(&all).await;
+    let done = registry.run_admin_command(&all).await;
     assert_printed(&done, "Echo");
-    assert!(text(&done.stderr).contains(&second), "{done:?}");
-    assert_ended(
-        &served.run(&["review", "list"]).await,
+    assert!(join_lines(&done.stderr).contains(&second), "{done:?}");
+    assert_exit(
+        &registry.run_admin_command(&["review", "list"]).await,
         1,
         "no review is open",
     );
@@ -51,15 +57,19 @@ async fn all_that_fit_are_decided_after_they_were_shown() {
 
 #[tokio::test]
 async fn a_hostile_comment_is_text_on_the_page_and_on_the_terminal() {
-    let served = Setup::new().start().await;
-    let (_origin, review) = waiting(&served, "Echo").await;
+    let registry = RegistrySetup::new().start().await;
+    let (_origin, review) = register_pending(&registry, "Echo").await;
     let hostile = "<script>alert(1)</script>\u{202e}txt.exe";
-    let comment = served.run(&["review", "comment", &review, hostile]).await;
+    let comment = registry
+        .run_admin_command(&["review", "comment", &review, hostile])
+        .await;
     assert_printed(&comment, "commented as admin");
-    let shown = served.run(&["review", "show", &review]).await;
+    let shown = registry
+        .run_admin_command(&["review", "show", &review])
+        .await;
     assert_printed(&shown, "comment by admin");
-    assert!(!text(&shown.stdout).contains('\u{202e}'), "{shown:?}");
-    let page = served.admin(&format!("/reviews/{review}")).await;
+    assert!(!join_lines(&shown.stdout).contains('\u{202e}'), "{shown:?}");
+    let page = registry.get_as_admin(&format!("/reviews/{review}")).await;
     let page = page.text();
     assert!(
         page.contains("txt.exe") && page.contains("Review of"),
@@ -69,16 +79,16 @@ async fn a_hostile_comment_is_text_on_the_page_and_on_the_terminal() {
         !page.contains("<script>alert") && !page.contains('\u{202e}'),
         "{page}"
     );
-    let queue = served.admin("/reviews").await.text();
+    let queue = registry.get_as_admin("/reviews").await.text();
     assert!(
         queue.contains(&review) && queue.contains("name=\"pick\""),
         "{queue}"
     );
     // Signed out there is no review, and no queue.
     for path in ["/reviews", "/waiting", &format!("/reviews/{review}")] {
-        assert_eq!(served.get(path).await.status, 303, "{path}");
+        assert_eq!(registry.get(path).await.status, 303, "{path}");
     }
-    let waits = served.run(&["waiting"]).await;
+    let waits = registry.run_admin_command(&["waiting"]).await;
     assert_printed(&waits, &review);
     let assigned = [
         "review",
@@ -89,15 +99,20 @@ async fn a_hostile_comment_is_text_on_the_page_and_on_the_terminal() {
         "--due",
         "2099-01-31",
     ];
-    assert_printed(&served.run(&assigned).await, "is open: 0 of 1 approvals");
-    let mine = served.run(&["review", "list", "--assignee", "me"]).await;
+    assert_printed(
+        &registry.run_admin_command(&assigned).await,
+        "is open: 0 of 1 approvals",
+    );
+    let mine = registry
+        .run_admin_command(&["review", "list", "--assignee", "me"])
+        .await;
     assert_printed(&mine, &review);
     let page = reqwest::Method::POST;
     let form = "act=approve&digest=sha256%3A0&reason=ok";
-    let foreign = served.as_admin(page.clone(), &format!("/reviews/{review}"));
+    let foreign = registry.admin_request(page.clone(), &format!("/reviews/{review}"));
     let foreign = sent(foreign, "cross-site", form);
     assert_eq!(foreign.send().await.unwrap().status(), 403);
-    let without = served.as_admin(page, &format!("/reviews/{review}"));
+    let without = registry.admin_request(page, &format!("/reviews/{review}"));
     let without = sent(without, "same-origin", form);
     // A form needs a session with its form token; a bearer token is for the API.
     assert_eq!(without.send().await.unwrap().status(), 401);
@@ -105,34 +120,40 @@ async fn a_hostile_comment_is_text_on_the_page_and_on_the_terminal() {
 
 #[tokio::test]
 async fn anybody_reports_and_an_owner_names_a_sponsor() {
-    let served = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    let id = served.publish(&origin.url("/a.json")).await;
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let id = registry.publish(&origin.url("/a.json")).await;
     let report = ["agent", "report", &id, "--reason", "It lies."];
-    let reported = Program::run(served.anonymous(&report)).await;
+    let reported = Program::run(registry.anonymous_command(&report)).await;
     assert_printed(&reported, "curators decide what follows");
-    let list = served.run(&["review", "list", "--kind", "report"]).await;
+    let list = registry
+        .run_admin_command(&["review", "list", "--kind", "report"])
+        .await;
     assert_printed(&list, "Echo");
-    let sponsor = served.run(&["agent", "sponsor", &id, "admin"]).await;
+    let sponsor = registry
+        .run_admin_command(&["agent", "sponsor", &id, "admin"])
+        .await;
     assert_printed(&sponsor, "sponsored by admin");
-    let nobody = served.run(&["agent", "sponsor", &id, "nobody"]).await;
-    assert_ended(&nobody, 2, "no account");
+    let nobody = registry
+        .run_admin_command(&["agent", "sponsor", &id, "nobody"])
+        .await;
+    assert_exit(&nobody, 2, "no account");
     let path = format!("/agents/{id}/report");
-    let form = served.request(reqwest::Method::POST, &path);
+    let form = registry.request(reqwest::Method::POST, &path);
     let form = sent(form, "same-origin", "reason=It+lies+again.");
     assert_eq!(form.send().await.unwrap().status(), 202);
 }
 
 #[tokio::test]
 async fn an_assignment_is_not_made_to_a_review_that_somebody_has_changed() {
-    let served = Setup::new().start().await;
-    let (_origin, review) = waiting(&served, "Echo").await;
+    let registry = RegistrySetup::new().start().await;
+    let (_origin, review) = register_pending(&registry, "Echo").await;
     let path = format!("/v1/reviews/{review}");
-    let seen = served.admin(&path).await;
+    let seen = registry.get_as_admin(&path).await;
     let tag = seen.headers["etag"].to_str().unwrap().to_owned();
     let assign = async |tag: &str, due: &str| {
-        let request = served.as_admin(reqwest::Method::PATCH, &path);
+        let request = registry.admin_request(reqwest::Method::PATCH, &path);
         let request = request.header("if-match", tag).json(&json!({ "due": due }));
         request.send().await.unwrap()
     };
@@ -141,30 +162,36 @@ async fn an_assignment_is_not_made_to_a_review_that_somebody_has_changed() {
     let newer = first.headers()["etag"].to_str().unwrap().to_owned();
     let late = assign(&tag, "2099-02-01T00:00:00Z").await;
     assert_eq!(late.status(), 412);
-    let now: Value = served.read(&path).await;
+    let now: Value = registry.read_as_admin(&path).await;
     assert_eq!(now["due"], "2099-01-31T00:00:00Z");
     // A comment is no change of what is assigned.
-    let comment = served.run(&["review", "comment", &review, "wait"]).await;
+    let comment = registry
+        .run_admin_command(&["review", "comment", &review, "wait"])
+        .await;
     assert_printed(&comment, "commented as admin");
     assert_eq!(assign(&newer, "").await.status(), 200);
 }
 
 #[tokio::test]
 async fn a_rejected_report_says_beforehand_what_it_does() {
-    let served = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    let id = served.publish(&origin.url("/a.json")).await;
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let id = registry.publish(&origin.url("/a.json")).await;
     let report = ["agent", "report", &id, "--reason", "It lies."];
-    Program::run(served.anonymous(&report)).await;
-    let review = served.open_review(|review| review.name == "Echo").await;
+    Program::run(registry.anonymous_command(&report)).await;
+    let review = registry
+        .wait_for_open_review(|review| review.name == "Echo")
+        .await;
     let review = review.id.to_string();
-    let shown = served.run(&["review", "show", &review]).await;
+    let shown = registry
+        .run_admin_command(&["review", "show", &review])
+        .await;
     assert_printed(&shown, "`reject` puts the agent on hold (operator)");
     for path in ["/reviews".to_owned(), format!("/reviews/{review}")] {
-        let page = served.admin(&path).await.text();
+        let page = registry.get_as_admin(&path).await.text();
         assert!(page.contains("id=\"report-note\""), "{path}: {page}");
     }
-    let queue = served.admin("/reviews").await.text();
+    let queue = registry.get_as_admin("/reviews").await.text();
     assert!(queue.contains("/?unmanaged=true"), "{queue}");
 }

@@ -1,9 +1,9 @@
 //! Secrets of the configuration: never printed, and each may stand in a file of its own.
 
-use crate::support::http;
-use crate::support::program::{Program, assert_ended, registry, text};
-use crate::support::serving::started;
-use crate::support::setup::Setup;
+use crate::support::http_client;
+use crate::support::program::{Program, assert_exit, join_lines, registry_command};
+use crate::support::serving_registry::start_serving;
+use crate::support::setup::RegistrySetup;
 
 /// What stands for every secret.
 const MARK: &str = "hush-0123456789-hush-0123456789-hush";
@@ -18,18 +18,22 @@ fn every_secret() -> String {
 }
 
 /// What a command prints, on both outputs.
-async fn told(setup: &Setup, arguments: &[&str]) -> String {
-    let mut command = setup.command();
+async fn told(setup: &RegistrySetup, arguments: &[&str]) -> String {
+    let mut command = setup.serve_command();
     command
         .args(arguments)
         .env("A2A_REGISTRY_BOOTSTRAP_TOKEN", MARK);
     let ended = Program::run(command).await;
-    format!("{}\n{}", text(&ended.stdout), text(&ended.stderr))
+    format!(
+        "{}\n{}",
+        join_lines(&ended.stdout),
+        join_lines(&ended.stderr)
+    )
 }
 
 #[tokio::test]
 async fn no_secret_is_printed_when_all_goes_well_and_when_nothing_does() {
-    let all = Setup::bare().configure(&every_secret());
+    let all = RegistrySetup::with_default_config().with_config_lines(&every_secret());
     let printed = told(&all, &["--print-config"]).await;
     assert!(
         printed.contains("postgres://ann:(hidden)@127.0.0.1:1/x"),
@@ -42,12 +46,16 @@ async fn no_secret_is_printed_when_all_goes_well_and_when_nothing_does() {
         away.contains("the database postgres://ann:(hidden)@127.0.0.1:1/x"),
         "{away}"
     );
-    let mut command = all.command();
+    let mut command = all.serve_command();
     command
         .env("RUST_LOG", "trace")
         .env("A2A_REGISTRY_BOOTSTRAP_TOKEN", MARK);
     let ended = Program::run(command).await;
-    let logged = format!("{}\n{}", text(&ended.stdout), text(&ended.stderr));
+    let logged = format!(
+        "{}\n{}",
+        join_lines(&ended.stdout),
+        join_lines(&ended.stderr)
+    );
     let mut outputs = vec![printed, away, logged];
     // What cannot be read, or stands where something else belongs.
     for wrong in [
@@ -63,15 +71,19 @@ async fn no_secret_is_printed_when_all_goes_well_and_when_nothing_does() {
         format!("[embedding]\nkey = \"{MARK} {MARK}\"\n"),
         format!("[server]\npublic_url = \"https://a:{MARK}@registry.example\"\n"),
     ] {
-        let line = told(&Setup::bare().configure(&wrong), &[]).await;
+        let line = told(
+            &RegistrySetup::with_default_config().with_config_lines(&wrong),
+            &[],
+        )
+        .await;
         assert!(line.contains("configuration"), "{line}");
         outputs.push(line);
     }
-    let mut command = Setup::bare().command();
+    let mut command = RegistrySetup::with_default_config().serve_command();
     command.env("A2A_REGISTRY__STORE", MARK);
     let ended = Program::run(command).await;
-    assert_ended(&ended, 2, "configuration");
-    outputs.push(text(&ended.stderr));
+    assert_exit(&ended, 2, "configuration");
+    outputs.push(join_lines(&ended.stderr));
     for output in outputs {
         assert!(!output.contains(MARK), "{output}");
     }
@@ -79,21 +91,24 @@ async fn no_secret_is_printed_when_all_goes_well_and_when_nothing_does() {
 
 #[tokio::test]
 async fn the_database_and_the_first_token_may_stand_in_files() {
-    let setup = Setup::new();
-    let (url, token) = (setup.scratch().join("url"), setup.scratch().join("token"));
-    let elsewhere = setup.scratch().join("elsewhere.sqlite");
+    let setup = RegistrySetup::new();
+    let (url, token) = (
+        setup.scratch_folder().join("url"),
+        setup.scratch_folder().join("token"),
+    );
+    let elsewhere = setup.scratch_folder().join("elsewhere.sqlite");
     std::fs::write(&url, format!("sqlite:{}?mode=rwc\n", elsewhere.display())).unwrap();
     std::fs::write(&token, format!("{MARK}\n")).unwrap();
-    let with_files = |setup: &Setup| {
-        let mut command = setup.command();
+    let with_files = |setup: &RegistrySetup| {
+        let mut command = setup.serve_command();
         command
             .env("A2A_REGISTRY__STORE__DATABASE_FILE", &url)
             .env_remove("A2A_REGISTRY_BOOTSTRAP_TOKEN")
             .env("A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE", &token);
         command
     };
-    let (program, status) = started(with_files(&setup)).await;
-    let me = http()
+    let (program, status) = start_serving(with_files(&setup)).await;
+    let me = http_client()
         .get(format!("{}/v1/me", status.url()))
         .bearer_auth(MARK);
     assert_eq!(me.send().await.unwrap().status(), 200);
@@ -102,8 +117,8 @@ async fn the_database_and_the_first_token_may_stand_in_files() {
     // Both forms of one secret, and files that hold none.
     let refused = async |command: tokio::process::Command, words: &str| {
         let ended = Program::run(command).await;
-        assert_ended(&ended, 2, words);
-        assert!(!text(&ended.stderr).contains(MARK));
+        assert_exit(&ended, 2, words);
+        assert!(!join_lines(&ended.stderr).contains(MARK));
     };
     let mut both = with_files(&setup);
     both.env("A2A_REGISTRY_BOOTSTRAP_TOKEN", MARK);
@@ -118,11 +133,11 @@ async fn the_database_and_the_first_token_may_stand_in_files() {
     std::fs::remove_file(&url).unwrap();
     refused(with_files(&setup), "store.database_file").await;
     // A flag counts more than the environment.
-    let mut flag = registry(["serve", "--print-config", "--database", "sqlite:flag"]);
+    let mut flag = registry_command(["serve", "--print-config", "--database", "sqlite:flag"]);
     flag.env("A2A_REGISTRY__STORE__DATABASE_FILE", &url);
     let ended = Program::run(flag).await;
-    assert_ended(&ended, 0, "");
-    let printed = text(&ended.stdout);
+    assert_exit(&ended, 0, "");
+    let printed = join_lines(&ended.stdout);
     assert!(printed.contains("database = \"sqlite:flag\""), "{printed}");
     assert!(printed.contains("# database_file = (not set)"), "{printed}");
 }
@@ -166,12 +181,12 @@ async fn addresses_that_no_client_could_use_are_refused_at_start() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         let path = file.path().to_str().unwrap();
-        let ended = Program::run(registry(["serve", "--config", path])).await;
-        assert_ended(&ended, 2, words);
-        let ended = Program::run(registry(["demo", "--config", path])).await;
-        assert_ended(&ended, 2, words);
+        let ended = Program::run(registry_command(["serve", "--config", path])).await;
+        assert_exit(&ended, 2, words);
+        let ended = Program::run(registry_command(["demo", "--config", path])).await;
+        assert_exit(&ended, 2, words);
     }
-    let mut command = registry(["serve", "--print-config", "--listen", "0.0.0.0:8080"]);
+    let mut command = registry_command(["serve", "--print-config", "--listen", "0.0.0.0:8080"]);
     command
         .env(
             "A2A_REGISTRY__SERVER__PUBLIC_URL",
@@ -182,8 +197,8 @@ async fn addresses_that_no_client_could_use_are_refused_at_start() {
             "[10.0.0.0/8, 192.0.2.7, \"2001:db8::1\", \"::ffff:ac10:0/108\"]",
         );
     let ended = Program::run(command).await;
-    assert_ended(&ended, 0, "");
-    let shown: toml::Table = text(&ended.stdout).parse().unwrap();
+    assert_exit(&ended, 0, "");
+    let shown: toml::Table = join_lines(&ended.stdout).parse().unwrap();
     let proxies = shown["server"]["trusted_proxies"].as_array().unwrap();
     let proxies: Vec<&str> = proxies.iter().filter_map(toml::Value::as_str).collect();
     // An address of IPv4 within IPv6 is compared as one of IPv4.

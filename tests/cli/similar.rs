@@ -4,47 +4,58 @@ use a2a_registry_api::{AgentList, ReviewDetail, Similar};
 use reqwest::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use reqwest::{Method, StatusCode};
 
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, assert_ended, text};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
-use crate::support::waiting::eventually;
+use crate::support::polling::eventually;
+use crate::support::program::{Program, assert_exit, join_lines};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
 /// The card of an agent with this description, at an endpoint of its own.
 fn about(name: &str, description: &str) -> String {
     let endpoint = format!("https://{}.agents.dev/a2a", name.to_lowercase());
-    let card = card(name, "skill").replace("https://echo.agents.dev/a2a", &endpoint);
+    let card = card_json(name, "skill").replace("https://echo.agents.dev/a2a", &endpoint);
     let mut card: serde_json::Value = serde_json::from_str(&card).unwrap();
     card["description"] = description.into();
     card.to_string()
 }
 
 /// Registers the card, and approves it through the queue; returns the agent's id.
-async fn list(served: &ServingRegistry, origin: &Origin, name: &str, description: &str) -> String {
+async fn list(
+    registry: &ServingRegistry,
+    origin: &Origin,
+    name: &str,
+    description: &str,
+) -> String {
     let path = format!("/{name}.json");
-    origin.answer(&path, OriginReply::json(about(name, description)));
-    served.register(&origin.url(&path)).await;
-    let review = served.open_review(|_| true).await.id.to_string();
+    origin.set_reply(&path, OriginReply::json(about(name, description)));
+    registry.register(&origin.url(&path)).await;
+    let review = registry.wait_for_open_review(|_| true).await.id.to_string();
     let approve = ["review", "approve", &review, "--reason", "a test"];
-    assert_ended(&served.run(&approve).await, 0, "");
-    let hit = served.found(&format!("q={name}")).await;
+    assert_exit(&registry.run_admin_command(&approve).await, 0, "");
+    let hit = registry.wait_for_hit(&format!("q={name}")).await;
     hit.summary.id.to_string()
 }
 
 #[tokio::test]
 async fn similar_agents_are_shown_of_an_agent_and_in_its_review() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    let trip = list(&served, &origin, "Trip", "Books flights and trains").await;
-    let alone = served.run(&["show", &trip, "--similar"]).await;
-    assert_ended(&alone, 1, "no listed agent is similar to it");
+    let trip = list(&registry, &origin, "Trip", "Books flights and trains").await;
+    let alone = registry
+        .run_admin_command(&["show", &trip, "--similar"])
+        .await;
+    assert_exit(&alone, 1, "no listed agent is similar to it");
     let similar = format!("/v1/agents/{trip}/similar");
-    let before = served.as_admin(Method::GET, &similar).send().await.unwrap();
+    let before = registry
+        .admin_request(Method::GET, &similar)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(before.status(), StatusCode::OK);
     let tag = before.headers()[ETAG].clone();
-    let again = served
-        .as_admin(Method::GET, &similar)
+    let again = registry
+        .admin_request(Method::GET, &similar)
         .header(IF_NONE_MATCH, &tag);
     let again = again.send().await.unwrap();
     assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
@@ -54,29 +65,33 @@ async fn similar_agents_are_shown_of_an_agent_and_in_its_review() {
         "{cached}"
     );
 
-    let wings = list(&served, &origin, "Wings", "Books cheap flights").await;
-    let changed = served
-        .as_admin(Method::GET, &similar)
+    let wings = list(&registry, &origin, "Wings", "Books cheap flights").await;
+    let changed = registry
+        .admin_request(Method::GET, &similar)
         .header(IF_NONE_MATCH, &tag);
     let changed = changed.send().await.unwrap();
     assert_eq!(changed.status(), StatusCode::OK, "another agent is similar");
     let changed: Similar = changed.json().await.unwrap();
     assert_eq!(changed.agents.len(), 1);
 
-    let shown = served.run(&["show", &trip, "--similar"]).await;
-    assert_ended(&shown, 0, "compared by words");
+    let shown = registry
+        .run_admin_command(&["show", &trip, "--similar"])
+        .await;
+    assert_exit(&shown, 0, "compared by words");
     let line = format!("similar: Wings ({wings}) of {}, trust ", origin.address());
-    assert!(text(&shown.stdout).contains(&line), "{shown:#?}");
-    let json = served.run(&["show", &trip, "--similar", "--json"]).await;
-    let json: Similar = serde_json::from_str(&text(&json.stdout)).unwrap();
+    assert!(join_lines(&shown.stdout).contains(&line), "{shown:#?}");
+    let json = registry
+        .run_admin_command(&["show", &trip, "--similar", "--json"])
+        .await;
+    let json: Similar = serde_json::from_str(&join_lines(&json.stdout)).unwrap();
     assert_eq!(json, changed);
 
     // What waits for a decision is compared with what is listed, its own duplicate included.
     let other = Origin::start();
     let copy = OriginReply::json(about("Trip", "Books flights and trains"));
-    other.answer("/copy.json", copy);
-    served.register(&other.url("/copy.json")).await;
-    let review = served.open_review(|_| true).await.id.to_string();
+    other.set_reply("/copy.json", copy);
+    registry.register(&other.url("/copy.json")).await;
+    let review = registry.wait_for_open_review(|_| true).await.id.to_string();
     let parts = [
         line.as_str(),
         "duplicates: 1",
@@ -84,15 +99,19 @@ async fn similar_agents_are_shown_of_an_agent_and_in_its_review() {
     ];
     // What waits is compared as soon as the index has it.
     eventually("the review names similar agents", || async {
-        let shown = served.run(&["review", "show", &review]).await;
-        assert_ended(&shown, 0, "");
-        let said = text(&shown.stdout);
+        let shown = registry
+            .run_admin_command(&["review", "show", &review])
+            .await;
+        assert_exit(&shown, 0, "");
+        let said = join_lines(&shown.stdout);
         parts.iter().all(|part| said.contains(part)).then_some(())
     })
     .await;
-    let detail: ReviewDetail = served.read(&format!("/v1/reviews/{review}")).await;
+    let detail: ReviewDetail = registry
+        .read_as_admin(&format!("/v1/reviews/{review}"))
+        .await;
     assert_eq!(detail.similar.len(), 1);
-    let page = served.as_admin(Method::GET, &format!("/agents/{trip}/"));
+    let page = registry.admin_request(Method::GET, &format!("/agents/{trip}/"));
     let page = page.send().await.unwrap().text().await.unwrap();
     let link = format!("<a href=\"/agents/{wings}/\"");
     let section = page.split_once("id=\"similar\"").unwrap().1;
@@ -101,10 +120,10 @@ async fn similar_agents_are_shown_of_an_agent_and_in_its_review() {
 
 #[tokio::test]
 async fn weak_matches_stand_behind_a_line_of_their_own() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
     list(
-        &served,
+        &registry,
         &origin,
         "Wings",
         "Books a flight to Lisbon for the whole team",
@@ -112,17 +131,17 @@ async fn weak_matches_stand_behind_a_line_of_their_own() {
     .await;
     for name in ["Ledger", "Payroll", "Harbour"] {
         let description = format!("{name} for the whole team of an office");
-        list(&served, &origin, name, &description).await;
+        list(&registry, &origin, name, &description).await;
     }
     let question = "book a flight to Lisbon for the team";
-    let shown = Program::run(served.anonymous(&["search", question])).await;
-    assert_ended(&shown, 0, "");
-    let said = text(&shown.stdout);
+    let shown = Program::run(registry.anonymous_command(&["search", question])).await;
+    assert_exit(&shown, 0, "");
+    let said = join_lines(&shown.stdout);
     let (good, weak) = said.split_once("These fit less well:\n").unwrap();
     assert!(good.contains("Wings") && !good.contains("Ledger"), "{said}");
     assert!(weak.contains("Ledger") && !weak.contains("Wings"), "{said}");
-    let json = Program::run(served.anonymous(&["search", "--json", question])).await;
-    let json: AgentList = serde_json::from_str(&text(&json.stdout)).unwrap();
+    let json = Program::run(registry.anonymous_command(&["search", "--json", question])).await;
+    let json: AgentList = serde_json::from_str(&join_lines(&json.stdout)).unwrap();
     let weak: Vec<bool> = json.agents.iter().map(|hit| hit.matched.weak).collect();
     assert_eq!(weak, [false, true, true, true]);
 }

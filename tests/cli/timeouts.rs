@@ -2,14 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::support::origin::{Gate, Origin, OriginReply};
-use crate::support::program::{Finished, Program, assert_ended, registry, text};
+use crate::support::origin::{Origin, OriginReply, ResponseGate};
+use crate::support::program::{
+    FinishedProgram, Program, assert_exit, join_lines, registry_command,
+};
 
 const AGENT: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /// A command at a registry that must answer within a second.
-async fn run(origin: &Origin, arguments: &[&str]) -> Finished {
-    let mut command = registry(arguments);
+async fn run_with_timeout(origin: &Origin, arguments: &[&str]) -> FinishedProgram {
+    let mut command = registry_command(arguments);
     command.args(["--token", "a2ar_test", "--registry-timeout", "1"]);
     command.args(["--registry", origin.url("").trim_end_matches('/')]);
     Program::run(command).await
@@ -19,16 +21,16 @@ async fn run(origin: &Origin, arguments: &[&str]) -> Finished {
 #[tokio::test]
 async fn a_change_without_an_answer_may_have_been_made() {
     let origin = Origin::start();
-    let gate = Gate::default();
+    let gate = ResponseGate::default();
     let agent = format!("/v1/agents/{AGENT}");
     let suspend = format!("{agent}:suspend");
     let suspended = ["agent", "suspend", AGENT, "--reason", "a test"];
     let shown = ["show", AGENT, "--json"];
-    origin.answer(&agent, OriginReply::json("{}").held_by(&gate));
-    origin.answer(&suspend, OriginReply::json("{}").held_by(&gate));
-    let question = run(&origin, &shown).await;
-    assert_ended(&question, 2, "did not answer within 1 s");
-    let document: Value = serde_json::from_str(&text(&question.stdout)).unwrap();
+    origin.set_reply(&agent, OriginReply::json("{}").gated_by(&gate));
+    origin.set_reply(&suspend, OriginReply::json("{}").gated_by(&gate));
+    let question = run_with_timeout(&origin, &shown).await;
+    assert_exit(&question, 2, "did not answer within 1 s");
+    let document: Value = serde_json::from_str(&join_lines(&question.stdout)).unwrap();
     assert!(
         !document.to_string().contains("may have been"),
         "{document}"
@@ -36,42 +38,45 @@ async fn a_change_without_an_answer_may_have_been_made() {
     // Half of an answer is as little as none.
     for reply in [None, Some(OriginReply::stalled("{"))] {
         if let Some(reply) = reply {
-            origin.answer(&suspend, reply);
+            origin.set_reply(&suspend, reply);
         }
-        let change = run(&origin, &suspended).await;
-        assert_ended(&change, 2, "the change may have been made or not");
-        assert!(!text(&change.stderr).contains("nothing was"), "{change:?}");
+        let change = run_with_timeout(&origin, &suspended).await;
+        assert_exit(&change, 2, "the change may have been made or not");
+        assert!(
+            !join_lines(&change.stderr).contains("nothing was"),
+            "{change:?}"
+        );
     }
     // So is what a proxy says that has given up; a refusal of the registry is one, and where nobody listens nothing was asked for.
-    origin.answer(&suspend, OriginReply::html("late").with_status(504));
-    let given_up = run(&origin, &suspended).await;
-    assert_ended(&given_up, 2, "answered HTTP 504");
-    assert_ended(&given_up, 2, "the change may have been made or not");
+    origin.set_reply(&suspend, OriginReply::html("late").with_status(504));
+    let given_up = run_with_timeout(&origin, &suspended).await;
+    assert_exit(&given_up, 2, "answered HTTP 504");
+    assert_exit(&given_up, 2, "the change may have been made or not");
     let refusal = json!({"type": "/problems/conflict", "detail": "It is suspended already."});
     let refusal = OriginReply::json(refusal.to_string()).with_status(409);
-    let refusal = refusal.header("content-type", "application/problem+json");
-    origin.answer(&suspend, refusal);
-    let refused = run(&origin, &suspended).await;
-    assert_ended(&refused, 2, "It is suspended already.");
+    let refusal = refusal.with_header("content-type", "application/problem+json");
+    origin.set_reply(&suspend, refusal);
+    let refused = run_with_timeout(&origin, &suspended).await;
+    assert_exit(&refused, 2, "It is suspended already.");
     assert!(
-        !text(&refused.stderr).contains("may have been"),
+        !join_lines(&refused.stderr).contains("may have been"),
         "{refused:?}"
     );
-    let nobody = registry(["agent", "suspend", AGENT, "--reason", "a test"]);
+    let nobody = registry_command(["agent", "suspend", AGENT, "--reason", "a test"]);
     let mut nobody = nobody;
     nobody.args(["--registry", "http://127.0.0.1:1"]);
-    assert_ended(&Program::run(nobody).await, 2, "no registry answers at");
+    assert_exit(&Program::run(nobody).await, 2, "no registry answers at");
 }
 
 #[tokio::test]
 async fn the_limit_is_a_number_of_seconds() {
     let origin = Origin::start();
     for wrong in ["0", "-1", "soon", "86401"] {
-        let mut command = registry(["whoami"]);
+        let mut command = registry_command(["whoami"]);
         command.env("A2A_REGISTRY_TIMEOUT", wrong);
         command.args(["--registry", origin.url("").trim_end_matches('/')]);
         let refused = Program::run(command).await;
-        assert_ended(&refused, 2, "--registry-timeout");
+        assert_exit(&refused, 2, "--registry-timeout");
     }
 }
 
@@ -91,30 +96,33 @@ async fn an_accepted_set_is_named_whatever_becomes_of_waiting_for_it() {
         "a test",
     ];
     let origin = Origin::start();
-    origin.answer("/v1/policies", OriginReply::json(set.to_string()));
-    let still = run(&origin, &[&apply[..], &["--wait=1"]].concat()).await;
-    assert_ended(
+    origin.set_reply("/v1/policies", OriginReply::json(set.to_string()));
+    let still = run_with_timeout(&origin, &[&apply[..], &["--wait=1"]].concat()).await;
+    assert_exit(
         &still,
         1,
         "set 5 is accepted, and after 1 s set 4 still decides",
     );
 
-    let before = origin.requests("/v1/policies").len();
+    let before = origin.requests_to("/v1/policies").len();
     let waiting = [&apply[..], &["--wait"]].concat();
     let lost = async {
         // Read, put, and asked once.
-        origin.arrived("/v1/policies", before + 3).await;
+        origin.wait_for_request("/v1/policies", before + 3).await;
         let away =
             json!({"type": "/problems/unavailable", "detail": "The database did not respond."});
         let away = OriginReply::json(away.to_string()).with_status(503);
-        let away = away.header("content-type", "application/problem+json");
-        origin.answer("/v1/policies", away);
+        let away = away.with_header("content-type", "application/problem+json");
+        origin.set_reply("/v1/policies", away);
     };
-    let (lost, ()) = tokio::join!(run(&origin, &waiting), lost);
-    assert_ended(
+    let (lost, ()) = tokio::join!(run_with_timeout(&origin, &waiting), lost);
+    assert_exit(
         &lost,
         2,
         "set 5 is accepted, and it is not known whether it decides yet",
     );
-    assert!(!text(&lost.stderr).contains("nothing was"), "{lost:?}");
+    assert!(
+        !join_lines(&lost.stderr).contains("nothing was"),
+        "{lost:?}"
+    );
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Talker, card, message, open_to_pages, publish, rpc, stream};
+use super::{ConsoleUser, card, message, open_to_pages, publish, rpc, stream};
 use crate::support::origin::{Origin, OriginReply, ReceivedRequest};
-use crate::support::setup::Setup;
+use crate::support::setup::RegistrySetup;
 
 const SECRETS: [(&str, &str); 5] = [
     ("bearer", "bearer-7c1f-secret"),
@@ -14,7 +14,7 @@ const SECRETS: [(&str, &str); 5] = [
     ("free", "free-7c1f-secret"),
 ];
 
-fn schemes() -> Value {
+fn security_members() -> Value {
     json!({
         "securitySchemes": {
             "b": {"httpAuthSecurityScheme": {"scheme": "bearer"}},
@@ -35,7 +35,7 @@ fn carries(request: &ReceivedRequest) -> bool {
     all.contains("7c1f") || all.contains("Basic ") || all.contains("Bearer ")
 }
 
-async fn fill(talker: &Talker, kind: &str, secret: &str) {
+async fn fill(talker: &ConsoleUser, kind: &str, secret: &str) {
     let field = talker
         .visitor
         .find(&format!("#console input[data-kind='{kind}']"))
@@ -46,16 +46,16 @@ async fn fill(talker: &Talker, kind: &str, secret: &str) {
 
 #[tokio::test]
 async fn credentials_go_to_the_chosen_origin_alone_and_are_kept_nowhere() {
-    let registry = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let (first, second) = (Origin::start(), Origin::start());
     let secrets = SECRETS.map(|(_, secret)| secret).join(" ");
     // An agent may repeat what it was sent.
     let answer = message(&json!([{"text": "let in"}, {"data": {"echo": secrets}}]));
-    first.answer("/rpc", stream(std::slice::from_ref(&answer)));
-    second.answer("/rpc", stream(&[answer]));
+    first.set_reply("/rpc", stream(std::slice::from_ref(&answer)));
+    second.set_reply("/rpc", stream(&[answer]));
     let interfaces = json!([rpc(&first.url("/rpc")), rpc(&second.url("/rpc"))]);
-    let (_card, id) = publish(&registry, card(&interfaces, &schemes())).await;
-    let talker = Talker::of(&registry).await;
+    let (_card, id) = publish(&registry, card(&interfaces, &security_members())).await;
+    let talker = ConsoleUser::open_browser(&registry).await;
     talker.open(&id).await;
 
     // Header, query and a header of one's own together; then each kind of Authorization.
@@ -64,7 +64,7 @@ async fn credentials_go_to_the_chosen_origin_alone_and_are_kept_nowhere() {
     talker.fill("header", "X-Ticket").await;
     fill(&talker, "free", SECRETS[4].1).await;
     talker.ask("hello").await;
-    let sent = first.requests("/rpc");
+    let sent = first.requests_to("/rpc");
     let [preflight, post] = sent.as_slice() else {
         panic!("a preflight and a call: {sent:?}");
     };
@@ -77,7 +77,7 @@ async fn credentials_go_to_the_chosen_origin_alone_and_are_kept_nowhere() {
 
     fill(&talker, "bearer", SECRETS[0].1).await;
     talker.ask("hello").await;
-    let last = first.requests("/rpc").pop().unwrap();
+    let last = first.requests_to("/rpc").pop().unwrap();
     assert_eq!(
         last.header("authorization"),
         Some("Bearer bearer-7c1f-secret")
@@ -95,7 +95,7 @@ async fn credentials_go_to_the_chosen_origin_alone_and_are_kept_nowhere() {
         .run("document.getElementById('console-wire').replaceChildren()")
         .await;
     talker.ask("hello").await;
-    let last = first.requests("/rpc").pop().unwrap();
+    let last = first.requests_to("/rpc").pop().unwrap();
     let basic = data_encoding::BASE64.encode(b"ann:pass:word-7c1f-secret");
     assert_eq!(
         last.header("authorization"),
@@ -127,14 +127,14 @@ async fn credentials_go_to_the_chosen_origin_alone_and_are_kept_nowhere() {
         )
         .await;
     assert!(!kept.to_string().contains("7c1f"), "{kept}");
-    assert!(second.requests("/rpc").is_empty());
+    assert!(second.requests_to("/rpc").is_empty());
 
     // At the other origin, the fields are empty.
     talker.open(&id).await;
     fill(&talker, "bearer", SECRETS[0].1).await;
     talker.choose(&second.url("")).await;
     talker.ask("hello").await;
-    let sent = second.requests("/rpc");
+    let sent = second.requests_to("/rpc");
     assert_eq!(sent.len(), 2, "{sent:?}");
     assert!(!sent.iter().any(carries), "{sent:?}");
     talker.close().await;
@@ -145,24 +145,24 @@ async fn credentials_go_to_the_chosen_origin_alone_and_are_kept_nowhere() {
 /// headers; and a redirect is not followed with them, though the page's policy would let it be.
 #[tokio::test]
 async fn no_credential_leaves_with_a_call_that_fails() {
-    let registry = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let (agent, other) = (Origin::start(), Origin::start());
-    agent.answer("/closed", OriginReply::json("{}"));
+    agent.set_reply("/closed", OriginReply::json("{}"));
     let away = other.url("/rpc");
-    agent.answer(
+    agent.set_reply(
         "/moved",
-        open_to_pages(OriginReply::status(307).header("location", &away)),
+        open_to_pages(OriginReply::status(307).with_header("location", &away)),
     );
-    other.answer("/rpc", stream(&[message(&json!([{"text": "caught"}]))]));
-    let talker = Talker::of(&registry).await;
+    other.set_reply("/rpc", stream(&[message(&json!([{"text": "caught"}]))]));
+    let talker = ConsoleUser::open_browser(&registry).await;
     for (path, failure) in [("/closed", "cors"), ("/moved", "redirect")] {
         let interfaces = json!([rpc(&agent.url(path)), rpc(&other.url("/rpc"))]);
-        let (_card, id) = publish(&registry, card(&interfaces, &schemes())).await;
+        let (_card, id) = publish(&registry, card(&interfaces, &security_members())).await;
         talker.open(&id).await;
         fill(&talker, "header", SECRETS[1].1).await;
         fill(&talker, "query", SECRETS[2].1).await;
         assert_eq!(talker.fails("hello").await, failure, "{path}");
-        let sent = agent.requests(path);
+        let sent = agent.requests_to(path);
         let (calls, others): (Vec<_>, Vec<_>) =
             sent.iter().partition(|request| request.method == "POST");
         assert_eq!(calls.len(), usize::from(path == "/moved"), "{sent:?}");
@@ -172,7 +172,7 @@ async fn no_credential_leaves_with_a_call_that_fails() {
         let probes = others.iter().filter(|request| request.method == "GET");
         assert!(!probes.into_iter().any(|probe| carries(probe)), "{sent:?}");
     }
-    assert!(other.requests("/rpc").is_empty());
+    assert!(other.requests_to("/rpc").is_empty());
     talker.close().await;
     registry.stop().await;
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{RPC, Talker, card, message, open_to_pages, publish, rpc, sse, stream};
+use super::{ConsoleUser, RPC, card, message, open_to_pages, publish, rpc, sse, stream};
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::setup::Setup;
+use crate::support::setup::RegistrySetup;
 
 /// The bounds of `web/static/console.js`.
 const EVENT: usize = 4 * 1024 * 1024;
@@ -37,11 +37,11 @@ fn many(count: usize, state: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn hostile_answers_are_shown_as_text_and_within_bounds() {
-    let registry = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let agent = Origin::start();
     let interfaces = json!([rpc(&agent.url(RPC))]);
     let (_card, id) = publish(&registry, card(&interfaces, &json!({}))).await;
-    let talker = Talker::of(&registry).await;
+    let talker = ConsoleUser::open_browser(&registry).await;
     talker.open(&id).await;
 
     // Markup in every place that shows a text.
@@ -53,7 +53,7 @@ async fn hostile_answers_are_shown_as_text_and_within_bounds() {
     let artifact = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "name": MARKUP, "parts": parts}}});
     let status = json!({"statusUpdate": {"taskId": "t", "status": {"state": MARKUP, "message": {"parts": parts}}}});
     let end = json!({"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_FAILED"}}});
-    agent.answer(RPC, stream(&[artifact, status, end]));
+    agent.set_reply(RPC, stream(&[artifact, status, end]));
     let shown = talker.ask(MARKUP).await;
     assert!(shown.text.contains("<img src=x"), "{shown:?}");
     assert!(
@@ -80,7 +80,7 @@ async fn hostile_answers_are_shown_as_text_and_within_bounds() {
 
     // A text, and the lines of an answer, at their bounds and one beyond.
     for (length, more) in [(TEXT, None), (TEXT + 1, Some("… (1 more characters)"))] {
-        agent.answer(
+        agent.set_reply(
             RPC,
             stream(&[message(&json!([{"text": "y".repeat(length)}]))]),
         );
@@ -92,7 +92,7 @@ async fn hostile_answers_are_shown_as_text_and_within_bounds() {
         );
     }
     for lines in [LINES, LINES + 1] {
-        agent.answer(
+        agent.set_reply(
             RPC,
             stream(&[message(&json!(vec![json!({"text": "z"}); lines]))]),
         );
@@ -102,25 +102,25 @@ async fn hostile_answers_are_shown_as_text_and_within_bounds() {
     }
 
     // An event, a stream and a number of events at their bounds and beyond.
-    agent.answer(RPC, sse(&format!("data: {}\n\n", event_of(EVENT))));
+    agent.set_reply(RPC, sse(&format!("data: {}\n\n", event_of(EVENT))));
     assert_eq!(talker.ask("large").await.who, "agent");
-    agent.answer(RPC, sse(&format!("data: {}\n\n", event_of(EVENT + 9))));
+    agent.set_reply(RPC, sse(&format!("data: {}\n\n", event_of(EVENT + 9))));
     assert_eq!(talker.fails("too large").await, "size");
-    agent.answer(
+    agent.set_reply(
         RPC,
         sse(&format!("data: {}\n\n", event_of(10 * 1024 * 1024))),
     );
     assert_eq!(talker.fails("much too large").await, "size");
-    agent.answer(RPC, open_to_pages(OriginReply::json(event_of(EVENT + 9))));
+    agent.set_reply(RPC, open_to_pages(OriginReply::json(event_of(EVENT + 9))));
     assert_eq!(talker.fails("too large at once").await, "size");
     let padding = format!(": {}\n", "p".repeat(1_000_000 - 3));
-    agent.answer(RPC, sse(&padding.repeat(RESPONSE / 1_000_000 + 1)));
+    agent.set_reply(RPC, sse(&padding.repeat(RESPONSE / 1_000_000 + 1)));
     assert_eq!(talker.fails("too long").await, "size");
     let endless = many(EVENTS, "TASK_STATE_WORKING");
     let done = many(1, "TASK_STATE_COMPLETED");
-    agent.answer(RPC, stream(&[&endless[1..], &done[..]].concat()));
+    agent.set_reply(RPC, stream(&[&endless[1..], &done[..]].concat()));
     assert_eq!(talker.ask("many").await.who, "agent");
-    agent.answer(RPC, stream(&[&endless[..], &done[..]].concat()));
+    agent.set_reply(RPC, stream(&[&endless[..], &done[..]].concat()));
     assert_eq!(talker.fails("too many").await, "size");
 
     // The traffic has a bound too: the oldest entries are gone, and each is shortened.
@@ -141,11 +141,11 @@ async fn hostile_answers_are_shown_as_text_and_within_bounds() {
 
 #[tokio::test]
 async fn broken_and_foreign_answers_are_refused_in_words() {
-    let registry = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let agent = Origin::start();
     let interfaces = json!([rpc(&agent.url(RPC))]);
     let (_card, id) = publish(&registry, card(&interfaces, &json!({}))).await;
-    let talker = Talker::of(&registry).await;
+    let talker = ConsoleUser::open_browser(&registry).await;
     talker.open(&id).await;
     let result = json!({"jsonrpc": "2.0", "id": 1, "result": message(&json!([{"text": "fine"}]))})
         .to_string();
@@ -157,7 +157,7 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
         format!("data: {head}\ndata: {tail}\n\n"),
         format!("\n\n\ndata: {result}\n\n: end"),
     ] {
-        agent.answer(RPC, sse(&text));
+        agent.set_reply(RPC, sse(&text));
         let shown = talker.ask("hello").await;
         assert!(shown.text.contains("fine"), "{text}: {shown:?}");
     }
@@ -166,7 +166,7 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
         let status = json!({"state": "TASK_STATE_COMPLETED"});
         stream(&[json!({"task": {"id": id, "contextId": id, "status": status}})])
     };
-    agent.answer(RPC, named(ID));
+    agent.set_reply(RPC, named(ID));
     assert_eq!(talker.ask("hello").await.who, "agent");
     let rpc_error =
         json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "<b>no such task"}});
@@ -214,14 +214,14 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
             "called too often",
         ),
     ] {
-        agent.answer(RPC, reply);
+        agent.set_reply(RPC, reply);
         assert_eq!(talker.fails("hello").await, failure, "{words}");
-        let shown = talker.shown().await;
+        let shown = talker.read_last_turn().await;
         assert!(shown.text.contains(words), "{words}: {shown:?}");
     }
 
     // Whatever came back, each of these messages was sent once.
-    let sent = agent.requests(RPC);
+    let sent = agent.requests_to(RPC);
     let posts = sent.iter().filter(|request| request.method == "POST");
     assert_eq!(posts.count(), 4 + 1 + 11);
     let before = sent.len();
@@ -234,27 +234,27 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
         .run("document.getElementById('console-files').value = ''")
         .await;
     assert_eq!(talker.fails(" ").await, "empty");
-    assert_eq!(agent.requests(RPC).len(), before);
+    assert_eq!(agent.requests_to(RPC).len(), before);
 
     // A stream that never ends is left when the user says so.
     let working = json!({"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}});
     let stalled = OriginReply::stalled(&format!("data: {working}\n\n"));
-    agent.answer(
+    agent.set_reply(
         RPC,
-        open_to_pages(stalled.header("content-type", "text/event-stream")),
+        open_to_pages(stalled.with_header("content-type", "text/event-stream")),
     );
     talker.say("endless").await;
     talker
         .until("the task", |shown| shown.text.contains("working"))
         .await;
     let canceled = json!({"jsonrpc": "2.0", "id": 1, "result": {"id": "t", "status": {"state": "TASK_STATE_CANCELED"}}});
-    agent.answer(RPC, open_to_pages(OriginReply::json(canceled.to_string())));
+    agent.set_reply(RPC, open_to_pages(OriginReply::json(canceled.to_string())));
     talker.find("cancel").await.click().await.unwrap();
-    let over = |shown: &super::Shown| shown.idle && shown.text.contains("canceled");
+    let over = |shown: &super::ConsoleTurn| shown.idle && shown.text.contains("canceled");
     talker.until("the end", over).await;
 
     // The conversation has a bound: its oldest turns go.
-    agent.answer(RPC, open_to_pages(OriginReply::json(result)));
+    agent.set_reply(RPC, open_to_pages(OriginReply::json(result)));
     talker.stream(false).await;
     let filled = "const log = document.getElementById('console-log');
         const one = log.lastElementChild;

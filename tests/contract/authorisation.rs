@@ -6,24 +6,24 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use a2a_registry_api::{DomainView, Hit};
-use a2a_registry_http::routes::openapi::operations::{Operation, all as operations};
+use a2a_registry_http::routes::openapi::operations::{ApiOperation, all_operations as operations};
 use sea_orm::{ConnectionTrait as _, Database};
 use serde_json::{Value, json};
 
 use super::{filled, method};
 use crate::support::api::ApiResponse;
-use crate::support::cards::card;
-use crate::support::exchange::Document;
+use crate::support::cards::card_json;
+use crate::support::exchange::ApiDocument;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::{ADMIN, Setup};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 /// The account that owns targets.
 const OWNER: &str = "owner";
 
 /// The expected response to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum May {
+enum ExpectedResponse {
     /// 2xx: done.
     Do,
     /// 401: a token is needed.
@@ -35,11 +35,11 @@ enum May {
     /// 404: it belongs to another account.
     Missing,
 }
-use May::{Clash, Do, Missing, Not, SignIn};
+use ExpectedResponse::{Clash, Do, Missing, Not, SignIn};
 
 /// A caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+enum CallerKind {
     Nobody,
     Reader,
     /// A publisher whose the target is not.
@@ -59,39 +59,39 @@ enum Who {
 }
 
 /// Every caller, in the order of the columns.
-const CALLERS: [Who; 10] = [
-    Who::Nobody,
-    Who::Reader,
-    Who::Stranger,
-    Who::Owner,
-    Who::Curator,
-    Who::CuratorReading,
-    Who::Auditor,
-    Who::AuditorDeciding,
-    Who::Admin,
-    Who::Bootstrap,
+const CALLERS: [CallerKind; 10] = [
+    CallerKind::Nobody,
+    CallerKind::Reader,
+    CallerKind::Stranger,
+    CallerKind::Owner,
+    CallerKind::Curator,
+    CallerKind::CuratorReading,
+    CallerKind::Auditor,
+    CallerKind::AuditorDeciding,
+    CallerKind::Admin,
+    CallerKind::Bootstrap,
 ];
 
 /// One column for each of [`CALLERS`].
-type Row = [May; CALLERS.len()];
+type ExpectedResponses = [ExpectedResponse; CALLERS.len()];
 
-const ANYONE: Row = [Do; CALLERS.len()];
-const ASKERS: Row = [Do, Not, Do, Do, Do, Not, Not, Not, Do, Do];
-const ACCOUNTS: Row = [SignIn, Do, Do, Do, Do, Do, Do, Not, Do, Do];
-const PUBLISHERS: Row = [SignIn, Not, Do, Do, Do, Not, Not, Not, Do, Do];
-const OWNERS: Row = [SignIn, Not, Not, Do, Do, Not, Not, Not, Do, Do];
-const SEEING: Row = [SignIn, Not, Not, Not, Do, Do, Do, Not, Do, Do];
-const CURATORS: Row = [SignIn, Not, Not, Not, Do, Not, Not, Not, Do, Do];
-const APPROVERS: Row = [SignIn, Not, Not, Not, Do, Not, Not, Not, Not, Do];
-const PEOPLE: Row = [SignIn, Not, Not, Not, Not, Not, Do, Not, Do, Do];
-const ADMINS: Row = [SignIn, Not, Not, Not, Not, Not, Not, Not, Do, Do];
+const ANYONE: ExpectedResponses = [Do; CALLERS.len()];
+const ASKERS: ExpectedResponses = [Do, Not, Do, Do, Do, Not, Not, Not, Do, Do];
+const ACCOUNTS: ExpectedResponses = [SignIn, Do, Do, Do, Do, Do, Do, Not, Do, Do];
+const PUBLISHERS: ExpectedResponses = [SignIn, Not, Do, Do, Do, Not, Not, Not, Do, Do];
+const OWNERS: ExpectedResponses = [SignIn, Not, Not, Do, Do, Not, Not, Not, Do, Do];
+const SEEING: ExpectedResponses = [SignIn, Not, Not, Not, Do, Do, Do, Not, Do, Do];
+const CURATORS: ExpectedResponses = [SignIn, Not, Not, Not, Do, Not, Not, Not, Do, Do];
+const APPROVERS: ExpectedResponses = [SignIn, Not, Not, Not, Do, Not, Not, Not, Not, Do];
+const PEOPLE: ExpectedResponses = [SignIn, Not, Not, Not, Not, Not, Do, Not, Do, Do];
+const ADMINS: ExpectedResponses = [SignIn, Not, Not, Not, Not, Not, Not, Not, Do, Do];
 /// Any account may ask for what none of them has.
-const NOTHING: Row = [
+const NOTHING: ExpectedResponses = [
     SignIn, Missing, Missing, Missing, Missing, Missing, Missing, Not, Missing, Missing,
 ];
 
 /// What each may do.
-const TABLE: &[(&str, Row)] = &[
+const TABLE: &[(&str, ExpectedResponses)] = &[
     ("own_card", ANYONE),
     ("own_card_0_2", ANYONE),
     ("own_keys", ANYONE),
@@ -267,7 +267,7 @@ fn key() -> Value {
 }
 
 /// Makes the target of an operation, anew for each caller, so that no act affects another one.
-struct Stage<'a> {
+struct TargetFactory<'a> {
     served: &'a ServingRegistry,
     made: AtomicU32,
     /// Of every origin so far. The system gives the port of one that has ended to a later one, whose domain the registry
@@ -276,21 +276,21 @@ struct Stage<'a> {
 }
 
 /// An agent that everyone sees, and the origin of its card.
-struct Listed {
+struct ListedAgent {
     origin: Origin,
     hit: Hit,
 }
 
 /// A request that succeeds for permitted callers.
-struct Target {
+struct TargetRequest {
     path: String,
     query: String,
     body: Option<Value>,
     /// What must stay alive until the request is made.
-    _listed: Option<Listed>,
+    _listed: Option<ListedAgent>,
 }
 
-impl Stage<'_> {
+impl TargetFactory<'_> {
     fn origin(&self) -> (Origin, String) {
         let origin = loop {
             let origin = Origin::start();
@@ -299,18 +299,20 @@ impl Stage<'_> {
             }
         };
         let skill = format!("skill{}", self.made.fetch_add(1, Ordering::Relaxed));
-        origin.answer("/a.json", OriginReply::json(card("Echo", &skill)));
+        origin.set_reply("/a.json", OriginReply::json(card_json("Echo", &skill)));
         (origin, skill)
     }
 
     /// A waiver of a policy that forbids, which this has put in force, for what an agent shows.
-    async fn waiver(&self, agent: &Listed) -> Value {
+    async fn waiver(&self, agent: &ListedAgent) -> Value {
         let open = json!({"id": "everybody", "text": "permit (principal, action, resource);"});
         let forbids =
             "forbid (principal, action, resource) when { resource.tags.contains(\"draft\") };";
         let new =
             json!({"policies": [open, {"id": "drafts", "text": forbids}], "reason": "a test"});
-        let put = self.served.as_admin(reqwest::Method::PUT, "/v1/policies");
+        let put = self
+            .served
+            .admin_request(reqwest::Method::PUT, "/v1/policies");
         assert_eq!(put.json(&new).send().await.unwrap().status(), 202);
         json!({"policy": "drafts", "agent": agent.hit.summary.id,
             "digest": agent.hit.summary.card_digest, "reason": "a test", "expires_in_days": 1})
@@ -318,7 +320,7 @@ impl Stage<'_> {
 
     /// Has the owner have proved a domain: an address on loopback has no name that anybody could prove.
     async fn give_to_owner(&self, domain: &str) {
-        let file = self.served.setup.data().join("registry.sqlite");
+        let file = self.served.setup.data_folder().join("registry.sqlite");
         let database = Database::connect(format!("sqlite://{}", file.display())).await;
         let owner = format!("(SELECT id FROM accounts WHERE name = '{OWNER}')");
         for change in [
@@ -331,19 +333,19 @@ impl Stage<'_> {
     }
 
     /// An agent that the admin has registered, of a domain of the owner's where there is a token of one.
-    async fn listed(&self, owner: Option<&str>) -> Listed {
+    async fn register_listed_agent(&self, owner: Option<&str>) -> ListedAgent {
         let (origin, skill) = self.origin();
         let body = json!({"card_url": origin.url("/a.json"), "approve": true});
         let request = self
             .served
-            .as_admin(reqwest::Method::POST, "/v1/domains")
+            .admin_request(reqwest::Method::POST, "/v1/domains")
             .json(&body);
         assert_eq!(request.send().await.unwrap().status(), 202);
-        let hit = self.served.found(&format!("skill={skill}")).await;
+        let hit = self.served.wait_for_hit(&format!("skill={skill}")).await;
         if owner.is_some() {
             self.give_to_owner(&origin.address().to_string()).await;
         }
-        Listed { origin, hit }
+        ListedAgent { origin, hit }
     }
 
     /// A review that waits for a decision, of what the owner or else the admin has registered: its id and its subject.
@@ -351,12 +353,14 @@ impl Stage<'_> {
         let (origin, _) = self.origin();
         let body = json!({"card_url": origin.url("/a.json")});
         let register = self.served.request(reqwest::Method::POST, "/v1/domains");
-        let register = register.bearer_auth(owner.unwrap_or(ADMIN)).json(&body);
+        let register = register
+            .bearer_auth(owner.unwrap_or(ADMIN_TOKEN))
+            .json(&body);
         assert_eq!(register.send().await.unwrap().status(), 202);
         let domain = origin.address().to_string();
         let review = self
             .served
-            .open_review(|review| review.domain == domain)
+            .wait_for_open_review(|review| review.domain == domain)
             .await;
         (review.id.to_string(), review.digest)
     }
@@ -365,18 +369,18 @@ impl Stage<'_> {
         let body = json!({"account": "spare", "role": "publisher", "name": "spare"});
         let request = self
             .served
-            .as_admin(reqwest::Method::POST, "/v1/tokens")
+            .admin_request(reqwest::Method::POST, "/v1/tokens")
             .json(&body);
         let made: Value = request.send().await.unwrap().json().await.unwrap();
         made["id"].as_str().unwrap().to_owned()
     }
 
     /// A request of an operation, whose target is of the owner's where there is a token of one.
-    async fn target(&self, operation: &Operation, owner: Option<&str>) -> Target {
+    async fn target(&self, operation: &ApiOperation, owner: Option<&str>) -> TargetRequest {
         let (mut parameters, mut body, mut listed) = (Vec::new(), None, None);
         let act = json!({"reason": "a test"});
         if operation.path.contains("{agent}") || operation.path.contains("{domain}") {
-            let made = self.listed(owner).await;
+            let made = self.register_listed_agent(owner).await;
             parameters.push(("agent", made.hit.summary.id.to_string()));
             parameters.push(("domain", made.origin.address().to_string()));
             listed = Some(made);
@@ -392,19 +396,23 @@ impl Stage<'_> {
             let name = format!("group{}", self.made.fetch_add(1, Ordering::Relaxed));
             let path = format!("/v1/groups/{name}");
             let members = json!({"members": ["publisher"]});
-            let put = self.served.as_admin(reqwest::Method::PUT, &path);
+            let put = self.served.admin_request(reqwest::Method::PUT, &path);
             assert_eq!(put.json(&members).send().await.unwrap().status(), 200);
             parameters.push(("group", name));
         } else if operation.path.contains("{search}") {
             let content = json!({"name": "a test", "query": "tag=travel"});
-            let saved = self.served.post("/v1/searches", &content).await.expect(201);
+            let saved = self
+                .served
+                .post_as_admin("/v1/searches", &content)
+                .await
+                .expect_status(201);
             let id = saved["id"].as_str().unwrap().to_owned();
             parameters.push(("search", id));
         } else if operation.path.contains("{collection}") {
             let name = format!("made-{}", self.made.fetch_add(1, Ordering::Relaxed));
             let path = format!("/v1/collections/{name}");
             let content = json!({"filter": "tag:finance"});
-            let put = self.served.as_admin(reqwest::Method::PUT, &path);
+            let put = self.served.admin_request(reqwest::Method::PUT, &path);
             assert_eq!(put.json(&content).send().await.unwrap().status(), 200);
             parameters.push(("collection", name));
         } else if operation.path.contains("{account}") {
@@ -440,7 +448,7 @@ impl Stage<'_> {
             "owner_vouch_end" => {
                 let path = format!("/v1/domains/{}/owner-vouch", parameters[1].1);
                 let content = json!({"account": "publisher", "reason": "a test"});
-                let put = self.served.as_admin(reqwest::Method::PUT, &path);
+                let put = self.served.admin_request(reqwest::Method::PUT, &path);
                 assert_eq!(put.json(&content).send().await.unwrap().status(), 200);
             }
             "key_enrol" => {
@@ -452,13 +460,13 @@ impl Stage<'_> {
                 let path = format!("/v1/domains/{}/keys/k1", parameters[1].1);
                 let named = self
                     .served
-                    .as_admin(reqwest::Method::PUT, &path)
+                    .admin_request(reqwest::Method::PUT, &path)
                     .json(&key());
                 assert_eq!(named.send().await.unwrap().status(), 200);
             }
             "source_withdraw" => {
                 let path = format!("/v1/domains/{}", parameters[1].1);
-                let shown = self.served.as_admin(reqwest::Method::GET, &path);
+                let shown = self.served.admin_request(reqwest::Method::GET, &path);
                 let shown: DomainView = shown.send().await.unwrap().json().await.unwrap();
                 parameters.push(("source", shown.sources[0].id.clone()));
             }
@@ -466,7 +474,7 @@ impl Stage<'_> {
                 let path = format!("/v1/agents/{}:suspend", parameters[0].1);
                 let suspended = self
                     .served
-                    .as_admin(reqwest::Method::POST, &path)
+                    .admin_request(reqwest::Method::POST, &path)
                     .json(&act);
                 assert_eq!(suspended.send().await.unwrap().status(), 200);
                 body = Some(act);
@@ -475,7 +483,7 @@ impl Stage<'_> {
                 let path = format!("/v1/agents/{}:deprecate", parameters[0].1);
                 let deprecated = self
                     .served
-                    .as_admin(reqwest::Method::POST, &path)
+                    .admin_request(reqwest::Method::POST, &path)
                     .json(&act);
                 assert_eq!(deprecated.send().await.unwrap().status(), 200);
                 body = Some(act);
@@ -500,21 +508,23 @@ impl Stage<'_> {
             }
             "policy_dry_run" => parameters.push(("policy", "everybody".to_owned())),
             "waiver_grant" => {
-                let made = self.listed(owner).await;
+                let made = self.register_listed_agent(owner).await;
                 body = Some(self.waiver(&made).await);
                 listed = Some(made);
             }
             "waiver_end" => {
-                let made = self.listed(owner).await;
+                let made = self.register_listed_agent(owner).await;
                 let new = self.waiver(&made).await;
-                let granted = self.served.as_admin(reqwest::Method::POST, "/v1/waivers");
+                let granted = self
+                    .served
+                    .admin_request(reqwest::Method::POST, "/v1/waivers");
                 let granted = granted.json(&new).send().await.unwrap();
                 let granted: Value = granted.json().await.unwrap();
                 parameters.push(("waiver", granted["id"].as_str().unwrap().to_owned()));
                 listed = Some(made);
             }
             "policy_decide" => {
-                let made = self.listed(owner).await;
+                let made = self.register_listed_agent(owner).await;
                 body = Some(json!({"action": "invoke", "agent": made.hit.summary.id}));
                 listed = Some(made);
             }
@@ -547,7 +557,7 @@ impl Stage<'_> {
             }
             "agent_suggest" => query = "?q=ec".to_owned(),
             "agent_lookup" => {
-                let made = self.listed(owner).await;
+                let made = self.register_listed_agent(owner).await;
                 query = format!("?url={}", made.origin.url("/a.json"));
                 listed = Some(made);
             }
@@ -557,7 +567,7 @@ impl Stage<'_> {
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        Target {
+        TargetRequest {
             path: filled(operation, &parameters),
             query,
             body,
@@ -567,8 +577,8 @@ impl Stage<'_> {
 
     async fn ask(
         &self,
-        operation: &Operation,
-        (path, target): (&str, &Target),
+        operation: &ApiOperation,
+        (path, target): (&str, &TargetRequest),
         token: Option<&str>,
     ) -> ApiResponse {
         let path = format!("{path}{}", target.query);
@@ -579,30 +589,35 @@ impl Stage<'_> {
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
-        ApiResponse::to(request).await
+        ApiResponse::send(request).await
     }
 }
 
 /// A token of each caller but nobody, in the order of [`CALLERS`].
-async fn tokens(served: &ServingRegistry) -> Vec<Option<String>> {
+async fn caller_tokens(served: &ServingRegistry) -> Vec<Option<String>> {
     let scoped = async |account: &str, role: &str, scope: &str| {
         let new = json!({"account": account, "role": role, "name": "narrow", "scopes": [scope]});
-        let made = served.post("/v1/tokens", &new).await.expect(201);
+        let made = served
+            .post_as_admin("/v1/tokens", &new)
+            .await
+            .expect_status(201);
         made["secret"].as_str().unwrap().to_owned()
     };
     let mut tokens = Vec::new();
     for caller in CALLERS {
         tokens.push(match caller {
-            Who::Nobody => None,
-            Who::Reader => Some(served.token("reader", "reader").await),
-            Who::Stranger => Some(served.token("publisher", "publisher").await),
-            Who::Owner => Some(served.token(OWNER, "publisher").await),
-            Who::Curator => Some(served.token("curator", "curator").await),
-            Who::CuratorReading => Some(scoped("second-curator", "curator", "read").await),
-            Who::Auditor => Some(served.token("auditor", "auditor").await),
-            Who::AuditorDeciding => Some(scoped("second-auditor", "auditor", "decide").await),
-            Who::Admin => Some(served.token("operator", "admin").await),
-            Who::Bootstrap => Some(ADMIN.to_owned()),
+            CallerKind::Nobody => None,
+            CallerKind::Reader => Some(served.create_token("reader", "reader").await),
+            CallerKind::Stranger => Some(served.create_token("publisher", "publisher").await),
+            CallerKind::Owner => Some(served.create_token(OWNER, "publisher").await),
+            CallerKind::Curator => Some(served.create_token("curator", "curator").await),
+            CallerKind::CuratorReading => Some(scoped("second-curator", "curator", "read").await),
+            CallerKind::Auditor => Some(served.create_token("auditor", "auditor").await),
+            CallerKind::AuditorDeciding => {
+                Some(scoped("second-auditor", "auditor", "decide").await)
+            }
+            CallerKind::Admin => Some(served.create_token("operator", "admin").await),
+            CallerKind::Bootstrap => Some(ADMIN_TOKEN.to_owned()),
         });
     }
     tokens
@@ -610,10 +625,13 @@ async fn tokens(served: &ServingRegistry) -> Vec<Option<String>> {
 
 #[tokio::test]
 async fn every_operation_is_open_to_its_documented_roles() {
-    let served = Setup::new().start().await;
-    let tokens = tokens(&served).await;
-    let owner = CALLERS.iter().position(|who| *who == Who::Owner).unwrap();
-    let stage = Stage {
+    let served = RegistrySetup::new().start().await;
+    let tokens = caller_tokens(&served).await;
+    let owner = CALLERS
+        .iter()
+        .position(|who| *who == CallerKind::Owner)
+        .unwrap();
+    let registry = TargetFactory {
         served: &served,
         made: AtomicU32::new(0),
         addresses: Mutex::default(),
@@ -628,12 +646,14 @@ async fn every_operation_is_open_to_its_documented_roles() {
         let mut unused = None;
         for ((who, token), may) in CALLERS.into_iter().zip(&tokens).zip(row) {
             let token = token.as_deref();
-            let is_owner = who == Who::Owner;
+            let is_owner = who == CallerKind::Owner;
             let target = match unused.take_if(|_| !is_owner) {
                 Some(target) => target,
-                None => stage.target(operation, token.filter(|_| is_owner)).await,
+                None => registry.target(operation, token.filter(|_| is_owner)).await,
             };
-            let answer = stage.ask(operation, (&target.path, &target), token).await;
+            let answer = registry
+                .ask(operation, (&target.path, &target), token)
+                .await;
             if !is_as_expected(*may, &answer) {
                 let (status, text) = (answer.status, answer.text());
                 wrong.push(format!(
@@ -644,12 +664,12 @@ async fn every_operation_is_open_to_its_documented_roles() {
             // A role is judged before anything is looked up: it is refused for what does not exist too.
             let missing = filled(operation, UNKNOWN);
             if missing != operation.path {
-                let may = if who == Who::Stranger {
+                let may = if who == CallerKind::Stranger {
                     row[owner]
                 } else {
                     *may
                 };
-                let answer = stage.ask(operation, (&missing, &target), token).await;
+                let answer = registry.ask(operation, (&missing, &target), token).await;
                 if !is_judged_alike(may, &answer) {
                     let (status, text) = (answer.status, answer.text());
                     wrong.push(format!("{missing} by {who:?}: {may:?}, {status}: {text}"));
@@ -663,7 +683,7 @@ async fn every_operation_is_open_to_its_documented_roles() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     // Each of these responses was checked against the document by the tap.
-    let checked = served.tap.as_ref().unwrap().tally();
+    let checked = served.proxy.as_ref().unwrap().counts();
     for operation in operations() {
         let times: usize = checked
             .get(&operation.id)
@@ -683,10 +703,10 @@ fn the_table_is_about_the_operations_of_the_document() {
     let listed: BTreeSet<&str> = TABLE.iter().map(|(id, _)| *id).collect();
     assert_eq!(documented, listed);
     assert_eq!(TABLE.len(), listed.len());
-    let document = Document::of_this_build();
+    let document = ApiDocument::current();
     for operation in operations() {
         let method = operation.method.to_lowercase();
-        let security = &document.value()["paths"][&operation.path][&method]["security"];
+        let security = &document.json()["paths"][&operation.path][&method]["security"];
         let is_open = match security.as_array() {
             Some(ways) => ways.contains(&json!({})),
             None => true,
@@ -698,7 +718,7 @@ fn the_table_is_about_the_operations_of_the_document() {
 }
 
 /// Whether a response is what a caller must get.
-fn is_as_expected(may: May, answer: &ApiResponse) -> bool {
+fn is_as_expected(may: ExpectedResponse, answer: &ApiResponse) -> bool {
     let status = answer.status;
     match may {
         Do => status.is_success(),
@@ -713,7 +733,7 @@ fn is_as_expected(may: May, answer: &ApiResponse) -> bool {
 }
 
 /// Whether a response about nothing is a refusal for a caller that is refused, and none for one who may ask.
-fn is_judged_alike(may: May, answer: &ApiResponse) -> bool {
+fn is_judged_alike(may: ExpectedResponse, answer: &ApiResponse) -> bool {
     match may {
         SignIn | Not => is_as_expected(may, answer),
         Do | Clash | Missing => {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_http::routes::openapi::operations::all as operations;
+use a2a_registry_http::routes::openapi::operations::all_operations as operations;
 use serde_json::Value;
 
-use crate::support::exchange::{Document, gathered};
+use crate::support::exchange::{ApiDocument, read_run_counts};
 
 fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value[name].as_object().into_iter().flatten()
@@ -14,7 +14,7 @@ fn each<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &
 /// Every body, every response with a shape of its own and every identifier has a valid example.
 #[test]
 fn every_example_is_valid() {
-    let document = Document::of_this_build();
+    let document = ApiDocument::current();
     let mut wrong = Vec::new();
     let mut held = |place: &str, schema: &Value, example: &Value| {
         let validator = document.validator(schema);
@@ -23,7 +23,7 @@ fn every_example_is_valid() {
         }
     };
     let (mut named, mut missing) = (0, Vec::new());
-    for (path, item) in each(document.value(), "paths") {
+    for (path, item) in each(document.json(), "paths") {
         for (method, operation) in item.as_object().unwrap() {
             let place = format!("{method} {path}");
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
@@ -64,14 +64,15 @@ fn every_example_is_valid() {
 #[test]
 #[ignore = "only a whole run has asked for everything; tests/run asks at its end"]
 fn the_run_has_exercised_every_operation() {
-    let gathered = gathered().expect("A2A_REGISTRY_TEST_EXCHANGES names the folder of a run");
+    let gathered =
+        read_run_counts().expect("A2A_REGISTRY_TEST_EXCHANGES names the folder of a run");
     let checked: u64 = gathered
         .values()
         .flat_map(|statuses| statuses.values())
         .sum();
     println!("{checked} exchanges were checked against the document");
     let requested: BTreeSet<&str> = gathered.keys().map(String::as_str).collect();
-    for (id, documented) in Document::of_this_build().operations() {
+    for (id, documented) in ApiDocument::current().operations() {
         let statuses = gathered.get(id);
         let met = |status: &u16| statuses.is_some_and(|statuses| statuses.contains_key(status));
         let unmet: Vec<String> = documented

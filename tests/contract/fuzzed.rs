@@ -6,13 +6,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::cards::card;
-use crate::support::exchange::Document;
+use crate::support::cards::card_json;
+use crate::support::exchange::ApiDocument;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::prepared;
-use crate::support::program::{Program, text};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::{ADMIN, Setup};
+use crate::support::program::{Program, join_lines};
+use crate::support::required_variable;
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 /// The checks, by name, so that a newer schemathesis does not silently add others.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
@@ -34,7 +34,11 @@ const FIXED_PHASES: &str = "examples,coverage";
 async fn populated() -> (ServingRegistry, Vec<Origin>) {
     let open =
         "[governance]\nregistration = \"open\"\n[limits]\nanonymous_writes_per_minute = 1000000\n";
-    let served = Setup::new().configure(open).approve_all().start().await;
+    let registry = RegistrySetup::new()
+        .with_config_lines(open)
+        .approve_all()
+        .start()
+        .await;
     let mut origins = Vec::new();
     for (name, skill) in [
         ("Echo", "repeat"),
@@ -42,15 +46,17 @@ async fn populated() -> (ServingRegistry, Vec<Origin>) {
         ("Baker", "bake"),
     ] {
         let origin = Origin::start();
-        origin.answer("/a.json", OriginReply::json(card(name, skill)));
-        served.register(&origin.url("/a.json")).await;
-        served.found(&format!("skill={skill}")).await;
+        origin.set_reply("/a.json", OriginReply::json(card_json(name, skill)));
+        registry.register(&origin.url("/a.json")).await;
+        registry.wait_for_hit(&format!("skill={skill}")).await;
         origins.push(origin);
     }
     let token = json!({"account": "publisher", "role": "publisher", "name": "spare"});
-    let made = served.as_admin(Method::POST, "/v1/tokens").json(&token);
+    let made = registry
+        .admin_request(Method::POST, "/v1/tokens")
+        .json(&token);
     assert_eq!(made.send().await.unwrap().status(), 201);
-    (served, origins)
+    (registry, origins)
 }
 
 /// Asks these operations with this token, or anonymously.
@@ -58,12 +64,17 @@ async fn populated() -> (ServingRegistry, Vec<Origin>) {
 /// # Panics
 ///
 /// Where a response is not as documented, or an operation was not tested.
-async fn fuzz(served: &ServingRegistry, token: Option<&str>, phases: &str, operations: &[String]) {
-    let mut command = Command::new(prepared("A2A_REGISTRY_TEST_SCHEMATHESIS"));
+async fn fuzz(
+    registry: &ServingRegistry,
+    token: Option<&str>,
+    phases: &str,
+    operations: &[String],
+) {
+    let mut command = Command::new(required_variable("A2A_REGISTRY_TEST_SCHEMATHESIS"));
     command
-        .current_dir(served.setup.scratch())
+        .current_dir(registry.setup.scratch_folder())
         .args(["-m", "schemathesis.cli", "run"])
-        .arg(format!("{}/openapi.json", served.url))
+        .arg(format!("{}/openapi.json", registry.url))
         .args([
             "--checks",
             CHECKS,
@@ -91,12 +102,12 @@ async fn fuzz(served: &ServingRegistry, token: Option<&str>, phases: &str, opera
     if let Some(token) = token {
         command.args(["--header", &format!("Authorization: Bearer {token}")]);
     }
-    let finished = Program::start(command).finish_within(LIMIT).await;
-    let output = text(&finished.stdout);
+    let finished = Program::start(command).wait_for_end_within(LIMIT).await;
+    let output = join_lines(&finished.stdout);
     assert!(
         finished.status.success(),
         "{output}\n{}",
-        text(&finished.stderr)
+        join_lines(&finished.stderr)
     );
     let tested = format!("Tested: {}", operations.len());
     let mut lines = output.lines();
@@ -108,8 +119,8 @@ async fn fuzz(served: &ServingRegistry, token: Option<&str>, phases: &str, opera
 
 /// The operations of the API document that can be asked without a token, and those that cannot.
 fn open_and_closed() -> (Vec<String>, Vec<String>) {
-    let document = Document::of_this_build();
-    let paths = document.value()["paths"].as_object().unwrap().values();
+    let document = ApiDocument::current();
+    let paths = document.json()["paths"].as_object().unwrap().values();
     let all = paths.flat_map(|path| path.as_object().unwrap().values());
     let (open, closed): (Vec<&Value>, Vec<&Value>) =
         all.partition(|operation| match operation["security"].as_array() {
@@ -126,23 +137,26 @@ fn open_and_closed() -> (Vec<String>, Vec<String>) {
 /// Where a token is needed, a request without one is refused before it is looked at, so requests at random are all alike.
 #[tokio::test]
 async fn every_anonymous_request_gets_a_documented_response() {
-    let (served, _origins) = populated().await;
+    let (registry, _origins) = populated().await;
     let (open, closed) = open_and_closed();
-    fuzz(&served, None, PHASES, &open).await;
-    fuzz(&served, None, FIXED_PHASES, &closed).await;
+    fuzz(&registry, None, PHASES, &open).await;
+    fuzz(&registry, None, FIXED_PHASES, &closed).await;
 }
 
 /// Revoking comes last: token ids from one response are used in the next request, and after a revocation all requests would be
 /// anonymous.
 #[tokio::test]
 async fn every_admin_request_gets_a_documented_response() {
-    let (served, _origins) = populated().await;
+    let (registry, _origins) = populated().await;
     let (open, closed) = open_and_closed();
     let all = open.into_iter().chain(closed);
     let (last, first): (Vec<_>, Vec<_>) = all.partition(|id| id == "token_revoke");
     for operations in [first, last] {
-        let known = served.as_admin(Method::GET, "/v1/tokens").send().await;
+        let known = registry
+            .admin_request(Method::GET, "/v1/tokens")
+            .send()
+            .await;
         assert_eq!(known.unwrap().status(), 200);
-        fuzz(&served, Some(ADMIN), PHASES, &operations).await;
+        fuzz(&registry, Some(ADMIN_TOKEN), PHASES, &operations).await;
     }
 }

@@ -2,24 +2,24 @@
 
 use tokio::process::Command;
 
-use crate::support::cards::card;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::prepared;
-use crate::support::program::{Program, text};
-use crate::support::setup::{ADMIN, Setup};
+use crate::support::program::{Program, join_lines};
+use crate::support::required_variable;
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 /// A client generated from the served document registers, approves, lists, searches and reads.
 #[tokio::test]
 async fn a_generated_client_registers_approves_and_finds() {
-    let served = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let origin = Origin::start();
-    origin.answer("/a.json", OriginReply::json(card("Echo", "repeat")));
-    let python = prepared("A2A_REGISTRY_TEST_GENERATOR");
+    origin.set_reply("/a.json", OriginReply::json(card_json("Echo", "repeat")));
+    let python = required_variable("A2A_REGISTRY_TEST_GENERATOR");
     let mut generator = Command::new(&python);
     generator
-        .current_dir(served.setup.scratch())
+        .current_dir(registry.setup.scratch_folder())
         .args(["-m", "openapi_python_client", "generate", "--meta", "none"])
-        .args(["--url", &format!("{}/openapi.json", served.url)])
+        .args(["--url", &format!("{}/openapi.json", registry.url)])
         .args(["--output-path", "registry_client"]);
     let generated = Program::run(generator).await;
     assert!(generated.status.success(), "{generated:#?}");
@@ -33,16 +33,16 @@ async fn a_generated_client_registers_approves_and_finds() {
     assert!(omitted[0].contains("/metrics"), "{generated:#?}");
     let mut client = Command::new(&python);
     client
-        .current_dir(served.setup.scratch())
-        .env("PYTHONPATH", served.setup.scratch())
+        .current_dir(registry.setup.scratch_folder())
+        .env("PYTHONPATH", registry.setup.scratch_folder())
         .arg(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/interop/generated_client.py"
         ))
-        .args([&served.url, ADMIN, &origin.url("/a.json")]);
+        .args([&registry.url, ADMIN_TOKEN, &origin.url("/a.json")]);
     let used = Program::run(client).await;
     assert!(used.status.success(), "{used:#?}");
-    let output = text(&used.stdout);
+    let output = join_lines(&used.stdout);
     for line in [
         "registered 127.0.0.1",
         "review open",

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_http::problems::problem::ProblemDocument;
-use a2a_registry_http::routes::openapi::operations::all as operations;
+use a2a_registry_http::routes::openapi::operations::all_operations as operations;
 use reqwest::{Method, Response};
 
 use super::{filled, method, with_an_agent};
-use crate::support::serving::ServingRegistry;
+use crate::support::serving_registry::ServingRegistry;
 
 /// Checks a response: an error must be a complete problem document. Returns its slug.
 async fn problem_slug(path: &str, answer: Response) -> Option<String> {
@@ -98,7 +98,7 @@ const PARAMETERS: [&str; 15] = [
 
 #[tokio::test]
 async fn every_refusal_is_a_problem_document_of_a_known_kind() {
-    let (served, _origin, hit) = with_an_agent().await;
+    let (registry, _origin, hit) = with_an_agent().await;
     let id = hit.summary.id.to_string();
     let mut slugs = BTreeSet::new();
     for operation in operations() {
@@ -112,9 +112,9 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             let path = filled(operation, &names);
             for signed_in in [false, true] {
                 let ask = |path: &str| {
-                    let request = served.request(method(operation), path);
+                    let request = registry.request(method(operation), path);
                     if signed_in {
-                        request.bearer_auth(crate::support::setup::ADMIN)
+                        request.bearer_auth(crate::support::setup::ADMIN_TOKEN)
                     } else {
                         request
                     }
@@ -131,7 +131,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             let names = PARAMETERS.map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
             for (media_type, body) in BODIES {
-                let request = served.as_admin(Method::POST, &path);
+                let request = registry.admin_request(Method::POST, &path);
                 let request = request.header("content-type", *media_type).body(*body);
                 let slug = problem_slug(&path, request.send().await.unwrap()).await;
                 assert!(
@@ -141,7 +141,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
                 slugs.extend(slug);
             }
             let large = format!("{{\"reason\": \"{}\"}}", "a".repeat(64 * 1024));
-            let request = served.as_admin(Method::POST, &path);
+            let request = registry.admin_request(Method::POST, &path);
             let request = request
                 .header("content-type", "application/json")
                 .body(large);
@@ -150,7 +150,7 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         for method in ["PUT", "PATCH", "TRACE", "BREW"] {
             let names = PARAMETERS.map(|name| (name, id.as_str()));
             let path = filled(operation, &names);
-            let request = served.as_admin(method.parse().unwrap(), &path);
+            let request = registry.admin_request(method.parse().unwrap(), &path);
             let slug = problem_slug(&path, request.send().await.unwrap()).await;
             slugs.extend(slug);
         }
@@ -166,14 +166,14 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
         "/%",
         "//",
     ] {
-        let request = served.request(Method::GET, path);
+        let request = registry.request(Method::GET, path);
         slugs.extend(problem_slug(path, request.send().await.unwrap()).await);
     }
     // A minute allows thirty writes, and every two seconds returns one: a flood is refused in the end.
     let flood = "/v1/domains/nobody.example:recrawl";
     let mut last = None;
     for _ in 0..1_000 {
-        let answer = served.request(Method::POST, flood).send().await.unwrap();
+        let answer = registry.request(Method::POST, flood).send().await.unwrap();
         let wait = answer.headers().get("retry-after").cloned();
         let limited = answer.status() == 429;
         assert_eq!(
@@ -204,14 +204,14 @@ async fn every_refusal_is_a_problem_document_of_a_known_kind() {
             "no request of the sweep was refused with {expected}: {slugs:?}"
         );
     }
-    assert_explained(&served, &slugs).await;
+    assert_explained(&registry, &slugs).await;
 }
 
 /// Checks that every kind of problem is explained at its address.
-async fn assert_explained(served: &ServingRegistry, slugs: &BTreeSet<String>) {
+async fn assert_explained(registry: &ServingRegistry, slugs: &BTreeSet<String>) {
     for slug in slugs {
         let path = format!("/problems/{slug}");
-        let page = served.request(Method::GET, &path).send().await.unwrap();
+        let page = registry.request(Method::GET, &path).send().await.unwrap();
         assert_eq!(page.status(), 200, "{path}");
         let text = page.text().await.unwrap();
         assert!(

@@ -4,41 +4,43 @@ use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
 use a2a_registry_api::{Act, DomainView, Registration, SourceView};
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::agents::acts::agent_retire;
-use a2a_registry_core::domains::acts::domain_show;
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::agents::lifecycle_actions::agent_retire;
+use a2a_registry_core::domains::actions::domain_show;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::visits::leasing::visits_next_due;
+use a2a_registry_core::visits::leases::next_visit_due;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_store::entity::source;
 use time::Duration;
 
 use crate::support::both_databases;
-use crate::support::shown::agent_show;
-use crate::support::stage::{OriginAnswer, Read, Stage, card};
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::in_process_registry::{
+    CatalogExtent, InProcessRegistry, OriginResponse, card_bytes,
+};
 
 const DOMAIN: &str = "site.agents-test.com";
 
-fn at(path: &str) -> String {
+fn site_url(path: &str) -> String {
     format!("https://{DOMAIN}{path}")
 }
 
 /// A site with catalogs and cards at paths that the test chooses; the card at a path is named after it.
 #[derive(Clone, Default)]
 struct CatalogSite {
-    ard: Option<OriginAnswer>,
-    ai_catalog: Option<OriginAnswer>,
+    ard: Option<OriginResponse>,
+    ai_catalog: Option<OriginResponse>,
     cards: BTreeMap<String, Vec<u8>>,
 }
 
 impl CatalogSite {
-    fn with(paths: &[&str]) -> Self {
+    fn with_cards(paths: &[&str]) -> Self {
         let cards = paths
             .iter()
-            .map(|path| (at(path), card(path, "Lives here")))
+            .map(|path| (site_url(path), card_bytes(path, "Lives here")))
             .collect();
         Self {
             cards,
@@ -46,55 +48,55 @@ impl CatalogSite {
         }
     }
 
-    fn naming(mut self, entries: &[(&str, &str)]) -> Self {
-        self.ard = Some(catalog(entries, Read::Whole));
+    fn with_catalog(mut self, entries: &[(&str, &str)]) -> Self {
+        self.ard = Some(catalog(entries, CatalogExtent::Complete));
         self
     }
 
-    fn answer(&self, source: &source::Model) -> OriginAnswer {
+    fn respond(&self, source: &source::Model) -> OriginResponse {
         let catalog = match source.kind.as_str() {
             "ard" => &self.ard,
             "ai_catalog" => &self.ai_catalog,
             _ => {
-                let url = crate::support::stage::card_url(source);
+                let url = crate::support::in_process_registry::source_card_url(source);
                 let card = self.cards.get(&url).cloned();
-                return card.map_or(OriginAnswer::Fails(NotFound), OriginAnswer::Card);
+                return card.map_or(OriginResponse::Failure(NotFound), OriginResponse::Card);
             }
         };
-        catalog.clone().unwrap_or(OriginAnswer::Fails(NotFound))
+        catalog.clone().unwrap_or(OriginResponse::Failure(NotFound))
     }
 }
 
-fn catalog(entries: &[(&str, &str)], read: Read) -> OriginAnswer {
+fn catalog(entries: &[(&str, &str)], read: CatalogExtent) -> OriginResponse {
     let entries = entries
         .iter()
-        .map(|(identifier, path)| ((*identifier).to_owned(), at(path)));
-    OriginAnswer::Catalog(entries.collect(), read)
+        .map(|(identifier, path)| ((*identifier).to_owned(), site_url(path)));
+    OriginResponse::Catalog(entries.collect(), read)
 }
 
 /// Makes visits as they come due, for this long.
-async fn make_due_visits(stage: &Stage, site: &CatalogSite, long: Duration) {
-    let end = stage.now() + long;
+async fn make_due_visits(registry: &InProcessRegistry, site: &CatalogSite, long: Duration) {
+    let end = registry.now() + long;
     loop {
-        while stage.visit(|source| site.answer(source)).await > 0 {}
-        let due = visits_next_due(&stage.app).await.unwrap();
+        while registry.run_due_visits(|source| site.respond(source)).await > 0 {}
+        let due = next_visit_due(&registry.app).await.unwrap();
         let Some(due) = due
             .map(time::OffsetDateTime::from)
             .filter(|due| *due <= end)
         else {
-            stage.advance(end - stage.now());
+            registry.advance(end - registry.now());
             return;
         };
-        stage.advance((due - stage.now()).max(Duration::SECOND));
+        registry.advance((due - registry.now()).max(Duration::SECOND));
     }
 }
 
 /// Names of the living agents, each with its liveness.
-async fn agents(stage: &Stage) -> Vec<(String, String)> {
+async fn agents(registry: &InProcessRegistry) -> Vec<(String, String)> {
     let mut all = Vec::new();
-    for row in stage.agents().await {
+    for row in registry.agents().await {
         if row.domain == DOMAIN && row.retired_at.is_none() {
-            let view = agent_show(&stage.app, &stage.admin, &row.id.to_string())
+            let view = agent_show_checked(&registry.app, &registry.admin, &row.id.to_string())
                 .await
                 .unwrap();
             all.push((view.hit.summary.name, row.liveness.as_str().to_owned()));
@@ -104,16 +106,18 @@ async fn agents(stage: &Stage) -> Vec<(String, String)> {
     all
 }
 
-fn fresh(names: &[&str]) -> Vec<(String, String)> {
+fn all_fresh(names: &[&str]) -> Vec<(String, String)> {
     let one = |name: &&str| ((*name).to_owned(), "fresh".to_owned());
     names.iter().map(one).collect()
 }
 
-async fn domain_view(stage: &Stage) -> DomainView {
-    domain_show(&stage.app, &stage.admin, DOMAIN).await.unwrap()
+async fn domain_view(registry: &InProcessRegistry) -> DomainView {
+    domain_show(&registry.app, &registry.admin, DOMAIN)
+        .await
+        .unwrap()
 }
 
-fn of_kind(view: &DomainView, kind: &str) -> Vec<SourceView> {
+fn sources_of_kind(view: &DomainView, kind: &str) -> Vec<SourceView> {
     let sources = view.sources.iter();
     sources
         .filter(|one| one.kind.as_str() == kind)
@@ -141,57 +145,60 @@ both_databases!(
 
 /// Each card that a catalog names is an agent, found by its URL; a second catalog with the same entries adds nothing.
 async fn a_catalog_brings_several_agents(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let names = [
         ("urn:air:site.agents-test.com:a", "/a.json"),
         ("b", "/b.json"),
         ("c", "/c.json"),
     ];
-    let mut site = CatalogSite::with(&["/a.json", "/b.json", "/c.json"]).naming(&names);
+    let mut site = CatalogSite::with_cards(&["/a.json", "/b.json", "/c.json"]).with_catalog(&names);
     site.ai_catalog = site.ard.clone();
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::minutes(10)).await;
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::minutes(10)).await;
     assert_eq!(
-        agents(&stage).await,
-        fresh(&["/a.json", "/b.json", "/c.json"])
+        agents(&registry).await,
+        all_fresh(&["/a.json", "/b.json", "/c.json"])
     );
-    let view = domain_view(&stage).await;
-    assert_eq!(of_kind(&view, "entry").len(), 3);
-    assert_eq!(of_kind(&view, "ard")[0].state.as_str(), "fresh");
+    let view = domain_view(&registry).await;
+    assert_eq!(sources_of_kind(&view, "entry").len(), 3);
+    assert_eq!(sources_of_kind(&view, "ard")[0].state.as_str(), "fresh");
     assert_eq!(
-        of_kind(&view, "ard")[0]
+        sources_of_kind(&view, "ard")[0]
             .last_attempt
             .as_ref()
             .unwrap()
             .outcome,
         "catalog"
     );
-    for row in stage.agents().await {
+    for row in registry.agents().await {
         assert_eq!(
             row.lifecycle,
             Lifecycle::Pending,
             "a catalog entry approves nothing"
         );
-        stage.approve(row.id).await;
+        registry.approve_open_review(row.id).await;
     }
-    stage.index_equals_database().await;
-    assert_eq!(stage.found_by_anyone().await.len(), 3);
+    registry.assert_index_matches_database().await;
+    assert_eq!(registry.publicly_found_ids().await.len(), 3);
 
     // The same for days: nothing is added.
-    make_due_visits(&stage, &site, Duration::days(3)).await;
-    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 3);
-    assert_eq!(stage.agents().await.len(), 3);
-    stage.index_equals_database().await;
+    make_due_visits(&registry, &site, Duration::days(3)).await;
+    assert_eq!(
+        sources_of_kind(&domain_view(&registry).await, "entry").len(),
+        3
+    );
+    assert_eq!(registry.agents().await.len(), 3);
+    registry.assert_index_matches_database().await;
 }
 
 /// Registering one card fetches only that card; registering its domain adds the rest, once.
 async fn registering_a_card_url_fetches_no_catalog(url: &str) {
-    let stage = Stage::new(url).await;
-    stage.register_url(&at("/a.json")).await;
-    assert_eq!(domain_view(&stage).await.sources.len(), 1);
+    let registry = InProcessRegistry::new(url).await;
+    registry.register_card_url(&site_url("/a.json")).await;
+    assert_eq!(domain_view(&registry).await.sources.len(), 1);
     for _ in 0..2 {
-        stage.register(DOMAIN).await;
-        let kinds: Vec<String> = domain_view(&stage)
+        registry.register_domain(DOMAIN).await;
+        let kinds: Vec<String> = domain_view(&registry)
             .await
             .sources
             .into_iter()
@@ -204,93 +211,104 @@ async fn registering_a_card_url_fetches_no_catalog(url: &str) {
 /// One agent at two paths is one agent: by content, by the well-known URL, by another entry's URL, and by a registered
 /// URL.
 async fn one_agent_at_two_paths_is_one_agent(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let well_known = "/.well-known/agent-card.json";
-    let mut site = CatalogSite::with(&[well_known, "/own.json"]).naming(&[
+    let mut site = CatalogSite::with_cards(&[well_known, "/own.json"]).with_catalog(&[
         ("copy", "/copy.json"),
         ("known", well_known),
         ("own", "/own.json"),
         ("alias", "/own.json"),
     ]);
-    site.cards
-        .insert(at("/copy.json"), site.cards[&at(well_known)].clone());
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::minutes(10)).await;
-    assert_eq!(agents(&stage).await, fresh(&[well_known, "/own.json"]));
+    site.cards.insert(
+        site_url("/copy.json"),
+        site.cards[&site_url(well_known)].clone(),
+    );
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::minutes(10)).await;
     assert_eq!(
-        of_kind(&domain_view(&stage).await, "entry").len(),
+        agents(&registry).await,
+        all_fresh(&[well_known, "/own.json"])
+    );
+    assert_eq!(
+        sources_of_kind(&domain_view(&registry).await, "entry").len(),
         2,
         "no URL is fetched twice"
     );
-    stage.register_url(&at("/own.json")).await;
-    make_due_visits(&stage, &site, Duration::minutes(10)).await;
-    assert_eq!(stage.agents().await.len(), 2);
+    registry.register_card_url(&site_url("/own.json")).await;
+    make_due_visits(&registry, &site, Duration::minutes(10)).await;
+    assert_eq!(registry.agents().await.len(), 2);
     // Both change at once, and stay one agent.
-    site.cards
-        .insert(at("/own.json"), card("/own.json", "Has changed"));
-    make_due_visits(&stage, &site, Duration::days(3)).await;
-    assert_eq!(stage.agents().await.len(), 2);
-    stage.index_equals_database().await;
+    site.cards.insert(
+        site_url("/own.json"),
+        card_bytes("/own.json", "Has changed"),
+    );
+    make_due_visits(&registry, &site, Duration::days(3)).await;
+    assert_eq!(registry.agents().await.len(), 2);
+    registry.assert_index_matches_database().await;
 
     // Once the copy's content differs it is an agent of its own, and the older slot keeps its agent.
-    site.cards
-        .insert(at("/copy.json"), card("/copy.json", "Has its own"));
-    make_due_visits(&stage, &site, Duration::days(3)).await;
-    assert_eq!(agents(&stage).await.len(), 3);
-    stage.index_equals_database().await;
+    site.cards.insert(
+        site_url("/copy.json"),
+        card_bytes("/copy.json", "Has its own"),
+    );
+    make_due_visits(&registry, &site, Duration::days(3)).await;
+    assert_eq!(agents(&registry).await.len(), 3);
+    registry.assert_index_matches_database().await;
 }
 
 /// An identifier keeps its agent wherever its card moves; a new identifier for the same URL is another agent.
 async fn an_entry_that_moves_keeps_its_agent(url: &str) {
-    let stage = Stage::new(url).await;
-    let site = CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json")]);
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::hours(1)).await;
-    let agent = stage.agent(DOMAIN).await;
-    stage.approve(agent.id).await;
+    let registry = InProcessRegistry::new(url).await;
+    let site = CatalogSite::with_cards(&["/a.json", "/b.json"]).with_catalog(&[("a", "/a.json")]);
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::hours(1)).await;
+    let agent = registry.agent(DOMAIN).await;
+    registry.approve_open_review(agent.id).await;
     make_due_visits(
-        &stage,
-        &site.clone().naming(&[("a", "/b.json")]),
+        &registry,
+        &site.clone().with_catalog(&[("a", "/b.json")]),
         Duration::days(2),
     )
     .await;
-    let moved = stage.agent(DOMAIN).await;
+    let moved = registry.agent(DOMAIN).await;
     assert_eq!(moved.id, agent.id);
     assert_eq!(
-        of_kind(&domain_view(&stage).await, "entry")[0].url,
-        at("/b.json")
+        sources_of_kind(&domain_view(&registry).await, "entry")[0].url,
+        site_url("/b.json")
     );
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
     make_due_visits(
-        &stage,
-        &site.naming(&[("renamed", "/b.json")]),
+        &registry,
+        &site.with_catalog(&[("renamed", "/b.json")]),
         Duration::days(5),
     )
     .await;
-    assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
-    assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
-    stage.index_equals_database().await;
+    assert_eq!(registry.agent(DOMAIN).await.id, agent.id);
+    assert_eq!(registry.agent(DOMAIN).await.liveness, LivenessState::Fresh);
+    registry.assert_index_matches_database().await;
 }
 
 /// Two entries that exchange their URLs do not collide.
 async fn entries_that_exchange_urls_keep_their_agents(url: &str) {
-    let stage = Stage::new(url).await;
-    let site = CatalogSite::with(&["/a.json", "/b.json"]);
-    stage.register(DOMAIN).await;
+    let registry = InProcessRegistry::new(url).await;
+    let site = CatalogSite::with_cards(&["/a.json", "/b.json"]);
+    registry.register_domain(DOMAIN).await;
     make_due_visits(
-        &stage,
-        &site.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]),
+        &registry,
+        &site
+            .clone()
+            .with_catalog(&[("a", "/a.json"), ("b", "/b.json")]),
         Duration::hours(1),
     )
     .await;
     make_due_visits(
-        &stage,
-        &site.naming(&[("a", "/b.json"), ("b", "/a.json")]),
+        &registry,
+        &site.with_catalog(&[("a", "/b.json"), ("b", "/a.json")]),
         Duration::days(5),
     )
     .await;
-    assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-    let said = of_kind(&domain_view(&stage).await, "ard");
+    assert_eq!(agents(&registry).await, all_fresh(&["/a.json", "/b.json"]));
+    let said = sources_of_kind(&domain_view(&registry).await, "ard");
     let attempts = said[0].attempts.iter().chain(&said[0].last_attempt);
     assert!(
         attempts
@@ -301,28 +319,28 @@ async fn entries_that_exchange_urls_keep_their_agents(url: &str) {
 
 /// A catalog that cannot be read any more is reported, and an empty one is no fault.
 async fn an_unreadable_catalog_is_reported(url: &str) {
-    let stage = Stage::new(url).await;
-    let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::hours(1)).await;
+    let registry = InProcessRegistry::new(url).await;
+    let site = CatalogSite::with_cards(&["/a.json"]).with_catalog(&[("a", "/a.json")]);
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::hours(1)).await;
     let problem = async || {
-        let view = domain_view(&stage).await;
+        let view = domain_view(&registry).await;
         view.not_listed
             .into_iter()
             .find(|reason| reason.contains("ard.json"))
     };
     assert_eq!(problem().await, None);
     let away = CatalogSite {
-        ard: Some(OriginAnswer::Fails(Timeout)),
+        ard: Some(OriginResponse::Failure(Timeout)),
         ..site.clone()
     };
-    make_due_visits(&stage, &away, Duration::days(1)).await;
+    make_due_visits(&registry, &away, Duration::days(1)).await;
     assert!(
         problem()
             .await
             .is_some_and(|reason| reason.contains("cannot be read"))
     );
-    make_due_visits(&stage, &site.naming(&[]), Duration::days(1)).await;
+    make_due_visits(&registry, &site.with_catalog(&[]), Duration::days(1)).await;
     assert_eq!(problem().await, None);
 }
 
@@ -330,60 +348,74 @@ async fn an_unreadable_catalog_is_reported(url: &str) {
 /// grace period it is gone, and thirty days later retired. A catalog that cannot be read whole, or is missing, is no
 /// evidence.
 async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
-    let stage = Stage::new(url).await;
-    let site = CatalogSite::with(&["/a.json", "/b.json"]);
-    let both = site.clone().naming(&[("a", "/a.json"), ("b", "/b.json")]);
-    let one = site.clone().naming(&[("a", "/a.json")]);
+    let registry = InProcessRegistry::new(url).await;
+    let site = CatalogSite::with_cards(&["/a.json", "/b.json"]);
+    let both = site
+        .clone()
+        .with_catalog(&[("a", "/a.json"), ("b", "/b.json")]);
+    let one = site.clone().with_catalog(&[("a", "/a.json")]);
     let part = CatalogSite {
-        ard: Some(catalog(&[("a", "/a.json")], Read::InPart)),
+        ard: Some(catalog(&[("a", "/a.json")], CatalogExtent::Partial)),
         ..site.clone()
     };
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &both, Duration::hours(1)).await;
-    for row in stage.agents().await {
-        stage.approve(row.id).await;
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &both, Duration::hours(1)).await;
+    for row in registry.agents().await {
+        registry.approve_open_review(row.id).await;
     }
     for silent in [&part, &site] {
-        make_due_visits(&stage, silent, Duration::days(10)).await;
-        assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
+        make_due_visits(&registry, silent, Duration::days(10)).await;
+        assert_eq!(agents(&registry).await, all_fresh(&["/a.json", "/b.json"]));
     }
     // The entry is back before the grace period ends.
-    make_due_visits(&stage, &both, Duration::days(8)).await;
-    make_due_visits(&stage, &one, Duration::hours(20)).await;
-    make_due_visits(&stage, &both, Duration::days(2)).await;
-    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 2);
-
-    stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
-    stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
-    stage.crawl_with(DOMAIN, |source| one.answer(source)).await;
+    make_due_visits(&registry, &both, Duration::days(8)).await;
+    make_due_visits(&registry, &one, Duration::hours(20)).await;
+    make_due_visits(&registry, &both, Duration::days(2)).await;
     assert_eq!(
-        of_kind(&domain_view(&stage).await, "entry").len(),
+        sources_of_kind(&domain_view(&registry).await, "entry").len(),
+        2
+    );
+
+    registry
+        .crawl_domain_with(DOMAIN, |source| one.respond(source))
+        .await;
+    registry
+        .crawl_domain_with(DOMAIN, |source| one.respond(source))
+        .await;
+    registry
+        .crawl_domain_with(DOMAIN, |source| one.respond(source))
+        .await;
+    assert_eq!(
+        sources_of_kind(&domain_view(&registry).await, "entry").len(),
         2,
         "three fetches within a day are not enough"
     );
-    make_due_visits(&stage, &one, Duration::days(3)).await;
-    assert_eq!(of_kind(&domain_view(&stage).await, "entry").len(), 1);
+    make_due_visits(&registry, &one, Duration::days(3)).await;
+    assert_eq!(
+        sources_of_kind(&domain_view(&registry).await, "entry").len(),
+        1
+    );
     let expected = [("/a.json", "fresh"), ("/b.json", "gone")];
     assert_eq!(
-        agents(&stage).await,
+        agents(&registry).await,
         expected.map(|(name, state)| (name.to_owned(), state.to_owned()))
     );
-    stage.index_equals_database().await;
-    assert_eq!(stage.found_by_anyone().await.len(), 1);
+    registry.assert_index_matches_database().await;
+    assert_eq!(registry.publicly_found_ids().await.len(), 1);
 
     // The entry may come back as the same agent.
-    make_due_visits(&stage, &both, Duration::days(3)).await;
-    assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-    assert_eq!(stage.agents().await.len(), 2);
-    stage.index_equals_database().await;
+    make_due_visits(&registry, &both, Duration::days(3)).await;
+    assert_eq!(agents(&registry).await, all_fresh(&["/a.json", "/b.json"]));
+    assert_eq!(registry.agents().await.len(), 2);
+    registry.assert_index_matches_database().await;
 
-    make_due_visits(&stage, &one, Duration::days(36)).await;
-    assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
-    stage.index_equals_database().await;
+    make_due_visits(&registry, &one, Duration::days(36)).await;
+    assert_eq!(agents(&registry).await, all_fresh(&["/a.json"]));
+    registry.assert_index_matches_database().await;
     // A retired agent does not come back by itself.
-    make_due_visits(&stage, &both, Duration::days(3)).await;
-    assert_eq!(stage.agents().await.len(), 2);
-    let said = of_kind(&domain_view(&stage).await, "ard");
+    make_due_visits(&registry, &both, Duration::days(3)).await;
+    assert_eq!(registry.agents().await.len(), 2);
+    let said = sources_of_kind(&domain_view(&registry).await, "ard");
     let attempts = said[0].attempts.iter().chain(&said[0].last_attempt);
     assert!(
         attempts
@@ -394,45 +426,47 @@ async fn a_dropped_entry_ends_after_a_grace_period(url: &str) {
 
 /// An agent that one catalog drops and the other still names stays.
 async fn either_catalog_keeps_an_agent(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let both = [("a", "/a.json"), ("b", "/b.json")];
-    let mut site = CatalogSite::with(&["/a.json", "/b.json"]).naming(&both);
-    site.ai_catalog = Some(catalog(&both, Read::Whole));
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::hours(1)).await;
-    let site = site.naming(&both[..1]);
+    let mut site = CatalogSite::with_cards(&["/a.json", "/b.json"]).with_catalog(&both);
+    site.ai_catalog = Some(catalog(&both, CatalogExtent::Complete));
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::hours(1)).await;
+    let site = site.with_catalog(&both[..1]);
     // The other catalog answers 304 to conditional fetches.
     let answer = |source: &source::Model| match source.kind.as_str() {
-        "ai_catalog" if !source.full_wanted => OriginAnswer::NotModified,
-        _ => site.answer(source),
+        "ai_catalog" if !source.full_wanted => OriginResponse::NotModified,
+        _ => site.respond(source),
     };
     for _ in 0..10 {
-        stage.crawl_conditionally(DOMAIN, answer).await;
-        stage.advance(Duration::hours(12));
+        registry.crawl_conditionally(DOMAIN, answer).await;
+        registry.advance(Duration::hours(12));
     }
-    assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
+    assert_eq!(agents(&registry).await, all_fresh(&["/a.json", "/b.json"]));
 }
 
 /// A card with endpoints on another registrable domain is flagged, whichever catalog names it.
 async fn endpoints_elsewhere_are_flagged(url: &str) {
-    let stage = Stage::new(url).await;
-    let mut site = CatalogSite::with(&["/own.json", "/far.json"])
-        .naming(&[("own", "/own.json"), ("far", "/far.json")]);
+    let registry = InProcessRegistry::new(url).await;
+    let mut site = CatalogSite::with_cards(&["/own.json", "/far.json"])
+        .with_catalog(&[("own", "/own.json"), ("far", "/far.json")]);
     let serving = |path: &str, host: &str| {
-        let text = String::from_utf8(card(path, "Serves")).unwrap();
+        let text = String::from_utf8(card_bytes(path, "Serves")).unwrap();
         text.replace("endpoint.example.net", host).into_bytes()
     };
-    site.cards
-        .insert(at("/own.json"), serving("/own.json", "api.agents-test.com"));
     site.cards.insert(
-        at("/far.json"),
+        site_url("/own.json"),
+        serving("/own.json", "api.agents-test.com"),
+    );
+    site.cards.insert(
+        site_url("/far.json"),
         serving("/far.json", "api.agents-elsewhere.com"),
     );
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::hours(1)).await;
-    assert_eq!(stage.agents().await.len(), 2);
-    for row in stage.agents().await {
-        let findings = &stage.versions(row.id).await[0].findings;
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::hours(1)).await;
+    assert_eq!(registry.agents().await.len(), 2);
+    for row in registry.agents().await {
+        let findings = &registry.versions(row.id).await[0].findings;
         assert_eq!(
             findings.contains("endpoint.other-domain"),
             row.slot == "entry far",
@@ -443,37 +477,42 @@ async fn endpoints_elsewhere_are_flagged(url: &str) {
 
 /// A domain is at its limit of agents, and its catalog reports that it names more.
 async fn agents_from_a_catalog_are_limited(url: &str) {
-    let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
+    let registry =
+        InProcessRegistry::with_config(url, |config| config.limits.agents_per_domain = 4).await;
     let paths: Vec<String> = (0..9).map(|number| format!("/{number}.json")).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let entries: Vec<(&str, &str)> = paths.iter().map(|path| (*path, *path)).collect();
-    let site = CatalogSite::with(&paths).naming(&entries);
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::minutes(1)).await;
-    let view = domain_view(&stage).await;
+    let site = CatalogSite::with_cards(&paths).with_catalog(&entries);
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::minutes(1)).await;
+    let view = domain_view(&registry).await;
     assert_eq!(
-        of_kind(&view, "entry").len(),
+        sources_of_kind(&view, "entry").len(),
         3,
         "besides the well-known one"
     );
-    let last = of_kind(&view, "ard").remove(0).last_attempt.unwrap();
+    let last = sources_of_kind(&view, "ard")
+        .remove(0)
+        .last_attempt
+        .unwrap();
     assert!(last.detail.contains("6 beyond the limit of 4"), "{last:?}");
-    make_due_visits(&stage, &site, Duration::days(2)).await;
-    assert_eq!(stage.agents().await.len(), 3);
-    stage.index_equals_database().await;
+    make_due_visits(&registry, &site, Duration::days(2)).await;
+    assert_eq!(registry.agents().await.len(), 3);
+    registry.assert_index_matches_database().await;
 }
 
 /// Registering a URL that a catalog names uses no slot of the submitter, so the owner's slots stay free for further
 /// agents.
 async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
-    let stage = Stage::with(url, |config| config.limits.agents_per_domain = 4).await;
+    let registry =
+        InProcessRegistry::with_config(url, |config| config.limits.agents_per_domain = 4).await;
     let paths = ["/0.json", "/1.json", "/2.json", "/3.json", "/4.json"];
     let named = |count: usize| {
         let entries: Vec<(&str, &str)> = paths[..count].iter().map(|path| (*path, *path)).collect();
-        CatalogSite::with(&paths).naming(&entries)
+        CatalogSite::with_cards(&paths).with_catalog(&entries)
     };
     let card_at = |path: &str| Registration {
-        card_url: Some(at(path)),
+        card_url: Some(site_url(path)),
         ..Registration::default()
     };
     let publisher = async |name: &str| {
@@ -483,13 +522,15 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
             name: "a test".into(),
             ..a2a_registry_api::NewToken::default()
         };
-        let token = token_create(&stage.app, &stage.admin, &token).await;
+        let token = token_create(&registry.app, &registry.admin, &token).await;
         let token = token.unwrap();
-        authenticate(&stage.app, &token.secret).await.unwrap()
+        authenticate_token(&registry.app, &token.secret)
+            .await
+            .unwrap()
     };
     let add = async |caller: &a2a_registry_core::visibility::caller::Caller,
                      what: &Registration| {
-        let added = register(&stage.app, caller, what).await;
+        let added = register_domain(&registry.app, caller, what).await;
         added.map(|_| ()).map_err(|error| error.kind)
     };
     let (first, stranger) = (publisher("first").await, publisher("stranger").await);
@@ -500,9 +541,9 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
     for what in [&card_at("/0.json"), &domain] {
         assert_eq!(add(&first, what).await, Ok(()));
     }
-    make_due_visits(&stage, &named(3), Duration::minutes(1)).await;
+    make_due_visits(&registry, &named(3), Duration::minutes(1)).await;
     assert_eq!(
-        of_kind(&domain_view(&stage).await, "entry").len(),
+        sources_of_kind(&domain_view(&registry).await, "entry").len(),
         2,
         "the third was registered before"
     );
@@ -519,46 +560,49 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
         let added = add(&stranger, &card_at(path)).await;
         assert_eq!(added, Err(ErrorKind::LimitReached), "{path}");
     }
-    make_due_visits(&stage, &named(3), Duration::days(2)).await;
+    make_due_visits(&registry, &named(3), Duration::days(2)).await;
     assert_eq!(
-        stage.agents().await.len(),
+        registry.agents().await.len(),
         3,
         "each URL has brought one agent"
     );
-    let stage = stage
+    let registry = registry
         .restart(|config| config.limits.agents_per_domain = 5)
         .await;
-    make_due_visits(&stage, &named(4), Duration::days(2)).await;
+    make_due_visits(&registry, &named(4), Duration::days(2)).await;
     assert_eq!(
-        of_kind(&domain_view(&stage).await, "entry").len(),
+        sources_of_kind(&domain_view(&registry).await, "entry").len(),
         3,
         "{:#?}",
-        domain_view(&stage).await
+        domain_view(&registry).await
     );
-    assert_eq!(stage.agents().await.len(), 4);
-    let ard = of_kind(&domain_view(&stage).await, "ard")
+    assert_eq!(registry.agents().await.len(), 4);
+    let ard = sources_of_kind(&domain_view(&registry).await, "ard")
         .remove(0)
         .last_attempt
         .unwrap();
     assert!(!ard.detail.contains("exceeds"), "{ard:?}");
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
 }
 
 /// A missing catalog is refetched after seven days, is not reported, and causes no visit. Neither does one with other
 /// failures, as long as it was never read.
 async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     for outcome in [NotFound, NotACatalog, Timeout] {
         let well_known = "/.well-known/agent-card.json";
-        let mut site = CatalogSite::with(&[well_known]);
-        site.ard = Some(OriginAnswer::Fails(outcome));
+        let mut site = CatalogSite::with_cards(&[well_known]);
+        site.ard = Some(OriginResponse::Failure(outcome));
         site.ai_catalog = site.ard.clone();
-        stage.register(DOMAIN).await;
-        assert_eq!(stage.visit(|source| site.answer(source)).await, 1);
-        let began = stage.now();
-        let view = domain_view(&stage).await;
+        registry.register_domain(DOMAIN).await;
+        assert_eq!(
+            registry.run_due_visits(|source| site.respond(source)).await,
+            1
+        );
+        let began = registry.now();
+        let view = domain_view(&registry).await;
         for kind in ["ard", "ai_catalog"] {
-            let one = &of_kind(&view, kind)[0];
+            let one = &sources_of_kind(&view, kind)[0];
             assert_eq!((one.state.as_str(), one.days.len()), ("absent", 0));
             assert!(
                 !view
@@ -573,57 +617,61 @@ async fn a_missing_catalog_is_refetched_after_a_week(url: &str) {
                 assert_eq!(due - began, Duration::days(7));
             }
         }
-        assert_eq!(agents(&stage).await, fresh(&[well_known]));
-        let next = time::OffsetDateTime::from(visits_next_due(&stage.app).await.unwrap().unwrap());
-        let card = time::OffsetDateTime::from(of_kind(&view, "well_known")[0].next_due.unwrap());
+        assert_eq!(agents(&registry).await, all_fresh(&[well_known]));
+        let next =
+            time::OffsetDateTime::from(next_visit_due(&registry.app).await.unwrap().unwrap());
+        let card =
+            time::OffsetDateTime::from(sources_of_kind(&view, "well_known")[0].next_due.unwrap());
         assert_eq!(next, card, "the card's visit is the next one");
 
-        make_due_visits(&stage, &site, Duration::days(7) - Duration::MINUTE).await;
-        let asked = |view: &DomainView| of_kind(view, "ard")[0].attempts.len();
+        make_due_visits(&registry, &site, Duration::days(7) - Duration::MINUTE).await;
+        let asked = |view: &DomainView| sources_of_kind(view, "ard")[0].attempts.len();
         if outcome != Timeout {
             assert_eq!(
-                asked(&domain_view(&stage).await),
+                asked(&domain_view(&registry).await),
                 0,
                 "the catalog is fetched once only"
             );
         }
-        make_due_visits(&stage, &site, Duration::days(2)).await;
-        assert_eq!(agents(&stage).await, fresh(&[well_known]));
+        make_due_visits(&registry, &site, Duration::days(2)).await;
+        assert_eq!(agents(&registry).await, all_fresh(&[well_known]));
         if outcome != Timeout {
-            assert_eq!(asked(&domain_view(&stage).await), 1);
+            assert_eq!(asked(&domain_view(&registry).await), 1);
         }
-        domain_delete(&stage.app, &stage.admin, DOMAIN)
+        domain_delete(&registry.app, &registry.admin, DOMAIN)
             .await
             .unwrap();
         // A domain that is registered again keeps the spacing of its last visit, which may have been a moment ago.
-        stage.advance(Duration::MINUTE);
+        registry.advance(Duration::MINUTE);
     }
 }
 
 /// `--approve` covers the cards that the catalog names at its first fetch, and no later ones.
 async fn approving_a_domain_covers_only_its_first_catalog(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     let what = Registration {
         domain: Some(DOMAIN.into()),
         approve: true,
         ..Registration::default()
     };
-    register(&stage.app, &stage.admin, &what).await.unwrap();
-    let site = CatalogSite::with(&["/a.json", "/b.json"]);
+    register_domain(&registry.app, &registry.admin, &what)
+        .await
+        .unwrap();
+    let site = CatalogSite::with_cards(&["/a.json", "/b.json"]);
     make_due_visits(
-        &stage,
-        &site.clone().naming(&[("a", "/a.json")]),
+        &registry,
+        &site.clone().with_catalog(&[("a", "/a.json")]),
         Duration::hours(1),
     )
     .await;
-    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
+    assert_eq!(registry.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
     make_due_visits(
-        &stage,
-        &site.naming(&[("a", "/a.json"), ("b", "/b.json")]),
+        &registry,
+        &site.with_catalog(&[("a", "/a.json"), ("b", "/b.json")]),
         Duration::days(3),
     )
     .await;
-    let lifecycles: Vec<_> = stage
+    let lifecycles: Vec<_> = registry
         .agents()
         .await
         .into_iter()
@@ -634,49 +682,54 @@ async fn approving_a_domain_covers_only_its_first_catalog(url: &str) {
 
 /// A retired agent stays retired although a catalog still names it.
 async fn a_retired_agent_stays_retired(url: &str) {
-    let stage = Stage::new(url).await;
-    let site = CatalogSite::with(&["/a.json"]).naming(&[("a", "/a.json")]);
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::hours(1)).await;
-    let agent = stage.agent(DOMAIN).await.id.to_string();
+    let registry = InProcessRegistry::new(url).await;
+    let site = CatalogSite::with_cards(&["/a.json"]).with_catalog(&[("a", "/a.json")]);
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::hours(1)).await;
+    let agent = registry.agent(DOMAIN).await.id.to_string();
     let over = Act {
         reason: "over".into(),
         hold: None,
     };
-    agent_retire(&stage.app, &stage.admin, &agent, &over)
+    agent_retire(&registry.app, &registry.admin, &agent, &over)
         .await
         .unwrap();
     make_due_visits(
-        &stage,
+        &registry,
         &site
             .clone()
-            .naming(&[("a", "/a.json"), ("other", "/a.json")]),
+            .with_catalog(&[("a", "/a.json"), ("other", "/a.json")]),
         Duration::days(3),
     )
     .await;
-    assert_eq!(agents(&stage).await, []);
-    stage.register_url(&at("/a.json")).await;
-    make_due_visits(&stage, &site, Duration::hours(1)).await;
-    assert_eq!(agents(&stage).await, fresh(&["/a.json"]));
-    stage.index_equals_database().await;
+    assert_eq!(agents(&registry).await, []);
+    registry.register_card_url(&site_url("/a.json")).await;
+    make_due_visits(&registry, &site, Duration::hours(1)).await;
+    assert_eq!(agents(&registry).await, all_fresh(&["/a.json"]));
+    registry.assert_index_matches_database().await;
 }
 
 /// Deleting a domain ends all agents from its catalogs; the same name starts anew.
 async fn deleting_a_domain_ends_its_catalogs_agents(url: &str) {
-    let stage = Stage::new(url).await;
-    let site =
-        CatalogSite::with(&["/a.json", "/b.json"]).naming(&[("a", "/a.json"), ("b", "/b.json")]);
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::hours(1)).await;
-    domain_delete(&stage.app, &stage.admin, DOMAIN)
+    let registry = InProcessRegistry::new(url).await;
+    let site = CatalogSite::with_cards(&["/a.json", "/b.json"])
+        .with_catalog(&[("a", "/a.json"), ("b", "/b.json")]);
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::hours(1)).await;
+    domain_delete(&registry.app, &registry.admin, DOMAIN)
         .await
         .unwrap();
-    assert_eq!(agents(&stage).await, []);
-    stage.index_equals_database().await;
-    stage.advance(Duration::days(8));
-    assert_eq!(stage.visit(|_| panic!("no source is fetched")).await, 0);
-    stage.register(DOMAIN).await;
-    make_due_visits(&stage, &site, Duration::hours(1)).await;
-    assert_eq!(agents(&stage).await, fresh(&["/a.json", "/b.json"]));
-    stage.index_equals_database().await;
+    assert_eq!(agents(&registry).await, []);
+    registry.assert_index_matches_database().await;
+    registry.advance(Duration::days(8));
+    assert_eq!(
+        registry
+            .run_due_visits(|_| panic!("no source is fetched"))
+            .await,
+        0
+    );
+    registry.register_domain(DOMAIN).await;
+    make_due_visits(&registry, &site, Duration::hours(1)).await;
+    assert_eq!(agents(&registry).await, all_fresh(&["/a.json", "/b.json"]));
+    registry.assert_index_matches_database().await;
 }

@@ -3,17 +3,17 @@
 use a2a_crawler::FetchedKeySet;
 use a2a_registry_api::Vouch;
 use a2a_registry_core::agents::views::agent_findings;
-use a2a_registry_core::crawl::derivation::derive_again;
-use a2a_registry_core::domains::acts::domain_vouch;
-use a2a_registry_core::events::list::events_after;
-use a2a_registry_core::reviews::resuming::agent_resume;
+use a2a_registry_core::crawl::derivation::rederive_page;
+use a2a_registry_core::domains::actions::domain_vouch;
+use a2a_registry_core::events::list::load_events_after;
+use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 
 use crate::support::both_databases;
-use crate::support::shown::agent_show;
-use crate::support::signer::Signer;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
+use crate::support::signer::CardSigner;
 
 const DOMAIN: &str = "signing.agents-test.com";
 const JKU: &str = "https://signing.agents-test.com/keys.json";
@@ -21,22 +21,22 @@ const JKU: &str = "https://signing.agents-test.com/keys.json";
 fn away() -> FetchedKeySet {
     FetchedKeySet {
         url: JKU.into(),
-        foreign: false,
-        answer: Err("the server answered 503".into()),
+        is_foreign: false,
+        result: Err("the server answered 503".into()),
     }
 }
 
-async fn signature(stage: &Stage, agent: uuid::Uuid) -> String {
-    let view = agent_show(&stage.app, &stage.admin, &agent.to_string())
+async fn signature_state(registry: &InProcessRegistry, agent: uuid::Uuid) -> String {
+    let view = agent_show_checked(&registry.app, &registry.admin, &agent.to_string())
         .await
         .unwrap();
     view.hit.summary.trust.signature.to_string()
 }
 
-async fn rules(stage: &Stage, agent: uuid::Uuid) -> Vec<String> {
+async fn rules(registry: &InProcessRegistry, agent: uuid::Uuid) -> Vec<String> {
     let list = agent_findings(
-        &stage.app,
-        &stage.admin,
+        &registry.app,
+        &registry.admin,
         &agent.to_string(),
         &Default::default(),
     )
@@ -60,58 +60,61 @@ both_databases!(
 
 /// A key on the card's own host verifies, but is not bound to the domain while the domain is unproved.
 async fn a_signature_with_its_key_is_untrusted(url: &str) {
-    let stage = Stage::new(url).await;
-    let signer = Signer::new(JKU);
-    let bytes = signer.sign(&card("Signed", "Vouched for"));
-    stage.register(DOMAIN).await;
-    stage
-        .crawl(DOMAIN, OriginAnswer::Signed(bytes.clone(), signer.found()))
+    let registry = InProcessRegistry::new(url).await;
+    let signer = CardSigner::new(JKU);
+    let bytes = signer.sign(&card_bytes("Signed", "Vouched for"));
+    registry.register_domain(DOMAIN).await;
+    registry
+        .crawl_domain(
+            DOMAIN,
+            OriginResponse::SignedCard(bytes.clone(), signer.fetched_key_set()),
+        )
         .await;
-    let agent = stage.agent(DOMAIN).await;
-    stage.approve(agent.id).await;
-    assert_eq!(signature(&stage, agent.id).await, "untrusted");
-    assert_eq!(stage.served(agent.id).await, Some(bytes));
-    stage.index_equals_database().await;
+    let agent = registry.agent(DOMAIN).await;
+    registry.approve_open_review(agent.id).await;
+    assert_eq!(signature_state(&registry, agent.id).await, "untrusted");
+    assert_eq!(registry.public_card_bytes(agent.id).await, Some(bytes));
+    registry.assert_index_matches_database().await;
 }
 
 /// Keys that are unreachable for a while cause no version and no review, and revoke no verdict; once they are reachable
 /// the verdict follows, and is reported as an event.
 async fn temporarily_unreachable_keys_revoke_no_verdict(url: &str) {
-    let stage = Stage::new(url).await;
-    let signer = Signer::new(JKU);
-    let bytes = signer.sign(&card("Signed", "Vouched for"));
-    stage.register(DOMAIN).await;
-    stage
-        .crawl(DOMAIN, OriginAnswer::Signed(bytes.clone(), away()))
+    let registry = InProcessRegistry::new(url).await;
+    let signer = CardSigner::new(JKU);
+    let bytes = signer.sign(&card_bytes("Signed", "Vouched for"));
+    registry.register_domain(DOMAIN).await;
+    registry
+        .crawl_domain(DOMAIN, OriginResponse::SignedCard(bytes.clone(), away()))
         .await;
-    let agent = stage.agent(DOMAIN).await;
-    stage.approve(agent.id).await;
-    assert_eq!(signature(&stage, agent.id).await, "unknown");
+    let agent = registry.agent(DOMAIN).await;
+    registry.approve_open_review(agent.id).await;
+    assert_eq!(signature_state(&registry, agent.id).await, "unknown");
     assert!(
-        rules(&stage, agent.id)
+        rules(&registry, agent.id)
             .await
             .contains(&"signature.keys".to_owned())
     );
 
     for (found, state) in [
-        (signer.found(), "untrusted"),
+        (signer.fetched_key_set(), "untrusted"),
         (away(), "untrusted"),
-        (signer.found(), "untrusted"),
+        (signer.fetched_key_set(), "untrusted"),
     ] {
-        stage
-            .crawl(DOMAIN, OriginAnswer::Signed(bytes.clone(), found))
+        registry
+            .crawl_domain(DOMAIN, OriginResponse::SignedCard(bytes.clone(), found))
             .await;
-        assert_eq!(signature(&stage, agent.id).await, state);
-        stage.index_equals_database().await;
+        assert_eq!(signature_state(&registry, agent.id).await, state);
+        registry.assert_index_matches_database().await;
     }
     assert!(
-        !rules(&stage, agent.id)
+        !rules(&registry, agent.id)
             .await
             .contains(&"signature.keys".to_owned())
     );
-    assert_eq!(stage.versions(agent.id).await.len(), 1);
-    assert_eq!(stage.reviews(agent.id).await.len(), 1);
-    let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
+    assert_eq!(registry.versions(agent.id).await.len(), 1);
+    assert_eq!(registry.review_states(agent.id).await.len(), 1);
+    let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000)
         .await
         .unwrap();
     let matching = events.iter().filter(|event| {
@@ -122,196 +125,213 @@ async fn temporarily_unreachable_keys_revoke_no_verdict(url: &str) {
 
 /// A new signature by the same key is the same card; deriving it again keeps its verdict, without a fetch.
 async fn signing_again_is_no_change(url: &str) {
-    let stage = Stage::new(url).await;
-    let signer = Signer::new(JKU);
-    let plain = card("Signed", "Vouched for");
-    stage.register(DOMAIN).await;
-    stage
-        .crawl(
+    let registry = InProcessRegistry::new(url).await;
+    let signer = CardSigner::new(JKU);
+    let plain = card_bytes("Signed", "Vouched for");
+    registry.register_domain(DOMAIN).await;
+    registry
+        .crawl_domain(
             DOMAIN,
-            OriginAnswer::Signed(signer.sign(&plain), signer.found()),
+            OriginResponse::SignedCard(signer.sign(&plain), signer.fetched_key_set()),
         )
         .await;
-    let agent = stage.agent(DOMAIN).await;
-    stage.approve(agent.id).await;
-    let again = crate::support::stage::reordered(&signer.sign(&plain));
-    stage
-        .crawl(DOMAIN, OriginAnswer::Signed(again, signer.found()))
+    let agent = registry.agent(DOMAIN).await;
+    registry.approve_open_review(agent.id).await;
+    let again = crate::support::in_process_registry::reorder_members(&signer.sign(&plain));
+    registry
+        .crawl_domain(
+            DOMAIN,
+            OriginResponse::SignedCard(again, signer.fetched_key_set()),
+        )
         .await;
-    assert_eq!(stage.versions(agent.id).await.len(), 1);
-    crate::ingest::derivation::age(&stage, Default::default()).await;
-    assert_eq!(derive_again(&stage.app).await.unwrap(), 1);
-    assert_eq!(signature(&stage, agent.id).await, "untrusted");
+    assert_eq!(registry.versions(agent.id).await.len(), 1);
+    crate::ingest::rederivation::age(&registry, Default::default()).await;
+    assert_eq!(rederive_page(&registry.app).await.unwrap(), 1);
+    assert_eq!(signature_state(&registry, agent.id).await, "untrusted");
 }
 
 /// A signature that becomes invalid, is dropped, or is replaced by another key's is a critical change.
 async fn losing_a_signature_is_critical(url: &str) {
-    let stage = Stage::new(url).await;
-    let (signer, other) = (Signer::new(JKU), Signer::new(JKU));
-    let plain = card("Signed", "Vouched for");
+    let registry = InProcessRegistry::new(url).await;
+    let (signer, other) = (CardSigner::new(JKU), CardSigner::new(JKU));
+    let plain = card_bytes("Signed", "Vouched for");
     let bytes = signer.sign(&plain);
     let mut broken: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     broken["signatures"][0]["signature"] = other_signature(&other.sign(&plain));
     for (name, answer) in [
-        ("dropped", OriginAnswer::Card(plain.clone())),
+        ("dropped", OriginResponse::Card(plain.clone())),
         (
             "broken",
-            OriginAnswer::Signed(serde_json::to_vec(&broken).unwrap(), signer.found()),
+            OriginResponse::SignedCard(
+                serde_json::to_vec(&broken).unwrap(),
+                signer.fetched_key_set(),
+            ),
         ),
         (
             "foreign",
-            OriginAnswer::Signed(other.sign(&plain), signer.found()),
+            OriginResponse::SignedCard(other.sign(&plain), signer.fetched_key_set()),
         ),
     ] {
         let domain = format!("{name}.agents-test.com");
-        stage.register(&domain).await;
-        stage
-            .crawl(&domain, OriginAnswer::Signed(bytes.clone(), signer.found()))
+        registry.register_domain(&domain).await;
+        registry
+            .crawl_domain(
+                &domain,
+                OriginResponse::SignedCard(bytes.clone(), signer.fetched_key_set()),
+            )
             .await;
-        let agent = stage.agent(&domain).await;
-        stage.approve(agent.id).await;
-        stage.crawl(&domain, answer).await;
-        assert_eq!(stage.holds(agent.id).await, ["critical_change"], "{name}");
-        assert_eq!(stage.served(agent.id).await, None, "{name}");
-        let review = stage.open_review(agent.id).await.unwrap();
+        let agent = registry.agent(&domain).await;
+        registry.approve_open_review(agent.id).await;
+        registry.crawl_domain(&domain, answer).await;
+        assert_eq!(
+            registry.holds(agent.id).await,
+            ["critical_change"],
+            "{name}"
+        );
+        assert_eq!(registry.public_card_bytes(agent.id).await, None, "{name}");
+        let review = registry.find_open_review(agent.id).await.unwrap();
         assert_eq!(review.change_class.unwrap().as_str(), "critical", "{name}");
     }
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
 }
 
 /// Another key with the same identifier on the same host: the card is unchanged, and still it is on hold until an
 /// approver accepts the key, which then replaces the old one.
 async fn another_key_with_the_same_identifier_is_noticed(url: &str) {
-    let stage = Stage::new(url).await;
-    let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
-    let bytes = card("Signing", "By a key it is known by");
-    let agent = stage.publish_approved(DOMAIN, &bytes).await.id;
-    stage
-        .crawl(
+    let registry = InProcessRegistry::new(url).await;
+    let [first, second] = [CardSigner::new(JKU), CardSigner::new(JKU)];
+    let bytes = card_bytes("Signing", "By a key it is known by");
+    let agent = registry.register_approved_card(DOMAIN, &bytes).await.id;
+    registry
+        .crawl_domain(
             DOMAIN,
-            OriginAnswer::Signed(first.sign(&bytes), first.found()),
+            OriginResponse::SignedCard(first.sign(&bytes), first.fetched_key_set()),
         )
         .await;
-    stage.approve(agent).await;
-    assert_eq!(signature(&stage, agent).await, "untrusted");
-    let pinned = stage.agent(DOMAIN).await.pins;
+    registry.approve_open_review(agent).await;
+    assert_eq!(signature_state(&registry, agent).await, "untrusted");
+    let pinned = registry.agent(DOMAIN).await.pins;
     assert!(!pinned.is_empty());
     // A new signature by the same key, as SDKs make at every start, changes nothing.
-    stage
-        .crawl(
+    registry
+        .crawl_domain(
             DOMAIN,
-            OriginAnswer::Signed(first.sign(&bytes), first.found()),
+            OriginResponse::SignedCard(first.sign(&bytes), first.fetched_key_set()),
         )
         .await;
-    assert!(stage.holds(agent).await.is_empty());
+    assert!(registry.holds(agent).await.is_empty());
 
-    let versions = stage.versions(agent).await.len();
-    stage
-        .crawl(
+    let versions = registry.versions(agent).await.len();
+    registry
+        .crawl_domain(
             DOMAIN,
-            OriginAnswer::Signed(second.sign(&bytes), second.found()),
+            OriginResponse::SignedCard(second.sign(&bytes), second.fetched_key_set()),
         )
         .await;
-    assert_eq!(stage.versions(agent).await.len(), versions);
-    assert_eq!(stage.holds(agent).await, ["key_changed"]);
-    assert_eq!(stage.served(agent).await, None);
-    stage.index_equals_database().await;
+    assert_eq!(registry.versions(agent).await.len(), versions);
+    assert_eq!(registry.holds(agent).await, ["key_changed"]);
+    assert_eq!(registry.public_card_bytes(agent).await, None);
+    registry.assert_index_matches_database().await;
     // The hold is not lifted by time, nor while the keys are unreachable.
-    stage
-        .crawl(DOMAIN, OriginAnswer::Signed(second.sign(&bytes), away()))
+    registry
+        .crawl_domain(
+            DOMAIN,
+            OriginResponse::SignedCard(second.sign(&bytes), away()),
+        )
         .await;
-    assert_eq!(stage.holds(agent).await, ["key_changed"]);
+    assert_eq!(registry.holds(agent).await, ["key_changed"]);
     let act = a2a_registry_api::Act {
         reason: "rolled over".into(),
         hold: Some(Hold::KeyChanged),
     };
-    agent_resume(&stage.app, &stage.admin, &agent.to_string(), &act)
+    agent_resume(&registry.app, &registry.admin, &agent.to_string(), &act)
         .await
         .unwrap();
-    assert!(stage.holds(agent).await.is_empty());
-    assert_ne!(stage.agent(DOMAIN).await.pins, pinned);
-    stage
-        .crawl(
+    assert!(registry.holds(agent).await.is_empty());
+    assert_ne!(registry.agent(DOMAIN).await.pins, pinned);
+    registry
+        .crawl_domain(
             DOMAIN,
-            OriginAnswer::Signed(second.sign(&bytes), second.found()),
+            OriginResponse::SignedCard(second.sign(&bytes), second.fetched_key_set()),
         )
         .await;
-    assert!(stage.holds(agent).await.is_empty());
+    assert!(registry.holds(agent).await.is_empty());
     // The first key would now count as another key again.
-    stage
-        .crawl(
+    registry
+        .crawl_domain(
             DOMAIN,
-            OriginAnswer::Signed(first.sign(&bytes), first.found()),
+            OriginResponse::SignedCard(first.sign(&bytes), first.fetched_key_set()),
         )
         .await;
-    assert_eq!(stage.holds(agent).await, ["key_changed"]);
-    stage.index_equals_database().await;
+    assert_eq!(registry.holds(agent).await, ["key_changed"]);
+    registry.assert_index_matches_database().await;
 }
 
 /// A new key together with a new card is a critical change, and approving it accepts the key.
 async fn a_new_key_with_a_new_card_is_critical(url: &str) {
-    let stage = Stage::new(url).await;
-    let [first, second] = [Signer::new(JKU), Signer::new(JKU)];
-    let old = card("Signing", "One text");
-    let new = card("Signing", "One text more");
-    stage.register(DOMAIN).await;
-    stage
-        .visit(|_| OriginAnswer::Signed(first.sign(&old), first.found()))
+    let registry = InProcessRegistry::new(url).await;
+    let [first, second] = [CardSigner::new(JKU), CardSigner::new(JKU)];
+    let old = card_bytes("Signing", "One text");
+    let new = card_bytes("Signing", "One text more");
+    registry.register_domain(DOMAIN).await;
+    registry
+        .run_due_visits(|_| OriginResponse::SignedCard(first.sign(&old), first.fetched_key_set()))
         .await;
-    let agent = stage.agent(DOMAIN).await.id;
-    stage.approve(agent).await;
-    stage
-        .crawl(
+    let agent = registry.agent(DOMAIN).await.id;
+    registry.approve_open_review(agent).await;
+    registry
+        .crawl_domain(
             DOMAIN,
-            OriginAnswer::Signed(second.sign(&new), second.found()),
+            OriginResponse::SignedCard(second.sign(&new), second.fetched_key_set()),
         )
         .await;
-    let mut holds = stage.holds(agent).await;
+    let mut holds = registry.holds(agent).await;
     holds.sort_unstable();
     assert_eq!(holds, ["critical_change", "key_changed"]);
-    let review = stage.open_review(agent).await.unwrap();
+    let review = registry.find_open_review(agent).await.unwrap();
     assert_eq!(review.change_class.unwrap().as_str(), "critical");
-    stage.approve(agent).await;
-    assert!(stage.holds(agent).await.is_empty());
-    stage
-        .crawl(
+    registry.approve_open_review(agent).await;
+    assert!(registry.holds(agent).await.is_empty());
+    registry
+        .crawl_domain(
             DOMAIN,
-            OriginAnswer::Signed(second.sign(&new), second.found()),
+            OriginResponse::SignedCard(second.sign(&new), second.fetched_key_set()),
         )
         .await;
-    assert!(stage.holds(agent).await.is_empty());
-    stage.index_equals_database().await;
+    assert!(registry.holds(agent).await.is_empty());
+    registry.assert_index_matches_database().await;
 }
 
 /// Keys on another host are reported, and no rule approves the card without a person, even if an admin vouches for its
 /// domain.
 async fn keys_on_another_host_need_a_person(url: &str) {
-    let stage = Stage::new(url).await;
-    stage.register(DOMAIN).await;
+    let registry = InProcessRegistry::new(url).await;
+    registry.register_domain(DOMAIN).await;
     let vouch = Vouch {
         reason: "seen".into(),
         ..Vouch::default()
     };
-    domain_vouch(&stage.app, &stage.admin, DOMAIN, &vouch)
+    domain_vouch(&registry.app, &registry.admin, DOMAIN, &vouch)
         .await
         .unwrap();
     let foreign = FetchedKeySet {
-        foreign: true,
+        is_foreign: true,
         ..away()
     };
-    let bytes = Signer::new("https://keys.example.net/keys.json").sign(&card("Signed", "By whom?"));
-    stage
-        .crawl(DOMAIN, OriginAnswer::Signed(bytes, foreign))
+    let bytes = CardSigner::new("https://keys.example.net/keys.json")
+        .sign(&card_bytes("Signed", "By whom?"));
+    registry
+        .crawl_domain(DOMAIN, OriginResponse::SignedCard(bytes, foreign))
         .await;
-    let agent = stage.agent(DOMAIN).await;
-    assert_eq!(stage.served(agent.id).await, None);
-    assert!(stage.open_review(agent.id).await.is_some());
+    let agent = registry.agent(DOMAIN).await;
+    assert_eq!(registry.public_card_bytes(agent.id).await, None);
+    assert!(registry.find_open_review(agent.id).await.is_some());
     assert!(
-        rules(&stage, agent.id)
+        rules(&registry, agent.id)
             .await
             .contains(&"signature.foreign_keys".to_owned())
     );
-    let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
+    let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000)
         .await
         .unwrap();
     let matching: Vec<_> = events
@@ -320,7 +340,7 @@ async fn keys_on_another_host_need_a_person(url: &str) {
         .collect();
     assert_eq!(matching.len(), 1);
     assert_eq!(matching[0].data["key_sets"], serde_json::json!([JKU]));
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
 }
 
 fn other_signature(bytes: &[u8]) -> serde_json::Value {

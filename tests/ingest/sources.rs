@@ -1,15 +1,15 @@
 //! The agent of each source (docs/model.md#slots), and limits of a domain.
 
 use a2a_registry_api::{Act, Registration};
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::agents::acts::agent_retire;
-use a2a_registry_core::crawl::ingest::ingest;
-use a2a_registry_core::domains::acts::domain_show;
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::agents::lifecycle_actions::agent_retire;
+use a2a_registry_core::crawl::ingest::ingest_outcomes;
+use a2a_registry_core::domains::actions::domain_show;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::search::lookup;
+use a2a_registry_core::search::lookup_agents;
 use a2a_registry_core::search::query::LookupQuery;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::Lifecycle;
@@ -18,36 +18,45 @@ use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
 
 use crate::support::both_databases;
-use crate::support::shown::agent_show;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 
 const DOMAIN: &str = "many.agents-test.com";
 
 /// A card URL of the domain, as it is registered.
-fn at(path: &str) -> Registration {
+fn card_registration(path: &str) -> Registration {
     Registration {
         card_url: Some(format!("https://{DOMAIN}{path}")),
         ..Registration::default()
     }
 }
 
-async fn publisher(stage: &Stage, name: &str) -> a2a_registry_core::visibility::caller::Caller {
+async fn publisher(
+    registry: &InProcessRegistry,
+    name: &str,
+) -> a2a_registry_core::visibility::caller::Caller {
     let new = a2a_registry_api::NewToken {
         account: name.into(),
         role: Some(a2a_registry_domain::role::Role::Publisher),
         name: "a test".into(),
         ..a2a_registry_api::NewToken::default()
     };
-    let made = token_create(&stage.app, &stage.admin, &new).await.unwrap();
-    authenticate(&stage.app, &made.secret).await.unwrap()
+    let made = token_create(&registry.app, &registry.admin, &new)
+        .await
+        .unwrap();
+    authenticate_token(&registry.app, &made.secret)
+        .await
+        .unwrap()
 }
 
-async fn sources(stage: &Stage) -> Vec<source::Model> {
-    let row = domains::domain_by_name(&stage.store, DOMAIN)
+async fn source_rows(registry: &InProcessRegistry) -> Vec<source::Model> {
+    let row = domains::domain_by_name(&registry.store, DOMAIN)
         .await
         .unwrap()
         .unwrap();
-    domains::sources_of(&stage.store, &[row.id]).await.unwrap()
+    domains::live_sources_by_domain(&registry.store, &[row.id])
+        .await
+        .unwrap()
 }
 
 both_databases!(
@@ -66,8 +75,8 @@ both_databases!(
 /// A URL that is a well-known path is the well-known slot; any other is normalised; registering an existing source adds
 /// nothing.
 async fn one_url_is_one_source(url: &str) {
-    let stage = Stage::new(url).await;
-    stage.register(DOMAIN).await;
+    let registry = InProcessRegistry::new(url).await;
+    registry.register_domain(DOMAIN).await;
     for same in [
         format!("https://{DOMAIN}/.well-known/agent-card.json"),
         format!("https://{DOMAIN}:443/.well-known/agent-card.json"),
@@ -76,9 +85,9 @@ async fn one_url_is_one_source(url: &str) {
             DOMAIN.to_uppercase()
         ),
     ] {
-        stage.register_url(&same).await;
+        registry.register_card_url(&same).await;
     }
-    let kinds: Vec<_> = sources(&stage)
+    let kinds: Vec<_> = source_rows(&registry)
         .await
         .into_iter()
         .map(|row| row.kind)
@@ -96,9 +105,11 @@ async fn one_url_is_one_source(url: &str) {
         "/~bot/card.json",
         "/x/../%7ebot/card.json",
     ] {
-        stage.register_url(&format!("https://{DOMAIN}{same}")).await;
+        registry
+            .register_card_url(&format!("https://{DOMAIN}{same}"))
+            .await;
     }
-    let all = sources(&stage).await;
+    let all = source_rows(&registry).await;
     assert_eq!(all.len(), 4);
     assert_eq!(all[3].url, format!("https://{DOMAIN}/~bot/card.json"));
 }
@@ -106,65 +117,71 @@ async fn one_url_is_one_source(url: &str) {
 /// The older path alone is a source of its own, which is covered whoever registered it: only the domain can place a card
 /// there. With the card of both paths it feeds their agent, and with another one an agent of its own.
 async fn the_older_path_is_a_card_url_of_the_domain(url: &str) {
-    let stage = Stage::new(url).await;
-    let ann = publisher(&stage, "ann").await;
-    let what = at(":443/.well-known/agent.json");
-    let shown = register(&stage.app, &ann, &what).await.unwrap();
+    let registry = InProcessRegistry::new(url).await;
+    let ann = publisher(&registry, "ann").await;
+    let what = card_registration(":443/.well-known/agent.json");
+    let shown = register_domain(&registry.app, &ann, &what).await.unwrap();
     let [source] = shown.sources.as_slice() else {
         panic!("{shown:?}");
     };
     assert_eq!(source.kind, SourceKind::Url);
     assert_eq!(source.coverage, Coverage::Covered);
-    let both = card("Old", "At the older path");
-    stage.visit(|_| OriginAnswer::Card(both.clone())).await;
-    let agent = stage.agent(DOMAIN).await;
-    stage.advance(time::Duration::minutes(2));
-    stage.register(DOMAIN).await;
-    stage.visit(|_| OriginAnswer::Card(both.clone())).await;
+    let both = card_bytes("Old", "At the older path");
+    registry
+        .run_due_visits(|_| OriginResponse::Card(both.clone()))
+        .await;
+    let agent = registry.agent(DOMAIN).await;
+    registry.advance(time::Duration::minutes(2));
+    registry.register_domain(DOMAIN).await;
+    registry
+        .run_due_visits(|_| OriginResponse::Card(both.clone()))
+        .await;
     assert_eq!(
-        stage.agent(DOMAIN).await.id,
+        registry.agent(DOMAIN).await.id,
         agent.id,
         "one card, one agent"
     );
-    assert_eq!(sources(&stage).await.len(), 4);
-    stage
-        .crawl_with(DOMAIN, |source| {
-            OriginAnswer::Card(match source.kind.known() {
-                Some(SourceKind::WellKnown) => card("New", "At the newer path"),
+    assert_eq!(source_rows(&registry).await.len(), 4);
+    registry
+        .crawl_domain_with(DOMAIN, |source| {
+            OriginResponse::Card(match source.kind.known_value() {
+                Some(SourceKind::WellKnown) => card_bytes("New", "At the newer path"),
                 _ => both.clone(),
             })
         })
         .await;
-    assert_eq!(stage.agents().await.len(), 2);
+    assert_eq!(registry.agents().await.len(), 2);
 }
 
 /// A second source with the same content is a source of the same agent. When the contents differ, the older slot keeps
 /// the agent, and each agent is found by its own URL.
 async fn sources_with_equal_content_share_an_agent(url: &str) {
-    let stage = Stage::new(url).await;
-    let both = card("Twofold", "Lies in two places");
-    let agent = stage.publish_approved(DOMAIN, &both).await;
-    stage.index_equals_database().await;
-    stage
-        .register_url(&format!("https://{DOMAIN}/second.json"))
+    let registry = InProcessRegistry::new(url).await;
+    let both = card_bytes("Twofold", "Lies in two places");
+    let agent = registry.register_approved_card(DOMAIN, &both).await;
+    registry.assert_index_matches_database().await;
+    registry
+        .register_card_url(&format!("https://{DOMAIN}/second.json"))
         .await;
-    stage.advance(time::Duration::minutes(2));
-    stage.visit(|_| OriginAnswer::Card(both.clone())).await;
-    assert_eq!(stage.agent(DOMAIN).await.id, agent.id);
-    stage.index_equals_database().await;
+    registry.advance(time::Duration::minutes(2));
+    registry
+        .run_due_visits(|_| OriginResponse::Card(both.clone()))
+        .await;
+    assert_eq!(registry.agent(DOMAIN).await.id, agent.id);
+    registry.assert_index_matches_database().await;
 
-    let own = card("Twofold", "Is its own now");
-    stage.advance(time::Duration::days(2));
-    stage
-        .visit(|source| {
-            OriginAnswer::Card(if source.kind == SourceKind::Url {
+    let own = card_bytes("Twofold", "Is its own now");
+    registry.advance(time::Duration::days(2));
+    registry
+        .run_due_visits(|source| {
+            OriginResponse::Card(if source.kind == SourceKind::Url {
                 own.clone()
             } else {
                 both.clone()
             })
         })
         .await;
-    let rows = stage.agents().await;
+    let rows = registry.agents().await;
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0].id, agent.id);
     assert_eq!(rows[0].lifecycle, Lifecycle::Approved);
@@ -172,47 +189,51 @@ async fn sources_with_equal_content_share_an_agent(url: &str) {
         (rows[1].slot.as_str(), rows[1].lifecycle.as_str()),
         (format!("https://{DOMAIN}/second.json").as_str(), "pending")
     );
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
 
     // If the older slot changes instead, the second source gets an agent of its own.
-    stage.advance(time::Duration::days(2));
-    stage
-        .visit(|source| {
-            OriginAnswer::Card(if source.kind == SourceKind::Url {
+    registry.advance(time::Duration::days(2));
+    registry
+        .run_due_visits(|source| {
+            OriginResponse::Card(if source.kind == SourceKind::Url {
                 own.clone()
             } else {
-                card("Twofold", "Moved on")
+                card_bytes("Twofold", "Moved on")
             })
         })
         .await;
-    assert_eq!(stage.agents().await.len(), 2);
-    stage.index_equals_database().await;
+    assert_eq!(registry.agents().await.len(), 2);
+    registry.assert_index_matches_database().await;
 }
 
 /// A domain is at its limit of agents: further cards make no agent, break nothing, and the reason is reported.
 /// Registrations by an admin are not limited.
 async fn agents_per_domain_are_limited(url: &str) {
-    let stage = Stage::with(url, |config| {
+    let registry = InProcessRegistry::with_config(url, |config| {
         config.limits.agents_per_domain = 10;
         config.limits.agents_reserved = 0;
     })
     .await;
-    let publisher = publisher(&stage, "many").await;
+    let publisher = publisher(&registry, "many").await;
     for number in 0..5 {
-        let what = at(&format!("/{number}.json"));
-        register(&stage.app, &publisher, &what).await.unwrap();
+        let what = card_registration(&format!("/{number}.json"));
+        register_domain(&registry.app, &publisher, &what)
+            .await
+            .unwrap();
     }
-    let stage = stage
+    let registry = registry
         .restart(|config| config.limits.agents_per_domain = 3)
         .await;
     assert_eq!(
-        stage
-            .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
+        registry
+            .run_due_visits(|source| OriginResponse::Card(card_bytes("One of many", &source.url)))
             .await,
         1
     );
-    assert_eq!(stage.agents().await.len(), 3);
-    let view = domain_show(&stage.app, &publisher, DOMAIN).await.unwrap();
+    assert_eq!(registry.agents().await.len(), 3);
+    let view = domain_show(&registry.app, &publisher, DOMAIN)
+        .await
+        .unwrap();
     let reasons: Vec<&String> = view
         .sources
         .iter()
@@ -227,26 +248,26 @@ async fn agents_per_domain_are_limited(url: &str) {
         "{:?}",
         view.not_listed
     );
-    let refused = register(&stage.app, &publisher, &at("/5.json"))
+    let refused = register_domain(&registry.app, &publisher, &card_registration("/5.json"))
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::LimitReached);
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
     // One agent is retired, and there is room for another.
     let over = Act {
         reason: "over".into(),
         hold: None,
     };
-    let first = stage.agents().await[0].id.to_string();
-    agent_retire(&stage.app, &stage.admin, &first, &over)
+    let first = registry.agents().await[0].id.to_string();
+    agent_retire(&registry.app, &registry.admin, &first, &over)
         .await
         .unwrap();
-    stage.advance(time::Duration::days(2));
-    stage
-        .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
+    registry.advance(time::Duration::days(2));
+    registry
+        .run_due_visits(|source| OriginResponse::Card(card_bytes("One of many", &source.url)))
         .await;
     let living = async || {
-        stage
+        registry
             .agents()
             .await
             .into_iter()
@@ -255,30 +276,30 @@ async fn agents_per_domain_are_limited(url: &str) {
     };
     assert_eq!(living().await, 3);
     for number in 10..15 {
-        stage
-            .register_url(&format!("https://{DOMAIN}/{number}.json"))
+        registry
+            .register_card_url(&format!("https://{DOMAIN}/{number}.json"))
             .await;
     }
-    stage.advance(time::Duration::days(2));
-    stage
-        .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
+    registry.advance(time::Duration::days(2));
+    registry
+        .run_due_visits(|source| OriginResponse::Card(card_bytes("One of many", &source.url)))
         .await;
-    stage.advance(time::Duration::minutes(2));
-    stage
-        .visit(|source| OriginAnswer::Card(card("One of many", &source.url)))
+    registry.advance(time::Duration::minutes(2));
+    registry
+        .run_due_visits(|source| OriginResponse::Card(card_bytes("One of many", &source.url)))
         .await;
     assert_eq!(
         living().await,
         8,
         "three agents of a publisher, five of an admin"
     );
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
 }
 
 /// The reserved slots are the owner's, and no single account or network can fill the others: counted at the limit, and
 /// on existing domains as well.
 async fn additions_are_limited_per_account_and_network(url: &str) {
-    let stage = Stage::with(url, |config| {
+    let registry = InProcessRegistry::with_config(url, |config| {
         config.limits.agents_per_domain = 6;
         config.limits.agents_reserved = 3;
         config.limits.sources_per_account = 4;
@@ -286,13 +307,13 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
         config.governance.registration = a2a_registry_core::config::Registration::Open;
     })
     .await;
-    stage.register(DOMAIN).await;
+    registry.register_domain(DOMAIN).await;
     let anyone = |last: u8| a2a_registry_core::visibility::caller::Caller {
         network: Some([192, 0, 2, last].into()),
         ..a2a_registry_core::visibility::caller::Caller::default()
     };
     let add = async |caller: &a2a_registry_core::visibility::caller::Caller, path: &str| {
-        let added = register(&stage.app, caller, &at(path)).await;
+        let added = register_domain(&registry.app, caller, &card_registration(path)).await;
         added.map(|_| ()).map_err(|error| error.kind)
     };
     assert_eq!(add(&anyone(1), "/1.json").await, Ok(()));
@@ -301,7 +322,7 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
         Ok(()),
         "the same source again"
     );
-    let view = register(&stage.app, &anyone(1), &at("/1.json"))
+    let view = register_domain(&registry.app, &anyone(1), &card_registration("/1.json"))
         .await
         .unwrap();
     let named: Vec<&str> = view.sources.iter().map(|one| one.url.as_str()).collect();
@@ -323,7 +344,7 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
         Err(ErrorKind::LimitReached),
         "the other slots are reserved for the owner"
     );
-    let publisher = publisher(&stage, "many").await;
+    let publisher = publisher(&registry, "many").await;
     assert_eq!(
         add(&publisher, "/4.json").await,
         Err(ErrorKind::LimitReached)
@@ -341,25 +362,25 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
             domain: Some(format!("own{number}.agents-test.com")),
             ..Registration::default()
         };
-        let added = register(&stage.app, &publisher, &what).await;
+        let added = register_domain(&registry.app, &publisher, &what).await;
         let added = added.map(|_| ()).map_err(|error| error.kind);
         assert_eq!(added, expected, "own{number}: the account's limit is 4");
     }
-    assert_eq!(add(&stage.admin, "/5.json").await, Ok(()));
+    assert_eq!(add(&registry.admin, "/5.json").await, Ok(()));
 }
 
 /// If a domain has more sources than one visit fetches, they take turns: none is fetched twice before all were fetched.
 async fn many_sources_take_turns(url: &str) {
-    let stage = Stage::new(url).await;
+    let registry = InProcessRegistry::new(url).await;
     for number in 0..20 {
-        stage
-            .register_url(&format!("https://{DOMAIN}/{number}.json"))
+        registry
+            .register_card_url(&format!("https://{DOMAIN}/{number}.json"))
             .await;
     }
     let mut asked = Vec::new();
     for _ in 0..3 {
-        let group = stage
-            .outcomes(|source| OriginAnswer::Card(card("Many", &source.url)))
+        let group = registry
+            .lease_due_outcomes(|source| OriginResponse::Card(card_bytes("Many", &source.url)))
             .await;
         asked.extend(
             group
@@ -367,94 +388,96 @@ async fn many_sources_take_turns(url: &str) {
                 .flat_map(|one| &one.sources)
                 .map(|one| one.source_key),
         );
-        ingest(&stage.app, &group).await.unwrap();
-        stage.advance(time::Duration::seconds(61));
+        ingest_outcomes(&registry.app, &group).await.unwrap();
+        registry.advance(time::Duration::seconds(61));
     }
     assert_eq!(asked.len(), 20);
     asked.sort_unstable();
     asked.dedup();
     assert_eq!(asked.len(), 20);
-    assert_eq!(stage.agents().await.len(), 20);
-    stage.index_equals_database().await;
+    assert_eq!(registry.agents().await.len(), 20);
+    registry.assert_index_matches_database().await;
 }
 
 /// A deleted domain ends with its agents, and its name may be registered again: with new ids, without any data of the
 /// old agents, and without the open review.
 async fn a_deleted_domain_can_be_registered_again(url: &str) {
-    let stage = Stage::new(url).await;
-    let bytes = card("Phoenix", "Burns");
-    let first = stage.publish_approved(DOMAIN, &bytes).await;
-    stage
-        .crawl(DOMAIN, OriginAnswer::Card(card("Phoenix", "Asks")))
+    let registry = InProcessRegistry::new(url).await;
+    let bytes = card_bytes("Phoenix", "Burns");
+    let first = registry.register_approved_card(DOMAIN, &bytes).await;
+    registry
+        .crawl_domain(DOMAIN, OriginResponse::Card(card_bytes("Phoenix", "Asks")))
         .await;
-    let under_way = stage.outcomes(|_| panic!("nothing is due")).await;
+    let under_way = registry
+        .lease_due_outcomes(|_| panic!("nothing is due"))
+        .await;
     assert!(under_way.is_empty());
-    domain_delete(&stage.app, &stage.admin, DOMAIN)
+    domain_delete(&registry.app, &registry.admin, DOMAIN)
         .await
         .unwrap();
-    let missing = domain_delete(&stage.app, &stage.admin, DOMAIN)
+    let missing = domain_delete(&registry.app, &registry.admin, DOMAIN)
         .await
         .unwrap_err();
     assert_eq!(missing.kind, ErrorKind::NotFound);
-    assert_eq!(stage.agents().await[0].lifecycle, Lifecycle::Retired);
-    assert_eq!(stage.open_review(first.id).await, None);
+    assert_eq!(registry.agents().await[0].lifecycle, Lifecycle::Retired);
+    assert_eq!(registry.find_open_review(first.id).await, None);
     assert_eq!(
-        stage.served(first.id).await,
+        registry.public_card_bytes(first.id).await,
         None,
         "before the index has applied the event"
     );
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
 
-    stage.register(DOMAIN).await;
+    registry.register_domain(DOMAIN).await;
     assert_eq!(
-        stage.visit(|_| panic!("its host rests")).await,
+        registry.run_due_visits(|_| panic!("its host rests")).await,
         0,
         "registering the name again does not end the rest"
     );
-    stage.advance(time::Duration::minutes(2));
-    let second = stage.publish(DOMAIN, &bytes).await;
+    registry.advance(time::Duration::minutes(2));
+    let second = registry.register_with_card(DOMAIN, &bytes).await;
     assert_ne!(second.id, first.id);
     assert_eq!(
         second.lifecycle,
         Lifecycle::Pending,
         "the approval belonged to the old agent"
     );
-    stage.approve(second.id).await;
-    assert_eq!(stage.served(second.id).await, Some(bytes));
-    assert_eq!(stage.served(first.id).await, None);
-    stage.index_equals_database().await;
+    registry.approve_open_review(second.id).await;
+    assert_eq!(registry.public_card_bytes(second.id).await, Some(bytes));
+    assert_eq!(registry.public_card_bytes(first.id).await, None);
+    registry.assert_index_matches_database().await;
 }
 
 /// A visit in progress when its domain is deleted leaves no data behind.
 async fn a_visit_of_a_deleted_domain_is_dropped(url: &str) {
-    let stage = Stage::new(url).await;
-    stage.register(DOMAIN).await;
-    let under_way = stage
-        .outcomes(|_| OriginAnswer::Card(card("Late", "Too late")))
+    let registry = InProcessRegistry::new(url).await;
+    registry.register_domain(DOMAIN).await;
+    let under_way = registry
+        .lease_due_outcomes(|_| OriginResponse::Card(card_bytes("Late", "Too late")))
         .await;
-    domain_delete(&stage.app, &stage.admin, DOMAIN)
+    domain_delete(&registry.app, &registry.admin, DOMAIN)
         .await
         .unwrap();
-    stage.register(DOMAIN).await;
-    ingest(&stage.app, &under_way).await.unwrap();
-    assert!(stage.agents().await.is_empty());
-    stage.index_equals_database().await;
+    registry.register_domain(DOMAIN).await;
+    ingest_outcomes(&registry.app, &under_way).await.unwrap();
+    assert!(registry.agents().await.is_empty());
+    registry.assert_index_matches_database().await;
 }
 
 /// Concurrent registrations of one domain all get the same response, and register it once.
 async fn concurrent_registrations_register_once(url: &str) {
-    let stage = Stage::new(url).await;
-    let calls = (0..16).map(|_| stage.register(DOMAIN));
+    let registry = InProcessRegistry::new(url).await;
+    let calls = (0..16).map(|_| registry.register_domain(DOMAIN));
     let views = futures::future::join_all(calls).await;
     assert!(views.iter().all(|view| view.domain == DOMAIN));
     assert_eq!(
-        sources(&stage).await.len(),
+        source_rows(&registry).await.len(),
         3,
         "the well-known paths and both catalogs"
     );
     assert_eq!(
-        stage
-            .visit(|_| OriginAnswer::Card(card("Once", "Once")))
+        registry
+            .run_due_visits(|_| OriginResponse::Card(card_bytes("Once", "Once")))
             .await,
         1
     );
@@ -462,14 +485,14 @@ async fn concurrent_registrations_register_once(url: &str) {
 
 /// Text that no database can store is found nowhere, on either database.
 async fn text_with_nul_is_found_nowhere(url: &str) {
-    let stage = Stage::new(url).await;
-    stage
-        .publish_approved(DOMAIN, &card("Here", "Is here"))
+    let registry = InProcessRegistry::new(url).await;
+    registry
+        .register_approved_card(DOMAIN, &card_bytes("Here", "Is here"))
         .await;
-    let domain = domain_show(&stage.app, &stage.admin, "many\0.agents-test.com")
+    let domain = domain_show(&registry.app, &registry.admin, "many\0.agents-test.com")
         .await
         .unwrap_err();
-    let agent = agent_show(&stage.app, &stage.admin, "urn:air:\0")
+    let agent = agent_show_checked(&registry.app, &registry.admin, "urn:air:\0")
         .await
         .unwrap_err();
     assert_eq!(
@@ -481,16 +504,16 @@ async fn text_with_nul_is_found_nowhere(url: &str) {
         ..Registration::default()
     };
     // The URL parser escapes NUL or the guard refuses it; either way the database never gets it.
-    if let Err(error) = register(&stage.app, &stage.admin, &what).await {
+    if let Err(error) = register_domain(&registry.app, &registry.admin, &what).await {
         assert_eq!(error.kind, ErrorKind::TargetRefused);
     }
     let query = LookupQuery {
         urn: Some("urn:\0".into()),
         ..LookupQuery::default()
     };
-    stage.settle().await;
+    registry.catch_up().await;
     assert_eq!(
-        lookup(&stage.app, &stage.admin, &query)
+        lookup_agents(&registry.app, &registry.admin, &query)
             .await
             .unwrap_err()
             .kind,

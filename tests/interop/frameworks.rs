@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use url::Url;
 
-use crate::support::prepared;
 use crate::support::program::Program;
+use crate::support::required_variable;
 use crate::support::sdk::Sdk;
-use crate::support::setup::Setup;
+use crate::support::setup::RegistrySetup;
 
 fn script(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -23,11 +23,11 @@ async fn ask_framework(framework: &str, address: &str) -> Value {
         "vercel" => {
             let mut node = Command::new("node");
             node.arg(script("vercel_client.cjs"));
-            node.arg(prepared("A2A_REGISTRY_TEST_NODE"));
+            node.arg(required_variable("A2A_REGISTRY_TEST_NODE"));
             node
         }
         framework => {
-            let mut python = Command::new(prepared(match framework {
+            let mut python = Command::new(required_variable(match framework {
                 "strands" => "A2A_REGISTRY_TEST_STRANDS",
                 _ => "A2A_REGISTRY_TEST_FRAMEWORKS",
             }));
@@ -46,20 +46,23 @@ async fn ask_framework(framework: &str, address: &str) -> Value {
 /// others take the base URL of a resolver, or the card's URL below it.
 #[tokio::test]
 async fn frameworks_take_cards_from_the_registry() {
-    let served = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     for (sdk, frameworks) in [
         (Sdk::Py03, &["agent-framework", "strands", "vercel"][..]),
         (Sdk::Py1, &["agent-framework"]),
     ] {
-        let agent = sdk.agent().await;
-        let id = served.publish(&agent.card_url(sdk)).await;
-        let shown = served.get(&format!("/v1/agents/{id}")).await.expect(200);
+        let agent = sdk.start_agent().await;
+        let id = registry.publish(&agent.card_url(sdk)).await;
+        let shown = registry
+            .get(&format!("/v1/agents/{id}"))
+            .await
+            .expect_status(200);
         let links = |name: &str| shown["links"][name].as_str().unwrap().to_owned();
         let at_registry = format!("{}.well-known/agent-card.json", links("resolver"));
         let refused = ask_framework("adk", &at_registry).await;
         let reason = refused["error"].as_str().unwrap();
         assert!(reason.contains("same origin"), "{reason}");
-        let answer = json!({"answer": sdk.answer_to("hello")});
+        let answer = json!({"answer": sdk.reply_to("hello")});
         assert_eq!(
             ask_framework("adk", &links("origin")).await,
             answer,
@@ -70,7 +73,7 @@ async fn frameworks_take_cards_from_the_registry() {
             answer,
             "{sdk:?}"
         );
-        let resolver = Url::parse(&format!("{}/agents/{id}/", served.url)).unwrap();
+        let resolver = Url::parse(&format!("{}/agents/{id}/", registry.url)).unwrap();
         for framework in frameworks {
             let address = match *framework {
                 "vercel" => resolver.join(".well-known/agent-card.json").unwrap(),

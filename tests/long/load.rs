@@ -8,8 +8,8 @@ use reqwest::Method;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::generator::Generator;
-use crate::support::api::{Api, ApiResponse};
+use super::generator::CardGenerator;
+use crate::support::api::{ApiResponse, RegistryClient};
 use crate::support::origin::{Origin, OriginReply};
 
 /// Kinds of requests, in turn.
@@ -29,10 +29,10 @@ const CLIENTS: u64 = 4;
 const NEW_CARDS: u64 = 200;
 
 /// A load in progress.
-pub struct Load {
-    api: Api,
+pub struct MixedLoad {
+    api: RegistryClient,
     origins: Vec<Origin>,
-    generator: Generator,
+    generator: CardGenerator,
     agents: u64,
     ids: Vec<String>,
     /// Number of responses of each kind.
@@ -41,9 +41,14 @@ pub struct Load {
     pub ended: AtomicBool,
 }
 
-impl Load {
+impl MixedLoad {
     /// Reads the ids of the existing agents first.
-    pub async fn new(api: Api, origins: Vec<Origin>, generator: Generator, agents: u64) -> Self {
+    pub async fn new(
+        api: RegistryClient,
+        origins: Vec<Origin>,
+        generator: CardGenerator,
+        agents: u64,
+    ) -> Self {
         let first = api.search("page_size=100").await;
         let hits = first["agents"].as_array().unwrap();
         let ids = hits
@@ -75,7 +80,7 @@ impl Load {
         let load = Arc::clone(self);
         let listening = tokio::spawn(async move {
             while !load.ended.load(Ordering::Acquire) {
-                let mut feed = load.api.events(0).await;
+                let mut feed = load.api.open_event_stream(0).await;
                 // Listens to the feed for a second, and then opens another stream.
                 let _ = timeout(Duration::from_secs(1), async {
                     loop {
@@ -105,7 +110,7 @@ impl Load {
             }
             _ => return self.register(turn, kind).await,
         };
-        let answer = ApiResponse::to(self.api.request(Method::GET, &path)).await;
+        let answer = ApiResponse::send(self.api.request(Method::GET, &path)).await;
         assert!(answer.status.as_u16() < 400, "{path}: {}", answer.text());
         self.answered[kind].fetch_add(1, Ordering::Relaxed);
     }
@@ -114,7 +119,7 @@ impl Load {
         let card = self.agents + turn % NEW_CARDS;
         let origin = &self.origins[(card % self.origins.len() as u64) as usize];
         let path = format!("/{card}.json");
-        origin.answer(&path, OriginReply::json(self.generator.card(card)));
+        origin.set_reply(&path, OriginReply::json(self.generator.card(card)));
         self.api.register(&origin.url(&path)).await;
         self.answered[kind].fetch_add(1, Ordering::Relaxed);
     }

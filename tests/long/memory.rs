@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A measurement of memory and its time.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub struct MemorySample {
     pub at: Duration,
     pub kibibytes: u64,
 }
@@ -20,10 +20,10 @@ pub fn anonymous_kibibytes(process: u32) -> u64 {
 }
 
 /// Slope of the regression line through the samples, in KiB per minute.
-pub fn slope(samples: &[Sample]) -> f64 {
+pub fn slope(samples: &[MemorySample]) -> f64 {
     let count = samples.len() as f64;
-    let minutes = |sample: &Sample| sample.at.as_secs_f64() / 60.0;
-    let mean = |of: &dyn Fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let minutes = |sample: &MemorySample| sample.at.as_secs_f64() / 60.0;
+    let mean = |of: &dyn Fn(&MemorySample) -> f64| samples.iter().map(of).sum::<f64>() / count;
     let (middle, level) = (mean(&minutes), mean(&|sample| sample.kibibytes as f64));
     let (mut above, mut below) = (0.0, 0.0);
     for sample in samples {
@@ -36,7 +36,7 @@ pub fn slope(samples: &[Sample]) -> f64 {
 
 #[test]
 fn the_slope_is_that_of_the_line() {
-    let sample = |minute: u64, kibibytes| Sample {
+    let sample = |minute: u64, kibibytes| MemorySample {
         at: Duration::from_secs(minute * 60),
         kibibytes,
     };

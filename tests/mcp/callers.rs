@@ -5,27 +5,27 @@ use reqwest::Method;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Mcp, REVISIONS, TOOLS, publish, show_to};
+use super::{McpClient, REVISIONS, TOOLS, publish, show_to};
 use crate::support::api::ApiResponse;
-use crate::support::setup::Setup;
+use crate::support::setup::RegistrySetup;
 
 /// Requests of two callers and of nobody that are under way at once are each answered for their own caller.
 #[tokio::test]
 async fn callers_in_flight_together_are_kept_apart() {
-    let registry = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let published = publish(&registry, &["Open", "Of-one", "Of-two"]).await;
     let ids = &published.ids;
-    let mut clients = vec![(Mcp::new(&registry.api, REVISIONS[0], None), None)];
+    let mut clients = vec![(McpClient::new(&registry.api, REVISIONS[0], None), None)];
     for (number, group) in ["one", "two"].into_iter().enumerate() {
-        let token = registry.token(group, "reader").await;
-        let made = registry.as_admin(Method::PUT, &format!("/v1/groups/{group}"));
-        let made = ApiResponse::to(made.json(&json!({"members": [group]}))).await;
+        let token = registry.create_token(group, "reader").await;
+        let made = registry.admin_request(Method::PUT, &format!("/v1/groups/{group}"));
+        let made = ApiResponse::send(made.json(&json!({"members": [group]}))).await;
         assert!(made.status.is_success());
         let audience = json!({"visibility": "restricted", "groups": [group]});
         show_to(&registry, &ids[number + 1], audience).await;
         let revision = REVISIONS[number];
         clients.push((
-            Mcp::new(&registry.api, revision, Some(&token)),
+            McpClient::new(&registry.api, revision, Some(&token)),
             Some(number + 1),
         ));
     }
@@ -60,18 +60,18 @@ async fn callers_in_flight_together_are_kept_apart() {
 /// To a caller who may not see an agent, it does not exist: every tool answers as about an id that never was.
 #[tokio::test]
 async fn a_hidden_agent_is_answered_like_none() {
-    let registry = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let published = publish(&registry, &["Open", "Inside", "Held"]).await;
     let ids = &published.ids;
     show_to(&registry, &ids[1], json!({"visibility": "internal"})).await;
     let held = format!("/v1/agents/{}:suspend", ids[2]);
     registry
-        .post(&held, &json!({"reason": "a test"}))
+        .post_as_admin(&held, &json!({"reason": "a test"}))
         .await
-        .expect(200);
+        .expect_status(200);
     let nobody = Uuid::from_u128(7).to_string();
     for revision in REVISIONS {
-        let client = Mcp::new(&registry.api, revision, None);
+        let client = McpClient::new(&registry.api, revision, None);
         for tool in &TOOLS[1..4] {
             let of = async |agent: &str| {
                 let params = json!({"name": tool, "arguments": {"agent": agent}});
@@ -98,18 +98,21 @@ async fn a_hidden_agent_is_answered_like_none() {
 /// A token that is revoked, or was never made, is refused as everywhere; one that is good appears nowhere.
 #[tokio::test]
 async fn tokens_are_judged_by_each_request_and_appear_nowhere() {
-    let setup = Setup::new()
+    let setup = RegistrySetup::new()
         .approve_all()
-        .configure("[log]\nfilter = \"trace\"");
+        .with_config_lines("[log]\nfilter = \"trace\"");
     let registry = setup.start().await;
     let made = json!({"account": "reader", "role": "reader", "name": "a test"});
-    let made = registry.post("/v1/tokens", &made).await.expect(201);
+    let made = registry
+        .post_as_admin("/v1/tokens", &made)
+        .await
+        .expect_status(201);
     let (secret, id) = (
         made["secret"].as_str().unwrap(),
         made["id"].as_str().unwrap(),
     );
     for revision in REVISIONS {
-        let client = Mcp::new(&registry.api, revision, Some(secret));
+        let client = McpClient::new(&registry.api, revision, Some(secret));
         for tool in TOOLS {
             let about = match tool {
                 "search_agents" | "list_facets" => json!({}),
@@ -127,13 +130,13 @@ async fn tokens_are_judged_by_each_request_and_appear_nowhere() {
             "a tool takes a credential"
         );
     }
-    let revoked = registry.as_admin(Method::DELETE, &format!("/v1/tokens/{id}"));
-    assert!(ApiResponse::to(revoked).await.status.is_success());
+    let revoked = registry.admin_request(Method::DELETE, &format!("/v1/tokens/{id}"));
+    assert!(ApiResponse::send(revoked).await.status.is_success());
     for token in [secret, "a2ar_never-made"] {
         for revision in REVISIONS {
-            let client = Mcp::new(&registry.api, revision, Some(token));
+            let client = McpClient::new(&registry.api, revision, Some(token));
             let refused = client.ask("tools/list", json!({})).await;
-            refused.problem(401, "unauthenticated");
+            refused.expect_problem(401, "unauthenticated");
             assert_eq!(refused.headers["www-authenticate"], "Bearer");
         }
     }

@@ -1,27 +1,27 @@
 //! The protocol itself: both newest revisions, hosts and origins, and messages that are none.
 
-use a2a_registry_core::dialects;
+use a2a_registry_core::protocol_versions;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Mcp, OLDER, REVISIONS, TOOLS};
+use super::{McpClient, OLDER, REVISIONS, TOOLS};
 use crate::support::api::ApiResponse;
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 
 /// Both revisions list the same tools in the same order, closed and described, and say who may keep the list.
 #[tokio::test]
 async fn both_revisions_list_the_same_tools() {
-    let registry = Setup::new().start().await;
-    let token = registry.token("reader", "reader").await;
+    let registry = RegistrySetup::new().start().await;
+    let token = registry.create_token("reader", "reader").await;
     let mut lists = Vec::new();
     for revision in REVISIONS {
         for (token, scope) in [(None, "public"), (Some(token.as_str()), "private")] {
-            let client = Mcp::new(&registry.api, revision, token);
+            let client = McpClient::new(&registry.api, revision, token);
             let answer = client.ask("tools/list", json!({})).await;
             assert!(!answer.headers.contains_key("mcp-session-id"));
             assert_eq!(answer.headers["cache-control"], "no-store");
-            let result = answer.expect(200)["result"].clone();
+            let result = answer.expect_status(200)["result"].clone();
             assert_eq!(result["cacheScope"], scope, "{revision}");
             assert!(result["ttlMs"].as_u64().unwrap() > 0);
             lists.push(result["tools"].clone());
@@ -61,13 +61,13 @@ fn closed(schema: &Value) {
 /// The handshake of 2025-11-25 and the discovery of 2026-07-28.
 #[tokio::test]
 async fn each_revision_begins_in_its_way() {
-    let registry = Setup::new().start().await;
-    let old = Mcp::new(&registry.api, "2025-11-25", None);
+    let registry = RegistrySetup::new().start().await;
+    let old = McpClient::new(&registry.api, "2025-11-25", None);
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"},
     });
-    let result = old.ask("initialize", params).await.expect(200)["result"].clone();
+    let result = old.ask("initialize", params).await.expect_status(200)["result"].clone();
     assert_eq!(result["protocolVersion"], "2025-11-25");
     assert_eq!(result["serverInfo"]["name"], "a2a-registry");
     assert!(result["capabilities"]["tools"].is_object());
@@ -78,7 +78,7 @@ async fn each_revision_begins_in_its_way() {
             .contains("search_agents")
     );
     let began = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    let accepted = ApiResponse::to(old.request(began.to_string())).await;
+    let accepted = ApiResponse::send(old.request(began.to_string())).await;
     assert_eq!((accepted.status.as_u16(), accepted.body.len()), (202, 0));
     // A client of a revision that is not spoken is offered the newest with a handshake.
     let older = json!({
@@ -88,12 +88,16 @@ async fn each_revision_begins_in_its_way() {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": older});
     let request = registry.request(Method::POST, "/mcp").json(&message);
     let request = request.header("accept", "application/json, text/event-stream");
-    let offered = ApiResponse::to(request).await.expect(200);
+    let offered = ApiResponse::send(request).await.expect_status(200);
     assert_eq!(offered["result"]["protocolVersion"], "2025-11-25");
     let spoken: Vec<&str> = REVISIONS.into_iter().chain(OLDER).collect();
-    assert_eq!(dialects::MCP, *spoken);
-    let new = Mcp::new(&registry.api, "2026-07-28", None);
-    let result = new.ask("server/discover", json!({})).await.expect(200)["result"].clone();
+    assert_eq!(protocol_versions::MCP_VERSIONS, *spoken);
+    let new = McpClient::new(&registry.api, "2026-07-28", None);
+    let result = new
+        .ask("server/discover", json!({}))
+        .await
+        .expect_status(200)["result"]
+        .clone();
     assert_eq!(
         result["supportedVersions"],
         json!(spoken.into_iter().rev().collect::<Vec<_>>())
@@ -104,15 +108,18 @@ async fn each_revision_begins_in_its_way() {
 }
 
 /// A request to `/mcp` with these headers; those of the same name are replaced.
-async fn posted(registry: &ServingRegistry, headers: &[(&str, &str)]) -> ApiResponse {
+async fn post_with_headers(registry: &ServingRegistry, headers: &[(&str, &str)]) -> ApiResponse {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let client = Mcp::new(&registry.api, "2025-11-25", None);
+    let client = McpClient::new(&registry.api, "2025-11-25", None);
     let mut request = client.request(message.to_string()).build().unwrap();
     for (name, value) in headers {
         let name = reqwest::header::HeaderName::from_bytes(name.as_bytes()).unwrap();
         request.headers_mut().insert(name, value.parse().unwrap());
     }
-    let answer = crate::support::http().execute(request).await.unwrap();
+    let answer = crate::support::http_client()
+        .execute(request)
+        .await
+        .unwrap();
     ApiResponse {
         status: answer.status(),
         headers: answer.headers().clone(),
@@ -124,7 +131,8 @@ async fn posted(registry: &ServingRegistry, headers: &[(&str, &str)]) -> ApiResp
 /// page reaches through a name that leads here.
 #[tokio::test]
 async fn foreign_hosts_and_origins_are_refused() {
-    let setup = Setup::new().configure("[server]\npublic_url = \"https://agents.example\"");
+    let setup =
+        RegistrySetup::new().with_config_lines("[server]\npublic_url = \"https://agents.example\"");
     let registry = setup.start().await;
     let port = registry.url.rsplit(':').next().unwrap().to_owned();
     for host in [
@@ -134,7 +142,7 @@ async fn foreign_hosts_and_origins_are_refused() {
         "localhost:1",
     ] {
         assert_eq!(
-            posted(&registry, &[("host", host)]).await.status,
+            post_with_headers(&registry, &[("host", host)]).await.status,
             200,
             "{host}"
         );
@@ -145,14 +153,14 @@ async fn foreign_hosts_and_origins_are_refused() {
         "10.0.0.1",
         "127.0.0.1.evil.example",
     ] {
-        let refused = posted(&registry, &[("host", host)]).await;
-        let problem = refused.problem(403, "forbidden");
+        let refused = post_with_headers(&registry, &[("host", host)]).await;
+        let problem = refused.expect_problem(403, "forbidden");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("https://agents.example"), "{detail}");
         assert!(detail.contains("server.public_url"), "{detail}");
     }
     assert_eq!(
-        posted(&registry, &[("origin", "https://agents.example")])
+        post_with_headers(&registry, &[("origin", "https://agents.example")])
             .await
             .status,
         200
@@ -166,14 +174,16 @@ async fn foreign_hosts_and_origins_are_refused() {
         "not an origin",
     ];
     for origin in foreign {
-        posted(&registry, &[("origin", origin)])
+        post_with_headers(&registry, &[("origin", origin)])
             .await
-            .problem(403, "forbidden");
+            .expect_problem(403, "forbidden");
     }
-    let own = Setup::new().start_untapped().await;
+    let own = RegistrySetup::new().start_without_proxy().await;
     let own_origin = own.url.replace("127.0.0.1", "localhost");
     assert_eq!(
-        posted(&own, &[("origin", &own_origin)]).await.status,
+        post_with_headers(&own, &[("origin", &own_origin)])
+            .await
+            .status,
         200,
         "{port}"
     );
@@ -182,11 +192,11 @@ async fn foreign_hosts_and_origins_are_refused() {
 /// Whatever is no message is refused in one sentence, and harms nothing.
 #[tokio::test]
 async fn what_is_no_message_is_refused() {
-    let setup = Setup::new().configure("[limits]\njson_bytes = 4096");
+    let setup = RegistrySetup::new().with_config_lines("[limits]\njson_bytes = 4096");
     let registry = setup.start().await;
-    let client = Mcp::new(&registry.api, "2025-11-25", None);
+    let client = McpClient::new(&registry.api, "2025-11-25", None);
     let error = |answer: &ApiResponse, status: u16, code: i64| {
-        let error = answer.expect(status);
+        let error = answer.expect_status(status);
         assert_eq!(answer.headers["content-type"], "application/json");
         assert_eq!(error["jsonrpc"], "2.0");
         assert_eq!(error["error"]["code"], code, "{error}");
@@ -194,7 +204,7 @@ async fn what_is_no_message_is_refused() {
         assert!(message.ends_with('.'), "{message}");
     };
     for broken in ["", "{", "\u{feff}{}", "nonsense"] {
-        let answer = ApiResponse::to(client.request(broken)).await;
+        let answer = ApiResponse::send(client.request(broken)).await;
         error(&answer, 400, -32700);
     }
     for other in [
@@ -203,46 +213,50 @@ async fn what_is_no_message_is_refused() {
         "1",
         "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
     ] {
-        let answer = ApiResponse::to(client.request(other)).await;
+        let answer = ApiResponse::send(client.request(other)).await;
         error(&answer, 400, -32600);
     }
     let accepts = |kinds: &str| [("accept", kinds.to_owned())];
     for kinds in ["text/event-stream", "text/html"] {
         let [(name, kinds)] = accepts(kinds);
-        error(&posted(&registry, &[(name, &kinds)]).await, 406, -32600);
+        error(
+            &post_with_headers(&registry, &[(name, &kinds)]).await,
+            406,
+            -32600,
+        );
     }
     // Every answer is JSON, so the protocol's other media type need not be taken.
     for kinds in ["*/*", "application/json", "text/html, Application/*;q=0.5"] {
         let [(name, kinds)] = accepts(kinds);
-        let answer = posted(&registry, &[(name, &kinds)]).await;
+        let answer = post_with_headers(&registry, &[(name, &kinds)]).await;
         assert_eq!(answer.status, 200, "{kinds}");
     }
-    posted(&registry, &[("content-type", "text/plain")])
+    post_with_headers(&registry, &[("content-type", "text/plain")])
         .await
-        .problem(415, "wrong-media-type");
+        .expect_problem(415, "wrong-media-type");
     let long =
         json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "x".repeat(4096)}});
-    let refused = ApiResponse::to(client.request(long.to_string())).await;
-    refused.problem(413, "too-large");
+    let refused = ApiResponse::send(client.request(long.to_string())).await;
+    refused.expect_problem(413, "too-large");
     for revision in REVISIONS {
-        let client = Mcp::new(&registry.api, revision, None);
+        let client = McpClient::new(&registry.api, revision, None);
         let unknown = client.ask("agents/steal", json!({})).await;
         let status = if revision == "2026-07-28" { 404 } else { 200 };
-        let unknown = unknown.expect(status);
+        let unknown = unknown.expect_status(status);
         assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
         let call = json!({"name": "steal_agents", "arguments": {}});
-        let unknown = client.ask("tools/call", call).await.expect(200);
+        let unknown = client.ask("tools/call", call).await.expect_status(200);
         assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
         // A known method with other parameters than it takes is no unknown method.
         for wrong in [json!({}), json!({"name": "get_agent", "arguments": []})] {
-            let wrong = client.ask("tools/call", wrong).await.expect(200);
+            let wrong = client.ask("tools/call", wrong).await.expect_status(200);
             assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
             let message = wrong["error"]["message"].as_str().unwrap();
             assert!(message.contains("tools/call do not fit"), "{message}");
         }
     }
     let call = json!({"name": "steal\u{202e}", "arguments": {}});
-    let unknown = client.ask("tools/call", call).await.expect(200);
+    let unknown = client.ask("tools/call", call).await.expect_status(200);
     assert_eq!(
         unknown["error"]["message"],
         "There is no tool steal⟦U+202E⟧; tools/list names all of them."
@@ -253,33 +267,33 @@ async fn what_is_no_message_is_refused() {
 /// turned the protocol off, there is nothing at all.
 #[tokio::test]
 async fn other_methods_are_refused_and_off_is_off() {
-    let registry = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     for method in [Method::GET, Method::DELETE, Method::PUT] {
         let request = registry.request(method.clone(), "/mcp");
-        let refused = ApiResponse::to(request.header("accept", "text/event-stream")).await;
-        refused.problem(405, "wrong-method");
+        let refused = ApiResponse::send(request.header("accept", "text/event-stream")).await;
+        refused.expect_problem(405, "wrong-method");
         assert_eq!(refused.headers["allow"], "OPTIONS, POST", "{method}");
     }
-    let off = Setup::new()
-        .configure("[mcp]\nenabled = false")
+    let off = RegistrySetup::new()
+        .with_config_lines("[mcp]\nenabled = false")
         .start()
         .await;
-    let client = Mcp::new(&off.api, "2025-11-25", None);
+    let client = McpClient::new(&off.api, "2025-11-25", None);
     client
         .ask("tools/list", json!({}))
         .await
-        .problem(404, "not-found");
+        .expect_problem(404, "not-found");
 }
 
 /// The page about the registry names the revisions.
 #[tokio::test]
 async fn the_revisions_are_shown_on_the_page_about_the_registry() {
-    let registry = Setup::new().start().await;
+    let registry = RegistrySetup::new().start().await;
     let page = registry.get("/about").await.text();
     assert!(
         page.contains(&format!(
             "<dt>Model Context Protocol</dt><dd>{} at <code>",
-            dialects::MCP.join(", ")
+            protocol_versions::MCP_VERSIONS.join(", ")
         )),
         "{page}"
     );

@@ -9,44 +9,44 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::{Mcp, REVISIONS, TOOLS, forbid_calls_of, publish, text};
+use super::{McpClient, REVISIONS, TOOLS, forbid_calls_of, publish, result_text};
 use crate::support::DEADLINE;
-use crate::support::api::Api;
-use crate::support::cards::card;
+use crate::support::api::RegistryClient;
+use crate::support::cards::card_json;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::registry;
+use crate::support::program::registry_command;
 use crate::support::sdk::Sdk;
-use crate::support::setup::Setup;
+use crate::support::setup::RegistrySetup;
 
 /// A program that serves on standard input, after its handshake. Dropping it kills it.
-pub(crate) struct Session {
+pub(crate) struct StdioSession {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     asked: i64,
 }
 
-impl Session {
+impl StdioSession {
     /// Starts the program for this registry, and shakes hands.
-    pub(crate) async fn start(api: &Api, token: Option<&str>) -> Self {
-        let mut command = api.anonymous(&["mcp"]);
+    pub(crate) async fn start(api: &RegistryClient, token: Option<&str>) -> Self {
+        let mut command = api.anonymous_command(&["mcp"]);
         if let Some(token) = token {
             command.env("A2A_REGISTRY_TOKEN", token);
         }
-        let mut session = Self::of(command);
+        let mut session = Self::spawn(command);
         session.shake_hands().await;
         session
     }
 
     /// Starts the program for this registry, and shakes hands as a client of an older revision.
-    pub(super) async fn speaking(api: &Api, revision: &str) -> Self {
-        let mut session = Self::of(api.anonymous(&["mcp"]));
+    pub(super) async fn speaking(api: &RegistryClient, revision: &str) -> Self {
+        let mut session = Self::spawn(api.anonymous_command(&["mcp"]));
         session.begin(revision).await;
         session
     }
 
     /// Starts a command.
-    fn of(mut command: Command) -> Self {
+    fn spawn(mut command: Command) -> Self {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -68,13 +68,13 @@ impl Session {
     async fn begin(&mut self, revision: &str) {
         let client = json!({"name": "test", "version": "1"});
         let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
-        let begun = self.ask("initialize", params).await;
+        let begun = self.call_method("initialize", params).await;
         assert_eq!(begun["result"]["protocolVersion"], revision, "{begun}");
-        self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        self.write_message(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             .await;
     }
 
-    pub(super) async fn say(&mut self, message: &Value) {
+    pub(super) async fn write_message(&mut self, message: &Value) {
         let input = self.input.as_mut().unwrap();
         input
             .write_all(format!("{message}\n").as_bytes())
@@ -84,18 +84,18 @@ impl Session {
     }
 
     /// The answer to a method.
-    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(super) async fn call_method(&mut self, method: &str, params: Value) -> Value {
         self.asked += 1;
         let id = self.asked;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.say(&message).await;
-        let answer = self.line().await.expect("an answer");
+        self.write_message(&message).await;
+        let answer = self.read_message().await.expect("an answer");
         assert_eq!(answer["id"], id, "{answer}");
         answer
     }
 
     /// The next line, which must be a message of the protocol; `None` at the end.
-    pub(super) async fn line(&mut self) -> Option<Value> {
+    pub(super) async fn read_message(&mut self) -> Option<Value> {
         let line = timeout(DEADLINE, self.output.next_line())
             .await
             .unwrap()
@@ -108,7 +108,7 @@ impl Session {
     /// The result of a tool.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
-        let answer = self.ask("tools/call", params).await;
+        let answer = self.call_method("tools/call", params).await;
         assert!(answer.get("error").is_none(), "{answer}");
         answer["result"].clone()
     }
@@ -117,7 +117,7 @@ impl Session {
     async fn failure(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], true, "{result:#}");
-        let sentence = text(&result);
+        let sentence = result_text(&result);
         assert!(
             sentence.ends_with('.') && !sentence.contains('\n'),
             "{sentence}"
@@ -126,14 +126,14 @@ impl Session {
     }
 
     /// Closes its input, after which it ends in order; returns what it logged.
-    pub(crate) async fn end(mut self) -> String {
+    pub(crate) async fn close(mut self) -> String {
         drop(self.input.take());
         self.ended().await
     }
 
     /// Waits for its end. What it still says are messages of the protocol, such as the end of a call under way.
     async fn ended(mut self) -> String {
-        while self.line().await.is_some() {}
+        while self.read_message().await.is_some() {}
         let status = timeout(DEADLINE, self.child.wait()).await.unwrap().unwrap();
         let mut log = String::new();
         let mut errors = self.child.stderr.take().unwrap();
@@ -146,11 +146,14 @@ impl Session {
 /// The tools are those of the registry, and one more.
 #[tokio::test]
 async fn the_tools_are_the_registrys_and_one_more() {
-    let registry = Setup::new().start().await;
-    let over_http = Mcp::new(&registry.api, REVISIONS[1], None);
-    let over_http = over_http.ask("tools/list", json!({})).await.expect(200);
-    let mut session = Session::start(&registry.api, None).await;
-    let mut listed = session.ask("tools/list", json!({})).await["result"].clone();
+    let registry = RegistrySetup::new().start().await;
+    let over_http = McpClient::new(&registry.api, REVISIONS[1], None);
+    let over_http = over_http
+        .ask("tools/list", json!({}))
+        .await
+        .expect_status(200);
+    let mut session = StdioSession::start(&registry.api, None).await;
+    let mut listed = session.call_method("tools/list", json!({})).await["result"].clone();
     assert_eq!(listed["cacheScope"], "public");
     let talk = listed["tools"].as_array_mut().unwrap().pop().unwrap();
     assert_eq!(listed["tools"], over_http["result"]["tools"]);
@@ -159,24 +162,24 @@ async fn the_tools_are_the_registrys_and_one_more() {
     assert_eq!(talk["annotations"]["readOnlyHint"], false);
     assert_eq!(talk["annotations"]["openWorldHint"], true);
     let unknown = json!({"name": "steal_agents", "arguments": {}});
-    let unknown = session.ask("tools/call", unknown).await;
+    let unknown = session.call_method("tools/call", unknown).await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
-    let unknown = session.ask("agents/steal", json!({})).await;
+    let unknown = session.call_method("agents/steal", json!({})).await;
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
-    assert_eq!(session.end().await, "");
+    assert_eq!(session.close().await, "");
 }
 
 /// Results and refusals are those of the registry, for the user whose token it is.
 #[tokio::test]
 async fn calls_are_passed_on_with_the_users_token() {
-    let registry = Setup::new().approve_all().start().await;
+    let registry = RegistrySetup::new().approve_all().start().await;
     let published = publish(&registry, &["Rose", "Inside"]).await;
     let ids = &published.ids;
     super::show_to(&registry, &ids[1], json!({"visibility": "internal"})).await;
-    let token = registry.token("reader", "reader").await;
+    let token = registry.create_token("reader", "reader").await;
     for token in [None, Some(token.as_str())] {
-        let client = Mcp::new(&registry.api, REVISIONS[1], token);
-        let mut session = Session::start(&registry.api, token).await;
+        let client = McpClient::new(&registry.api, REVISIONS[1], token);
+        let mut session = StdioSession::start(&registry.api, token).await;
         for (tool, arguments) in [
             ("search_agents", json!({"text": "gardening"})),
             ("search_agents", json!({"page_size": 0})),
@@ -193,23 +196,23 @@ async fn calls_are_passed_on_with_the_users_token() {
                 "{tool} {arguments}"
             );
         }
-        let log = session.end().await;
+        let log = session.close().await;
         assert_eq!(log, "");
     }
-    let mut session = Session::start(&registry.api, Some("never-made")).await;
+    let mut session = StdioSession::start(&registry.api, Some("never-made")).await;
     let refused = session.failure("search_agents", json!({})).await;
     assert!(
         refused.contains("token") && !refused.contains("never-made"),
         "{refused}"
     );
-    session.end().await;
+    session.close().await;
 }
 
 /// A registry that is down, or serves no MCP, costs the call and not the session.
 #[tokio::test]
 async fn a_registry_that_is_down_is_an_error_of_the_tool() {
-    let registry = Setup::new().start_untapped().await;
-    let mut session = Session::start(&registry.api, None).await;
+    let registry = RegistrySetup::new().start_without_proxy().await;
+    let mut session = StdioSession::start(&registry.api, None).await;
     assert_eq!(
         session.call("search_agents", json!({})).await["isError"],
         false
@@ -228,58 +231,58 @@ async fn a_registry_that_is_down_is_an_error_of_the_tool() {
         .await;
     assert!(down.contains("No registry answers at"), "{down}");
     assert!(!down.contains("--"), "{down}");
-    session.end().await;
-    let off = Setup::new()
-        .configure("[mcp]\nenabled = false")
+    session.close().await;
+    let off = RegistrySetup::new()
+        .with_config_lines("[mcp]\nenabled = false")
         .start()
         .await;
-    let mut session = Session::start(&off.api, None).await;
+    let mut session = StdioSession::start(&off.api, None).await;
     let refused = session.failure("search_agents", json!({})).await;
     assert!(refused.contains("`mcp.enabled`"), "{refused}");
-    session.end().await;
+    session.close().await;
 }
 
 /// The tools of a registry only read, so that a call without an answer has changed nothing.
 #[tokio::test]
 async fn a_proxy_that_gives_up_is_an_error_of_the_tool() {
     let proxy = Origin::start();
-    proxy.answer("/mcp", OriginReply::html("late").with_status(504));
-    let mut command = registry(["mcp"]);
+    proxy.set_reply("/mcp", OriginReply::html("late").with_status(504));
+    let mut command = registry_command(["mcp"]);
     command.args(["--registry", proxy.url("").trim_end_matches('/')]);
-    let mut session = Session::of(command);
+    let mut session = StdioSession::spawn(command);
     session.shake_hands().await;
     let late = session.failure("search_agents", json!({})).await;
     assert!(late.contains("HTTP 504"), "{late}");
     assert!(!late.contains("may have been made"), "{late}");
-    session.end().await;
+    session.close().await;
 }
 
 /// It ends in order when it is asked to, also before anything was said and while an agent is waited for.
 #[tokio::test]
 async fn it_ends_in_order_when_asked_to() {
-    let registered = Setup::new().approve_all().start().await;
+    let registered = RegistrySetup::new().approve_all().start().await;
     let origin = Origin::start();
     let silent = Origin::start();
-    silent.answer("/a2a", OriginReply::stalled("{"));
+    silent.set_reply("/a2a", OriginReply::stalled("{"));
     let bytes =
-        card("Rose", "gardening").replace("https://echo.agents.dev/a2a", &silent.url("/a2a"));
-    origin.answer("/rose.json", OriginReply::json(bytes));
+        card_json("Rose", "gardening").replace("https://echo.agents.dev/a2a", &silent.url("/a2a"));
+    origin.set_reply("/rose.json", OriginReply::json(bytes));
     let id = registered.publish(&origin.url("/rose.json")).await;
-    let terminate = |session: &Session| {
+    let terminate = |session: &StdioSession| {
         let id = i32::try_from(session.child.id().unwrap()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), Signal::TERM).unwrap();
     };
-    let session = Session::start(&registered.api, None).await;
+    let session = StdioSession::start(&registered.api, None).await;
     terminate(&session);
     session.ended().await;
-    let mut session = Session::start(&registered.api, None).await;
+    let mut session = StdioSession::start(&registered.api, None).await;
     let params = json!({"name": "talk_to_agent", "arguments": {"agent": id, "text": "hello"}});
     let call = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params});
-    session.say(&call).await;
-    silent.arrived("/a2a", 1).await;
+    session.write_message(&call).await;
+    silent.wait_for_request("/a2a", 1).await;
     terminate(&session);
     session.ended().await;
-    let mut unbegun = Session::of(registered.anonymous(&["mcp"]));
+    let mut unbegun = StdioSession::spawn(registered.anonymous_command(&["mcp"]));
     drop(unbegun.input.take());
     unbegun.ended().await;
 }
@@ -287,8 +290,8 @@ async fn it_ends_in_order_when_asked_to() {
 /// Lines that are no messages are passed over, and a line without end is not kept.
 #[tokio::test]
 async fn lines_that_are_no_messages_harm_nothing() {
-    let registered = Setup::new().start().await;
-    let mut session = Session::start(&registered.api, None).await;
+    let registered = RegistrySetup::new().start().await;
+    let mut session = StdioSession::start(&registered.api, None).await;
     let input = session.input.as_mut().unwrap();
     input
         .write_all(b"nonsense\n\n{\"half\n\xff\xfe\n")
@@ -296,20 +299,20 @@ async fn lines_that_are_no_messages_harm_nothing() {
         .unwrap();
     input.write_all(&vec![b'x'; 3 * 1024 * 1024]).await.unwrap();
     input.write_all(b"\n").await.unwrap();
-    let listed = session.ask("tools/list", json!({})).await;
+    let listed = session.call_method("tools/list", json!({})).await;
     assert!(listed["result"]["tools"].is_array(), "{listed}");
-    session.end().await;
+    session.close().await;
 }
 
 /// One message to an agent, and the next in the same conversation.
 #[tokio::test]
 async fn an_agent_is_talked_to_from_this_machine() {
-    let registered = Setup::new().approve_all().start().await;
+    let registered = RegistrySetup::new().approve_all().start().await;
     for sdk in [Sdk::Py03, Sdk::Py1] {
-        let agent = sdk.agent().await;
+        let agent = sdk.start_agent().await;
         let id = registered.publish(&agent.card_url(sdk)).await;
-        let mut session = Session::start(&registered.api, None).await;
-        let listed = session.ask("tools/list", json!({})).await;
+        let mut session = StdioSession::start(&registered.api, None).await;
+        let listed = session.call_method("tools/list", json!({})).await;
         let talk = listed["result"]["tools"]
             .as_array()
             .unwrap()
@@ -322,15 +325,15 @@ async fn an_agent_is_talked_to_from_this_machine() {
         assert_eq!(result["isError"], false, "{result:#}");
         let answer = &result["structuredContent"];
         schema.validate(answer).unwrap();
-        assert_eq!(answer["text"], sdk.answer_to("hello"), "{result:#}");
-        let shown = text(&result);
+        assert_eq!(answer["text"], sdk.reply_to("hello"), "{result:#}");
+        let shown = result_text(&result);
         assert!(shown.contains("never instructions"), "{shown}");
-        assert!(shown.ends_with(&sdk.answer_to("hello")), "{shown}");
+        assert!(shown.ends_with(&sdk.reply_to("hello")), "{shown}");
         let asked = session
             .call("talk_to_agent", json!({"agent": id, "text": "ask me"}))
             .await;
         // Clients that know no structured results read in the text how to go on.
-        let shown = text(&asked);
+        let shown = result_text(&asked);
         let asked = &asked["structuredContent"];
         assert_eq!(asked["state"], "input-required", "{asked:#}");
         for name in ["task_id", "context_id"] {
@@ -347,7 +350,7 @@ async fn an_agent_is_talked_to_from_this_machine() {
         let result = session.call("talk_to_agent", more).await;
         assert_eq!(
             result["structuredContent"]["text"],
-            sdk.answer_to("the blue one"),
+            sdk.reply_to("the blue one"),
             "{result:#}"
         );
         for wrong in [
@@ -358,38 +361,46 @@ async fn an_agent_is_talked_to_from_this_machine() {
             let sentence = session.failure("talk_to_agent", wrong.clone()).await;
             assert!(sentence.contains("argument"), "{wrong}: {sentence}");
         }
-        session.end().await;
+        session.close().await;
     }
 }
 
 /// Nothing is sent to an agent that the user may not call, or whose card changed since it was approved.
 #[tokio::test]
 async fn nothing_is_sent_to_an_agent_that_something_speaks_against() {
-    let registered = Setup::new().start().await;
+    let registered = RegistrySetup::new().start().await;
     let agent = Origin::start();
-    agent.answer("/a2a", OriginReply::status(500));
+    agent.set_reply("/a2a", OriginReply::status(500));
     let published = |words: &str| {
-        let bytes =
-            card("Rose", "gardening").replace("https://echo.agents.dev/a2a", &agent.url("/a2a"));
+        let bytes = card_json("Rose", "gardening")
+            .replace("https://echo.agents.dev/a2a", &agent.url("/a2a"));
         OriginReply::json(bytes.replace("Rose is good", words))
     };
-    agent.answer("/rose.json", published("Rose is good"));
+    agent.set_reply("/rose.json", published("Rose is good"));
     registered.register(&agent.url("/rose.json")).await;
-    let review = registered.open_review(|_| true).await;
+    let review = registered.wait_for_open_review(|_| true).await;
     let decision = json!({"digest": review.digest, "reason": "a test"});
     let path = format!("/v1/reviews/{}:approve", review.id);
-    registered.post(&path, &decision).await.expect(200);
-    let id = registered.found("q=gardening").await.summary.id.to_string();
-    let token = registered.token("reader", "reader").await;
+    registered
+        .post_as_admin(&path, &decision)
+        .await
+        .expect_status(200);
+    let id = registered
+        .wait_for_hit("q=gardening")
+        .await
+        .summary
+        .id
+        .to_string();
+    let token = registered.create_token("reader", "reader").await;
     let said = json!({"agent": id, "text": "hello"});
-    let mut session = Session::start(&registered.api, Some(&token)).await;
+    let mut session = StdioSession::start(&registered.api, Some(&token)).await;
     // So far nothing speaks against it: the message is sent, and the agent fails.
     session.failure("talk_to_agent", said.clone()).await;
-    let sent = agent.requests("/a2a").len();
+    let sent = agent.requests_to("/a2a").len();
     assert!(sent > 0);
     forbid_calls_of(&registered, "reader").await;
-    crate::support::waiting::eventually("the new set decides", async || {
-        let check = Mcp::new(&registered.api, REVISIONS[0], Some(&token));
+    crate::support::polling::eventually("the new set decides", async || {
+        let check = McpClient::new(&registered.api, REVISIONS[0], Some(&token));
         let check = check.structured("check_agent", json!({"agent": id})).await;
         (check["invoke"]["allowed"] == false).then_some(())
     })
@@ -397,18 +408,22 @@ async fn nothing_is_sent_to_an_agent_that_something_speaks_against() {
     let refused = session.failure("talk_to_agent", said.clone()).await;
     assert!(refused.starts_with("Nothing was sent to"), "{refused}");
     assert!(refused.contains("may not be called by you"), "{refused}");
-    session.end().await;
-    agent.answer("/rose.json", published("Rose is very good"));
+    session.close().await;
+    agent.set_reply("/rose.json", published("Rose is very good"));
     let domain = agent.address().to_string();
-    registered.recrawl(&domain).await;
+    registered.recrawl_and_wait(&domain).await;
     // A curator sees that another version waits.
-    let curator = registered.token("curator", "curator").await;
-    let mut session = Session::start(&registered.api, Some(&curator)).await;
+    let curator = registered.create_token("curator", "curator").await;
+    let mut session = StdioSession::start(&registered.api, Some(&curator)).await;
     let refused = session.failure("talk_to_agent", said).await;
     assert!(refused.contains("has changed its card"), "{refused}");
     assert!(!refused.contains("--diff"), "{refused}");
-    let log = session.end().await;
-    assert_eq!(agent.requests("/a2a").len(), sent, "nothing more was sent");
+    let log = session.close().await;
+    assert_eq!(
+        agent.requests_to("/a2a").len(),
+        sent,
+        "nothing more was sent"
+    );
     for secret in [&token, &curator] {
         assert!(!log.contains(secret.as_str()));
     }
@@ -417,24 +432,24 @@ async fn nothing_is_sent_to_an_agent_that_something_speaks_against() {
 /// Credentials are those of the user's file, and no variable and no argument gives others.
 #[tokio::test]
 async fn credentials_come_from_the_users_file_alone() {
-    let registered = Setup::new().approve_all().start().await;
+    let registered = RegistrySetup::new().approve_all().start().await;
     let agent = Origin::start();
-    agent.answer("/a2a", OriginReply::status(500));
-    let mut card: Value = serde_json::from_str(&card("Rose", "gardening")).unwrap();
+    agent.set_reply("/a2a", OriginReply::status(500));
+    let mut card: Value = serde_json::from_str(&card_json("Rose", "gardening")).unwrap();
     card["url"] = json!(agent.url("/a2a"));
     card["securitySchemes"] = json!({"token": {"type": "http", "scheme": "bearer"}});
     card["security"] = json!([{"token": []}]);
-    agent.answer("/rose.json", OriginReply::json(card.to_string()));
+    agent.set_reply("/rose.json", OriginReply::json(card.to_string()));
     let id = registered.publish(&agent.url("/rose.json")).await;
     let home = TempDir::new().unwrap();
     let said = json!({"agent": id, "text": "hello"});
     let start = || {
-        let mut command = registry(["mcp"]);
+        let mut command = registry_command(["mcp"]);
         command
             .env("A2A_REGISTRY_URL", &registered.url)
             .env("A2A_AGENT_TOKEN", "of-a-variable")
             .env("XDG_CONFIG_HOME", home.path());
-        Session::of(command)
+        StdioSession::spawn(command)
     };
     let mut session = start();
     session.shake_hands().await;
@@ -443,20 +458,21 @@ async fn credentials_come_from_the_users_file_alone() {
     let keep = format!("credentials add {id}` in a terminal");
     assert!(refused.contains(&keep), "{refused}");
     assert!(!refused.contains("--"), "{refused}");
-    session.end().await;
+    session.close().await;
     assert!(
-        agent.requests("/a2a").is_empty(),
+        agent.requests_to("/a2a").is_empty(),
         "nothing was sent without the credentials"
     );
-    let mut keep = registered.anonymous(&["credentials", "add", &id, "--bearer", "of-the-file"]);
+    let mut keep =
+        registered.anonymous_command(&["credentials", "add", &id, "--bearer", "of-the-file"]);
     keep.env("XDG_CONFIG_HOME", home.path());
     let kept = crate::support::program::Program::run(keep).await;
     assert!(kept.status.success(), "{kept:#?}");
     let mut session = start();
     session.shake_hands().await;
     session.failure("talk_to_agent", said).await;
-    let log = session.end().await;
-    let sent = agent.requests("/a2a");
+    let log = session.close().await;
+    let sent = agent.requests_to("/a2a");
     assert_eq!(sent[0].header("authorization"), Some("Bearer of-the-file"));
     assert!(!log.contains("of-the-file"), "{log}");
 }
@@ -464,27 +480,27 @@ async fn credentials_come_from_the_users_file_alone() {
 /// A gRPC agent without TLS is called where the user has allowed it, and a model cannot allow it.
 #[tokio::test]
 async fn plaintext_is_for_the_user_to_allow() {
-    let registered = Setup::new().approve_all().start().await;
+    let registered = RegistrySetup::new().approve_all().start().await;
     let sdk = Sdk::Py1;
-    let agent = sdk.agent().await;
-    let mut card: Value = serde_json::from_str(&card("Rose", "gardening")).unwrap();
+    let agent = sdk.start_agent().await;
+    let mut card: Value = serde_json::from_str(&card_json("Rose", "gardening")).unwrap();
     let members = card.as_object_mut().unwrap();
     members.retain(|name, _| name != "url" && name != "protocolVersion");
     // As cards name gRPC interfaces: a host and a port, without a scheme.
     card["supportedInterfaces"] =
-        json!([{"url": agent.grpc, "protocolBinding": "GRPC", "protocolVersion": "1.0"}]);
+        json!([{"url": agent.grpc_address, "protocolBinding": "GRPC", "protocolVersion": "1.0"}]);
     let origin = Origin::start();
-    origin.answer("/rose.json", OriginReply::json(card.to_string()));
+    origin.set_reply("/rose.json", OriginReply::json(card.to_string()));
     let id = registered.publish(&origin.url("/rose.json")).await;
     let said = json!({"agent": id, "text": "hello"});
-    let mut session = Session::start(&registered.api, None).await;
+    let mut session = StdioSession::start(&registered.api, None).await;
     let refused = session.failure("talk_to_agent", said.clone()).await;
     assert!(refused.contains("`mcp --plaintext`"), "{refused}");
-    session.end().await;
-    let mut session = Session::of(registered.anonymous(&["mcp", "--plaintext"]));
+    session.close().await;
+    let mut session = StdioSession::spawn(registered.anonymous_command(&["mcp", "--plaintext"]));
     session.shake_hands().await;
     let result = session.call("talk_to_agent", said).await;
     let answer = &result["structuredContent"]["text"];
-    assert_eq!(*answer, sdk.answer_to("hello"), "{result:#}");
-    session.end().await;
+    assert_eq!(*answer, sdk.reply_to("hello"), "{result:#}");
+    session.close().await;
 }

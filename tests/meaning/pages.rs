@@ -6,30 +6,30 @@ use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use uuid::Uuid;
 
-use super::{Scripted, finish, ids, open, patient};
+use super::{ScriptedEncoder, finish, hit_ids, open, patient};
 use crate::support::both_databases;
 use crate::support::database::Database;
-use crate::support::stage::{Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, card_bytes};
 
 /// Numbers of the agents that exist from the beginning.
 const LATE: std::ops::Range<usize> = 1..6;
 
 /// Publishes cards with these numbers: the higher the number, the less the card is about money; number 0 is about nothing
 /// else.
-async fn banks(stage: &Stage, numbers: std::ops::Range<usize>) -> Vec<Uuid> {
+async fn banks(registry: &InProcessRegistry, numbers: std::ops::Range<usize>) -> Vec<Uuid> {
     let mut banks = Vec::new();
     for number in numbers {
         let money = "money ".repeat(LATE.end - number);
         let about = if number == 0 { money } else { money + "poems" };
         let domain = format!("bank{number}.agents-test.com");
-        let card = card("Bureau", &about);
-        banks.push(stage.publish_approved(&domain, &card).await.id);
+        let card = card_bytes("Bureau", &about);
+        banks.push(registry.register_approved_card(&domain, &card).await.id);
     }
-    stage.settle().await;
+    registry.catch_up().await;
     banks
 }
 
-async fn page(stage: &Stage, token: Option<&String>) -> AgentList {
+async fn page(registry: &InProcessRegistry, token: Option<&String>) -> AgentList {
     let query = SearchQuery {
         q: Some("cash".into()),
         mode: Some("semantic".into()),
@@ -37,7 +37,7 @@ async fn page(stage: &Stage, token: Option<&String>) -> AgentList {
         page_token: token.cloned(),
         ..SearchQuery::default()
     };
-    let bytes = search(&stage.app, &Caller::default(), &query)
+    let bytes = search(&registry.app, &Caller::default(), &query)
         .await
         .unwrap();
     let list: AgentList = serde_json::from_slice(&bytes).unwrap();
@@ -46,14 +46,14 @@ async fn page(stage: &Stage, token: Option<&String>) -> AgentList {
 }
 
 /// All agents on the pages from this one on, none of which may begin again.
-async fn rest(stages: &[&Stage], first: &AgentList) -> Vec<Uuid> {
-    let mut shown = ids(first);
+async fn rest(stages: &[&InProcessRegistry], first: &AgentList) -> Vec<Uuid> {
+    let mut shown = hit_ids(first);
     let mut token = first.next_page_token.clone();
-    for stage in stages.iter().cycle() {
+    for registry in stages.iter().cycle() {
         let Some(next) = token else { break };
-        let list = page(stage, Some(&next)).await;
+        let list = page(registry, Some(&next)).await;
         assert_eq!(list.order, "relevance");
-        shown.extend(ids(&list));
+        shown.extend(hit_ids(&list));
         token = list.next_page_token;
     }
     shown
@@ -64,21 +64,24 @@ both_databases!(a_later_vector_ends_no_list);
 /// A vector that is stored between two pages changes what is near, so that a hit may repeat or be missing; the list goes on
 /// as a semantic one, and a new list has every agent once.
 async fn a_later_vector_ends_no_list(url: &str) {
-    let stage = patient(url).await;
-    let late = banks(&stage, LATE).await;
-    let encoder = Scripted::new("first", 0);
-    let mut embedding = open(&stage, &encoder).await;
-    finish(&stage, &mut embedding).await;
-    let [best] = banks(&stage, 0..1).await[..] else {
+    let registry = patient(url).await;
+    let late = banks(&registry, LATE).await;
+    let encoder = ScriptedEncoder::new("first", 0);
+    let mut embedding = open(&registry, &encoder).await;
+    finish(&registry, &mut embedding).await;
+    let [best] = banks(&registry, 0..1).await[..] else {
         panic!()
     };
-    let before = page(&stage, None).await;
-    assert_eq!((ids(&before), before.total), (late[..2].to_vec(), 5));
-    finish(&stage, &mut embedding).await;
-    let after = page(&stage, None).await;
-    assert_eq!((ids(&after), after.total), (vec![best, late[0]], 6));
-    assert!(rest(&[&stage], &before).await.starts_with(&late[..2]));
-    assert_eq!(rest(&[&stage], &after).await, [vec![best], late].concat());
+    let before = page(&registry, None).await;
+    assert_eq!((hit_ids(&before), before.total), (late[..2].to_vec(), 5));
+    finish(&registry, &mut embedding).await;
+    let after = page(&registry, None).await;
+    assert_eq!((hit_ids(&after), after.total), (vec![best, late[0]], 6));
+    assert!(rest(&[&registry], &before).await.starts_with(&late[..2]));
+    assert_eq!(
+        rest(&[&registry], &after).await,
+        [vec![best], late].concat()
+    );
 }
 
 /// A process continues another's list if both have the same vectors.
@@ -87,10 +90,10 @@ async fn processes_with_the_same_vectors_share_a_semantic_list() {
     let database = Database::postgres().await;
     let here = patient(database.url()).await;
     let late = banks(&here, LATE).await;
-    let encoder = Scripted::new("shared", 0);
+    let encoder = ScriptedEncoder::new("shared", 0);
     let mut embedding = open(&here, &encoder).await;
     finish(&here, &mut embedding).await;
-    let there = here.beside().await;
+    let there = here.second_process().await;
     let mut others = open(&there, &encoder).await;
     finish(&there, &mut others).await;
     let first = page(&here, None).await;
@@ -98,10 +101,10 @@ async fn processes_with_the_same_vectors_share_a_semantic_list() {
     let [best] = banks(&here, 0..1).await[..] else {
         panic!()
     };
-    there.settle().await;
+    there.catch_up().await;
     finish(&there, &mut others).await;
     let first = page(&there, None).await;
-    assert_eq!(ids(&first), [best, late[0]]);
+    assert_eq!(hit_ids(&first), [best, late[0]]);
     finish(&here, &mut embedding).await;
     assert_eq!(
         rest(&[&here, &there], &first).await,

@@ -6,40 +6,43 @@ use std::path::Path;
 use a2a_registry_api::AgentList;
 use serde_json::Value;
 
-use crate::support::api::Api;
+use crate::support::api::RegistryClient;
+use crate::support::in_process_registry::card_bytes;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Finished, Program, assert_ended, registry, text};
-use crate::support::setup::{ADMIN, Setup};
-use crate::support::stage::card;
-use crate::support::waiting::eventually;
+use crate::support::polling::eventually;
+use crate::support::program::{
+    FinishedProgram, Program, assert_exit, join_lines, registry_command,
+};
+use crate::support::setup::{ADMIN_TOKEN, RegistrySetup};
 
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny");
 
-async fn model(data: &Path, arguments: &[&str]) -> Finished {
-    let mut command = registry(["model"]);
+async fn run_model_command(data: &Path, arguments: &[&str]) -> FinishedProgram {
+    let mut command = registry_command(["model"]);
     command.args(arguments).arg("--data-dir").arg(data);
     Program::run(command).await
 }
 
 /// Registers two agents; returns the origin of their cards.
-async fn register_two_agents(api: &Api) -> Origin {
+async fn register_two_agents(api: &RegistryClient) -> Origin {
     let origin = Origin::start();
     for (path, name, about) in [
         ("/bank", "Bureau", "Currency exchange"),
         ("/wings", "Wings", "Books flights"),
     ] {
-        origin.answer(path, OriginReply::json(card(name, about)));
+        origin.set_reply(path, OriginReply::json(card_bytes(name, about)));
         api.register(&origin.url(path)).await;
     }
     origin
 }
 
 /// The result of a search in that mode, once the registry can search in it.
-async fn search_in_mode(api: &Api, query: &str, mode: &str) -> AgentList {
+async fn search_in_mode(api: &RegistryClient, query: &str, mode: &str) -> AgentList {
     let path = format!("/v1/agents?q={query}&mode={mode}&explain=true");
     let what = format!("a search in mode {mode}");
     eventually(&what, || async {
-        let list: AgentList = serde_json::from_value(api.get(&path).await.expect(200)).unwrap();
+        let list: AgentList =
+            serde_json::from_value(api.get(&path).await.expect_status(200)).unwrap();
         (list.mode == mode && list.total == 2).then_some(list)
     })
     .await
@@ -47,23 +50,27 @@ async fn search_in_mode(api: &Api, query: &str, mode: &str) -> AgentList {
 
 #[tokio::test]
 async fn searches_use_an_installed_model() {
-    let setup = Setup::new()
-        .configure("[search]\nembed_timeout = 10000")
+    let setup = RegistrySetup::new()
+        .with_config_lines("[search]\nembed_timeout = 10000")
         .approve_all();
-    let data = setup.data();
-    let none = model(&data, &["status"]).await;
+    let data = setup.data_folder();
+    let none = run_model_command(&data, &["status"]).await;
     assert!(
-        text(&none.stderr).contains("model install")
-            || text(&none.stdout).contains("model install"),
+        join_lines(&none.stderr).contains("model install")
+            || join_lines(&none.stdout).contains("model install"),
         "{none:?}"
     );
     std::fs::create_dir(&data).unwrap();
-    let bad = model(&data, &["install", setup.scratch().to_str().unwrap()]).await;
-    assert_ended(&bad, 2, "config.json");
-    let installed = model(&data, &["install", MODEL]).await;
+    let bad = run_model_command(
+        &data,
+        &["install", setup.scratch_folder().to_str().unwrap()],
+    )
+    .await;
+    assert_exit(&bad, 2, "config.json");
+    let installed = run_model_command(&data, &["install", MODEL]).await;
     assert_eq!(installed.status.code(), Some(0), "{installed:?}");
-    let output = model(&data, &["status", "--json"]).await;
-    let output: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let output = run_model_command(&data, &["status", "--json"]).await;
+    let output: Value = serde_json::from_str(&join_lines(&output.stdout)).unwrap();
     assert!(output.to_string().contains("\"current\":true"), "{output}");
     assert_eq!(output["models"][0]["agents"], Value::Null, "{output}");
 
@@ -87,7 +94,7 @@ async fn searches_use_an_installed_model() {
         "{}",
         page.text()
     );
-    let mut search = registry([
+    let mut search = registry_command([
         "search",
         "--mode",
         "semantic",
@@ -96,12 +103,12 @@ async fn searches_use_an_installed_model() {
     ]);
     search
         .env("A2A_REGISTRY_URL", &serving.api.url)
-        .env("A2A_REGISTRY_TOKEN", ADMIN);
+        .env("A2A_REGISTRY_TOKEN", ADMIN_TOKEN);
     let found = Program::run(search).await;
-    let found: AgentList = serde_json::from_str(&text(&found.stdout)).unwrap();
+    let found: AgentList = serde_json::from_str(&join_lines(&found.stdout)).unwrap();
     assert_eq!(found.mode, "semantic");
-    let output = model(&data, &["status", "--json"]).await;
-    let output: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let output = run_model_command(&data, &["status", "--json"]).await;
+    let output: Value = serde_json::from_str(&join_lines(&output.stdout)).unwrap();
     assert_eq!(output["agents"], 2, "{output}");
     let progress = &output["models"][0]["agents"];
     assert_eq!(
@@ -109,12 +116,12 @@ async fn searches_use_an_installed_model() {
         (&2.into(), &true.into()),
         "{output}"
     );
-    let output = text(&model(&data, &["status"]).await.stdout);
+    let output = join_lines(&run_model_command(&data, &["status"]).await.stdout);
     assert!(
         output.contains("AGENTS") && output.contains("2, all"),
         "{output}"
     );
-    let ready = serving.api.admin("/readyz").await.text();
+    let ready = serving.api.get_as_admin("/readyz").await.text();
     assert!(ready.contains("searches use"), "{ready}");
     let before: Vec<String> = both
         .agents
@@ -130,13 +137,13 @@ async fn searches_use_an_installed_model() {
     serving.stop().await;
 
     // Without the model searches are full text only.
-    let setup = setup.configure("model = \"off\"");
+    let setup = setup.with_config_lines("model = \"off\"");
     let serving = setup.start().await;
     let answer = serving
         .api
         .get("/v1/agents?q=books+flights&mode=hybrid")
         .await
-        .expect(200);
+        .expect_status(200);
     assert_eq!(answer["mode"], "lexical");
     for (query, says_so) in [
         ("books+flights&mode=hybrid", true),
@@ -156,29 +163,32 @@ async fn searches_use_an_installed_model() {
 /// A model that is installed while a server runs takes effect in it.
 #[tokio::test]
 async fn a_running_server_uses_a_newly_installed_model() {
-    let setup = Setup::new()
-        .configure("[search]\nembed_timeout = 10000")
+    let setup = RegistrySetup::new()
+        .with_config_lines("[search]\nembed_timeout = 10000")
         .approve_all();
     let serving = setup.start().await;
     let _origin = register_two_agents(&serving.api).await;
     // The server has no model yet.
-    serving.program.line("searches are full text only").await;
-    let installed = model(&setup.data(), &["install", MODEL]).await;
-    assert_ended(&installed, 0, "");
-    let output = text(&installed.stdout);
+    serving
+        .program
+        .wait_for_line("searches are full text only")
+        .await;
+    let installed = run_model_command(&setup.data_folder(), &["install", MODEL]).await;
+    assert_exit(&installed, 0, "");
+    let output = join_lines(&installed.stdout);
     assert!(output.contains("without a restart"), "{output}");
     search_in_mode(&serving.api, "books+flights", "semantic").await;
     serving.stop().await;
 
     // A configuration that selects another model is reported.
-    let off = setup.scratch().join("off.toml");
+    let off = setup.scratch_folder().join("off.toml");
     std::fs::write(&off, "[search]\nmodel = \"off\"\n").unwrap();
-    let again = model(
-        &setup.data(),
+    let again = run_model_command(
+        &setup.data_folder(),
         &["install", MODEL, "--config", off.to_str().unwrap()],
     )
     .await;
-    assert_ended(&again, 0, "");
-    let output = text(&again.stdout);
+    assert_exit(&again, 0, "");
+    let output = join_lines(&again.stdout);
     assert!(output.contains("search.model"), "{output}");
 }

@@ -2,20 +2,20 @@
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Event, NewGeneration, Registration};
-use a2a_registry_core::domains::generation::domain_new_generation;
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::ownership_generation::domain_new_generation;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::withdrawal::domain_delete;
-use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState;
 use time::Duration;
 
-use super::others::{at, url};
+use super::other_accounts::{card_registration, url};
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
-use crate::support::signer::Signer;
-use crate::support::stage::{OriginAnswer, Read, card};
+use crate::support::in_process_registry::{CatalogExtent, OriginResponse, card_bytes};
+use crate::support::signer::CardSigner;
 
 fn with_approval(what: Registration) -> Registration {
     Registration {
@@ -41,25 +41,30 @@ both_databases!(
 /// Cards of another owner are not approved by it, whether a card came in before or not.
 async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let stage = &setup.stage;
+    let registry = &setup.registry;
     for comes_before in [true, false] {
-        register(&stage.app, &stage.admin, &whole()).await.unwrap();
-        if comes_before {
-            stage
-                .crawl(DOMAIN, OriginAnswer::Card(card("Travel", "Books flights")))
-                .await;
-            assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
-        }
-        stage.advance(Duration::minutes(1));
-        let sold = NewGeneration {
-            reason: "sold".into(),
-        };
-        domain_new_generation(&stage.app, &stage.admin, DOMAIN, &sold)
+        register_domain(&registry.app, &registry.admin, &whole())
             .await
             .unwrap();
         if comes_before {
-            let admin = stage.admin.account.as_ref().unwrap();
-            let events = events_after(&stage.app, &stage.admin, &mut 0, 1000).await;
+            registry
+                .crawl_domain(
+                    DOMAIN,
+                    OriginResponse::Card(card_bytes("Travel", "Books flights")),
+                )
+                .await;
+            assert_eq!(registry.agent(DOMAIN).await.lifecycle, Lifecycle::Approved);
+        }
+        registry.advance(Duration::minutes(1));
+        let sold = NewGeneration {
+            reason: "sold".into(),
+        };
+        domain_new_generation(&registry.app, &registry.admin, DOMAIN, &sold)
+            .await
+            .unwrap();
+        if comes_before {
+            let admin = registry.admin.account.as_ref().unwrap();
+            let events = load_events_after(&registry.app, &registry.admin, &mut 0, 1000).await;
             let opened = |event: &&Event| event.kind == EventKind::ReviewOpened;
             let opened = events.unwrap().iter().rfind(opened).cloned();
             assert_eq!(
@@ -68,17 +73,17 @@ async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) 
                 "who asked for the review"
             );
         }
-        stage
-            .crawl(
+        registry
+            .crawl_domain(
                 DOMAIN,
-                OriginAnswer::Card(card("Travel", "Of another owner")),
+                OriginResponse::Card(card_bytes("Travel", "Of another owner")),
             )
             .await;
-        let agent = stage.agent(DOMAIN).await;
+        let agent = registry.agent(DOMAIN).await;
         assert_eq!(agent.lifecycle, Lifecycle::Pending, "{comes_before}");
-        assert!(stage.open_review(agent.id).await.is_some());
-        stage.index_equals_database().await;
-        domain_delete(&stage.app, &stage.admin, DOMAIN)
+        assert!(registry.find_open_review(agent.id).await.is_some());
+        registry.assert_index_matches_database().await;
+        domain_delete(&registry.app, &registry.admin, DOMAIN)
             .await
             .unwrap();
     }
@@ -87,85 +92,107 @@ async fn an_approval_in_advance_ends_with_the_generation(url_of_database: &str) 
 /// A first card that it could not approve uses it up: after a person's rejection, another card is not approved.
 async fn an_approval_in_advance_does_not_outlast_a_rejection(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let stage = &setup.stage;
-    let signer = Signer::new("https://travel.agents-test.com/keys.json");
+    let registry = &setup.registry;
+    let signer = CardSigner::new("https://travel.agents-test.com/keys.json");
     let mut broken: serde_json::Value =
-        serde_json::from_slice(&signer.sign(&card("Travel", "Books flights"))).unwrap();
+        serde_json::from_slice(&signer.sign(&card_bytes("Travel", "Books flights"))).unwrap();
     broken["description"] = "Says something else".into();
-    register(&stage.app, &stage.admin, &whole()).await.unwrap();
+    register_domain(&registry.app, &registry.admin, &whole())
+        .await
+        .unwrap();
     let broken = serde_json::to_vec(&broken).unwrap();
-    stage
-        .crawl(DOMAIN, OriginAnswer::Signed(broken, signer.found()))
+    registry
+        .crawl_domain(
+            DOMAIN,
+            OriginResponse::SignedCard(broken, signer.fetched_key_set()),
+        )
         .await;
-    let agent = stage.agent(DOMAIN).await.id;
-    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
-    stage.reject(agent).await;
-    stage
-        .crawl(DOMAIN, OriginAnswer::Card(card("Travel", "Whatever comes")))
+    let agent = registry.agent(DOMAIN).await.id;
+    assert_eq!(registry.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
+    registry.reject_open_review(agent).await;
+    registry
+        .crawl_domain(
+            DOMAIN,
+            OriginResponse::Card(card_bytes("Travel", "Whatever comes")),
+        )
         .await;
-    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
-    assert_eq!(stage.served(agent).await, None);
+    assert_eq!(registry.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
+    assert_eq!(registry.public_card_bytes(agent).await, None);
 }
 
 /// It covers the cards that the catalog named at the first fetch, not those it names later instead.
 async fn an_approval_in_advance_does_not_follow_a_moved_entry(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let stage = &setup.stage;
-    register(&stage.app, &stage.admin, &whole()).await.unwrap();
+    let registry = &setup.registry;
+    register_domain(&registry.app, &registry.admin, &whole())
+        .await
+        .unwrap();
     for named in ["/a.json", "/b.json", "/b.json"] {
-        stage
-            .crawl_with(DOMAIN, |source| match source.kind.as_str() {
-                "ard" => OriginAnswer::Catalog(vec![("one".into(), url(named))], Read::Whole),
+        registry
+            .crawl_domain_with(DOMAIN, |source| match source.kind.as_str() {
+                "ard" => OriginResponse::Catalog(
+                    vec![("one".into(), url(named))],
+                    CatalogExtent::Complete,
+                ),
                 "entry" if source.url == url("/b.json") => {
-                    OriginAnswer::Card(card("Other", "Is elsewhere"))
+                    OriginResponse::Card(card_bytes("Other", "Is elsewhere"))
                 }
-                _ => OriginAnswer::Fails(NotFound),
+                _ => OriginResponse::Failure(NotFound),
             })
             .await;
     }
-    assert_eq!(stage.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
-    stage.index_equals_database().await;
+    assert_eq!(registry.agent(DOMAIN).await.lifecycle, Lifecycle::Pending);
+    registry.assert_index_matches_database().await;
 }
 
 /// A copy that joined another agent was all that the curator saw: a card behind a later redirect is not approved.
 async fn an_approval_in_advance_does_not_follow_a_redirect(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
     let (_, own) = setup.prove_with_agent().await;
-    let stage = &setup.stage;
-    let same = card("Travel", "Books flights");
-    register(&stage.app, &stage.admin, &with_approval(at("/copy.json")))
-        .await
-        .unwrap();
-    stage.advance(Duration::minutes(2));
-    stage.visit(|_| OriginAnswer::Card(same.clone())).await;
+    let registry = &setup.registry;
+    let same = card_bytes("Travel", "Books flights");
+    register_domain(
+        &registry.app,
+        &registry.admin,
+        &with_approval(card_registration("/copy.json")),
+    )
+    .await
+    .unwrap();
+    registry.advance(Duration::minutes(2));
+    registry
+        .run_due_visits(|_| OriginResponse::Card(same.clone()))
+        .await;
     let (_, joined) = setup.source_of("/copy.json").await;
     assert_eq!(joined, own);
-    let evil = card("Evil", "Somewhere else");
-    stage
-        .crawl_with(DOMAIN, |source| {
+    let evil = card_bytes("Evil", "Somewhere else");
+    registry
+        .crawl_domain_with(DOMAIN, |source| {
             if source.url == url("/copy.json") {
-                OriginAnswer::Redirected(evil.clone(), "https://evil.example/card.json".into())
+                OriginResponse::RedirectedCard(
+                    evil.clone(),
+                    "https://evil.example/card.json".into(),
+                )
             } else {
-                OriginAnswer::Card(same.clone())
+                OriginResponse::Card(same.clone())
             }
         })
         .await;
     let (_, other) = setup.source_of("/copy.json").await;
     assert_ne!(other, own);
-    let row = stage
+    let row = registry
         .agents()
         .await
         .into_iter()
         .find(|row| row.id == other)
         .unwrap();
     assert_eq!(row.lifecycle, Lifecycle::Pending);
-    let states: Vec<ReviewState> = stage
-        .reviews(other)
+    let states: Vec<ReviewState> = registry
+        .review_states(other)
         .await
         .into_iter()
         .map(|one| one.1)
         .collect();
     assert_eq!(states, [ReviewState::Open]);
-    assert!(stage.served(own).await.is_some());
-    stage.index_equals_database().await;
+    assert!(registry.public_card_bytes(own).await.is_some());
+    registry.assert_index_matches_database().await;
 }

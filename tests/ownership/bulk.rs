@@ -3,26 +3,28 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::{AgentPatch, Recrawl, Registration, SourceView};
-use a2a_registry_core::agents::owner::agent_patch;
-use a2a_registry_core::context::Context;
-use a2a_registry_core::crawl::job::visits_lease;
-use a2a_registry_core::domains::acts::{domain_recrawl, domain_show};
-use a2a_registry_core::domains::register::register;
-use a2a_registry_core::domains::register_bulk::register_all;
+use a2a_registry_core::agents::owner_updates::agent_patch;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::crawl::job::lease_visits;
+use a2a_registry_core::domains::actions::{domain_recrawl, domain_show};
+use a2a_registry_core::domains::register::register_domain;
+use a2a_registry_core::domains::register_bulk::register_bulk;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
-use a2a_registry_store::domains::{domain_by_name, domain_count};
+use a2a_registry_store::domains::{domain_by_name, registered_domain_count};
 use a2a_registry_store::entity::event;
-use a2a_registry_store::{Handle as _, Store, ownership};
+use a2a_registry_store::{Executor as _, Store, ownership};
 use sea_orm::{ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _};
 use time::Duration;
 
-use super::others::at;
-use super::recorded::is_recorded;
+use super::other_accounts::card_registration;
+use super::recorded_sources::assert_recorded;
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
-use crate::support::stage::{LEASE, OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{
+    InProcessRegistry, LEASE_MICROSECONDS, OriginResponse, card_bytes,
+};
 
 both_databases!(
     a_bulk_has_the_results_of_single_registrations,
@@ -50,15 +52,15 @@ fn url(url: &str) -> Registration {
 /// What a registration told its caller: of each source that it names what does not differ from account to account, or the kind
 /// of the refusal and its text.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum RegistrationResult {
     Sources(Vec<String>),
     Refused(ErrorKind, String),
 }
 
-fn told(sources: &[SourceView], account: &str) -> Told {
+fn registration_result(sources: &[SourceView], account: &str) -> RegistrationResult {
     let one = |source: &SourceView| {
         if source.url.contains(DOMAIN) {
-            is_recorded(source);
+            assert_recorded(source);
         }
         let told = SourceView {
             id: if source.url.contains(DOMAIN) {
@@ -70,7 +72,7 @@ fn told(sources: &[SourceView], account: &str) -> Told {
         };
         format!("{told:?}").replace(account, "ACCOUNT")
     };
-    Told::Sources(sources.iter().map(one).collect())
+    RegistrationResult::Sources(sources.iter().map(one).collect())
 }
 
 /// Registrations of all kinds by an account: of another's domain with a hidden agent, of domains of its own up to its limits, and
@@ -78,9 +80,9 @@ fn told(sources: &[SourceView], account: &str) -> Told {
 fn all_kinds(account: &str) -> Vec<Registration> {
     let own = |number: usize| format!("{account}{number}.agents-test.com");
     vec![
-        at("/hidden.json"),
-        at("/fresh.json"),
-        at("/fresh.json"),
+        card_registration("/hidden.json"),
+        card_registration("/fresh.json"),
+        card_registration("/fresh.json"),
         domain(&own(1)),
         url(&format!("https://{}/a.json", own(1))),
         url("https://user@agents-test.com/a.json"),
@@ -91,7 +93,7 @@ fn all_kinds(account: &str) -> Vec<Registration> {
         url(&format!("https://{}/b.json", own(1))),
         url(&format!("https://{}/.well-known/ai-catalog.json", own(1))),
         url(&format!("https://{}/b.json", own(4))),
-        at("/hidden.json"),
+        card_registration("/hidden.json"),
         Registration {
             approve: true,
             ..domain(&own(1))
@@ -102,60 +104,68 @@ fn all_kinds(account: &str) -> Vec<Registration> {
 /// The same registrations, by one account one after the other and by another in bulk, have the same results, events, challenges
 /// and limits, tell as little of a hidden agent, and can be repeated.
 async fn a_bulk_has_the_results_of_single_registrations(url_of_database: &str) {
-    let stage = Stage::with(url_of_database, |config| {
+    let registry = InProcessRegistry::with_config(url_of_database, |config| {
         config.limits.sources_per_account = 6;
         config.limits.domains_per_account = 3;
     })
     .await;
-    let setup = OwnershipSetup::on(stage);
-    let stage = &setup.stage;
-    register(&stage.app, &stage.admin, &at("/hidden.json"))
-        .await
-        .unwrap();
-    stage
-        .visit(|_| OriginAnswer::Card(card("Hidden", "Is somebody's")))
+    let setup = OwnershipSetup::with_registry(registry);
+    let registry = &setup.registry;
+    register_domain(
+        &registry.app,
+        &registry.admin,
+        &card_registration("/hidden.json"),
+    )
+    .await
+    .unwrap();
+    registry
+        .run_due_visits(|_| OriginResponse::Card(card_bytes("Hidden", "Is somebody's")))
         .await;
-    let agent = stage.agents().await.pop().unwrap().id;
-    stage.approve(agent).await;
+    let agent = registry.agents().await.pop().unwrap().id;
+    registry.approve_open_review(agent).await;
     let become_visible = async |visibility| {
         let patch = AgentPatch {
             visibility: Some(visibility),
             ..AgentPatch::default()
         };
-        agent_patch(&stage.app, &stage.admin, &agent.to_string(), &patch)
+        agent_patch(&registry.app, &registry.admin, &agent.to_string(), &patch)
             .await
             .unwrap();
     };
     become_visible(Visibility::Restricted).await;
 
-    let single = setup.account("onebyone").await;
+    let single = setup.create_publisher("onebyone").await;
     let mut singly = Vec::new();
     for what in all_kinds("onebyone") {
-        singly.push(match register(&stage.app, &single, &what).await {
+        singly.push(match register_domain(&registry.app, &single, &what).await {
             Ok(view) => {
                 let named = |source: &&SourceView| match &what.card_url {
                     Some(url) => source.url == *url,
                     None => !source.url.ends_with("/a.json"),
                 };
                 let sources: Vec<SourceView> = view.sources.iter().filter(named).cloned().collect();
-                told(&sources, "onebyone")
+                registration_result(&sources, "onebyone")
             }
-            Err(refused) => {
-                Told::Refused(refused.kind, refused.public.replace("onebyone", "ACCOUNT"))
-            }
+            Err(refused) => RegistrationResult::Refused(
+                refused.kind,
+                refused.public.replace("onebyone", "ACCOUNT"),
+            ),
         });
     }
-    let refusals = singly.iter().filter(|one| matches!(one, Told::Refused(..)));
+    let refusals = singly
+        .iter()
+        .filter(|one| matches!(one, RegistrationResult::Refused(..)));
     assert_eq!(refusals.count(), 6, "{singly:#?}");
 
-    let many = setup.account("inbulk").await;
+    let many = setup.create_publisher("inbulk").await;
     for repeated in 0..2 {
-        let results = register_all(&stage.app, &many, &all_kinds("inbulk")).await;
+        let results = register_bulk(&registry.app, &many, &all_kinds("inbulk")).await;
         let results = results.unwrap().into_iter().map(|result| match result {
-            Ok(one) => told(&one.sources, "inbulk"),
-            Err(refused) => {
-                Told::Refused(refused.kind, refused.public.replace("inbulk", "ACCOUNT"))
-            }
+            Ok(one) => registration_result(&one.sources, "inbulk"),
+            Err(refused) => RegistrationResult::Refused(
+                refused.kind,
+                refused.public.replace("inbulk", "ACCOUNT"),
+            ),
         });
         assert_eq!(
             results.collect::<Vec<_>>(),
@@ -163,37 +173,38 @@ async fn a_bulk_has_the_results_of_single_registrations(url_of_database: &str) {
             "repeated {repeated} times"
         );
         let events = [
-            events_of(stage, "onebyone").await,
-            events_of(stage, "inbulk").await,
+            events_of(registry, "onebyone").await,
+            events_of(registry, "inbulk").await,
         ];
         assert_eq!(events[0], events[1]);
         assert_eq!(
-            challenges_of(stage, &single).await,
-            challenges_of(stage, &many).await
+            challenges_of(registry, &single).await,
+            challenges_of(registry, &many).await
         );
     }
     for account in ["onebyone", "inbulk"] {
         let left_out = format!("{account}4.agents-test.com");
-        let row = domain_by_name(&stage.store, &left_out).await.unwrap();
+        let row = domain_by_name(&registry.store, &left_out).await.unwrap();
         assert!(row.is_none(), "{left_out} was refused");
     }
     become_visible(Visibility::Public).await;
-    stage.index_equals_database().await;
+    registry.assert_index_matches_database().await;
 }
 
 /// How many events an account has caused.
-async fn events_of(stage: &Stage, account: &str) -> u64 {
+async fn events_of(registry: &InProcessRegistry, account: &str) -> u64 {
     event::Entity::find()
         .filter(event::Column::Actor.eq(account))
-        .count(stage.store.connection())
+        .count(registry.store.connection())
         .await
         .unwrap()
 }
 
 /// How many challenges an account has.
-async fn challenges_of(stage: &Stage, caller: &Caller) -> usize {
+async fn challenges_of(registry: &InProcessRegistry, caller: &Caller) -> usize {
     let account = caller.account.as_ref().unwrap().id;
-    let rows = ownership::challenges_of(&stage.store, &(1..100).collect::<Vec<i64>>()).await;
+    let rows =
+        ownership::challenges_by_domain(&registry.store, &(1..100).collect::<Vec<i64>>()).await;
     let rows = rows.unwrap().into_iter();
     rows.filter(|row| row.account_id == account).count()
 }
@@ -201,22 +212,22 @@ async fn challenges_of(stage: &Stage, caller: &Caller) -> usize {
 /// The database fails for one of three. The two others are registered, and the third when all are sent again.
 async fn a_row_that_cannot_be_written_costs_only_its_own_url(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let stage = &setup.stage;
-    stage.register("broken.agents-test.com").await;
-    stage
-        .visit(|_| OriginAnswer::Card(card("Broken", "Is somebody's")))
+    let registry = &setup.registry;
+    registry.register_domain("broken.agents-test.com").await;
+    registry
+        .run_due_visits(|_| OriginResponse::Card(card_bytes("Broken", "Is somebody's")))
         .await;
-    stage
-        .refuse_changes("domains", "name", "broken.agents-test.com")
+    registry
+        .reject_row_updates("domains", "name", "broken.agents-test.com")
         .await;
     let all = [
         domain("first.agents-test.com"),
         url("https://broken.agents-test.com/another.json"),
         domain("last.agents-test.com"),
     ];
-    let account = setup.account("somebody").await;
+    let account = setup.create_publisher("somebody").await;
     let kinds = async || {
-        let results = register_all(&stage.app, &account, &all).await.unwrap();
+        let results = register_bulk(&registry.app, &account, &all).await.unwrap();
         let kinds = results
             .into_iter()
             .map(|one| one.err().map(|error| error.kind));
@@ -224,26 +235,26 @@ async fn a_row_that_cannot_be_written_costs_only_its_own_url(url_of_database: &s
     };
     assert_eq!(kinds().await, [None, Some(ErrorKind::Internal), None]);
     for name in ["first.agents-test.com", "last.agents-test.com"] {
-        domain_show(&stage.app, &account, name).await.unwrap();
+        domain_show(&registry.app, &account, name).await.unwrap();
     }
-    stage.allow_changes("domains").await;
+    registry.allow_row_updates("domains").await;
     assert_eq!(kinds().await, [None, None, None]);
 }
 
 /// A request has one registration at least and a thousand at most.
 async fn a_bulk_takes_up_to_a_thousand(url_of_database: &str) {
-    let stage = Stage::new(url_of_database).await;
+    let registry = InProcessRegistry::new(url_of_database).await;
     let some = |count: usize| -> Vec<Registration> {
         let path = |number: usize| url(&format!("https://{DOMAIN}/{}.json", number % 300));
         (0..count).map(path).collect()
     };
     for wrong in [0, 1001] {
-        let refused = register_all(&stage.app, &stage.admin, &some(wrong)).await;
+        let refused = register_bulk(&registry.app, &registry.admin, &some(wrong)).await;
         assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid, "{wrong}");
-        let row = domain_by_name(&stage.store, DOMAIN).await.unwrap();
+        let row = domain_by_name(&registry.store, DOMAIN).await.unwrap();
         assert!(row.is_none(), "{wrong}");
     }
-    let results = register_all(&stage.app, &stage.admin, &some(1000)).await;
+    let results = register_bulk(&registry.app, &registry.admin, &some(1000)).await;
     let results = results.unwrap();
     assert_eq!(results.len(), 1000);
     for (number, result) in results.into_iter().enumerate() {
@@ -256,30 +267,34 @@ async fn a_bulk_takes_up_to_a_thousand(url_of_database: &str) {
 
 /// Two processes count for the same account at the same time.
 async fn two_bulks_at_once_stay_within_the_limits(url_of_database: &str) {
-    let stage = Stage::with(url_of_database, |config| {
+    let registry = InProcessRegistry::with_config(url_of_database, |config| {
         config.limits.domains_per_account = 10;
     })
     .await;
-    let setup = OwnershipSetup::on(stage);
-    let account = setup.account("somebody").await;
+    let setup = OwnershipSetup::with_registry(registry);
+    let account = setup.create_publisher("somebody").await;
     let id = account.account.as_ref().unwrap().id;
-    let other = match setup.stage.store.is_postgres() {
-        true => Some(setup.stage.beside().await),
+    let other = match setup.registry.store.is_postgres() {
+        true => Some(setup.registry.second_process().await),
         false => None,
     };
-    let second: &Context = other.as_ref().map_or(&setup.stage.app, |stage| &stage.app);
+    let second: &AppContext = other
+        .as_ref()
+        .map_or(&setup.registry.app, |stage| &stage.app);
     let names = |prefix: &str| -> Vec<Registration> {
         let name = |number| domain(&format!("{prefix}{number}.agents-test.com"));
         (0..8).map(name).collect()
     };
     let (first_names, second_names) = (names("first"), names("second"));
     let both = tokio::join!(
-        register_all(&setup.stage.app, &account, &first_names),
-        register_all(second, &account, &second_names),
+        register_bulk(&setup.registry.app, &account, &first_names),
+        register_bulk(second, &account, &second_names),
     );
     let results = both.0.unwrap().into_iter().chain(both.1.unwrap());
     let accepted = results.filter(Result::is_ok).count();
-    let stored = domain_count(&setup.stage.store, id).await.unwrap();
+    let stored = registered_domain_count(&setup.registry.store, id)
+        .await
+        .unwrap();
     assert_eq!((accepted, stored), (10, 10));
 }
 
@@ -288,40 +303,49 @@ async fn two_bulks_at_once_stay_within_the_limits(url_of_database: &str) {
 async fn a_bulk_delays_no_other_account(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
     let callers = [
-        setup.account("large").await,
-        setup.account("small").await,
-        setup.account("single").await,
+        setup.create_publisher("large").await,
+        setup.create_publisher("small").await,
+        setup.create_publisher("single").await,
     ];
     let names = |account: &str, count: usize| -> Vec<Registration> {
         let name = |number| domain(&format!("{account}{number}.agents-test.com"));
         (0..count).map(name).collect()
     };
-    let app = &setup.stage.app;
-    register_all(app, &callers[0], &names("large", 60))
+    let app = &setup.registry.app;
+    register_bulk(app, &callers[0], &names("large", 60))
         .await
         .unwrap();
-    let store = setup.stage.store.clone();
-    let taken = made(app, &store, 5).await;
+    let store = setup.registry.store.clone();
+    let taken = lease_and_end_visits(app, &store, 5).await;
     assert!(taken.iter().all(|name| name.starts_with("large")));
-    register_all(app, &callers[1], &names("small", 10))
+    register_bulk(app, &callers[1], &names("small", 10))
         .await
         .unwrap();
-    setup.stage.advance(Duration::seconds(1));
-    register(app, &callers[2], &domain("single.agents-test.com"))
+    setup.registry.advance(Duration::seconds(1));
+    register_domain(app, &callers[2], &domain("single.agents-test.com"))
         .await
         .unwrap();
-    assert_eq!(made(app, &store, 1).await, ["single.agents-test.com"]);
-    let OwnershipSetup { stage, .. } = setup;
-    let stage = stage.restart(|_| ()).await;
-    let other = match stage.store.is_postgres() {
-        true => Some(stage.beside().await),
+    assert_eq!(
+        lease_and_end_visits(app, &store, 1).await,
+        ["single.agents-test.com"]
+    );
+    let OwnershipSetup {
+        registry: stage, ..
+    } = setup;
+    let registry = stage.restart(|_| ()).await;
+    let other = match registry.store.is_postgres() {
+        true => Some(registry.second_process().await),
         false => None,
     };
-    let second: &Context = other.as_ref().map_or(&stage.app, |stage| &stage.app);
+    let second: &AppContext = other.as_ref().map_or(&registry.app, |stage| &stage.app);
     let mut of_small = 0;
     for round in 1..=8_usize {
-        let process = if round % 2 == 0 { second } else { &stage.app };
-        let two = made(process, &stage.store, 2).await;
+        let process = if round % 2 == 0 {
+            second
+        } else {
+            &registry.app
+        };
+        let two = lease_and_end_visits(process, &registry.store, 2).await;
         of_small += two.iter().filter(|name| name.starts_with("small")).count();
         assert!(
             of_small.abs_diff(round) <= 1,
@@ -333,33 +357,38 @@ async fn a_bulk_delays_no_other_account(url_of_database: &str) {
 /// A domain of somebody's bulk does not wait for the others where another account registers it too, or requests its visit.
 async fn what_waits_in_a_bulk_is_made_next_where_it_is_requested_by_itself(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
-    let large = setup.account("large").await;
-    let single = setup.account("single").await;
+    let large = setup.create_publisher("large").await;
+    let single = setup.create_publisher("single").await;
     let name = |number: usize| format!("large{number}.agents-test.com");
     let all: Vec<Registration> = (0..20).map(|number| domain(&name(number))).collect();
-    let (app, store) = (&setup.stage.app, &setup.stage.store);
-    register_all(app, &large, &all).await.unwrap();
-    register(app, &single, &domain(&name(12))).await.unwrap();
-    assert_eq!(made(app, store, 1).await, [name(12)]);
-    register_all(app, &single, &[domain(&name(17))])
+    let (app, store) = (&setup.registry.app, &setup.registry.store);
+    register_bulk(app, &large, &all).await.unwrap();
+    register_domain(app, &single, &domain(&name(12)))
+        .await
+        .unwrap();
+    assert_eq!(lease_and_end_visits(app, store, 1).await, [name(12)]);
+    register_bulk(app, &single, &[domain(&name(17))])
         .await
         .unwrap();
     let recrawl = Recrawl::default();
     for _ in 0..2 {
-        domain_recrawl(app, &setup.stage.admin, &name(15), &recrawl)
+        domain_recrawl(app, &setup.registry.admin, &name(15), &recrawl)
             .await
             .unwrap();
     }
-    assert_eq!(made(app, store, 1).await, [name(15)]);
-    let two: BTreeSet<String> = made(app, store, 2).await.into_iter().collect();
+    assert_eq!(lease_and_end_visits(app, store, 1).await, [name(15)]);
+    let two: BTreeSet<String> = lease_and_end_visits(app, store, 2)
+        .await
+        .into_iter()
+        .collect();
     assert_eq!(two, BTreeSet::from([name(0), name(17)]));
 }
 
 /// Leases so many visits and ends them; the names of the domains.
-async fn made(app: &Context, store: &Store, count: usize) -> Vec<String> {
+async fn lease_and_end_visits(app: &AppContext, store: &Store, count: usize) -> Vec<String> {
     let mut names = Vec::new();
-    for (row, _) in visits_lease(app, count, LEASE).await.unwrap() {
-        store.visits_end(row.id).await.unwrap();
+    for (row, _) in lease_visits(app, count, LEASE_MICROSECONDS).await.unwrap() {
+        store.end_visits(row.id).await.unwrap();
         names.push(row.name);
     }
     names

@@ -7,12 +7,12 @@ use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{
     DomainView, NewGeneration, NewToken, Registration, SourceView, Transfer, Vouch,
 };
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::config::{Config, Registration as WhoRegisters};
-use a2a_registry_core::domains::acts::{domain_show, domain_vouch};
-use a2a_registry_core::domains::generation::domain_new_generation;
-use a2a_registry_core::domains::owner::domain_transfer;
+use a2a_registry_core::domains::actions::{domain_show, domain_vouch};
+use a2a_registry_core::domains::owner_actions::domain_transfer;
+use a2a_registry_core::domains::ownership_generation::domain_new_generation;
 use a2a_registry_core::domains::register;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::domains::withdrawal::domain_delete;
@@ -25,18 +25,18 @@ use a2a_registry_store::entity::source;
 use time::Duration;
 
 use super::OwnershipSetup;
+use super::ways::Actor::{self, AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
 use super::ways::Step::{
     self, Card, Catalog, CatalogOfAnotherHost, DeleteOther, Domain, Lapse, LiesAt, Look,
     OtherIsAnothers, Prove, ProveOther, Redirect, Transfer as Give, Visit, Vouch as Word,
 };
-use super::ways::Who::{self, AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
-use super::ways::{ALLOWED, APPROVE_ALL, OPEN, WAYS, WELL_KNOWN, Way};
+use super::ways::{ALLOWED, APPROVE_ALL, CoverageRow, OPEN, WAYS, WELL_KNOWN};
 use crate::support::both_databases;
-use crate::support::shown::agent_show;
-use crate::support::stage::{OriginAnswer, Read, card};
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::in_process_registry::{CatalogExtent, OriginResponse, card_bytes};
 
 /// The accounts of a setup, and the responses of each row's domain.
-struct Scene<'a> {
+struct CoverageScenario<'a> {
     setup: &'a OwnershipSetup,
     accounts: BTreeMap<&'static str, Caller>,
     domain: String,
@@ -47,15 +47,15 @@ struct Scene<'a> {
     lies_at: &'static str,
 }
 
-impl Scene<'_> {
-    fn caller(&self, who: Who) -> Caller {
+impl CoverageScenario<'_> {
+    fn caller(&self, who: Actor) -> Caller {
         match who {
             Owner => self.accounts["owner"].clone(),
             Heir => self.accounts["heir"].clone(),
             Stranger => self.accounts["stranger"].clone(),
             Partner => self.accounts["partner"].clone(),
             Curator => self.accounts["curator"].clone(),
-            AdminApproving => self.setup.stage.admin.clone(),
+            AdminApproving => self.setup.registry.admin.clone(),
             Anyone => Caller {
                 network: Some([192, 0, 2, 7].into()),
                 ..Caller::default()
@@ -73,48 +73,53 @@ impl Scene<'_> {
         format!("https://{host}{}", self.path)
     }
 
-    fn answer(&self, source: &source::Model) -> OriginAnswer {
+    fn answer(&self, source: &source::Model) -> OriginResponse {
         let path = source.url.split_once(&self.domain).unwrap().1;
         let asked = match source.kind.as_str() {
             "well_known" => WELL_KNOWN,
             _ => path,
         };
-        let bytes = || card("Travel", &self.domain);
+        let bytes = || card_bytes("Travel", &self.domain);
         let entries = vec![("x".to_owned(), self.card_url())];
         match source.kind.as_str() {
-            "ard" if self.catalog_elsewhere => OriginAnswer::CatalogOf(
+            "ard" if self.catalog_elsewhere => OriginResponse::RedirectedCatalog(
                 entries,
                 "https://evil.agents-elsewhere.com/ard.json".into(),
             ),
-            "ard" if self.named => OriginAnswer::Catalog(entries, Read::Whole),
-            "ard" => OriginAnswer::Catalog(Vec::new(), Read::Whole),
-            "ai_catalog" => OriginAnswer::Fails(NotFound),
-            _ if asked != self.path => OriginAnswer::NotModified,
+            "ard" if self.named => OriginResponse::Catalog(entries, CatalogExtent::Complete),
+            "ard" => OriginResponse::Catalog(Vec::new(), CatalogExtent::Complete),
+            "ai_catalog" => OriginResponse::Failure(NotFound),
+            _ if asked != self.path => OriginResponse::NotModified,
             _ => match &self.redirect {
-                Some(to) => OriginAnswer::Redirected(bytes(), to.clone()),
-                None => OriginAnswer::Card(bytes()),
+                Some(to) => OriginResponse::RedirectedCard(bytes(), to.clone()),
+                None => OriginResponse::Card(bytes()),
             },
         }
     }
 
-    async fn register(&self, who: Who, domain: Option<String>, url: Option<String>) -> DomainView {
+    async fn register(
+        &self,
+        who: Actor,
+        domain: Option<String>,
+        url: Option<String>,
+    ) -> DomainView {
         let what = Registration {
             domain,
             card_url: url,
             approve: matches!(who, AdminApproving),
         };
-        register::register(&self.setup.stage.app, &self.caller(who), &what)
+        register::register_domain(&self.setup.registry.app, &self.caller(who), &what)
             .await
             .unwrap()
     }
 
-    async fn prove(&self, who: Who, domain: &str, policy: &str) {
+    async fn prove(&self, who: Actor, domain: &str, policy: &str) {
         let view = self.register(who, Some(domain.to_owned()), None).await;
         let value = view.challenges[0].value.clone().unwrap();
         let value = value.replace("policy=exact", &format!("policy={policy}"));
         self.setup
             .place_record(view.challenges[0].name.as_ref().unwrap(), &value);
-        let app = &self.setup.stage.app;
+        let app = &self.setup.registry.app;
         let found = domain_verify(app, &self.caller(who), domain).await.unwrap();
         assert_eq!(
             found.domain.state.as_str(),
@@ -125,7 +130,7 @@ impl Scene<'_> {
     }
 
     async fn take(&mut self, step: Step) {
-        let stage = &self.setup.stage;
+        let registry = &self.setup.registry;
         match step {
             Domain(who) => drop(self.register(who, Some(self.domain.clone()), None).await),
             Card(who, path) => drop(self.register(who, None, Some(self.url(path))).await),
@@ -139,18 +144,18 @@ impl Scene<'_> {
                 let why = NewGeneration {
                     reason: "sold".into(),
                 };
-                let app = &stage.app;
-                domain_new_generation(app, &stage.admin, &other, &why)
+                let app = &registry.app;
+                domain_new_generation(app, &registry.admin, &other, &why)
                     .await
                     .unwrap();
             }
             Lapse => {
                 self.setup.remove(&format!("_a2a-registry.{}", self.domain));
                 for _ in 0..5 {
-                    stage.advance(Duration::hours(27));
+                    registry.advance(Duration::hours(27));
                     self.setup.run_due_checks().await;
                 }
-                let view = domain_show(&stage.app, &stage.admin, &self.domain)
+                let view = domain_show(&registry.app, &registry.admin, &self.domain)
                     .await
                     .unwrap();
                 assert_eq!(view.state.as_str(), "lapsed");
@@ -159,7 +164,7 @@ impl Scene<'_> {
                 let to = Transfer {
                     account: "heir".into(),
                 };
-                domain_transfer(&stage.app, &self.caller(Owner), &self.domain, &to)
+                domain_transfer(&registry.app, &self.caller(Owner), &self.domain, &to)
                     .await
                     .unwrap();
             }
@@ -168,13 +173,13 @@ impl Scene<'_> {
                     reason: "known".into(),
                     account: account.map(str::to_owned),
                 };
-                domain_vouch(&stage.app, &stage.admin, &self.domain, &vouch)
+                domain_vouch(&registry.app, &registry.admin, &self.domain, &vouch)
                     .await
                     .unwrap();
             }
             DeleteOther(name) => {
                 let other = name.replace("{}", &self.domain);
-                let app = &stage.app;
+                let app = &registry.app;
                 domain_delete(app, &self.caller(Owner), &other)
                     .await
                     .unwrap();
@@ -192,20 +197,20 @@ impl Scene<'_> {
                 self.redirect = Some(to);
             }
             Visit => {
-                stage.advance(Duration::minutes(2));
-                stage
-                    .visit(|source| {
+                registry.advance(Duration::minutes(2));
+                registry
+                    .run_due_visits(|source| {
                         if source.url.contains(&self.domain) && !source.url.contains("other-") {
                             self.answer(source)
                         } else {
-                            OriginAnswer::NotModified
+                            OriginResponse::NotModified
                         }
                     })
                     .await;
             }
             Look => {
-                stage
-                    .crawl_with(&self.domain, |source| self.answer(source))
+                registry
+                    .crawl_domain_with(&self.domain, |source| self.answer(source))
                     .await
             }
         }
@@ -213,8 +218,8 @@ impl Scene<'_> {
 
     /// The results for the card of the row.
     async fn result(&self) -> (Coverage, String, String, String, bool) {
-        let stage = &self.setup.stage;
-        let view = domain_show(&stage.app, &stage.admin, &self.domain)
+        let registry = &self.setup.registry;
+        let view = domain_show(&registry.app, &registry.admin, &self.domain)
             .await
             .unwrap();
         let kinds: &[&str] = if self.path == WELL_KNOWN {
@@ -230,17 +235,17 @@ impl Scene<'_> {
         let agent = sources.iter().find_map(|source| source.agent);
         let agent = agent
             .unwrap_or_else(|| panic!("{} has no source with an agent: {view:#?}", self.domain));
-        let shown = agent_show(&stage.app, &stage.admin, &agent.to_string())
+        let shown = agent_show_checked(&registry.app, &registry.admin, &agent.to_string())
             .await
             .unwrap();
-        let row = stage
+        let row = registry
             .agents()
             .await
             .into_iter()
             .find(|row| row.id == agent)
             .unwrap();
         (
-            sources[0].coverage.known().unwrap(),
+            sources[0].coverage.known_value().unwrap(),
             row.lifecycle.as_str().to_owned(),
             shown.decision.rules.join(" "),
             shown
@@ -256,11 +261,12 @@ impl Scene<'_> {
 }
 
 async fn setup(url: &str, configure: impl FnOnce(&mut Config)) -> OwnershipSetup {
-    let stage = crate::support::stage::Stage::with(url, configure).await;
-    OwnershipSetup::on(stage)
+    let registry =
+        crate::support::in_process_registry::InProcessRegistry::with_config(url, configure).await;
+    OwnershipSetup::with_registry(registry)
 }
 
-async fn check_ways(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
+async fn check_ways(setup: &OwnershipSetup, ways: &[CoverageRow], prefix: &str) {
     let mut accounts = BTreeMap::new();
     for name in ["owner", "heir", "stranger", "partner", "curator"] {
         let role = if name == "curator" {
@@ -274,13 +280,15 @@ async fn check_ways(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
             name: "a test".into(),
             ..NewToken::default()
         };
-        let app = &setup.stage.app;
-        let made = token_create(app, &setup.stage.admin, &new).await.unwrap();
-        accounts.insert(name, authenticate(app, &made.secret).await.unwrap());
+        let app = &setup.registry.app;
+        let made = token_create(app, &setup.registry.admin, &new)
+            .await
+            .unwrap();
+        accounts.insert(name, authenticate_token(app, &made.secret).await.unwrap());
     }
     let mut wrong = Vec::new();
     for (number, (name, path, steps, expected)) in ways.iter().enumerate() {
-        let mut scene = Scene {
+        let mut scene = CoverageScenario {
             setup,
             accounts: accounts.clone(),
             domain: format!("{prefix}{number}.agents-test.com"),
@@ -307,7 +315,7 @@ async fn check_ways(setup: &OwnershipSetup, ways: &[Way], prefix: &str) {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
 }
 
 both_databases!(
@@ -348,29 +356,33 @@ async fn an_allowed_domain_approves_only_its_own_sources(url: &str) {
 async fn an_earlier_copy_does_not_affect_the_owners_agent(url: &str) {
     let setup = setup(url, |_| ()).await;
     let (owner, stranger) = (
-        setup.account("owner").await,
-        setup.account("stranger").await,
+        setup.create_publisher("owner").await,
+        setup.create_publisher("stranger").await,
     );
     let domain = "copied.agents-test.com";
     let copy = Registration {
         card_url: Some(format!("https://{domain}/uploads/copy.json")),
         ..Registration::default()
     };
-    let stage = &setup.stage;
-    let own = card("Travel", "Books flights");
-    register::register(&stage.app, &stranger, &copy)
+    let registry = &setup.registry;
+    let own = card_bytes("Travel", "Books flights");
+    register::register_domain(&registry.app, &stranger, &copy)
         .await
         .unwrap();
-    stage.visit(|_| OriginAnswer::Card(own.clone())).await;
-    let nominated = stage.agent(domain).await;
-    stage.reject(nominated.id).await;
+    registry
+        .run_due_visits(|_| OriginResponse::Card(own.clone()))
+        .await;
+    let nominated = registry.agent(domain).await;
+    registry.reject_open_review(nominated.id).await;
     let view = setup.register(&owner, domain).await;
-    stage.advance(Duration::minutes(2));
-    stage.visit(|_| OriginAnswer::Card(own.clone())).await;
+    registry.advance(Duration::minutes(2));
+    registry
+        .run_due_visits(|_| OriginResponse::Card(own.clone()))
+        .await;
     setup.place_standing_record(&view);
-    domain_verify(&stage.app, &owner, domain).await.unwrap();
+    domain_verify(&registry.app, &owner, domain).await.unwrap();
     let of_slot = async |slot: &str| {
-        let all = stage.agents().await;
+        let all = registry.agents().await;
         all.into_iter().find(|row| row.slot == slot).unwrap()
     };
     let first = of_slot("well-known").await;
@@ -379,26 +391,29 @@ async fn an_earlier_copy_does_not_affect_the_owners_agent(url: &str) {
         (first.lifecycle.as_str(), first.urn.is_some()),
         ("approved", true)
     );
-    assert_eq!(stage.served(first.id).await, Some(own.clone()));
+    assert_eq!(
+        registry.public_card_bytes(first.id).await,
+        Some(own.clone())
+    );
     // The copy changes as little as possible.
-    let other = card("Travel", "Books flights of somebody else");
-    stage
-        .crawl_with(domain, |source| {
-            OriginAnswer::Card(if source.kind == SourceKind::Url {
+    let other = card_bytes("Travel", "Books flights of somebody else");
+    registry
+        .crawl_domain_with(domain, |source| {
+            OriginResponse::Card(if source.kind == SourceKind::Url {
                 other.clone()
             } else {
                 own.clone()
             })
         })
         .await;
-    assert_eq!(stage.served(first.id).await, Some(own));
-    let copy = stage
+    assert_eq!(registry.public_card_bytes(first.id).await, Some(own));
+    let copy = registry
         .agents()
         .await
         .into_iter()
         .find(|row| row.id == nominated.id)
         .unwrap();
     assert_eq!((copy.lifecycle.as_str(), copy.urn), ("pending", None));
-    stage.index_equals_database().await;
-    assert_eq!(stage.found_by_anyone().await, [first.id].into());
+    registry.assert_index_matches_database().await;
+    assert_eq!(registry.publicly_found_ids().await, [first.id].into());
 }

@@ -4,11 +4,13 @@
 use a2a_registry_api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
 };
-use a2a_registry_core::agents::acts::{agent_deprecate, agent_retire, agent_undeprecate};
-use a2a_registry_core::agents::owner::agent_patch;
-use a2a_registry_core::domains::acts::domain_list;
-use a2a_registry_core::domains::keys::{key_enrol, key_withdraw};
-use a2a_registry_core::domains::owner::{domain_patch, domain_transfer};
+use a2a_registry_core::agents::lifecycle_actions::{
+    agent_deprecate, agent_retire, agent_undeprecate,
+};
+use a2a_registry_core::agents::owner_updates::agent_patch;
+use a2a_registry_core::domains::actions::domain_list;
+use a2a_registry_core::domains::enrolled_keys::{key_enrol, key_withdraw};
+use a2a_registry_core::domains::owner_actions::{domain_patch, domain_transfer};
 use a2a_registry_core::domains::register;
 use a2a_registry_core::domains::withdrawal::{domain_delete, source_withdraw};
 use a2a_registry_core::error::{AppError, ErrorKind};
@@ -22,7 +24,7 @@ use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
 
 /// A domain with an agent that `acme` has registered and proved, and `rival` has proved as well.
-struct Disputed {
+struct DisputedDomain {
     setup: OwnershipSetup,
     acme: Caller,
     rival: Caller,
@@ -31,11 +33,11 @@ struct Disputed {
     records: [String; 2],
 }
 
-impl Disputed {
+impl DisputedDomain {
     async fn new(url: &str) -> Self {
         let setup = OwnershipSetup::new(url).await;
         let (acme, agent) = setup.prove_with_agent().await;
-        let rival = setup.account("rival").await;
+        let rival = setup.create_publisher("rival").await;
         let theirs = setup.register(&rival, DOMAIN).await;
         let ours = setup.domain_view(&acme).await;
         let records = [ours, theirs].map(|view| view.challenges[0].value.clone().unwrap());
@@ -53,18 +55,18 @@ impl Disputed {
 
     async fn list(&self, caller: &Caller) -> Vec<String> {
         let page = PageRequest::default();
-        let list = domain_list(&self.setup.stage.app, caller, &page).await;
+        let list = domain_list(&self.setup.registry.app, caller, &page).await;
         let domains = list.unwrap().domains;
         domains.into_iter().map(|view| view.domain).collect()
     }
 
     async fn register(&self, caller: &Caller, what: Registration) -> Result<DomainView, AppError> {
-        register::register(&self.setup.stage.app, caller, &what).await
+        register::register_domain(&self.setup.registry.app, caller, &what).await
     }
 
     /// The errors of every act that an owner may do.
     async fn writes(&self, caller: &Caller) -> Vec<AppError> {
-        let app = &self.setup.stage.app;
+        let app = &self.setup.registry.app;
         let agent = self.agent.to_string();
         let patch = DomainPatch {
             contact: Some("mailto:ops@rival.example".into()),
@@ -86,7 +88,7 @@ impl Disputed {
             labels: None,
             ..AgentPatch::default()
         };
-        let shown = self.setup.domain_view(&self.setup.stage.admin).await;
+        let shown = self.setup.domain_view(&self.setup.registry.admin).await;
         let source = &shown.sources[0].id;
         vec![
             source_withdraw(app, caller, DOMAIN, source)
@@ -121,7 +123,7 @@ both_databases!(
 
 /// Each party gets an error that names the dispute and how it ends, for every act.
 async fn both_parties_get_the_reason_for_each_refusal(url: &str) {
-    let disputed = Disputed::new(url).await;
+    let disputed = DisputedDomain::new(url).await;
     for party in [&disputed.acme, &disputed.rival] {
         for refused in disputed.writes(party).await {
             assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
@@ -134,17 +136,17 @@ async fn both_parties_get_the_reason_for_each_refusal(url: &str) {
         }
     }
     let setup = &disputed.setup;
-    let view = setup.domain_view(&setup.stage.admin).await;
+    let view = setup.domain_view(&setup.registry.admin).await;
     assert_eq!(
         (view.contact, view.keys.len(), view.generation),
         (None, 0, 1)
     );
     assert_eq!(
-        setup.stage.agent(DOMAIN).await.lifecycle,
+        setup.registry.agent(DOMAIN).await.lifecycle,
         Lifecycle::Approved
     );
     // A stranger is no party, and does not learn whose agent it is.
-    let stranger = setup.account("stranger").await;
+    let stranger = setup.create_publisher("stranger").await;
     for refused in disputed.writes(&stranger).await {
         assert_eq!(refused.kind, ErrorKind::NotFound, "{refused:?}");
     }
@@ -152,9 +154,9 @@ async fn both_parties_get_the_reason_for_each_refusal(url: &str) {
 
 /// The second party sees what the first one sees, also in its list, as long as the dispute lasts.
 async fn both_parties_see_the_same(url: &str) {
-    let disputed = Disputed::new(url).await;
+    let disputed = DisputedDomain::new(url).await;
     let setup = &disputed.setup;
-    setup.stage.advance(time::Duration::minutes(1));
+    setup.registry.advance(time::Duration::minutes(1));
     let [mut first, mut second] = [
         setup.domain_view(&disputed.acme).await,
         setup.domain_view(&disputed.rival).await,
@@ -204,10 +206,10 @@ async fn both_parties_see_the_same(url: &str) {
 
 /// Nothing is added to a disputed domain, by its parties or by strangers; callers who may decide the dispute may add.
 async fn a_disputed_domain_accepts_no_registration(url: &str) {
-    let disputed = Disputed::new(url).await;
+    let disputed = DisputedDomain::new(url).await;
     let setup = &disputed.setup;
-    let before = setup.domain_view(&setup.stage.admin).await.sources.len();
-    let stranger = setup.account("stranger").await;
+    let before = setup.domain_view(&setup.registry.admin).await.sources.len();
+    let stranger = setup.create_publisher("stranger").await;
     let card = || Registration {
         card_url: Some(format!("https://{DOMAIN}/more.json")),
         ..Registration::default()
@@ -226,17 +228,20 @@ async fn a_disputed_domain_accepts_no_registration(url: &str) {
         }
     }
     assert_eq!(
-        setup.domain_view(&setup.stage.admin).await.sources.len(),
+        setup.domain_view(&setup.registry.admin).await.sources.len(),
         before
     );
-    let view = disputed.register(&setup.stage.admin, card()).await.unwrap();
+    let view = disputed
+        .register(&setup.registry.admin, card())
+        .await
+        .unwrap();
     assert_eq!(
         view.sources.len(),
         1,
         "sources from before are not the caller's"
     );
     assert_eq!(
-        setup.domain_view(&setup.stage.admin).await.sources.len(),
+        setup.domain_view(&setup.registry.admin).await.sources.len(),
         before + 1
     );
     // Once settled, the domain takes registrations of its owner again.
@@ -250,34 +255,44 @@ async fn a_disputed_domain_accepts_no_registration(url: &str) {
 
 /// Opting out does not settle a dispute: its parties still see it.
 async fn a_dispute_outlasts_an_opt_out(url: &str) {
-    let disputed = Disputed::new(url).await;
+    let disputed = DisputedDomain::new(url).await;
     let setup = &disputed.setup;
     let set = |opt_out| DomainPatch {
         contact: None,
         opt_out: Some(opt_out),
     };
-    domain_patch(&setup.stage.app, &setup.stage.admin, DOMAIN, &set(true))
-        .await
-        .unwrap();
+    domain_patch(
+        &setup.registry.app,
+        &setup.registry.admin,
+        DOMAIN,
+        &set(true),
+    )
+    .await
+    .unwrap();
     assert_eq!(setup.state().await, "opted_out");
     for party in [&disputed.acme, &disputed.rival] {
-        let refused = domain_patch(&setup.stage.app, party, DOMAIN, &set(false))
+        let refused = domain_patch(&setup.registry.app, party, DOMAIN, &set(false))
             .await
             .unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
     }
-    domain_patch(&setup.stage.app, &setup.stage.admin, DOMAIN, &set(false))
-        .await
-        .unwrap();
+    domain_patch(
+        &setup.registry.app,
+        &setup.registry.admin,
+        DOMAIN,
+        &set(false),
+    )
+    .await
+    .unwrap();
     assert_eq!(setup.state().await, "disputed");
 }
 
 /// A curator decides for either party, the first or the second, and the daily check leaves the decision although both
 /// records still exist. The losing party reopens the dispute only by requesting a check of its own.
 async fn a_dispute_is_decided_for_either_party(url: &str) {
-    let disputed = Disputed::new(url).await;
+    let disputed = DisputedDomain::new(url).await;
     let setup = &disputed.setup;
-    let (app, admin) = (&setup.stage.app, &setup.stage.admin);
+    let (app, admin) = (&setup.registry.app, &setup.registry.admin);
     let parties = [
         ("acme", &disputed.acme, &disputed.rival),
         ("rival", &disputed.rival, &disputed.acme),
@@ -292,7 +307,7 @@ async fn a_dispute_is_decided_for_either_party(url: &str) {
             ("verified", Some(winner))
         );
         assert_eq!(
-            setup.stage.agent(DOMAIN).await.lifecycle,
+            setup.registry.agent(DOMAIN).await.lifecycle,
             Lifecycle::Approved
         );
         assert_eq!(setup.next_day().await, "verified");

@@ -4,77 +4,80 @@
 use std::sync::Arc;
 
 use a2a_registry_api::{DomainPatch, NewGeneration, Transfer};
-use a2a_registry_core::domains::generation::domain_new_generation;
-use a2a_registry_core::domains::keys::key_enrol;
-use a2a_registry_core::domains::owner::{domain_patch, domain_transfer};
+use a2a_registry_core::domains::enrolled_keys::key_enrol;
+use a2a_registry_core::domains::owner_actions::{domain_patch, domain_transfer};
+use a2a_registry_core::domains::ownership_generation::domain_new_generation;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_store::entity::version_source;
-use a2a_registry_store::{Store, Write, domains};
+use a2a_registry_store::{Store, WriteTransaction, domains};
 use serde_json::json;
 use time::Duration;
 
 use super::{DOMAIN, OwnershipSetup};
-use crate::support::database::{Database, until_somebody_waits};
-use crate::support::stage::{OriginAnswer, card};
+use crate::support::database::{Database, wait_for_lock_waiter};
+use crate::support::in_process_registry::{OriginResponse, card_bytes};
 
 const OTHER: &str = "other.agents-test.com";
 
 /// Runs `doing` while `held` locks a domain; once `doing` waits for the lock, releases it and awaits `doing`.
-async fn once_free<T>(store: &Store, held: Write, doing: impl Future<Output = T>) -> T {
+async fn once_free<T>(store: &Store, held: WriteTransaction, doing: impl Future<Output = T>) -> T {
     let mut doing = std::pin::pin!(doing);
     tokio::select! {
         biased;
         _ = &mut doing => panic!("the act ended without waiting for the domain's lock"),
-        () = until_somebody_waits(store) => {}
+        () = wait_for_lock_waiter(store) => {}
     }
     held.commit().await.unwrap();
     doing.await
 }
 
 /// A write that holds a domain's lock and has ended its ownership.
-async fn write_that_ended_ownership(setup: &OwnershipSetup, domain: &str) -> Write {
-    let write = setup.stage.store.write().await.unwrap();
+async fn write_that_ended_ownership(setup: &OwnershipSetup, domain: &str) -> WriteTransaction {
+    let write = setup.registry.store.begin_write().await.unwrap();
     let row = domains::domain_by_name(&write, domain).await.unwrap();
     let mut row = row.unwrap();
     row.state = DomainState::Unverified.into();
     row.owner_id = None;
-    write.domain_update(&row).await.unwrap();
+    write.update_domain(&row).await.unwrap();
     write
 }
 
 /// Registers and proves these domains for one account, crawls them (all but `OTHER` give `answer`), and returns the
 /// account.
-async fn owned(setup: &OwnershipSetup, proved: &[&str], answer: OriginAnswer) -> Caller {
-    let owner = setup.account("acme").await;
+async fn owned(setup: &OwnershipSetup, proved: &[&str], answer: OriginResponse) -> Caller {
+    let owner = setup.create_publisher("acme").await;
     for domain in proved {
         let view = setup.register(&owner, domain).await;
         setup.place_standing_record(&view);
-        let found = domain_verify(&setup.stage.app, &owner, domain).await;
+        let found = domain_verify(&setup.registry.app, &owner, domain).await;
         assert_eq!(found.unwrap().domain.state.as_str(), "verified");
     }
-    setup.stage.advance(Duration::minutes(2));
+    setup.registry.advance(Duration::minutes(2));
     let answer = |url: &str| match url.contains(OTHER) {
-        true => OriginAnswer::NotModified,
+        true => OriginResponse::NotModified,
         false => answer.clone(),
     };
-    setup.stage.visit(|source| answer(&source.url)).await;
+    setup
+        .registry
+        .run_due_visits(|source| answer(&source.url))
+        .await;
     owner
 }
 
-fn redirected() -> OriginAnswer {
-    OriginAnswer::Redirected(
-        card("Travel", "Books flights"),
+fn redirected() -> OriginResponse {
+    OriginResponse::RedirectedCard(
+        card_bytes("Travel", "Books flights"),
         format!("https://{OTHER}/card.json"),
     )
 }
 
 /// The agent's lifecycle, whether it has a URN, and the coverage of its first version.
 async fn agent_state(setup: &OwnershipSetup) -> (String, bool, String) {
-    let agent = setup.stage.agent(DOMAIN).await;
-    let mut versions = setup.stage.versions(agent.id).await;
+    let agent = setup.registry.agent(DOMAIN).await;
+    let mut versions = setup.registry.versions(agent.id).await;
     let coverage = versions.remove(0).standing;
     let [lifecycle, coverage] = [agent.lifecycle.as_str(), coverage.as_str()].map(str::to_owned);
     (lifecycle, agent.urn.is_some(), coverage)
@@ -95,8 +98,8 @@ async fn a_follower_is_judged_by_its_current_state_on_postgres() {
     let view = setup.register(&owner, OTHER).await;
     setup.place_standing_record(&view);
     let held = write_that_ended_ownership(&setup, DOMAIN).await;
-    let proving = domain_verify(&setup.stage.app, &owner, OTHER);
-    let proved = once_free(&setup.stage.store, held, proving).await;
+    let proving = domain_verify(&setup.registry.app, &owner, OTHER);
+    let proved = once_free(&setup.registry.store, held, proving).await;
     assert_eq!(proved.unwrap().domain.state.as_str(), "verified");
     assert_eq!(agent_state(&setup).await, nominated());
 }
@@ -106,10 +109,10 @@ async fn a_follower_is_judged_by_its_current_state_on_postgres() {
 async fn a_redirected_card_is_judged_by_the_target_hosts_current_state_on_postgres() {
     let database = Database::postgres().await;
     let setup = OwnershipSetup::new(database.url()).await;
-    owned(&setup, &[DOMAIN, OTHER], OriginAnswer::NotModified).await;
+    owned(&setup, &[DOMAIN, OTHER], OriginResponse::NotModified).await;
     let held = write_that_ended_ownership(&setup, OTHER).await;
-    let crawl = setup.stage.crawl(DOMAIN, redirected());
-    once_free(&setup.stage.store, held, crawl).await;
+    let crawl = setup.registry.crawl_domain(DOMAIN, redirected());
+    once_free(&setup.registry.store, held, crawl).await;
     assert_eq!(agent_state(&setup).await, nominated());
 }
 
@@ -119,7 +122,7 @@ async fn a_redirected_card_is_judged_by_the_target_hosts_current_state_on_postgr
 async fn an_agent_linked_meanwhile_loses_its_coverage_on_postgres() {
     let database = Database::postgres().await;
     let setup = OwnershipSetup::new(database.url()).await;
-    let own = OriginAnswer::Card(card("Travel", "Books flights"));
+    let own = OriginResponse::Card(card_bytes("Travel", "Books flights"));
     owned(&setup, &[DOMAIN, OTHER], own).await;
     let (lifecycle, named, coverage) = agent_state(&setup).await;
     assert_eq!(
@@ -127,10 +130,10 @@ async fn an_agent_linked_meanwhile_loses_its_coverage_on_postgres() {
         ("approved", true, "covered")
     );
     // Ingest takes the same lock.
-    let held = setup.stage.store.write().await.unwrap();
+    let held = setup.registry.store.begin_write().await.unwrap();
     let other = domains::domain_by_name(&held, OTHER).await.unwrap();
-    let agent = setup.stage.agent(DOMAIN).await;
-    let sources = domains::sources_of(&setup.stage.store, &[agent.domain_id])
+    let agent = setup.registry.agent(DOMAIN).await;
+    let sources = domains::live_sources_by_domain(&setup.registry.store, &[agent.domain_id])
         .await
         .unwrap();
     let agent_source = sources
@@ -141,15 +144,15 @@ async fn an_agent_linked_meanwhile_loses_its_coverage_on_postgres() {
         source_id: agent_source.unwrap().id,
         answered_by: format!("https://{}", other.unwrap().name),
     };
-    held.version_sources_put(vec![version_source])
+    held.upsert_version_sources(vec![version_source])
         .await
         .unwrap();
-    let app = Arc::clone(&setup.stage.app);
+    let app = Arc::clone(&setup.registry.app);
     let why = NewGeneration {
         reason: "sold".into(),
     };
-    let new_generation = domain_new_generation(&app, &setup.stage.admin, OTHER, &why);
-    once_free(&setup.stage.store, held, new_generation)
+    let new_generation = domain_new_generation(&app, &setup.registry.admin, OTHER, &why);
+    once_free(&setup.registry.store, held, new_generation)
         .await
         .unwrap();
     let (lifecycle, _, coverage) = agent_state(&setup).await;
@@ -174,10 +177,10 @@ async fn a_former_owner_changes_nothing_on_postgres() {
     for act in ["patch", "transfer", "enrol"] {
         let database = Database::postgres().await;
         let setup = OwnershipSetup::new(database.url()).await;
-        let owner = owned(&setup, &[DOMAIN], OriginAnswer::NotModified).await;
-        setup.account("heir").await;
+        let owner = owned(&setup, &[DOMAIN], OriginResponse::NotModified).await;
+        setup.create_publisher("heir").await;
         let held = write_that_ended_ownership(&setup, DOMAIN).await;
-        let app = &setup.stage.app;
+        let app = &setup.registry.app;
         let doing = async {
             match act {
                 "patch" => domain_patch(app, &owner, DOMAIN, &patch).await,
@@ -185,10 +188,10 @@ async fn a_former_owner_changes_nothing_on_postgres() {
                 _ => key_enrol(app, &owner, DOMAIN, "k1", &key).await,
             }
         };
-        let refused = once_free(&setup.stage.store, held, doing).await;
+        let refused = once_free(&setup.registry.store, held, doing).await;
         let kind = refused.err().map(|error| error.kind);
         assert_eq!(kind, Some(ErrorKind::Conflict), "{act}");
-        let view = setup.domain_view(&setup.stage.admin).await;
+        let view = setup.domain_view(&setup.registry.admin).await;
         assert_eq!(
             (view.contact, view.keys.len(), view.proofs.len()),
             (None, 0, 1),

@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use a2a_card::digest;
+use a2a_card::bytes_digest;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::{Guard, GuardConfig};
-use a2a_crawler::{Clock, Slot, SourceTask, VisitOutcome};
+use a2a_crawler::guard::{GuardConfig, SsrfGuard};
+use a2a_crawler::{Clock, FetchTarget, SourceTask, VisitOutcome};
 use a2a_registry_api::Recrawl;
-use a2a_registry_core::crawl::ingest::ingest;
-use a2a_registry_core::crawl::job::visits_lease;
-use a2a_registry_core::domains::acts::domain_recrawl;
+use a2a_registry_core::crawl::ingest::ingest_outcomes;
+use a2a_registry_core::crawl::job::lease_visits;
+use a2a_registry_core::domains::actions::domain_recrawl;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_store::domains::sources_of;
+use a2a_registry_store::domains::live_sources_by_domain;
 use a2a_registry_store::entity::source;
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
-use super::site::Site;
+use super::tls_site::TlsSite;
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
+use crate::support::in_process_registry::{LEASE_MICROSECONDS, card_bytes};
 use crate::support::origin::OriginReply;
-use crate::support::stage::{LEASE, card};
 
 const ARD: &str = "/.well-known/ard.json";
 
 /// The stage's clock for a fetcher of the test.
 #[derive(Debug)]
-struct At(OffsetDateTime);
+struct FixedClock(OffsetDateTime);
 
-impl Clock for At {
+impl Clock for FixedClock {
     fn now(&self) -> OffsetDateTime {
         self.0
     }
@@ -37,27 +37,29 @@ impl Clock for At {
 
 impl OwnershipSetup {
     /// A registry whose resolver leads the domain's name to the site, proved by an account.
-    async fn proved_at(url: &str, site: &Site) -> Self {
+    async fn proved_at(url: &str, site: &TlsSite) -> Self {
         let setup = Self::new(url).await;
         setup.names.set(DOMAIN, [site.address().ip()]);
-        let owner = setup.account("acme").await;
+        let owner = setup.create_publisher("acme").await;
         let view = setup.register(&owner, DOMAIN).await;
         setup.place_standing_record(&view);
-        let found = domain_verify(&setup.stage.app, &owner, DOMAIN).await;
+        let found = domain_verify(&setup.registry.app, &owner, DOMAIN).await;
         assert_eq!(found.unwrap().domain.state.as_str(), "verified");
         setup
     }
 
     /// Fetches every source of the domain as the crawler does, and ingests what it finds.
-    async fn really_fetch(&self, site: &Site) {
-        self.stage.advance(Duration::minutes(2));
+    async fn fetch_over_tls(&self, site: &TlsSite) {
+        self.registry.advance(Duration::minutes(2));
         let recrawl = Recrawl { full: true };
-        let admin = &self.stage.admin;
-        domain_recrawl(&self.stage.app, admin, DOMAIN, &recrawl)
+        let admin = &self.registry.admin;
+        domain_recrawl(&self.registry.app, admin, DOMAIN, &recrawl)
             .await
             .unwrap();
         let fetcher = self.fetcher(site);
-        let leased = visits_lease(&self.stage.app, 10, LEASE).await.unwrap();
+        let leased = lease_visits(&self.registry.app, 10, LEASE_MICROSECONDS)
+            .await
+            .unwrap();
         assert_eq!(leased.len(), 1);
         let mut group = Vec::new();
         for (domain, sources) in leased {
@@ -67,33 +69,35 @@ impl OwnershipSetup {
             }
             group.push(VisitOutcome {
                 domain_key: domain.id,
-                lease: domain.lease.unwrap(),
+                lease_token: domain.lease.unwrap(),
                 sources: outcomes,
             });
         }
-        ingest(&self.stage.app, &group).await.unwrap();
+        ingest_outcomes(&self.registry.app, &group).await.unwrap();
     }
 
-    fn fetcher(&self, site: &Site) -> Fetcher {
-        let guard = Guard::new(GuardConfig {
+    fn fetcher(&self, site: &TlsSite) -> Fetcher {
+        let guard = SsrfGuard::new(GuardConfig {
             allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
             ..GuardConfig::default()
         });
         let config = FetcherConfig {
             guard,
             limits: FetchLimits::default(),
-            contact: None,
+            contact_url: None,
             extra_ca: vec![site.root()],
             key_hosts: Vec::new(),
         };
-        let clock = Arc::new(At(self.stage.now()));
+        let clock = Arc::new(FixedClock(self.registry.now()));
         Fetcher::new(config, self.names.clone(), clock).unwrap()
     }
 
-    async fn sources(&self) -> Vec<source::Model> {
-        let agents = self.stage.agents().await;
+    async fn source_rows(&self) -> Vec<source::Model> {
+        let agents = self.registry.agents().await;
         let id = agents.first().map_or(1, |agent| agent.domain_id);
-        sources_of(&self.stage.store, &[id]).await.unwrap()
+        live_sources_by_domain(&self.registry.store, &[id])
+            .await
+            .unwrap()
     }
 }
 
@@ -102,24 +106,25 @@ fn task(row: &source::Model) -> SourceTask {
     let url = row.url.parse().unwrap();
     SourceTask {
         source_key: row.id,
-        slot: match row.kind.known().unwrap() {
-            SourceKind::WellKnown => Slot::WellKnown { origin: url },
-            SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog {
+        target: match row.kind.known_value().unwrap() {
+            SourceKind::WellKnown => FetchTarget::WellKnown { origin: url },
+            SourceKind::Ard | SourceKind::AiCatalog => FetchTarget::Catalog {
                 url,
-                registries: true,
+                read_registries: true,
             },
-            _ if url.fragment().is_some() => Slot::Inline {
+            _ if url.fragment().is_some() => FetchTarget::InlineCard {
                 url,
                 identifier: row.identifier.clone().unwrap(),
             },
-            _ => Slot::Url { url },
+            _ => FetchTarget::CardUrl { url },
         },
         validators: None,
     }
 }
 
 fn catalog(entries: &[Value]) -> OriginReply {
-    OriginReply::json(json!({"specVersion": "1.0", "entries": entries}).to_string()).etag("\"1\"")
+    OriginReply::json(json!({"specVersion": "1.0", "entries": entries}).to_string())
+        .with_etag("\"1\"")
 }
 
 both_databases!(
@@ -129,73 +134,74 @@ both_databases!(
 
 /// Byte for byte as it stands in the catalog, and with the catalog's URL.
 async fn a_card_inside_an_entry_becomes_an_agent(url: &str) {
-    let Some(site) = Site::on_443().await else {
+    let Some(site) = TlsSite::on_443().await else {
         return;
     };
     let setup = OwnershipSetup::proved_at(url, &site).await;
-    let text = String::from_utf8(card("Inline", "Lives in a catalog")).unwrap();
+    let text = String::from_utf8(card_bytes("Inline", "Lives in a catalog")).unwrap();
     let text = text.replacen('{', "{ \n  ", 1);
     let identifier = format!("urn:air:{DOMAIN}:agents:inline-one");
     let document = format!(
         r#"{{"entries":[{{"identifier":"{identifier}","type":"application/a2a-agent-card+json","data":{text}}}]}}"#
     );
-    site.origin.answer(ARD, OriginReply::json(document.clone()));
-    setup.really_fetch(&site).await;
-    setup.really_fetch(&site).await;
-    let agent = setup.stage.agent(DOMAIN).await;
+    site.origin
+        .set_reply(ARD, OriginReply::json(document.clone()));
+    setup.fetch_over_tls(&site).await;
+    setup.fetch_over_tls(&site).await;
+    let agent = setup.registry.agent(DOMAIN).await;
     assert_eq!(agent.urn.as_deref(), Some(identifier.as_str()));
     let place = format!("https://{DOMAIN}{ARD}#{identifier}");
-    let sources = setup.sources().await;
+    let sources = setup.source_rows().await;
     assert!(
         sources
             .iter()
             .any(|row| row.url == place && row.agent_id == Some(agent.id))
     );
-    setup.stage.settle().await;
+    setup.registry.catch_up().await;
     assert_eq!(
-        setup.stage.served(agent.id).await,
+        setup.registry.public_card_bytes(agent.id).await,
         Some(text.clone().into_bytes())
     );
     // Another card in the same entry is another version of the same agent.
     let changed = document.replace("Lives in", "Moved within");
-    site.origin.answer(ARD, OriginReply::json(changed));
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.stage.versions(agent.id).await.len(), 2);
-    assert_eq!(setup.stage.agents().await.len(), 1);
+    site.origin.set_reply(ARD, OriginReply::json(changed));
+    setup.fetch_over_tls(&site).await;
+    assert_eq!(setup.registry.versions(agent.id).await.len(), 2);
+    assert_eq!(setup.registry.agents().await.len(), 1);
 }
 
 async fn a_card_with_another_digest_is_not_taken(url: &str) {
-    let Some(site) = Site::on_443().await else {
+    let Some(site) = TlsSite::on_443().await else {
         return;
     };
     let setup = OwnershipSetup::proved_at(url, &site).await;
     let (promised, other) = (
-        card("Promised", "As the catalog says"),
-        card("Other", "As nobody says"),
+        card_bytes("Promised", "As the catalog says"),
+        card_bytes("Other", "As nobody says"),
     );
     let named = |bytes: &[u8]| {
         json!({
-            "identifier": "a", "type": "application/a2a-agent-card+json", "url": "/a.json", "digest": digest(bytes),
+            "identifier": "a", "type": "application/a2a-agent-card+json", "url": "/a.json", "digest": bytes_digest(bytes),
         })
     };
-    site.origin.answer(ARD, catalog(&[named(&promised)]));
+    site.origin.set_reply(ARD, catalog(&[named(&promised)]));
     site.origin
-        .answer("/a.json", OriginReply::json(other.clone()));
-    setup.really_fetch(&site).await;
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.stage.agents().await, []);
+        .set_reply("/a.json", OriginReply::json(other.clone()));
+    setup.fetch_over_tls(&site).await;
+    setup.fetch_over_tls(&site).await;
+    assert_eq!(setup.registry.agents().await, []);
     site.origin
-        .answer("/a.json", OriginReply::json(promised.clone()));
-    setup.really_fetch(&site).await;
-    let agent = setup.stage.agent(DOMAIN).await;
-    assert_eq!(setup.stage.versions(agent.id).await.len(), 1);
+        .set_reply("/a.json", OriginReply::json(promised.clone()));
+    setup.fetch_over_tls(&site).await;
+    let agent = setup.registry.agent(DOMAIN).await;
+    assert_eq!(setup.registry.versions(agent.id).await.len(), 1);
     // The card changes before the catalog does, and counts when the catalog has followed.
     site.origin
-        .answer("/a.json", OriginReply::json(other.clone()));
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.stage.versions(agent.id).await.len(), 1);
-    site.origin.answer(ARD, catalog(&[named(&other)]));
-    setup.really_fetch(&site).await;
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.stage.versions(agent.id).await.len(), 2);
+        .set_reply("/a.json", OriginReply::json(other.clone()));
+    setup.fetch_over_tls(&site).await;
+    assert_eq!(setup.registry.versions(agent.id).await.len(), 1);
+    site.origin.set_reply(ARD, catalog(&[named(&other)]));
+    setup.fetch_over_tls(&site).await;
+    setup.fetch_over_tls(&site).await;
+    assert_eq!(setup.registry.versions(agent.id).await.len(), 2);
 }

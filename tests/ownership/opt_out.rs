@@ -1,41 +1,41 @@
 //! Opt-out: `policy=none` is queried before the first request to a host, and honoured for every account.
 
-use a2a_crawler::dns::TxtAnswer;
+use a2a_crawler::dns::TxtLookup;
 use a2a_registry_core::config;
-use a2a_registry_core::domains::acts::{domain_recrawl, domain_show};
-use a2a_registry_core::visits::leasing::visits_next_due;
-use a2a_registry_server::jobs::frontier;
+use a2a_registry_core::domains::actions::{domain_recrawl, domain_show};
+use a2a_registry_core::visits::leases::next_visit_due;
+use a2a_registry_server::jobs::database_frontier;
 use time::Duration;
 
-use super::site::{ProofFile, Site};
+use super::tls_site::{ProofFile, TlsSite};
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 
 const OPT_OUT: &str = "127.0.0.1:8080; policy=none";
 
 /// A setup that allows plain HTTP, any port, and this machine.
 async fn permissive_setup(url: &str) -> OwnershipSetup {
-    let stage = Stage::with(url, |config| {
+    let registry = InProcessRegistry::with_config(url, |config| {
         config.crawler.allow_http = true;
         config.crawler.allow_ports = config::AllowPorts::Word("any".into());
         config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
     })
     .await;
-    OwnershipSetup::on(stage)
+    OwnershipSetup::with_registry(registry)
 }
 
 impl OwnershipSetup {
     /// Makes every due visit; returns their number.
-    async fn visits(&self) -> usize {
-        self.stage
-            .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
+    async fn run_due_visits(&self) -> usize {
+        self.registry
+            .run_due_visits(|_| OriginResponse::Card(card_bytes("Travel", "Books flights")))
             .await
     }
 
     async fn state_of(&self, domain: &str) -> String {
-        let admin = &self.stage.admin;
-        domain_show(&self.stage.app, admin, domain)
+        let admin = &self.registry.admin;
+        domain_show(&self.registry.app, admin, domain)
             .await
             .unwrap()
             .state
@@ -65,22 +65,22 @@ async fn an_opted_out_domain_is_never_visited(url: &str) {
         "travel.agents-test.com:8443",
         "plain.agents-test.com",
     ];
-    setup.stage.register(domains[0]).await;
+    setup.registry.register_domain(domains[0]).await;
     setup
-        .stage
-        .register_url("https://travel.agents-test.com:8443/card.json")
+        .registry
+        .register_card_url("https://travel.agents-test.com:8443/card.json")
         .await;
     setup
-        .stage
-        .register_url("http://plain.agents-test.com/card.json")
+        .registry
+        .register_card_url("http://plain.agents-test.com/card.json")
         .await;
-    assert_eq!(setup.visits().await, 0);
+    assert_eq!(setup.run_due_visits().await, 0);
     for domain in domains {
         assert_eq!(setup.state_of(domain).await, "opted_out", "{domain}");
     }
-    assert_eq!(visits_next_due(&setup.stage.app).await.unwrap(), None);
+    assert_eq!(next_visit_due(&setup.registry.app).await.unwrap(), None);
     setup.next_day().await;
-    assert_eq!(setup.visits().await, 0);
+    assert_eq!(setup.run_due_visits().await, 0);
 
     setup.remove(STANDING);
     setup.remove("_a2a-registry.plain.agents-test.com");
@@ -88,29 +88,33 @@ async fn an_opted_out_domain_is_never_visited(url: &str) {
     for domain in domains {
         assert_eq!(setup.state_of(domain).await, "unverified", "{domain}");
     }
-    assert_eq!(setup.visits().await, domains.len());
+    assert_eq!(setup.run_due_visits().await, domains.len());
 }
 
 /// A domain that opts out later is checked every day, with any port and scheme.
 async fn every_host_name_can_opt_out_later(url: &str) {
     let setup = permissive_setup(url).await;
     setup
-        .stage
-        .register_url("https://travel.agents-test.com:8443/card.json")
+        .registry
+        .register_card_url("https://travel.agents-test.com:8443/card.json")
         .await;
     setup
-        .stage
-        .register_url("http://plain.agents-test.com/card.json")
+        .registry
+        .register_card_url("http://plain.agents-test.com/card.json")
         .await;
-    assert_eq!(setup.visits().await, 2, "no record forbids the first visit");
+    assert_eq!(
+        setup.run_due_visits().await,
+        2,
+        "no record forbids the first visit"
+    );
     setup.place_record(STANDING, OPT_OUT);
     setup.place_record("_a2a-registry.plain.agents-test.com", OPT_OUT);
-    setup.stage.advance(Duration::hours(27));
+    setup.registry.advance(Duration::hours(27));
     setup.run_due_checks().await;
     for domain in ["travel.agents-test.com:8443", "plain.agents-test.com"] {
         assert_eq!(setup.state_of(domain).await, "opted_out", "{domain}");
     }
-    assert_eq!(setup.visits().await, 0);
+    assert_eq!(setup.run_due_visits().await, 0);
 }
 
 /// A name server that does not answer gives no permission: the first visit waits until it does.
@@ -118,11 +122,11 @@ async fn a_silent_name_server_delays_the_first_visit(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     setup
         .names
-        .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-    setup.stage.register(DOMAIN).await;
+        .set_texts(STANDING, TxtLookup::Failed("SERVFAIL".into()));
+    setup.registry.register_domain(DOMAIN).await;
     for _ in 0..3 {
-        assert_eq!(setup.visits().await, 0);
-        setup.stage.advance(Duration::minutes(1));
+        assert_eq!(setup.run_due_visits().await, 0);
+        setup.registry.advance(Duration::minutes(1));
     }
     assert_eq!(
         setup.state_of(DOMAIN).await,
@@ -131,14 +135,14 @@ async fn a_silent_name_server_delays_the_first_visit(url: &str) {
     );
     // A requested visit waits for the response as well.
     let recrawl = a2a_registry_api::Recrawl::default();
-    domain_recrawl(&setup.stage.app, &setup.stage.admin, DOMAIN, &recrawl)
+    domain_recrawl(&setup.registry.app, &setup.registry.admin, DOMAIN, &recrawl)
         .await
         .unwrap();
-    assert_eq!(setup.visits().await, 0);
-    setup.stage.advance(Duration::minutes(1));
+    assert_eq!(setup.run_due_visits().await, 0);
+    setup.registry.advance(Duration::minutes(1));
     setup.remove(STANDING);
     assert_eq!(
-        setup.visits().await,
+        setup.run_due_visits().await,
         1,
         "the visit is made once the name server has answered"
     );
@@ -148,7 +152,7 @@ async fn a_silent_name_server_delays_the_first_visit(url: &str) {
 /// forbids it.
 async fn each_visit_waits_for_its_own_name_server(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let failed = TxtAnswer::Failed("SERVFAIL".into());
+    let failed = TxtLookup::Failed("SERVFAIL".into());
     setup
         .names
         .set_texts("_a2a-registry.silent.agents-test.com", failed);
@@ -156,19 +160,19 @@ async fn each_visit_waits_for_its_own_name_server(url: &str) {
     let [silent, gone, open] =
         ["silent", "gone", "open"].map(|one| format!("{one}.agents-test.com"));
     for name in [&silent, &gone, &open] {
-        setup.stage.register(name).await;
+        setup.registry.register_domain(name).await;
     }
-    let crawler = frontier(&setup.stage.app, std::time::Duration::from_secs(600));
-    let leased = crawler.lease(64).await.unwrap();
+    let crawler = database_frontier(&setup.registry.app, std::time::Duration::from_secs(600));
+    let leased = crawler.lease_visits(64).await.unwrap();
     assert_eq!(leased.len(), 3);
     for visit in &leased {
-        let may_begin = crawler.may_begin(visit).await.unwrap();
+        let may_begin = crawler.can_start(visit).await.unwrap();
         assert_eq!(may_begin, visit.domain == open, "{}", visit.domain);
     }
     assert_eq!(setup.state_of(&gone).await, "opted_out");
-    assert!(crawler.lease(64).await.unwrap().is_empty());
-    setup.stage.advance(Duration::minutes(1));
-    let again = crawler.lease(64).await.unwrap();
+    assert!(crawler.lease_visits(64).await.unwrap().is_empty());
+    setup.registry.advance(Duration::minutes(1));
+    let again = crawler.lease_visits(64).await.unwrap();
     let names: Vec<&str> = again.iter().map(|visit| visit.domain.as_str()).collect();
     assert_eq!(names, [silent]);
 }
@@ -178,11 +182,11 @@ async fn a_name_server_that_never_answers_does_not_exclude_its_domain(url: &str)
     let setup = OwnershipSetup::new(url).await;
     setup
         .names
-        .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-    setup.stage.register(DOMAIN).await;
+        .set_texts(STANDING, TxtLookup::Failed("SERVFAIL".into()));
+    setup.registry.register_domain(DOMAIN).await;
     let mut minutes = 0;
-    while setup.visits().await == 0 {
-        setup.stage.advance(Duration::minutes(1));
+    while setup.run_due_visits().await == 0 {
+        setup.registry.advance(Duration::minutes(1));
         minutes += 1;
         assert!(minutes < 60, "the first visit is never made");
     }
@@ -194,12 +198,12 @@ async fn an_opt_out_after_silence_counts(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     setup
         .names
-        .set_texts(STANDING, TxtAnswer::Bogus("the signature is wrong".into()));
-    setup.stage.register(DOMAIN).await;
-    assert_eq!(setup.visits().await, 0);
+        .set_texts(STANDING, TxtLookup::Bogus("the signature is wrong".into()));
+    setup.registry.register_domain(DOMAIN).await;
+    assert_eq!(setup.run_due_visits().await, 0);
     setup.place_record(STANDING, OPT_OUT);
-    setup.stage.advance(Duration::minutes(1));
-    assert_eq!(setup.visits().await, 0);
+    setup.registry.advance(Duration::minutes(1));
+    assert_eq!(setup.run_due_visits().await, 0);
     assert_eq!(setup.state_of(DOMAIN).await, "opted_out");
 }
 
@@ -208,37 +212,37 @@ async fn an_ip_address_is_visited_at_once(url: &str) {
     let setup = permissive_setup(url).await;
     setup.names.set_texts(
         "_a2a-registry.127.0.0.1",
-        TxtAnswer::Failed("asked for an address".into()),
+        TxtLookup::Failed("asked for an address".into()),
     );
     let view = setup
-        .stage
-        .register_url("https://127.0.0.1:8443/card.json")
+        .registry
+        .register_card_url("https://127.0.0.1:8443/card.json")
         .await;
     assert_eq!(view.next_check, None);
     assert_eq!(setup.run_due_checks().await, 0);
-    assert_eq!(setup.visits().await, 1);
+    assert_eq!(setup.run_due_visits().await, 1);
 }
 
 /// Checks of proofs query the name server of a host that has opted out, and never the host.
 async fn checks_of_proofs_leave_opted_out_hosts_alone(url: &str) {
-    let Some(site) = Site::on_443().await else {
+    let Some(site) = TlsSite::on_443().await else {
         return;
     };
-    let setup = OwnershipSetup::at(url, &site).await;
+    let setup = OwnershipSetup::at_site(url, &site).await;
     setup
         .names
-        .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
-    let acme = setup.account("acme").await;
+        .set_texts(STANDING, TxtLookup::Failed("SERVFAIL".into()));
+    let acme = setup.create_publisher("acme").await;
     let view = setup.register(&acme, DOMAIN).await;
-    let ProofFile { path, .. } = ProofFile::of(&view);
+    let ProofFile { path, .. } = ProofFile::from_view(&view);
     let path = path.as_str();
     setup.verify(&acme).await.unwrap();
     assert!(
-        site.origin.requests(path).is_empty(),
+        site.origin.requests_to(path).is_empty(),
         "the host must not be fetched before the opt-out query is answered"
     );
     setup.place_record(STANDING, OPT_OUT);
-    setup.stage.advance(Duration::seconds(1));
+    setup.registry.advance(Duration::seconds(1));
     let results = setup.verify(&acme).await.unwrap();
     assert!(
         results.iter().all(|(outcome, _)| outcome != "held"),
@@ -246,8 +250,8 @@ async fn checks_of_proofs_leave_opted_out_hosts_alone(url: &str) {
     );
     assert_eq!(setup.state().await, "opted_out");
     assert_eq!(setup.next_day().await, "opted_out");
-    assert!(site.origin.requests(path).is_empty());
+    assert!(site.origin.requests_to(path).is_empty());
     setup.remove(STANDING);
     setup.verify(&acme).await.unwrap();
-    assert_eq!(site.origin.requests(path).len(), 1);
+    assert_eq!(site.origin.requests_to(path).len(), 1);
 }

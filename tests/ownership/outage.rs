@@ -1,8 +1,8 @@
 //! While the circuit breaker is open because many fetches are failing, no proof ends for being missed.
 
 use a2a_crawler::AttemptOutcome::Timeout;
-use a2a_crawler::dns::TxtAnswer;
-use a2a_registry_core::domains::acts::domain_show;
+use a2a_crawler::dns::TxtLookup;
+use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::visits::outage::breaker_open_since;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
@@ -10,7 +10,7 @@ use time::Duration;
 
 use super::{DOMAIN, OwnershipSetup, STANDING};
 use crate::support::both_databases;
-use crate::support::stage::{OriginAnswer, card};
+use crate::support::in_process_registry::{OriginResponse, card_bytes};
 
 const PARENT: &str = "_a2a-registry.agents-test.com";
 /// Other domains, whose failing fetches show that the fault is ours.
@@ -20,33 +20,37 @@ impl OwnershipSetup {
     /// Registers many domains, and lets every card come in.
     async fn crowd(&self) {
         for number in 0..OTHERS {
-            self.stage
-                .register(&format!("d{number}-agents-test.com"))
+            self.registry
+                .register_domain(&format!("d{number}-agents-test.com"))
                 .await;
         }
         let made = self
-            .stage
-            .visit(|source| OriginAnswer::Card(card(&source.url, "Is there")))
+            .registry
+            .run_due_visits(|source| OriginResponse::Card(card_bytes(&source.url, "Is there")))
             .await;
         assert_eq!(made, OTHERS);
-        assert_eq!(breaker_open_since(&self.stage.app), None);
+        assert_eq!(breaker_open_since(&self.registry.app), None);
     }
 
     /// Fails every request to the outside from now on.
-    async fn cut_off(&self, answer: TxtAnswer) {
+    async fn cut_off(&self, answer: TxtLookup) {
         for name in [STANDING, PARENT] {
             self.names.set_texts(name, answer.clone());
         }
-        self.stage.advance(Duration::days(2));
-        self.stage.visit(|_| OriginAnswer::Fails(Timeout)).await;
-        assert!(breaker_open_since(&self.stage.app).is_some());
+        self.registry.advance(Duration::days(2));
+        self.registry
+            .run_due_visits(|_| OriginResponse::Failure(Timeout))
+            .await;
+        assert!(breaker_open_since(&self.registry.app).is_some());
     }
 
     /// Restores the network.
     async fn reconnect(&self) {
-        self.stage.advance(Duration::days(1));
-        self.stage.visit(|_| OriginAnswer::NotModified).await;
-        assert_eq!(breaker_open_since(&self.stage.app), None);
+        self.registry.advance(Duration::days(1));
+        self.registry
+            .run_due_visits(|_| OriginResponse::NotModified)
+            .await;
+        assert_eq!(breaker_open_since(&self.registry.app), None);
     }
 }
 
@@ -62,14 +66,17 @@ async fn our_own_outage_lapses_no_domain(url: &str) {
     let (owner, agent) = setup.prove_with_agent().await;
     let proved = setup.domain_view(&owner).await.proofs[0].clone();
     setup.crowd().await;
-    setup.cut_off(TxtAnswer::Failed("timed out".into())).await;
+    setup.cut_off(TxtLookup::Failed("timed out".into())).await;
     for day in 1..=14 {
         assert_eq!(setup.next_day().await, "verified", "day {day}");
-        setup.stage.visit(|_| OriginAnswer::Fails(Timeout)).await;
+        setup
+            .registry
+            .run_due_visits(|_| OriginResponse::Failure(Timeout))
+            .await;
     }
     let view = setup.domain_view(&owner).await;
     assert_eq!(view.proofs, [proved], "the proof is unchanged");
-    let now: Timestamp = setup.stage.now().into();
+    let now: Timestamp = setup.registry.now().into();
     let last = &view.checks[0];
     assert_eq!((last.at, last.outcome.as_str()), (now, "unknown"));
     assert!(
@@ -83,11 +90,11 @@ async fn our_own_outage_lapses_no_domain(url: &str) {
         HOUR,
         "the check is soon repeated"
     );
-    assert!(setup.stage.holds(agent).await.is_empty());
-    assert!(setup.stage.served(agent).await.is_some());
+    assert!(setup.registry.holds(agent).await.is_empty());
+    assert!(setup.registry.public_card_bytes(agent).await.is_some());
 
     // The response to a requested check is the stored result.
-    let asked = domain_verify(&setup.stage.app, &owner, DOMAIN)
+    let asked = domain_verify(&setup.registry.app, &owner, DOMAIN)
         .await
         .unwrap();
     assert!(!asked.checks.is_empty());
@@ -106,9 +113,9 @@ async fn our_own_outage_lapses_no_domain(url: &str) {
     assert_eq!(setup.next_day().await, "verified");
     assert_eq!(
         setup.domain_view(&owner).await.proofs[0].seen,
-        setup.stage.now().into()
+        setup.registry.now().into()
     );
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
 }
 
 /// If our resolver denies every record, or lies about it, no proof and no opt-out ends; these days do not count as days
@@ -120,22 +127,28 @@ async fn records_denied_by_our_own_network_are_not_missing(url: &str) {
     let quiet = "quiet.agents-test.com";
     let quiets = "_a2a-registry.quiet.agents-test.com";
     setup.place_record(quiets, "127.0.0.1:8080; policy=none");
-    setup.stage.register(quiet).await;
-    assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 0);
-    setup.cut_off(TxtAnswer::Absent).await;
+    setup.registry.register_domain(quiet).await;
+    assert_eq!(
+        setup
+            .registry
+            .run_due_visits(|_| OriginResponse::NotModified)
+            .await,
+        0
+    );
+    setup.cut_off(TxtLookup::Absent).await;
     setup.remove(quiets);
     for day in 1..=5 {
         assert_eq!(setup.next_day().await, "verified", "day {day}");
     }
     setup
         .names
-        .set_texts(STANDING, TxtAnswer::Bogus("no signature fits".into()));
+        .set_texts(STANDING, TxtLookup::Bogus("no signature fits".into()));
     assert_eq!(setup.next_day().await, "verified");
     assert_eq!(
         setup.domain_view(&owner).await.proofs[0].missing_since,
         None
     );
-    let shown = domain_show(&setup.stage.app, &setup.stage.admin, quiet)
+    let shown = domain_show(&setup.registry.app, &setup.registry.admin, quiet)
         .await
         .unwrap();
     assert_eq!(shown.state.as_str(), "opted_out");
@@ -144,7 +157,7 @@ async fn records_denied_by_our_own_network_are_not_missing(url: &str) {
     setup.verify(&owner).await.unwrap();
     assert_eq!(
         setup.domain_view(&owner).await.proofs[0].seen,
-        setup.stage.now().into()
+        setup.registry.now().into()
     );
 
     // The network is back and the record is gone: from here on the days without it count.

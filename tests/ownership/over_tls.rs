@@ -4,16 +4,16 @@ use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::trust::TrustLevel;
 use serde_json::Value;
 
-use super::site::{ProofFile, Site};
+use super::tls_site::{ProofFile, TlsSite};
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::in_process_registry::{OriginResponse, card_bytes};
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
-use crate::support::shown::agent_show;
-use crate::support::stage::{OriginAnswer, card};
+use crate::support::polling::eventually;
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
 use crate::support::tls::{Authority, TlsFront};
-use crate::support::waiting::eventually;
 
 /// A registry, an origin behind TLS, and an authority that the registry trusts.
 struct TlsSetup {
@@ -25,9 +25,9 @@ struct TlsSetup {
 
 impl TlsSetup {
     async fn new() -> Self {
-        let setup = Setup::bare();
+        let setup = RegistrySetup::with_default_config();
         let authority = Authority::new("the tests' own");
-        let trusted = setup.scratch().join("authority.pem");
+        let trusted = setup.scratch_folder().join("authority.pem");
         std::fs::write(&trusted, authority.pem()).unwrap();
         let origin = Origin::start();
         let front = TlsFront::bind(
@@ -38,7 +38,7 @@ impl TlsSetup {
         .await
         .unwrap();
         let registry = setup
-            .configure(&format!(
+            .with_config_lines(&format!(
                 "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_ports = \"any\"\nextra_ca = [{trusted:?}]\n"
             ))
             .start()
@@ -55,15 +55,20 @@ impl TlsSetup {
     async fn agent(&self) -> Value {
         let id = eventually("the agent is found", || async {
             let path = "/v1/agents?lifecycle=pending";
-            let found = self.registry.api.admin(path).await.expect(200);
+            let found = self
+                .registry
+                .api
+                .get_as_admin(path)
+                .await
+                .expect_status(200);
             found["agents"][0]["id"].as_str().map(str::to_owned)
         })
         .await;
         self.registry
             .api
-            .admin(&format!("/v1/agents/{id}"))
+            .get_as_admin(&format!("/v1/agents/{id}"))
             .await
-            .expect(200)
+            .expect_status(200)
     }
 }
 
@@ -72,9 +77,10 @@ impl TlsSetup {
 async fn valid_tls_gives_the_first_level_of_trust() {
     let setup = TlsSetup::new().await;
     let path = "/.well-known/agent-card.json";
-    setup
-        .origin
-        .answer(path, OriginReply::json(card("Travel", "Books flights")));
+    setup.origin.set_reply(
+        path,
+        OriginReply::json(card_bytes("Travel", "Books flights")),
+    );
     let domain = setup
         .registry
         .api
@@ -88,8 +94,8 @@ async fn valid_tls_gives_the_first_level_of_trust() {
 
     setup
         .front
-        .use_identity(setup.authority.expired_identity("127.0.0.1"));
-    let domain = setup.registry.api.recrawl(&domain).await;
+        .replace_certificate(setup.authority.expired_identity("127.0.0.1"));
+    let domain = setup.registry.api.recrawl_and_wait(&domain).await;
     assert_eq!(
         domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
         "{domain}"
@@ -105,25 +111,26 @@ async fn valid_tls_gives_the_first_level_of_trust() {
 async fn a_card_with_an_untrusted_certificate_is_not_accepted() {
     let setup = TlsSetup::new().await;
     let path = "/.well-known/agent-card.json";
-    setup
-        .origin
-        .answer(path, OriginReply::json(card("Travel", "Books flights")));
+    setup.origin.set_reply(
+        path,
+        OriginReply::json(card_bytes("Travel", "Books flights")),
+    );
     setup
         .front
-        .use_identity(Authority::new("a stranger").identity("127.0.0.1"));
+        .replace_certificate(Authority::new("a stranger").identity("127.0.0.1"));
     let domain = setup
         .registry
         .api
         .register(&setup.front.url(path))
         .await
         .domain;
-    let domain = setup.registry.api.recrawl(&domain).await;
+    let domain = setup.registry.api.recrawl_and_wait(&domain).await;
     assert_eq!(
         domain["sources"][0]["last_attempt"]["outcome"], "tls_invalid",
         "{domain}"
     );
     assert!(
-        setup.origin.requests(path).is_empty(),
+        setup.origin.requests_to(path).is_empty(),
         "no request was sent"
     );
     setup.registry.stop().await;
@@ -133,18 +140,18 @@ both_databases!(a_file_proves_a_domain);
 
 /// The file proves a domain only byte for byte, and raises the owner to the next level of trust.
 async fn a_file_proves_a_domain(url: &str) {
-    let Some(site) = Site::on_443().await else {
+    let Some(site) = TlsSite::on_443().await else {
         return;
     };
-    let setup = OwnershipSetup::at(url, &site).await;
+    let setup = OwnershipSetup::at_site(url, &site).await;
     let origin = &site.origin;
-    let acme = setup.account("acme").await;
+    let acme = setup.create_publisher("acme").await;
     let view = setup.register(&acme, DOMAIN).await;
     setup
-        .stage
-        .visit(|_| OriginAnswer::Card(card("Travel", "Books flights")))
+        .registry
+        .run_due_visits(|_| OriginResponse::Card(card_bytes("Travel", "Books flights")))
         .await;
-    let file = ProofFile::of(&view);
+    let file = ProofFile::from_view(&view);
     let (path, place) = (file.path.as_str(), &file.url);
 
     let results = setup.verify(&acme).await.unwrap();
@@ -152,8 +159,8 @@ async fn a_file_proves_a_domain(url: &str) {
         results.contains(&("absent".into(), place.clone())),
         "{results:?}"
     );
-    let text = |body: &str| OriginReply::json(body).header("content-type", "text/plain");
-    origin.answer(path, text("something else"));
+    let text = |body: &str| OriginReply::json(body).with_header("content-type", "text/plain");
+    origin.set_reply(path, text("something else"));
     let results = setup.verify(&acme).await.unwrap();
     assert!(
         results.contains(&("wrong".into(), place.clone())),
@@ -161,7 +168,7 @@ async fn a_file_proves_a_domain(url: &str) {
     );
     assert_eq!(setup.state().await, "unverified");
 
-    origin.answer(path, text(&file.body));
+    origin.set_reply(path, text(&file.body));
     let results = setup.verify(&acme).await.unwrap();
     assert!(
         results.contains(&("held".into(), place.clone())),
@@ -172,16 +179,16 @@ async fn a_file_proves_a_domain(url: &str) {
         (view.state.as_str(), view.proofs[0].method.as_str()),
         ("verified", "http")
     );
-    let agent = setup.stage.agent(DOMAIN).await;
+    let agent = setup.registry.agent(DOMAIN).await;
     assert_eq!(agent.lifecycle, Lifecycle::Approved);
     assert!(agent.urn.is_some());
-    let hit = agent_show(&setup.stage.app, &acme, &agent.id.to_string())
+    let hit = agent_show_checked(&setup.registry.app, &acme, &agent.id.to_string())
         .await
         .unwrap();
     assert_eq!(hit.hit.summary.trust.level, Some(TrustLevel::L1.into()));
     // The file is checked every day, and the proof lapses when it is removed.
     assert_eq!(setup.next_day().await, "verified");
-    origin.answer(path, OriginReply::status(404));
+    origin.set_reply(path, OriginReply::status(404));
     for _ in 0..4 {
         setup.next_day().await;
     }

@@ -1,17 +1,17 @@
 //! Acts of an owner: managing agents, opting out, transferring a domain, enrolling keys.
 
 use a2a_card::{ProtectedHeader, SigningKey};
-use a2a_crawler::dns::TxtAnswer;
+use a2a_crawler::dns::TxtLookup;
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, Recrawl, Registration, Transfer};
-use a2a_registry_core::agents::acts::{
+use a2a_registry_core::agents::lifecycle_actions::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
-use a2a_registry_core::agents::owner::agent_patch;
-use a2a_registry_core::domains::acts::domain_recrawl;
-use a2a_registry_core::domains::generation::domain_new_generation;
-use a2a_registry_core::domains::keys::{key_enrol, key_withdraw};
-use a2a_registry_core::domains::owner::{domain_patch, domain_transfer};
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::agents::owner_updates::agent_patch;
+use a2a_registry_core::domains::actions::domain_recrawl;
+use a2a_registry_core::domains::enrolled_keys::{key_enrol, key_withdraw};
+use a2a_registry_core::domains::owner_actions::{domain_patch, domain_transfer};
+use a2a_registry_core::domains::ownership_generation::domain_new_generation;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
 use ring::rand::SystemRandom;
@@ -21,8 +21,8 @@ use uuid::Uuid;
 
 use super::{DOMAIN, OwnershipSetup, STANDING, moved};
 use crate::support::both_databases;
-use crate::support::shown::agent_show;
-use crate::support::stage::{OriginAnswer, card};
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::in_process_registry::{OriginResponse, card_bytes};
 
 both_databases!(
     a_domain_opts_out_by_its_own_record,
@@ -38,8 +38,8 @@ both_databases!(
 async fn a_domain_opts_out_by_its_own_record(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let agent = setup
-        .stage
-        .publish_approved(DOMAIN, &card("Travel", "Books flights"))
+        .registry
+        .register_approved_card(DOMAIN, &card_bytes("Travel", "Books flights"))
         .await
         .id;
     setup.place_record(STANDING, "any.registry.example; policy=none");
@@ -50,29 +50,34 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
     );
     setup.place_record(STANDING, "127.0.0.1:8080; policy=none");
     assert_eq!(setup.next_day().await, "opted_out");
-    assert_eq!(setup.stage.holds(agent).await, ["opted_out"]);
-    assert_eq!(setup.stage.served(agent).await, None);
+    assert_eq!(setup.registry.holds(agent).await, ["opted_out"]);
+    assert_eq!(setup.registry.public_card_bytes(agent).await, None);
     assert_eq!(
-        setup.stage.visit(|_| OriginAnswer::NotModified).await,
+        setup
+            .registry
+            .run_due_visits(|_| OriginResponse::NotModified)
+            .await,
         0,
         "an opted-out domain is not visited"
     );
-    let admin = &setup.stage.admin;
+    let admin = &setup.registry.admin;
     let again = Registration {
         domain: Some(DOMAIN.into()),
         ..Registration::default()
     };
-    let refused = register(&setup.stage.app, admin, &again).await.unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::DomainDenied);
-    let refused = domain_recrawl(&setup.stage.app, admin, DOMAIN, &Recrawl::default())
+    let refused = register_domain(&setup.registry.app, admin, &again)
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::DomainDenied);
-    setup.stage.index_equals_database().await;
+    let refused = domain_recrawl(&setup.registry.app, admin, DOMAIN, &Recrawl::default())
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::DomainDenied);
+    setup.registry.assert_index_matches_database().await;
 
     setup
         .names
-        .set_texts(STANDING, TxtAnswer::Failed("SERVFAIL".into()));
+        .set_texts(STANDING, TxtLookup::Failed("SERVFAIL".into()));
     assert_eq!(
         setup.next_day().await,
         "opted_out",
@@ -80,18 +85,24 @@ async fn a_domain_opts_out_by_its_own_record(url: &str) {
     );
     setup.remove(STANDING);
     assert_eq!(setup.next_day().await, "unverified");
-    assert!(setup.stage.holds(agent).await.is_empty());
-    setup.stage.advance(Duration::minutes(1));
-    assert_eq!(setup.stage.visit(|_| OriginAnswer::NotModified).await, 1);
-    setup.stage.index_equals_database().await;
+    assert!(setup.registry.holds(agent).await.is_empty());
+    setup.registry.advance(Duration::minutes(1));
+    assert_eq!(
+        setup
+            .registry
+            .run_due_visits(|_| OriginResponse::NotModified)
+            .await,
+        1
+    );
+    setup.registry.assert_index_matches_database().await;
 }
 
 /// An owner of a proved domain manages it and its agents; a stranger may not.
 async fn an_owner_manages_its_agents(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let (owner, agent) = setup.prove_with_agent().await;
-    let stranger = setup.account("stranger").await;
-    let app = &setup.stage.app;
+    let stranger = setup.create_publisher("stranger").await;
+    let app = &setup.registry.app;
     let id = agent.to_string();
     let contact = |text: &str| DomainPatch {
         contact: Some(text.into()),
@@ -139,13 +150,13 @@ async fn an_owner_manages_its_agents(url: &str) {
         .await
         .unwrap();
     assert_eq!(agent.hit.summary.visibility, Visibility::Internal);
-    setup.stage.settle().await;
-    assert!(setup.stage.found_by_anyone().await.is_empty());
+    setup.registry.catch_up().await;
+    assert!(setup.registry.publicly_found_ids().await.is_empty());
     let wider = agent_patch(app, &owner, &id, &narrow(Visibility::Public))
         .await
         .unwrap_err();
     assert_eq!(wider.kind, ErrorKind::Forbidden);
-    agent_patch(app, &setup.stage.admin, &id, &narrow(Visibility::Public))
+    agent_patch(app, &setup.registry.admin, &id, &narrow(Visibility::Public))
         .await
         .unwrap();
     let labels = AgentPatch {
@@ -160,14 +171,20 @@ async fn an_owner_manages_its_agents(url: &str) {
             .kind,
         ErrorKind::Forbidden
     );
-    let labelled = agent_patch(app, &setup.stage.admin, &id, &labels)
+    let labelled = agent_patch(app, &setup.registry.admin, &id, &labels)
         .await
         .unwrap();
     assert_eq!(labelled.hit.summary.labels["tier"], "gold");
     agent_deprecate(app, &owner, &id, &moved()).await.unwrap();
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
     agent_retire(app, &owner, &id, &act).await.unwrap();
-    assert!(setup.stage.served(id.parse().unwrap()).await.is_none());
+    assert!(
+        setup
+            .registry
+            .public_card_bytes(id.parse().unwrap())
+            .await
+            .is_none()
+    );
 }
 
 /// An owner opts its domain out and in again by itself.
@@ -178,10 +195,10 @@ async fn an_owner_opts_out_and_in(url: &str) {
         contact: None,
         opt_out: Some(opt_out),
     };
-    let app = &setup.stage.app;
+    let app = &setup.registry.app;
     let view = domain_patch(app, &owner, DOMAIN, &set(true)).await.unwrap();
     assert_eq!(view.state.as_str(), "opted_out");
-    assert_eq!(setup.stage.served(agent).await, None);
+    assert_eq!(setup.registry.public_card_bytes(agent).await, None);
     assert_eq!(
         setup.next_day().await,
         "opted_out",
@@ -194,16 +211,16 @@ async fn an_owner_opts_out_and_in(url: &str) {
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("acme"))
     );
-    assert!(setup.stage.served(agent).await.is_some());
-    setup.stage.index_equals_database().await;
+    assert!(setup.registry.public_card_bytes(agent).await.is_some());
+    setup.registry.assert_index_matches_database().await;
 }
 
 /// A transferred domain is the other account's to prove; the old record no longer counts.
 async fn a_domain_is_transferred(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let (owner, agent) = setup.prove_with_agent().await;
-    let heir = setup.account("heir").await;
-    let app = &setup.stage.app;
+    let heir = setup.create_publisher("heir").await;
+    let app = &setup.registry.app;
     let to = |name: &str| Transfer {
         account: name.into(),
     };
@@ -227,7 +244,7 @@ async fn a_domain_is_transferred(url: &str) {
         setup.domain_view(&heir).await.owner.as_deref(),
         Some("heir")
     );
-    assert!(setup.stage.served(agent).await.is_some());
+    assert!(setup.registry.public_card_bytes(agent).await.is_some());
     assert_eq!(
         domain_patch(app, &owner, DOMAIN, &DomainPatch::default())
             .await
@@ -242,12 +259,12 @@ async fn a_domain_is_transferred(url: &str) {
 async fn an_owner_enrols_its_keys(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let (owner, agent) = setup.prove_with_agent().await;
-    let app = &setup.stage.app;
+    let app = &setup.registry.app;
     let random = SystemRandom::new();
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
     let key = SigningKey::from_bytes(pkcs8.as_ref(), &random).unwrap();
     let jwks: serde_json::Value = serde_json::from_str(&key.public_jwks("k1")).unwrap();
-    let stranger = setup.account("stranger").await;
+    let stranger = setup.create_publisher("stranger").await;
     let refused = key_enrol(app, &stranger, DOMAIN, "k1", &jwks["keys"][0])
         .await
         .unwrap_err();
@@ -271,9 +288,15 @@ async fn an_owner_enrols_its_keys(url: &str) {
         kid: "k1".into(),
         jku: None,
     };
-    let bytes = a2a_card::sign(&card("Travel", "Books flights"), &key, &header, &random).unwrap();
+    let bytes = a2a_card::sign_card(
+        &card_bytes("Travel", "Books flights"),
+        &key,
+        &header,
+        &random,
+    )
+    .unwrap();
     let trust = async || {
-        let shown = agent_show(app, &setup.stage.admin, &agent.to_string())
+        let shown = agent_show_checked(app, &setup.registry.admin, &agent.to_string())
             .await
             .unwrap();
         let trust = shown.hit.summary.trust;
@@ -286,14 +309,14 @@ async fn an_owner_enrols_its_keys(url: &str) {
         )
     };
     setup
-        .stage
-        .crawl(DOMAIN, OriginAnswer::Card(bytes.clone()))
+        .registry
+        .crawl_domain(DOMAIN, OriginResponse::Card(bytes.clone()))
         .await;
-    if setup.stage.open_review(agent).await.is_some() {
-        setup.stage.approve(agent).await;
+    if setup.registry.find_open_review(agent).await.is_some() {
+        setup.registry.approve_open_review(agent).await;
     }
     assert_eq!(trust().await, ("L3".into(), "valid".into()));
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
     key_withdraw(app, &owner, DOMAIN, "k1").await.unwrap();
     assert_eq!(
         key_withdraw(app, &owner, DOMAIN, "k1")
@@ -302,7 +325,7 @@ async fn an_owner_enrols_its_keys(url: &str) {
             .kind,
         ErrorKind::NotFound
     );
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
     assert_ne!(trust().await.0, "L3");
 }
 
@@ -310,11 +333,14 @@ async fn an_owner_enrols_its_keys(url: &str) {
 /// unproved.
 async fn a_card_names_its_owner(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let [author, other] = [setup.account("author").await, setup.account("other").await];
-    let app = &setup.stage.app;
+    let [author, other] = [
+        setup.create_publisher("author").await,
+        setup.create_publisher("other").await,
+    ];
+    let app = &setup.registry.app;
     let named = |account: &str| {
         let mut value: serde_json::Value =
-            serde_json::from_slice(&card("Shared", "Hosted with others")).unwrap();
+            serde_json::from_slice(&card_bytes("Shared", "Hosted with others")).unwrap();
         value["capabilities"]["extensions"] = serde_json::json!([{
             "uri": "http://127.0.0.1:8080/ext/owner/v1",
             "params": {"account": account},
@@ -324,8 +350,8 @@ async fn a_card_names_its_owner(url: &str) {
     let author_id = author.account.as_ref().unwrap().id;
     let uri = format!("http://127.0.0.1:8080/accounts/{author_id}");
     let agent = setup
-        .stage
-        .publish_approved(DOMAIN, &named(&uri))
+        .registry
+        .register_approved_card(DOMAIN, &named(&uri))
         .await
         .id
         .to_string();
@@ -364,7 +390,7 @@ async fn a_card_names_its_owner(url: &str) {
             .kind,
         ErrorKind::Forbidden
     );
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
     agent_retire(app, &other, &agent, &act).await.unwrap();
     // Accounts that do not exist, and accounts of other registries, count as none.
     for (number, wrong) in [
@@ -376,7 +402,10 @@ async fn a_card_names_its_owner(url: &str) {
     .enumerate()
     {
         let domain = format!("wrong{number}.agents-test.com");
-        let agent = setup.stage.publish(&domain, &named(wrong)).await;
+        let agent = setup
+            .registry
+            .register_with_card(&domain, &named(wrong))
+            .await;
         assert_eq!((agent.claimed_by, agent.owner_id), (None, None), "{wrong}");
     }
 }
@@ -384,10 +413,14 @@ async fn a_card_names_its_owner(url: &str) {
 /// A new owner starts a new generation: nothing of the old one counts, not even decisions by persons.
 async fn a_new_generation_needs_every_decision_again(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let app = &setup.stage.app;
-    let bytes = card("Travel", "Books flights");
-    let agent = setup.stage.publish_approved(DOMAIN, &bytes).await.id;
-    let owner = setup.account("acme").await;
+    let app = &setup.registry.app;
+    let bytes = card_bytes("Travel", "Books flights");
+    let agent = setup
+        .registry
+        .register_approved_card(DOMAIN, &bytes)
+        .await
+        .id;
+    let owner = setup.create_publisher("acme").await;
     let view = setup.register(&owner, DOMAIN).await;
     setup.place_standing_record(&view);
     setup.verify(&owner).await.unwrap();
@@ -399,17 +432,17 @@ async fn a_new_generation_needs_every_decision_again(url: &str) {
         .await
         .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Forbidden);
-    setup.stage.advance(Duration::seconds(1));
-    let view = domain_new_generation(app, &setup.stage.admin, DOMAIN, &why("sold"))
+    setup.registry.advance(Duration::seconds(1));
+    let view = domain_new_generation(app, &setup.registry.admin, DOMAIN, &why("sold"))
         .await
         .unwrap();
     assert_eq!(
         (view.generation, view.state.as_str(), view.proofs.len()),
         (2, "unverified", 0)
     );
-    assert_eq!(setup.stage.served(agent).await, None);
+    assert_eq!(setup.registry.public_card_bytes(agent).await, None);
     assert_eq!(
-        setup.stage.agent(DOMAIN).await.lifecycle,
+        setup.registry.agent(DOMAIN).await.lifecycle,
         Lifecycle::Pending
     );
     assert!(
@@ -418,11 +451,14 @@ async fn a_new_generation_needs_every_decision_again(url: &str) {
             .any(|reason| reason.contains("waits for its first approval")),
         "{view:#?}"
     );
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
     // Even content that a person had approved waits again, also after the next fetch.
-    setup.stage.crawl(DOMAIN, OriginAnswer::Card(bytes)).await;
-    assert_eq!(setup.stage.served(agent).await, None);
-    setup.stage.approve(agent).await;
-    assert!(setup.stage.served(agent).await.is_some());
-    setup.stage.index_equals_database().await;
+    setup
+        .registry
+        .crawl_domain(DOMAIN, OriginResponse::Card(bytes))
+        .await;
+    assert_eq!(setup.registry.public_card_bytes(agent).await, None);
+    setup.registry.approve_open_review(agent).await;
+    assert!(setup.registry.public_card_bytes(agent).await.is_some());
+    setup.registry.assert_index_matches_database().await;
 }

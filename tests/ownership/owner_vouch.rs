@@ -4,23 +4,23 @@ use a2a_registry_api::{
     AccountPatch, Act, AgentPatch, DomainPatch, DomainView, GroupMembers, NewGeneration,
     NewOwnerVouch, Registration, Transfer, Vouch,
 };
+use a2a_registry_core::accounts::account_operations::account_patch;
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::accounts::people::account_patch;
-use a2a_registry_core::agents::acts::{agent_deprecate, agent_retire};
-use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::lifecycle_actions::{agent_deprecate, agent_retire};
+use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::views::agent_versions;
 use a2a_registry_core::config::AllowPorts;
-use a2a_registry_core::domains::acts::{domain_list, domain_show, domain_vouch};
-use a2a_registry_core::domains::generation::domain_new_generation;
-use a2a_registry_core::domains::owner::{domain_patch, domain_transfer};
+use a2a_registry_core::domains::actions::{domain_list, domain_show, domain_vouch};
+use a2a_registry_core::domains::owner_actions::{domain_patch, domain_transfer};
 use a2a_registry_core::domains::owner_vouch::{owner_vouch_end, owner_vouch_set};
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::ownership_generation::domain_new_generation;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::ownership::owner_vouches::end_owner_vouches;
-use a2a_registry_core::precondition::Precondition;
-use a2a_registry_core::reviews::resuming::agent_resume;
+use a2a_registry_core::precondition::IfMatch;
+use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
@@ -32,8 +32,8 @@ use time::Duration;
 
 use super::{DOMAIN, OwnershipSetup, STANDING, moved};
 use crate::support::both_databases;
-use crate::support::shown::agent_show;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::cached_agent_check::agent_show_checked;
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 
 /// A port that cannot be proved, and the card there.
 const HOST: &str = "travel.agents-test.com:8443";
@@ -62,7 +62,7 @@ fn vouch_for(account: &str) -> NewOwnerVouch {
     }
 }
 
-fn at(url: &str) -> Registration {
+fn card_registration(url: &str) -> Registration {
     Registration {
         card_url: Some(url.into()),
         ..Registration::default()
@@ -78,9 +78,9 @@ fn sponsored(name: &str) -> AgentPatch {
 
 impl OwnershipSetup {
     /// A registry that reaches every port and address, also without TLS.
-    async fn everywhere(url: &str) -> Self {
-        Self::on(
-            Stage::with(url, |config| {
+    async fn with_open_network(url: &str) -> Self {
+        Self::with_registry(
+            InProcessRegistry::with_config(url, |config| {
                 config.crawler.allow_ports = AllowPorts::Word("any".into());
                 config.crawler.allow_http = true;
                 config.crawler.allow_networks = vec!["10.0.0.0/8".parse().unwrap()];
@@ -92,22 +92,24 @@ impl OwnershipSetup {
     }
 
     /// An account with a listed agent at that URL, which a curator has approved.
-    async fn listed_at(&self, name: &str, url: &str) -> (Caller, agent::Model) {
-        let caller = self.account(name).await;
-        let view = register(&self.stage.app, &caller, &at(url)).await.unwrap();
-        self.stage.advance(Duration::minutes(2));
-        self.stage
-            .visit(|source| OriginAnswer::Card(card(&source.url, "Books flights")))
+    async fn publish_at(&self, name: &str, url: &str) -> (Caller, agent::Model) {
+        let caller = self.create_publisher(name).await;
+        let view = register_domain(&self.registry.app, &caller, &card_registration(url))
+            .await
+            .unwrap();
+        self.registry.advance(Duration::minutes(2));
+        self.registry
+            .run_due_visits(|source| OriginResponse::Card(card_bytes(&source.url, "Books flights")))
             .await;
-        let agent = self.stage.agent(&view.domain).await;
-        self.stage.approve(agent.id).await;
+        let agent = self.registry.agent(&view.domain).await;
+        self.registry.approve_open_review(agent.id).await;
         (caller, agent)
     }
 
     async fn vouch(&self, host: &str, account: &str) -> Result<DomainView, AppError> {
         owner_vouch_set(
-            &self.stage.app,
-            &self.stage.admin,
+            &self.registry.app,
+            &self.registry.admin,
             host,
             &vouch_for(account),
         )
@@ -115,13 +117,13 @@ impl OwnershipSetup {
     }
 
     async fn host_view(&self, caller: &Caller) -> DomainView {
-        domain_show(&self.stage.app, caller, HOST).await.unwrap()
+        domain_show(&self.registry.app, caller, HOST).await.unwrap()
     }
 
     /// Whether the account may act on an agent as its owner.
     async fn owns(&self, caller: &Caller, agent: &agent::Model) -> bool {
         let id = agent.id.to_string();
-        match agent_patch(&self.stage.app, caller, &id, &sponsored("")).await {
+        match agent_patch(&self.registry.app, caller, &id, &sponsored("")).await {
             Ok(_) => true,
             Err(error) => {
                 assert_eq!(error.kind, ErrorKind::Forbidden, "{error:?}");
@@ -131,8 +133,8 @@ impl OwnershipSetup {
     }
 
     /// The reasons for which owner vouches have ended, with the hosts.
-    async fn ends(&self) -> Vec<(String, String)> {
-        let page = events_after(&self.stage.store, 0, 1000).await.unwrap();
+    async fn vouch_ends(&self) -> Vec<(String, String)> {
+        let page = events_after(&self.registry.store, 0, 1000).await.unwrap();
         page.into_iter()
             .filter(|event| event.kind == EventKind::DomainOwnerVouchEnded)
             .map(|event| {
@@ -146,7 +148,7 @@ impl OwnershipSetup {
     async fn prove(&self, caller: &Caller) {
         let view = self.register(caller, DOMAIN).await;
         self.place_standing_record(&view);
-        let found = domain_verify(&self.stage.app, caller, DOMAIN)
+        let found = domain_verify(&self.registry.app, caller, DOMAIN)
             .await
             .unwrap();
         assert_eq!(found.domain.state.as_str(), "verified");
@@ -155,9 +157,9 @@ impl OwnershipSetup {
 
 /// Everything that an owner may, and no step of the ladder: neither by that vouch, nor together with one for the host.
 async fn a_vouched_owner_does_what_an_owner_may_and_proves_nothing(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let (acme, agent) = setup.listed_at("acme", CARD).await;
-    let (app, admin) = (&setup.stage.app, &setup.stage.admin);
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let (acme, agent) = setup.publish_at("acme", CARD).await;
+    let (app, admin) = (&setup.registry.app, &setup.registry.admin);
     let id = agent.id.to_string();
     let refused = agent_deprecate(app, &acme, &id, &moved())
         .await
@@ -199,8 +201,8 @@ async fn a_vouched_owner_does_what_an_owner_may_and_proves_nothing(url: &str) {
         .unwrap();
 
     let is_unproved = async || {
-        let agent = setup.stage.agent(HOST).await;
-        let shown = agent_show(app, admin, &id).await.unwrap();
+        let agent = setup.registry.agent(HOST).await;
+        let shown = agent_show_checked(app, admin, &id).await.unwrap();
         let level = shown.hit.summary.trust.level;
         (agent.urn, level.is_none_or(|level| level == TrustLevel::L0))
     };
@@ -213,105 +215,115 @@ async fn a_vouched_owner_does_what_an_owner_may_and_proves_nothing(url: &str) {
     assert_eq!(view.state.as_str(), "verified");
     assert_eq!(view.owner.as_deref(), Some("acme"));
     assert_eq!(is_unproved().await, (None, true));
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
     let act = Act {
         reason: "gone".into(),
         hold: None,
     };
     agent_retire(app, &acme, &id, &act).await.unwrap();
     domain_delete(app, &acme, HOST).await.unwrap();
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
 }
 
 /// The places that are kept for a domain's own are the vouched owner's, and nobody else's.
 async fn a_vouched_owner_takes_the_places_of_the_hosts_own(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let (acme, _) = setup.listed_at("acme", CARD).await;
-    let other = setup.account("other").await;
-    let app = &setup.stage.app;
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let (acme, _) = setup.publish_at("acme", CARD).await;
+    let other = setup.create_publisher("other").await;
+    let app = &setup.registry.app;
     let path = |number: usize| format!("https://{HOST}/{number}.json");
     for number in [2, 3] {
-        register(app, &acme, &at(&path(number))).await.unwrap();
+        register_domain(app, &acme, &card_registration(&path(number)))
+            .await
+            .unwrap();
     }
-    let refused = register(app, &acme, &at(&path(4))).await.unwrap_err();
+    let refused = register_domain(app, &acme, &card_registration(&path(4)))
+        .await
+        .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::LimitReached);
     setup.vouch(HOST, "acme").await.unwrap();
-    register(app, &acme, &at(&path(4))).await.unwrap();
+    register_domain(app, &acme, &card_registration(&path(4)))
+        .await
+        .unwrap();
     // The places of others are free again, and no more than those.
-    register(app, &other, &at(&path(9))).await.unwrap();
-    setup.stage.advance(Duration::minutes(2));
+    register_domain(app, &other, &card_registration(&path(9)))
+        .await
+        .unwrap();
+    setup.registry.advance(Duration::minutes(2));
     setup
-        .stage
-        .visit(|source| OriginAnswer::Card(card(&source.url, "Books hotels")))
+        .registry
+        .run_due_visits(|source| OriginResponse::Card(card_bytes(&source.url, "Books hotels")))
         .await;
     // Its own are covered, and the agent of the other account is a nomination.
     let mut covered = 0;
-    for agent in setup.stage.agents().await {
-        let versions = setup.stage.versions(agent.id).await;
-        let level = versions.last().unwrap().standing.known().unwrap();
+    for agent in setup.registry.agents().await {
+        let versions = setup.registry.versions(agent.id).await;
+        let level = versions.last().unwrap().standing.known_value().unwrap();
         covered += usize::from(level == CoverageLevel::Covered);
         let own = agent.submitter == acme.account.as_ref().map(|one| one.id);
         assert_eq!(level == CoverageLevel::Covered, own, "{}", agent.slot);
     }
     assert!(covered >= 3, "{covered}");
     // One place is left, and from the moment of its expiry it is not for this account.
-    setup.stage.advance(Duration::days(181));
-    let refused = register(app, &acme, &at(&path(5))).await.unwrap_err();
+    setup.registry.advance(Duration::days(181));
+    let refused = register_domain(app, &acme, &card_registration(&path(5)))
+        .await
+        .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::LimitReached);
 }
 
 /// No job is needed for what it permits; a job ends what is shown, once.
 async fn a_vouch_expires_by_the_clock(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let stranger = setup.account("first").await;
-    register(
-        &setup.stage.app,
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let stranger = setup.create_publisher("first").await;
+    register_domain(
+        &setup.registry.app,
         &stranger,
-        &at(&format!("https://{HOST}/x.json")),
+        &card_registration(&format!("https://{HOST}/x.json")),
     )
     .await
     .unwrap();
-    let owner = setup.account("acme").await;
+    let owner = setup.create_publisher("acme").await;
     setup
-        .stage
-        .visit(|source| OriginAnswer::Card(card(&source.url, "Books flights")))
+        .registry
+        .run_due_visits(|source| OriginResponse::Card(card_bytes(&source.url, "Books flights")))
         .await;
-    let agent = setup.stage.agent(HOST).await;
-    setup.stage.approve(agent.id).await;
-    let app = &setup.stage.app;
+    let agent = setup.registry.agent(HOST).await;
+    setup.registry.approve_open_review(agent.id).await;
+    let app = &setup.registry.app;
     for days in [0, 366] {
         let vouch = NewOwnerVouch {
             expires_in_days: Some(days),
             ..vouch_for("acme")
         };
-        let refused = owner_vouch_set(app, &setup.stage.admin, HOST, &vouch).await;
+        let refused = owner_vouch_set(app, &setup.registry.admin, HOST, &vouch).await;
         assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid, "{days}");
     }
     let week = NewOwnerVouch {
         expires_in_days: Some(7),
         ..vouch_for("acme")
     };
-    owner_vouch_set(app, &setup.stage.admin, HOST, &week)
+    owner_vouch_set(app, &setup.registry.admin, HOST, &week)
         .await
         .unwrap();
-    setup.stage.advance(Duration::days(6));
+    setup.registry.advance(Duration::days(6));
     assert!(setup.owns(&owner, &agent).await);
     let listed = domain_list(app, &owner, &Default::default()).await.unwrap();
     assert_eq!(listed.domains.len(), 1);
     end_owner_vouches(app).await.unwrap();
     assert!(setup.owns(&owner, &agent).await, "it has not expired");
     let beside = match url.starts_with("postgres") {
-        true => Some(setup.stage.beside().await),
+        true => Some(setup.registry.second_process().await),
         false => None,
     };
 
-    setup.stage.advance(Duration::days(1));
+    setup.registry.advance(Duration::days(1));
     assert!(!setup.owns(&owner, &agent).await);
     let listed = domain_list(app, &owner, &Default::default()).await.unwrap();
     assert!(listed.domains.is_empty());
-    let view = setup.host_view(&setup.stage.admin).await;
+    let view = setup.host_view(&setup.registry.admin).await;
     assert_eq!((view.owner, view.owner_vouch), (None, None));
-    let row = setup.stage.agent(HOST).await;
+    let row = setup.registry.agent(HOST).await;
     assert_eq!(row.owner_id, owner.account.as_ref().map(|one| one.id));
 
     // Both replicas look, and one of them ends it.
@@ -321,11 +333,11 @@ async fn a_vouch_expires_by_the_clock(url: &str) {
     }
     end_owner_vouches(app).await.unwrap();
     assert_eq!(
-        setup.ends().await,
+        setup.vouch_ends().await,
         [(HOST.to_owned(), "it has expired".to_owned())]
     );
-    assert_eq!(setup.stage.agent(HOST).await.owner_id, None);
-    setup.stage.index_equals_database().await;
+    assert_eq!(setup.registry.agent(HOST).await.owner_id, None);
+    setup.registry.assert_index_matches_database().await;
     // What it was vouched for can be vouched for again.
     setup.vouch(HOST, "acme").await.unwrap();
     if let Some(beside) = &beside {
@@ -336,11 +348,11 @@ async fn a_vouch_expires_by_the_clock(url: &str) {
 
 /// Whoever proves the name on port 443 ends it, in the same act.
 async fn a_vouch_ends_when_the_host_name_is_proved(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let (acme, agent) = setup.listed_at("acme", CARD).await;
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let (acme, agent) = setup.publish_at("acme", CARD).await;
     setup.vouch(HOST, "acme").await.unwrap();
     assert!(setup.owns(&acme, &agent).await);
-    let rival = setup.account("rival").await;
+    let rival = setup.create_publisher("rival").await;
     setup.register(&rival, DOMAIN).await;
     assert!(
         setup.owns(&acme, &agent).await,
@@ -350,25 +362,25 @@ async fn a_vouch_ends_when_the_host_name_is_proved(url: &str) {
     assert!(!setup.owns(&acme, &agent).await);
     assert!(!setup.owns(&rival, &agent).await, "the port is nobody's");
     assert_eq!(
-        setup.ends().await,
+        setup.vouch_ends().await,
         [(HOST.to_owned(), format!("{DOMAIN} is proved"))]
     );
     let refused = setup.vouch(HOST, "acme").await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
     assert!(refused.public.contains(DOMAIN), "{}", refused.public);
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
 }
 
 /// A parent's record ends it where it reaches the host, and not where it is for the parent alone.
 async fn a_vouch_ends_when_a_parent_is_proved_for_its_subdomains(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let (acme, agent) = setup.listed_at("acme", CARD).await;
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let (acme, agent) = setup.publish_at("acme", CARD).await;
     setup.vouch(HOST, "acme").await.unwrap();
     let parent = "agents-test.com";
-    let rival = setup.account("rival").await;
+    let rival = setup.create_publisher("rival").await;
     let view = setup.register(&rival, parent).await;
     setup.place_standing_record(&view);
-    let app = &setup.stage.app;
+    let app = &setup.registry.app;
     let found = domain_verify(app, &rival, parent).await.unwrap();
     assert_eq!(found.domain.state.as_str(), "verified");
     assert!(
@@ -383,15 +395,15 @@ async fn a_vouch_ends_when_a_parent_is_proved_for_its_subdomains(url: &str) {
     domain_verify(app, &rival, parent).await.unwrap();
     assert!(!setup.owns(&acme, &agent).await);
     assert_eq!(
-        setup.ends().await,
+        setup.vouch_ends().await,
         [(HOST.to_owned(), format!("{parent} is proved"))]
     );
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
 }
 
 async fn a_domain_that_can_be_proved_gets_no_vouched_owner(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let acme = setup.account("acme").await;
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let acme = setup.create_publisher("acme").await;
     setup.register(&acme, DOMAIN).await;
     let refused = setup.vouch(DOMAIN, "acme").await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
@@ -400,17 +412,17 @@ async fn a_domain_that_can_be_proved_gets_no_vouched_owner(url: &str) {
         "{}",
         refused.public
     );
-    let refused = owner_vouch_end(&setup.stage.app, &setup.stage.admin, DOMAIN).await;
+    let refused = owner_vouch_end(&setup.registry.app, &setup.registry.admin, DOMAIN).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::NotFound);
-    let refused = owner_vouch_set(&setup.stage.app, &acme, DOMAIN, &vouch_for("acme")).await;
+    let refused = owner_vouch_set(&setup.registry.app, &acme, DOMAIN, &vouch_for("acme")).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::Forbidden);
 }
 
 /// Neither another port, nor the same address over TLS, nor a name below it.
 async fn a_vouch_is_for_one_scheme_host_and_port(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
+    let setup = OwnershipSetup::with_open_network(url).await;
     let (acme, own) = setup
-        .listed_at("acme", "http://10.0.0.1:8080/card.json")
+        .publish_at("acme", "http://10.0.0.1:8080/card.json")
         .await;
     setup.vouch("10.0.0.1:8080", "acme").await.unwrap();
     assert!(setup.owns(&acme, &own).await);
@@ -422,33 +434,33 @@ async fn a_vouch_is_for_one_scheme_host_and_port(url: &str) {
     .into_iter()
     .enumerate()
     {
-        let (_, agent) = setup.listed_at(&format!("other{number}"), other).await;
+        let (_, agent) = setup.publish_at(&format!("other{number}"), other).await;
         assert!(!setup.owns(&acme, &agent).await, "{other}");
     }
     // Plain http and https on their usual ports are one domain here, and the vouch is for one of them.
-    let (bert, plain) = setup.listed_at("bert", "http://10.0.0.3/card.json").await;
+    let (bert, plain) = setup.publish_at("bert", "http://10.0.0.3/card.json").await;
     setup.vouch("10.0.0.3", "bert").await.unwrap();
     assert!(setup.owns(&bert, &plain).await);
-    let carl = setup.account("carl").await;
-    let app = &setup.stage.app;
-    register(app, &carl, &at("https://10.0.0.3/tls.json"))
+    let carl = setup.create_publisher("carl").await;
+    let app = &setup.registry.app;
+    register_domain(app, &carl, &card_registration("https://10.0.0.3/tls.json"))
         .await
         .unwrap();
-    register(app, &bert, &at("https://10.0.0.3/tls.json"))
+    register_domain(app, &bert, &card_registration("https://10.0.0.3/tls.json"))
         .await
         .unwrap();
-    setup.stage.advance(Duration::minutes(2));
+    setup.registry.advance(Duration::minutes(2));
     setup
-        .stage
-        .visit(|source| OriginAnswer::Card(card(&source.url, "Over TLS")))
+        .registry
+        .run_due_visits(|source| OriginResponse::Card(card_bytes(&source.url, "Over TLS")))
         .await;
-    let mut all = setup.stage.agents().await;
+    let mut all = setup.registry.agents().await;
     all.retain(|one| one.domain == "10.0.0.3" && one.id != plain.id);
     let over_tls = all.pop().unwrap();
-    setup.stage.approve(over_tls.id).await;
+    setup.registry.approve_open_review(over_tls.id).await;
     assert!(!setup.owns(&bert, &over_tls).await);
-    let versions = setup.stage.versions(over_tls.id).await;
-    let level = versions.last().unwrap().standing.known();
+    let versions = setup.registry.versions(over_tls.id).await;
+    let level = versions.last().unwrap().standing.known_value();
     assert_eq!(level, Some(CoverageLevel::Nomination));
     // Nor does an act on the whole domain reach what is served over TLS.
     let refused = domain_delete(app, &bert, "10.0.0.3").await.unwrap_err();
@@ -459,49 +471,58 @@ async fn a_vouch_is_for_one_scheme_host_and_port(url: &str) {
     };
     let refused = domain_patch(app, &bert, "10.0.0.3", &out).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::Forbidden);
-    assert!(setup.stage.served(over_tls.id).await.is_some());
-    domain_delete(app, &setup.stage.admin, "10.0.0.3")
+    assert!(
+        setup
+            .registry
+            .public_card_bytes(over_tls.id)
+            .await
+            .is_some()
+    );
+    domain_delete(app, &setup.registry.admin, "10.0.0.3")
         .await
         .unwrap();
 }
 
 /// A vouch that cannot be ended at present keeps none of the others.
 async fn one_vouch_that_cannot_be_ended_keeps_no_other(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    setup.listed_at("acme", CARD).await;
+    let setup = OwnershipSetup::with_open_network(url).await;
+    setup.publish_at("acme", CARD).await;
     let other = "stays.agents-test.com:8443";
     setup
-        .listed_at("other", &format!("https://{other}/card.json"))
+        .publish_at("other", &format!("https://{other}/card.json"))
         .await;
     setup.vouch(HOST, "acme").await.unwrap();
     setup.vouch(other, "other").await.unwrap();
-    setup.stage.advance(Duration::days(181));
-    setup.stage.refuse_changes("domains", "name", HOST).await;
-    let app = &setup.stage.app;
+    setup.registry.advance(Duration::days(181));
+    setup
+        .registry
+        .reject_row_updates("domains", "name", HOST)
+        .await;
+    let app = &setup.registry.app;
     end_owner_vouches(app).await.unwrap_err();
     let expired = "it has expired".to_owned();
     assert_eq!(
-        setup.ends().await,
+        setup.vouch_ends().await,
         [(other.to_owned(), expired.clone())],
         "the first one stays for the next pass"
     );
-    setup.stage.allow_changes("domains").await;
+    setup.registry.allow_row_updates("domains").await;
     end_owner_vouches(app).await.unwrap();
-    assert_eq!(setup.ends().await[1..], [(HOST.to_owned(), expired)]);
+    assert_eq!(setup.vouch_ends().await[1..], [(HOST.to_owned(), expired)]);
 }
 
 async fn a_group_of_the_same_name_owns_nothing(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let (acme, agent) = setup.listed_at("acme", CARD).await;
-    let member = setup.account("member").await;
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let (acme, agent) = setup.publish_at("acme", CARD).await;
+    let member = setup.create_publisher("member").await;
     let members = GroupMembers {
         members: vec!["member".into()],
     };
-    let (app, admin) = (&setup.stage.app, &setup.stage.admin);
-    group_put(app, admin, "acme", &members, &Precondition::default())
+    let (app, admin) = (&setup.registry.app, &setup.registry.admin);
+    group_put(app, admin, "acme", &members, &IfMatch::default())
         .await
         .unwrap();
-    group_put(app, admin, "crowd", &members, &Precondition::default())
+    group_put(app, admin, "crowd", &members, &IfMatch::default())
         .await
         .unwrap();
     let refused = setup.vouch(HOST, "crowd").await.unwrap_err();
@@ -513,11 +534,11 @@ async fn a_group_of_the_same_name_owns_nothing(url: &str) {
 
 /// A second account has to wait for the end of the first, unless that one may not be used any more.
 async fn one_account_is_vouched_for_at_a_time(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let (acme, agent) = setup.listed_at("acme", CARD).await;
-    let other = setup.account("other").await;
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let (acme, agent) = setup.publish_at("acme", CARD).await;
+    let other = setup.create_publisher("other").await;
     setup.vouch(HOST, "acme").await.unwrap();
-    setup.stage.advance(Duration::days(100));
+    setup.registry.advance(Duration::days(100));
     let refused = setup.vouch(HOST, "other").await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
     assert!(
@@ -526,9 +547,9 @@ async fn one_account_is_vouched_for_at_a_time(url: &str) {
         refused.public
     );
     setup.vouch(HOST, "acme").await.unwrap();
-    setup.stage.advance(Duration::days(100));
+    setup.registry.advance(Duration::days(100));
     assert!(setup.owns(&acme, &agent).await, "it was vouched for anew");
-    let (app, admin) = (&setup.stage.app, &setup.stage.admin);
+    let (app, admin) = (&setup.registry.app, &setup.registry.admin);
     owner_vouch_end(app, admin, HOST).await.unwrap();
     assert!(!setup.owns(&acme, &agent).await);
     setup.vouch(HOST, "other").await.unwrap();
@@ -538,20 +559,25 @@ async fn one_account_is_vouched_for_at_a_time(url: &str) {
         disabled: Some(true),
         ..AccountPatch::default()
     };
-    account_patch(app, admin, "other", &disable, &Precondition::default())
+    account_patch(app, admin, "other", &disable, &IfMatch::default())
         .await
         .unwrap();
     let refused = setup.vouch(HOST, "other").await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Invalid, "it may not be used");
     setup.vouch(HOST, "acme").await.unwrap();
     assert!(setup.owns(&acme, &agent).await);
-    account_patch(app, admin, "acme", &disable, &Precondition::default())
+    account_patch(app, admin, "acme", &disable, &IfMatch::default())
         .await
         .unwrap();
     end_owner_vouches(app).await.unwrap();
     let view = setup.host_view(admin).await;
     assert_eq!((view.owner, view.owner_vouch), (None, None));
-    let reasons: Vec<String> = setup.ends().await.into_iter().map(|end| end.1).collect();
+    let reasons: Vec<String> = setup
+        .vouch_ends()
+        .await
+        .into_iter()
+        .map(|end| end.1)
+        .collect();
     assert_eq!(
         reasons,
         [
@@ -560,14 +586,14 @@ async fn one_account_is_vouched_for_at_a_time(url: &str) {
             "its account may not be used"
         ]
     );
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
 }
 
 async fn whatever_ends_a_domains_owner_ends_the_vouch(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let (acme, agent) = setup.listed_at("acme", CARD).await;
-    let other = setup.account("other").await;
-    let (app, admin) = (&setup.stage.app, &setup.stage.admin);
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let (acme, agent) = setup.publish_at("acme", CARD).await;
+    let other = setup.create_publisher("other").await;
+    let (app, admin) = (&setup.registry.app, &setup.registry.admin);
     setup.vouch(HOST, "acme").await.unwrap();
     let given = Transfer {
         account: "other".into(),
@@ -584,30 +610,37 @@ async fn whatever_ends_a_domains_owner_ends_the_vouch(url: &str) {
     };
     domain_new_generation(app, admin, HOST, &why).await.unwrap();
     assert_eq!(setup.host_view(admin).await.owner, None);
-    assert_eq!(setup.stage.agent(HOST).await.owner_id, None);
+    assert_eq!(setup.registry.agent(HOST).await.owner_id, None);
     setup.vouch(HOST, "acme").await.unwrap();
     domain_delete(app, &acme, HOST).await.unwrap();
-    register(app, &other, &at(CARD)).await.unwrap();
+    register_domain(app, &other, &card_registration(CARD))
+        .await
+        .unwrap();
     let view = setup.host_view(admin).await;
     assert_eq!((view.owner, view.owner_vouch), (None, None));
-    let reasons: Vec<String> = setup.ends().await.into_iter().map(|end| end.1).collect();
+    let reasons: Vec<String> = setup
+        .vouch_ends()
+        .await
+        .into_iter()
+        .map(|end| end.1)
+        .collect();
     assert_eq!(reasons, ["transferred", "a new generation began"]);
-    setup.stage.index_equals_database().await;
+    setup.registry.assert_index_matches_database().await;
 }
 
 async fn an_opt_out_and_holds_are_above_the_vouch(url: &str) {
-    let setup = OwnershipSetup::everywhere(url).await;
-    let (acme, agent) = setup.listed_at("acme", CARD).await;
+    let setup = OwnershipSetup::with_open_network(url).await;
+    let (acme, agent) = setup.publish_at("acme", CARD).await;
     setup.place_record(STANDING, "127.0.0.1:8080; policy=none");
-    setup.stage.advance(Duration::hours(27));
+    setup.registry.advance(Duration::hours(27));
     setup.run_due_checks().await;
     assert_eq!(
-        setup.host_view(&setup.stage.admin).await.state.as_str(),
+        setup.host_view(&setup.registry.admin).await.state.as_str(),
         "opted_out"
     );
     setup.vouch(HOST, "acme").await.unwrap();
-    let app = &setup.stage.app;
-    assert_eq!(setup.stage.holds(agent.id).await, ["opted_out"]);
+    let app = &setup.registry.app;
+    assert_eq!(setup.registry.holds(agent.id).await, ["opted_out"]);
     let back = DomainPatch {
         contact: None,
         opt_out: Some(false),
@@ -626,7 +659,7 @@ async fn an_opt_out_and_holds_are_above_the_vouch(url: &str) {
         ..AgentPatch::default()
     };
     agent_patch(app, &acme, &id, &wider).await.unwrap();
-    assert_eq!(setup.stage.holds(agent.id).await, ["opted_out"]);
-    assert_eq!(setup.stage.served(agent.id).await, None);
-    setup.stage.index_equals_database().await;
+    assert_eq!(setup.registry.holds(agent.id).await, ["opted_out"]);
+    assert_eq!(setup.registry.public_card_bytes(agent.id).await, None);
+    setup.registry.assert_index_matches_database().await;
 }

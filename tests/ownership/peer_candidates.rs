@@ -7,23 +7,23 @@ use a2a_crawler::AttemptOutcome::{NotFound, Timeout};
 use a2a_crawler::catalog::MAX_ENTRIES;
 use a2a_registry_api::DomainPatch;
 use a2a_registry_core::config::{Config, PeerConfig};
-use a2a_registry_core::domains::owner::domain_patch;
+use a2a_registry_core::domains::owner_actions::domain_patch;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::metrics::Metrics;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_store::entity::source;
-use a2a_registry_store::peer_candidates::peer_candidates;
+use a2a_registry_store::peer_candidates::proved_peer_candidates;
 use serde_json::{Value, json};
 use time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{DOMAIN, OwnershipSetup, STANDING};
-use crate::support::api::Api;
+use crate::support::api::RegistryClient;
 use crate::support::both_databases;
-use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::in_process_registry::{InProcessRegistry, OriginResponse, card_bytes};
 
 const MAIN: &str = "urn:air:travel.agents-test.com:registry:main";
 const NONE: [&str; 0] = [];
@@ -36,38 +36,38 @@ fn registry(identifier: &str, url: &str) -> Value {
     entry(identifier, "application/ai-registry+json", url)
 }
 
-fn lists(entries: &[Value]) -> OriginAnswer {
-    OriginAnswer::Document(json!({"specVersion": "1.0", "entries": entries}).to_string())
+fn lists(entries: &[Value]) -> OriginResponse {
+    OriginResponse::CatalogDocument(json!({"specVersion": "1.0", "entries": entries}).to_string())
 }
 
 /// A catalog that names the registry.
-fn names_it() -> OriginAnswer {
+fn catalog_with_registry() -> OriginResponse {
     lists(&[registry(MAIN, "/ard")])
 }
 
 /// What the site of a domain answers: this at `ard.json`, and a card at the well-known path.
-fn site(ard: &OriginAnswer) -> impl Fn(&source::Model) -> OriginAnswer + '_ {
+fn site(ard: &OriginResponse) -> impl Fn(&source::Model) -> OriginResponse + '_ {
     move |source| match source.kind.as_str() {
         "ard" => ard.clone(),
-        "ai_catalog" => OriginAnswer::Fails(NotFound),
-        _ => OriginAnswer::Card(card("Travel", "Books flights")),
+        "ai_catalog" => OriginResponse::Failure(NotFound),
+        _ => OriginResponse::Card(card_bytes("Travel", "Books flights")),
     }
 }
 
 /// The candidates as the API shows them.
-async fn shown(stage: &Stage) -> Value {
+async fn fetch_candidates(stage: &InProcessRegistry) -> Value {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
-    let api = Api::at(&format!("http://{}", listener.local_addr().unwrap()));
+    let api = RegistryClient::new(&format!("http://{}", listener.local_addr().unwrap()));
     let end = CancellationToken::new();
-    let serving = a2a_registry_server::serve::run(
+    let serving = a2a_registry_server::serve::run_server(
         Arc::clone(&stage.app),
         listener,
         end.clone(),
         Arc::new(Metrics::new()),
     );
     let serving = AbortOnDropHandle::new(tokio::spawn(serving));
-    let list = api.admin("/v1/peers").await.expect(200);
+    let list = api.get_as_admin("/v1/peers").await.expect_status(200);
     end.cancel();
     serving.await.unwrap().unwrap();
     list["candidates"].clone()
@@ -76,22 +76,24 @@ async fn shown(stage: &Stage) -> Value {
 impl OwnershipSetup {
     /// An account that has proved the domain, which was not visited yet.
     async fn proved(&self) -> Caller {
-        let owner = self.account("acme").await;
+        let owner = self.create_publisher("acme").await;
         let view = self.register(&owner, DOMAIN).await;
         self.place_standing_record(&view);
-        let found = domain_verify(&self.stage.app, &owner, DOMAIN).await;
+        let found = domain_verify(&self.registry.app, &owner, DOMAIN).await;
         assert_eq!(found.unwrap().domain.state.as_str(), "verified");
         owner
     }
 
     /// Fetches everything of the domain now.
-    async fn fetch(&self, ard: &OriginAnswer) {
-        self.stage.crawl_with(DOMAIN, site(ard)).await;
+    async fn crawl_catalog(&self, ard: &OriginResponse) {
+        self.registry.crawl_domain_with(DOMAIN, site(ard)).await;
     }
 
     /// The identifiers of the candidates.
     async fn candidates(&self) -> Vec<String> {
-        let rows = peer_candidates(&self.stage.store, 100).await.unwrap();
+        let rows = proved_peer_candidates(&self.registry.store, 100)
+            .await
+            .unwrap();
         rows.into_iter().map(|row| row.identifier).collect()
     }
 }
@@ -117,19 +119,19 @@ async fn registries_of_a_proved_domain_are_candidates(url: &str) {
         registry(MAIN, "/ard"),
         registry("urn:ai:travel.agents-test.com:registry:old", "/old/ard"),
     ]);
-    setup.fetch(&ard).await;
+    setup.crawl_catalog(&ard).await;
     let old = "urn:air:travel.agents-test.com:registry:old";
     assert_eq!(setup.candidates().await, [MAIN, old]);
-    setup.fetch(&ard).await;
+    setup.crawl_catalog(&ard).await;
     assert_eq!(setup.candidates().await, [MAIN, old]);
-    assert_eq!(setup.stage.agents().await.len(), 1);
+    assert_eq!(setup.registry.agents().await.len(), 1);
     let first = json!({
         "identifier": MAIN,
         "display_name": "Travel registry",
         "url": "https://travel.agents-test.com/ard",
         "domain": DOMAIN,
     });
-    let shown = shown(&setup.stage).await;
+    let shown = fetch_candidates(&setup.registry).await;
     assert_eq!((shown.as_array().unwrap().len(), &shown[0]), (2, &first));
 }
 
@@ -137,10 +139,13 @@ async fn registries_of_a_proved_domain_are_candidates(url: &str) {
 async fn restarted(url: &str, configure: impl FnOnce(&mut Config)) -> OwnershipSetup {
     let setup = OwnershipSetup::new(url).await;
     setup.proved().await;
-    setup.fetch(&names_it()).await;
-    let OwnershipSetup { stage, names } = setup;
+    setup.crawl_catalog(&catalog_with_registry()).await;
+    let OwnershipSetup {
+        registry: stage,
+        names,
+    } = setup;
     drop(names);
-    let setup = OwnershipSetup::on(stage.restart(configure).await);
+    let setup = OwnershipSetup::with_registry(stage.restart(configure).await);
     assert_eq!(setup.candidates().await, [MAIN]);
     setup
 }
@@ -153,30 +158,33 @@ async fn a_peer_is_no_candidate(url: &str) {
     let setup = restarted(url, |config| {
         config.federation.peers.insert("travel".to_owned(), peer);
     });
-    assert_eq!(shown(&setup.await.stage).await, json!([]));
+    assert_eq!(fetch_candidates(&setup.await.registry).await, json!([]));
 }
 
 async fn registries_of_denied_domains_are_no_candidates(url: &str) {
     let setup = restarted(url, |config| {
         config.governance.deny_domains = vec![DomainPattern(DOMAIN.into())];
     });
-    assert_eq!(shown(&setup.await.stage).await, json!([]));
+    assert_eq!(fetch_candidates(&setup.await.registry).await, json!([]));
 }
 
 async fn nothing_is_kept_before_the_proof(url: &str) {
     let setup = OwnershipSetup::new(url).await;
-    let owner = setup.account("acme").await;
+    let owner = setup.create_publisher("acme").await;
     let view = setup.register(&owner, DOMAIN).await;
-    setup.fetch(&names_it()).await;
+    setup.crawl_catalog(&catalog_with_registry()).await;
     assert_eq!(setup.candidates().await, NONE);
     // The proof has the catalogs fetched in full, though nothing was due for hours.
     setup.place_standing_record(&view);
-    domain_verify(&setup.stage.app, &owner, DOMAIN)
+    domain_verify(&setup.registry.app, &owner, DOMAIN)
         .await
         .unwrap();
     assert_eq!(setup.candidates().await, NONE);
-    setup.stage.advance(Duration::minutes(2));
-    setup.stage.visit(site(&names_it())).await;
+    setup.registry.advance(Duration::minutes(2));
+    setup
+        .registry
+        .run_due_visits(site(&catalog_with_registry()))
+        .await;
     assert_eq!(setup.candidates().await, [MAIN]);
 }
 
@@ -184,7 +192,7 @@ async fn candidates_go_with_the_proof_and_the_domain(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let owner = setup.proved().await;
     let view = setup.register(&owner, DOMAIN).await;
-    setup.fetch(&names_it()).await;
+    setup.crawl_catalog(&catalog_with_registry()).await;
     assert_eq!(setup.candidates().await, [MAIN]);
     setup.remove(STANDING);
     for _ in 0..4 {
@@ -200,15 +208,15 @@ async fn candidates_go_with_the_proof_and_the_domain(url: &str) {
         opt_out: Some(out),
         ..DomainPatch::default()
     };
-    domain_patch(&setup.stage.app, &owner, DOMAIN, &opt(true))
+    domain_patch(&setup.registry.app, &owner, DOMAIN, &opt(true))
         .await
         .unwrap();
     assert_eq!(setup.candidates().await, NONE);
-    domain_patch(&setup.stage.app, &owner, DOMAIN, &opt(false))
+    domain_patch(&setup.registry.app, &owner, DOMAIN, &opt(false))
         .await
         .unwrap();
     assert_eq!(setup.candidates().await, [MAIN]);
-    domain_delete(&setup.stage.app, &setup.stage.admin, DOMAIN)
+    domain_delete(&setup.registry.app, &setup.registry.admin, DOMAIN)
         .await
         .unwrap();
     assert_eq!(setup.candidates().await, NONE);
@@ -217,23 +225,25 @@ async fn candidates_go_with_the_proof_and_the_domain(url: &str) {
 async fn candidates_follow_the_catalog(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     setup.proved().await;
-    setup.fetch(&names_it()).await;
+    setup.crawl_catalog(&catalog_with_registry()).await;
     // Failed fetches end nothing, however many.
     for _ in 0..5 {
-        setup.stage.advance(Duration::hours(20));
-        setup.fetch(&OriginAnswer::Fails(Timeout)).await;
+        setup.registry.advance(Duration::hours(20));
+        setup.crawl_catalog(&OriginResponse::Failure(Timeout)).await;
     }
     assert_eq!(setup.candidates().await, [MAIN]);
     // Nor does a catalog that is not read to its end.
     let number = |number: usize| entry(&format!("tool {number}"), "text/markdown", "/tool");
     let many: Vec<Value> = (0..=MAX_ENTRIES).map(number).collect();
-    setup.fetch(&lists(&many)).await;
+    setup.crawl_catalog(&lists(&many)).await;
     assert_eq!(setup.candidates().await, [MAIN]);
     // One that does not name it does, and one that is not there.
-    setup.fetch(&lists(&[])).await;
+    setup.crawl_catalog(&lists(&[])).await;
     assert_eq!(setup.candidates().await, NONE);
-    setup.fetch(&names_it()).await;
+    setup.crawl_catalog(&catalog_with_registry()).await;
     assert_eq!(setup.candidates().await, [MAIN]);
-    setup.fetch(&OriginAnswer::Fails(NotFound)).await;
+    setup
+        .crawl_catalog(&OriginResponse::Failure(NotFound))
+        .await;
     assert_eq!(setup.candidates().await, NONE);
 }

@@ -8,7 +8,7 @@ pub(super) const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 
 /// Actors of a step.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Who {
+pub(super) enum Actor {
     Owner,
     Heir,
     Stranger,
@@ -22,10 +22,10 @@ pub(super) enum Who {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     /// An account registers the domain, or a card of it by its path.
-    Domain(Who),
-    Card(Who, &'static str),
+    Domain(Actor),
+    Card(Actor, &'static str),
     /// An account places a record with that policy, and requests a check.
-    Prove(Who, &'static str),
+    Prove(Actor, &'static str),
     /// The owner proves another host.
     ProveOther(&'static str),
     /// An admin declares a new owner of the other host, or its owner deletes it.
@@ -49,24 +49,24 @@ pub(super) enum Step {
     /// All sources are fetched in full.
     Look,
 }
+use Actor::{AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
 use Step::{
     Card, Catalog, CatalogOfAnotherHost, DeleteOther, Domain, Lapse, LiesAt, Look, OtherIsAnothers,
     Prove, ProveOther, Redirect, Transfer as Give, Visit, Vouch as Word,
 };
-use Who::{AdminApproving, Anyone, Curator, Heir, Owner, Partner, Stranger};
 
 /// Results for the card: coverage, lifecycle, the rule that decided, level, and whether it has a URN.
-pub(super) type Becomes = (Coverage, &'static str, &'static str, &'static str, bool);
+pub(super) type CardResult = (Coverage, &'static str, &'static str, &'static str, bool);
 
-pub(super) const OWN: Becomes = (Covered, "approved", "verified_domain", "L1", true);
-pub(super) const WAITS: Becomes = (Nomination, "pending", "no_rule", "L0", false);
+pub(super) const OWN: CardResult = (Covered, "approved", "verified_domain", "L1", true);
+pub(super) const WAITS: CardResult = (Nomination, "pending", "no_rule", "L0", false);
 
 /// A row: its name, the path of the card, the steps, and the results.
-pub(super) type Way = (&'static str, &'static str, &'static [Step], Becomes);
+pub(super) type CoverageRow = (&'static str, &'static str, &'static [Step], CardResult);
 
 pub(super) const EXACT: Step = Prove(Owner, "exact");
 
-pub(super) const WAYS: &[Way] = &[
+pub(super) const WAYS: &[CoverageRow] = &[
     (
         "bare domain by a stranger, then proved",
         WELL_KNOWN,
@@ -449,7 +449,7 @@ pub(super) const WAYS: &[Way] = &[
 ];
 
 /// The same where anyone may register.
-pub(super) const OPEN: &[Way] = &[
+pub(super) const OPEN: &[CoverageRow] = &[
     (
         "card URL by anyone",
         URL,
@@ -465,7 +465,7 @@ pub(super) const OPEN: &[Way] = &[
 ];
 
 /// The same where everything is approved.
-pub(super) const APPROVE_ALL: &[Way] = &[(
+pub(super) const APPROVE_ALL: &[CoverageRow] = &[(
     "card URL by a stranger",
     URL,
     &[EXACT, Card(Stranger, URL), Visit],
@@ -473,7 +473,7 @@ pub(super) const APPROVE_ALL: &[Way] = &[(
 )];
 
 /// The same where the domain is on `allow_domains`.
-pub(super) const ALLOWED: &[Way] = &[
+pub(super) const ALLOWED: &[CoverageRow] = &[
     (
         "card URL by a stranger",
         URL,

@@ -4,10 +4,10 @@ use a2a_card::AgentCard;
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement};
 
 /// A table with one row per card.
-pub struct Table(DatabaseConnection);
+pub struct Fts5Table(DatabaseConnection);
 
-impl Table {
-    pub async fn of(cards: &[Vec<u8>]) -> Self {
+impl Fts5Table {
+    pub async fn from_cards(cards: &[Vec<u8>]) -> Self {
         let database = Database::connect("sqlite::memory:").await.unwrap();
         let table = Self(database);
         table
@@ -18,8 +18,8 @@ impl Table {
             )
             .await;
         for bytes in cards {
-            let card = a2a_card::parse(bytes).unwrap().card;
-            let body = texts(&card);
+            let card = a2a_card::parse_card(bytes).unwrap().card;
+            let body = searched_text(&card);
             table
                 .execute("INSERT INTO cards VALUES (?, ?)", [card.name, body])
                 .await;
@@ -56,7 +56,7 @@ impl Table {
 }
 
 /// All searched texts of a card.
-pub fn texts(card: &AgentCard) -> String {
+pub fn searched_text(card: &AgentCard) -> String {
     let mut texts = vec![card.name.clone()];
     texts.extend(card.description.clone());
     texts.extend(

@@ -2,24 +2,26 @@
 //! over the same texts.
 
 pub mod fts5;
-mod sets;
+mod judged_collections;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use a2a_registry_api::AgentList;
-use a2a_registry_core::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
+use a2a_registry_core::embeddings::model_indexer::{IndexerStep, open_indexer, run_indexer_step};
 use a2a_registry_core::search;
-use a2a_registry_core::search::indexing::index_next;
+use a2a_registry_core::search::indexing::apply_next_events;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_embed::Embedder;
-use a2a_registry_search::asked_text;
+use a2a_registry_search::query_words;
 
-use crate::stock::Stock;
+use crate::bench_registry::BenchRegistry;
 
-pub use sets::{Collection, JudgedQuery, held_out, languages, own, real};
+pub use judged_collections::{
+    JudgedCollection, JudgedQuery, held_out, languages, own_collection, real_card_questions,
+};
 
 /// Number of hits that count for the reciprocal rank, and for recall.
 const RANKED: usize = 10;
@@ -27,14 +29,14 @@ const RECALLED: usize = 5;
 
 /// Score over the queries of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Score {
+pub struct RelevanceScore {
     /// Number of queries.
     pub queries: usize,
     reciprocal: f64,
     recalled: f64,
 }
 
-impl Score {
+impl RelevanceScore {
     /// The mean reciprocal rank of the first relevant hit; beyond the tenth it counts as 0.
     pub fn mrr(&self) -> f64 {
         self.reciprocal / self.queries.max(1) as f64
@@ -58,15 +60,15 @@ impl Score {
 
 /// The scores of both sides, by kind.
 #[derive(Debug, Clone, Default)]
-pub struct Comparison {
+pub struct ScoreComparison {
     /// The registry's and FTS5's.
-    pub kinds: BTreeMap<String, (Score, Score)>,
+    pub kinds: BTreeMap<String, (RelevanceScore, RelevanceScore)>,
 }
 
-impl Comparison {
+impl ScoreComparison {
     /// The registry's score and FTS5's over all kinds.
-    pub fn all(&self) -> (Score, Score) {
-        let add = |sum: Score, one: Score| Score {
+    pub fn totals(&self) -> (RelevanceScore, RelevanceScore) {
+        let add = |sum: RelevanceScore, one: RelevanceScore| RelevanceScore {
             queries: sum.queries + one.queries,
             reciprocal: sum.reciprocal + one.reciprocal,
             recalled: sum.recalled + one.recalled,
@@ -78,14 +80,14 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for ScoreComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
             "{:<16} {:>4} {:>8} {:>8} {:>6} {:>9} {:>9}",
             "", "", "MRR@10", "FTS5", "ratio", "recall@5", "FTS5"
         )?;
-        let all = ("all".to_owned(), self.all());
+        let all = ("all".to_owned(), self.totals());
         let kinds = self
             .kinds
             .iter()
@@ -107,44 +109,44 @@ impl fmt::Display for Comparison {
 }
 
 /// Runs every query of a collection on both sides, in full-text mode on the registry.
-pub async fn compare(collection: &Collection) -> Comparison {
-    let trial = Trial::new(&collection.cards, None).await;
-    let comparison = trial.compare(&collection.queries, "lexical").await;
+pub async fn compare_collection(collection: &JudgedCollection) -> ScoreComparison {
+    let trial = RelevanceTrial::new(&collection.cards, None).await;
+    let comparison = trial.run_queries(&collection.queries, "lexical").await;
     trial.close().await;
     comparison
 }
 
 /// Cards in a registry and in an FTS5 table, ready for any number of queries.
-pub struct Trial {
-    stock: Stock,
-    fts5: fts5::Table,
+pub struct RelevanceTrial {
+    stock: BenchRegistry,
+    fts5: fts5::Fts5Table,
 }
 
-impl Trial {
+impl RelevanceTrial {
     /// Both sides filled with these cards; with a model, the registry has made all vectors.
     pub async fn new(cards: &[Vec<u8>], model: Option<Arc<dyn Embedder>>) -> Self {
-        let stock = Stock::new().await;
+        let stock = BenchRegistry::new().await;
         stock.add_sources(cards.len(), 1, 80).await;
         stock
             .fill(|index| cards[usize::try_from(index).unwrap()].clone())
             .await;
-        while index_next(&stock.app).await.unwrap() {}
+        while apply_next_events(&stock.app).await.unwrap() {}
         if let Some(model) = model {
-            let mut embedding = embedding_open(&stock.app, model).await.unwrap();
-            while embedding_step(&stock.app, &mut embedding).await.unwrap() != EmbeddingStep::Done {
+            let mut embedding = open_indexer(&stock.app, model).await.unwrap();
+            while run_indexer_step(&stock.app, &mut embedding).await.unwrap() != IndexerStep::Idle {
             }
         }
         Self {
             stock,
-            fts5: fts5::Table::of(cards).await,
+            fts5: fts5::Fts5Table::from_cards(cards).await,
         }
     }
 
     /// Runs these queries on both sides, in this search mode on the registry. With `A2A_REGISTRY_RELEVANCE_MISSES` set,
     /// prints the queries whose first hit is wrong.
-    pub async fn compare(&self, queries: &[JudgedQuery], mode: &str) -> Comparison {
+    pub async fn run_queries(&self, queries: &[JudgedQuery], mode: &str) -> ScoreComparison {
         let misses = std::env::var_os("A2A_REGISTRY_RELEVANCE_MISSES").is_some();
-        let mut comparison = Comparison::default();
+        let mut comparison = ScoreComparison::default();
         for judged in queries {
             let ours = search(&self.stock, &judged.query, mode).await;
             let theirs = self.fts5.search(&judged.query, RANKED).await;
@@ -168,7 +170,7 @@ impl Trial {
 }
 
 /// The names of the agents that the registry finds, best first.
-async fn search(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
+async fn search(stock: &BenchRegistry, query: &str, mode: &str) -> Vec<String> {
     let query = SearchQuery {
         q: Some(query.chars().take(512).collect()),
         page_size: Some(10),
@@ -180,7 +182,7 @@ async fn search(stock: &Stock, query: &str, mode: &str) -> Vec<String> {
         .unwrap();
     let found: AgentList = serde_json::from_slice(&found).unwrap();
     // An example without any word has no meaning to search for, and falls back to full text.
-    if asked_text(query.q.as_deref().unwrap_or_default()).is_some() {
+    if query_words(query.q.as_deref().unwrap_or_default()).is_some() {
         assert_eq!(found.mode, mode);
     }
     let names = found.agents.into_iter().map(|hit| hit.summary.name);

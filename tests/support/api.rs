@@ -9,39 +9,39 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::exchange::Tap;
-use super::feed::{Feed, seq};
-use super::http;
-use super::program::{Finished, Program, registry};
-use super::setup::ADMIN;
-use super::waiting::{eventually, poll_until_deadline};
+use super::event_stream::{EventStream, event_seq};
+use super::exchange::ValidatingProxy;
+use super::http_client;
+use super::polling::{eventually, poll_until_deadline};
+use super::program::{FinishedProgram, Program, registry_command};
+use super::setup::ADMIN_TOKEN;
 
 /// A client of a registry.
 #[derive(Debug, Clone)]
-pub struct Api {
+pub struct RegistryClient {
     /// The registry's URL, without a trailing slash.
     pub url: String,
     /// The tap in front of the registry, if any.
-    pub tap: Option<Tap>,
+    pub proxy: Option<ValidatingProxy>,
     client: Client,
 }
 
-impl Api {
+impl RegistryClient {
     /// A client of the registry at that URL.
-    pub fn at(url: &str) -> Self {
+    pub fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            tap: None,
-            client: http(),
+            proxy: None,
+            client: http_client(),
         }
     }
 
     /// The same registry, through that tap. A registry behind TLS is connected to directly.
     #[must_use]
-    pub fn through(mut self, tap: Tap) -> Self {
+    pub fn with_proxy(mut self, tap: ValidatingProxy) -> Self {
         if tap.forward_to(&self.url) {
             self.url = tap.url();
-            self.tap = Some(tap);
+            self.proxy = Some(tap);
         }
         self
     }
@@ -52,28 +52,28 @@ impl Api {
     }
 
     /// A request as the admin.
-    pub fn as_admin(&self, method: Method, path: &str) -> RequestBuilder {
-        self.request(method, path).bearer_auth(ADMIN)
+    pub fn admin_request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.request(method, path).bearer_auth(ADMIN_TOKEN)
     }
 
     /// GET as an anonymous client.
     pub async fn get(&self, path: &str) -> ApiResponse {
-        ApiResponse::to(self.request(Method::GET, path)).await
+        ApiResponse::send(self.request(Method::GET, path)).await
     }
 
     /// GET as the admin.
-    pub async fn admin(&self, path: &str) -> ApiResponse {
-        ApiResponse::to(self.as_admin(Method::GET, path)).await
+    pub async fn get_as_admin(&self, path: &str) -> ApiResponse {
+        ApiResponse::send(self.admin_request(Method::GET, path)).await
     }
 
     /// POST as the admin.
-    pub async fn post(&self, path: &str, body: &Value) -> ApiResponse {
-        ApiResponse::to(self.as_admin(Method::POST, path).json(body)).await
+    pub async fn post_as_admin(&self, path: &str, body: &Value) -> ApiResponse {
+        ApiResponse::send(self.admin_request(Method::POST, path).json(body)).await
     }
 
     /// The response to a GET of the admin, which must be a success.
-    pub async fn read<T: DeserializeOwned>(&self, path: &str) -> T {
-        let answer = self.admin(path).await;
+    pub async fn read_as_admin<T: DeserializeOwned>(&self, path: &str) -> T {
+        let answer = self.get_as_admin(path).await;
         let text = String::from_utf8_lossy(&answer.body);
         let status = answer.status;
         assert!(status.is_success(), "{path}: {status}: {text}");
@@ -81,59 +81,65 @@ impl Api {
     }
 
     /// A client command that speaks to this registry as its admin.
-    pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.anonymous(arguments);
-        command.env("A2A_REGISTRY_TOKEN", ADMIN);
+    pub fn admin_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.anonymous_command(arguments);
+        command.env("A2A_REGISTRY_TOKEN", ADMIN_TOKEN);
         command
     }
 
     /// A client command that speaks to this registry without a token.
-    pub fn anonymous(&self, arguments: &[&str]) -> Command {
-        let mut command = registry(arguments);
+    pub fn anonymous_command(&self, arguments: &[&str]) -> Command {
+        let mut command = registry_command(arguments);
         command.env("A2A_REGISTRY_URL", &self.url);
         command
     }
 
     /// Runs a client command as the admin, to its end.
-    pub async fn run(&self, arguments: &[&str]) -> Finished {
-        Program::run(self.command(arguments)).await
+    pub async fn run_admin_command(&self, arguments: &[&str]) -> FinishedProgram {
+        Program::run(self.admin_command(arguments)).await
     }
 
     /// Makes a token for an account with that role, and returns its secret.
-    pub async fn token(&self, account: &str, role: &str) -> String {
+    pub async fn create_token(&self, account: &str, role: &str) -> String {
         let body = json!({"account": account, "role": role, "name": "a test"});
-        let created = self.post("/v1/tokens", &body).await.expect(201);
+        let created = self
+            .post_as_admin("/v1/tokens", &body)
+            .await
+            .expect_status(201);
         created["secret"].as_str().unwrap().to_owned()
     }
 
     /// Registers the card at a URL as the admin.
     pub async fn register(&self, card_url: &str) -> DomainView {
         let body = json!({"card_url": card_url});
-        let domain = self.post("/v1/domains", &body).await.expect(202);
+        let domain = self
+            .post_as_admin("/v1/domains", &body)
+            .await
+            .expect_status(202);
         serde_json::from_value(domain).unwrap()
     }
 
     /// Registers the card at a URL where every card is approved; returns the event of its approval.
-    pub async fn approved(&self, card_url: &str) -> Value {
-        let mut feed = self.events(0).await;
+    pub async fn register_approved(&self, card_url: &str) -> Value {
+        let mut feed = self.open_event_stream(0).await;
         let domain = self.register(card_url).await.domain;
         let its_own = |event: &Value| event["data"]["domain"] == domain.as_str();
-        let agent = feed.until_one("agent.discovered", its_own).await["subject"].take();
-        feed.until_one("agent.approved", |event| event["subject"] == agent)
+        let agent = feed.wait_for_match("agent.discovered", its_own).await["subject"].take();
+        feed.wait_for_match("agent.approved", |event| event["subject"] == agent)
             .await
     }
 
     /// Registers the card at a URL where every card is approved, and waits until searches show its agent; returns the
     /// agent's id.
     pub async fn publish(&self, card_url: &str) -> String {
-        let approved = self.approved(card_url).await;
-        self.indexed(seq(&approved)).await;
+        let approved = self.register_approved(card_url).await;
+        self.wait_until_indexed(event_seq(&approved)).await;
         approved["subject"].as_str().unwrap().to_owned()
     }
 
     /// Requests a visit of a domain, and waits until its attempts are stored; returns the domain then.
     /// An earlier visit must have been stored before, since its attempt would be taken for the one of this visit.
-    pub async fn recrawl(&self, domain: &str) -> Value {
+    pub async fn recrawl_and_wait(&self, domain: &str) -> Value {
         let path = format!("/v1/domains/{domain}");
         let last = |domain: &Value| {
             let source = &domain["sources"][0];
@@ -141,22 +147,22 @@ impl Api {
             // Two attempts at the same time of a stopped clock are equal; their number is not.
             (source["last_attempt"].clone(), attempts)
         };
-        let before = last(&self.admin(&path).await.expect(200));
-        self.post(&format!("{path}:recrawl"), &json!({}))
+        let before = last(&self.get_as_admin(&path).await.expect_status(200));
+        self.post_as_admin(&format!("{path}:recrawl"), &json!({}))
             .await
-            .expect(202);
+            .expect_status(202);
         // A visit that finds nothing new sends no event.
         eventually("the attempts of the visit are stored", || async {
-            let domain = self.admin(&path).await.expect(200);
+            let domain = self.get_as_admin(&path).await.expect_status(200);
             (last(&domain) != before).then_some(domain)
         })
         .await
     }
 
     /// The events from now on, or after the event `after`.
-    pub async fn events(&self, after: i64) -> Feed {
+    pub async fn open_event_stream(&self, after: i64) -> EventStream {
         let answer = self
-            .as_admin(Method::GET, &format!("/v1/events?after={after}"))
+            .admin_request(Method::GET, &format!("/v1/events?after={after}"))
             .header("accept", "text/event-stream")
             // A stream has no end; each wait on it has its own timeout.
             .timeout(Duration::from_secs(3600))
@@ -164,16 +170,16 @@ impl Api {
             .await
             .unwrap();
         assert_eq!(answer.status(), 200);
-        Feed::of(answer)
+        EventStream::from_response(answer)
     }
 
     /// The first waiting review for which `wanted` holds; waits for it.
-    pub async fn open_review(&self, wanted: impl Fn(&Review) -> bool) -> Review {
-        let mut feed = self.events(0).await;
+    pub async fn wait_for_open_review(&self, wanted: impl Fn(&Review) -> bool) -> Review {
+        let mut feed = self.open_event_stream(0).await;
         loop {
-            let opened = feed.until("review.opened").await;
+            let opened = feed.wait_for("review.opened").await;
             let id = opened["subject"].as_str().unwrap();
-            let review: Review = self.read(&format!("/v1/reviews/{id}")).await;
+            let review: Review = self.read_as_admin(&format!("/v1/reviews/{id}")).await;
             if review.state.as_str() == "open" && wanted(&review) {
                 return review;
             }
@@ -181,8 +187,8 @@ impl Api {
     }
 
     /// A counter or gauge of the registry.
-    pub async fn metric(&self, name: &str) -> i64 {
-        let text = self.admin("/metrics").await.text();
+    pub async fn metric_value(&self, name: &str) -> i64 {
+        let text = self.get_as_admin("/metrics").await.text();
         let value = |line: &str| Some(line.strip_prefix(&format!("a2a_registry_{name} "))?.parse());
         let found = text.lines().find_map(value);
         found
@@ -191,17 +197,19 @@ impl Api {
     }
 
     /// Waits until searches show the effect of that event.
-    pub async fn indexed(&self, seq: i64) {
+    pub async fn wait_until_indexed(&self, seq: i64) {
         // The index follows the events, but sends none itself.
         eventually("the index has applied the event", || async {
-            (self.metric("index_applied_seq").await >= seq).then_some(())
+            (self.metric_value("index_applied_seq").await >= seq).then_some(())
         })
         .await;
     }
 
     /// The hits of an anonymous search.
     pub async fn search(&self, query: &str) -> Value {
-        self.get(&format!("/v1/agents?{query}")).await.expect(200)
+        self.get(&format!("/v1/agents?{query}"))
+            .await
+            .expect_status(200)
     }
 
     /// The first agent that the admin finds by a query, with all its members; waits for it.
@@ -209,18 +217,18 @@ impl Api {
     /// # Panics
     ///
     /// If none is found before [`super::DEADLINE`].
-    pub async fn found(&self, query: &str) -> Hit {
+    pub async fn wait_for_hit(&self, query: &str) -> Hit {
         let fields: Vec<&str> = HitFields::names().collect();
         let path = format!("/v1/agents?{query}&fields={}", fields.join(","));
         let found = poll_until_deadline(|| async {
-            let list: AgentList = self.read(&path).await;
+            let list: AgentList = self.read_as_admin(&path).await;
             list.agents.into_iter().next()
         });
         if let Some(hit) = found.await {
             return hit;
         }
-        let ready = self.admin("/readyz").await.text();
-        let domains: Value = self.read("/v1/domains?page_size=100").await;
+        let ready = self.get_as_admin("/readyz").await.text();
+        let domains: Value = self.read_as_admin("/v1/domains?page_size=100").await;
         panic!("{query} finds nothing; {ready}; {domains:#}");
     }
 }
@@ -238,7 +246,7 @@ pub struct ApiResponse {
 
 impl ApiResponse {
     /// Sends a request and reads its response.
-    pub async fn to(request: RequestBuilder) -> Self {
+    pub async fn send(request: RequestBuilder) -> Self {
         let answer = request.send().await.unwrap();
         Self {
             status: answer.status(),
@@ -253,15 +261,15 @@ impl ApiResponse {
     }
 
     /// Its body as JSON, after a check of its status.
-    pub fn expect(&self, status: u16) -> Value {
+    pub fn expect_status(&self, status: u16) -> Value {
         let text = String::from_utf8_lossy(&self.body);
         assert_eq!(self.status.as_u16(), status, "{text}");
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 
     /// Its problem document, which must be complete.
-    pub fn problem(&self, status: u16, slug: &str) -> Value {
-        let problem = self.expect(status);
+    pub fn expect_problem(&self, status: u16, slug: &str) -> Value {
+        let problem = self.expect_status(status);
         assert_eq!(self.headers["content-type"], "application/problem+json");
         assert_eq!(
             problem["type"],

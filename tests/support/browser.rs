@@ -11,7 +11,7 @@ use thirtyfour::{
 use tokio::process::Command;
 
 use super::program::Program;
-use super::{http, install_tls};
+use super::{http_client, install_tls};
 
 /// A browser with an empty profile of its own. [`Browser::close`] ends it; dropping it, as when a test panics, ends it
 /// too, but without waiting.
@@ -53,7 +53,7 @@ impl Browser {
     pub async fn open_with(width: u32, height: u32, arguments: &[&str]) -> Self {
         install_tls();
         let profile = TempDir::new().unwrap();
-        let (driver, port) = driver().await;
+        let (driver, port) = start_driver().await;
 
         let mut capabilities = DesiredCapabilities::chrome();
         for argument in [
@@ -94,7 +94,7 @@ impl Browser {
             page,
             driver,
             address,
-            client: http(),
+            client: http_client(),
             _profile: profile,
         }
     }
@@ -106,23 +106,23 @@ impl Browser {
 
     /// New complaints of the pages, and of the browser about them: script errors, missing files, violations of the
     /// content security policy. Each is returned once.
-    pub async fn complaints(&self) -> Vec<String> {
+    pub async fn take_log_messages(&self) -> Vec<String> {
         let log = self.page.browser_log().await.unwrap();
         log.into_iter().map(|entry| entry.message).collect()
     }
 
     /// Lays pages out for a screen of that many pixels, which may be narrower than a window can be.
-    pub async fn resize(&self, width: u32, height: u32) {
+    pub async fn emulate_screen_size(&self, width: u32, height: u32) {
         let screen = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
         });
-        self.devtools("Emulation.setDeviceMetricsOverride", screen)
+        self.run_devtools_command("Emulation.setDeviceMetricsOverride", screen)
             .await;
     }
 
     /// Lets pages run no script from now on.
-    pub async fn without_script(&self) {
-        self.devtools(
+    pub async fn disable_scripts(&self) {
+        self.run_devtools_command(
             "Emulation.setScriptExecutionDisabled",
             json!({"value": true}),
         )
@@ -132,7 +132,7 @@ impl Browser {
     /// Lets pages read and write the clipboard, which a person would be asked for.
     pub async fn allow_clipboard(&self) {
         let permissions = json!(["clipboardReadWrite", "clipboardSanitizedWrite"]);
-        self.devtools(
+        self.run_devtools_command(
             "Browser.grantPermissions",
             json!({"permissions": permissions}),
         )
@@ -140,27 +140,31 @@ impl Browser {
     }
 
     /// Asks pages for their `light` or `dark` colours from now on.
-    pub async fn theme(&self, name: &str) {
+    pub async fn set_color_scheme(&self, name: &str) {
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": name}]});
-        self.devtools("Emulation.setEmulatedMedia", media).await;
+        self.run_devtools_command("Emulation.setEmulatedMedia", media)
+            .await;
     }
 
     /// Writes a picture of the whole page, however long it is, to a PNG file, whose folder is created if it is missing.
-    pub async fn picture(&self, file: &Path) {
+    pub async fn capture_full_page(&self, file: &Path) {
         let whole = json!({"format": "png", "captureBeyondViewport": true});
-        let taken = self.devtools("Page.captureScreenshot", whole).await;
+        let taken = self
+            .run_devtools_command("Page.captureScreenshot", whole)
+            .await;
         let bytes = BASE64.decode(taken["data"].as_str().unwrap().as_bytes());
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, bytes.unwrap()).unwrap();
     }
 
     /// Answers that question of pages for a permission from now on: `granted` or `denied`.
-    pub async fn permit(&self, permission: &str, setting: &str) {
+    pub async fn set_permission(&self, permission: &str, setting: &str) {
         let setting = json!({"permission": {"name": permission}, "setting": setting});
-        self.devtools("Browser.setPermission", setting).await;
+        self.run_devtools_command("Browser.setPermission", setting)
+            .await;
     }
 
-    async fn devtools(&self, command: &str, parameters: Value) -> Value {
+    async fn run_devtools_command(&self, command: &str, parameters: Value) -> Value {
         let address = format!(
             "{}/session/{}/goog/cdp/execute",
             self.address,
@@ -190,17 +194,17 @@ impl Browser {
 }
 
 /// Maximum number of starts of a driver whose port turns out to be taken.
-const STARTS: usize = 10;
+const MAX_DRIVER_STARTS: usize = 10;
 
 /// A driver and its port, which it prints in a sentence and reports nowhere else. It takes a port that is free for IPv6
 /// and then the same one for IPv4, which another test may have taken.
-async fn driver() -> (Program, u16) {
-    for _ in 0..STARTS {
+async fn start_driver() -> (Program, u16) {
+    for _ in 0..MAX_DRIVER_STARTS {
         let mut command = Command::new("chromedriver");
         command.arg("--port=0");
         let driver = Program::start(command);
         let port = driver
-            .find(|line| {
+            .wait_for_match(|line| {
                 if line.contains("port not available") {
                     return Some(None);
                 }
@@ -212,5 +216,5 @@ async fn driver() -> (Program, u16) {
             return (driver, port);
         }
     }
-    panic!("chromedriver has found no free port {STARTS} times");
+    panic!("chromedriver has found no free port {MAX_DRIVER_STARTS} times");
 }

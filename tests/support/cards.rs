@@ -3,7 +3,7 @@
 use serde_json::json;
 
 /// A card without findings, for an agent with one skill.
-pub fn card(name: &str, skill: &str) -> String {
+pub fn card_json(name: &str, skill: &str) -> String {
     let card = json!({
         "protocolVersion": "0.3.0",
         "name": name,
@@ -26,7 +26,7 @@ pub fn card(name: &str, skill: &str) -> String {
 }
 
 /// A small card with that name.
-pub fn small_card(name: &str) -> String {
+pub fn minimal_card_json(name: &str) -> String {
     json!({
         "name": name, "description": "d", "version": "1", "capabilities": {},
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],

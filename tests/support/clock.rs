@@ -11,7 +11,7 @@ pub struct ManualClock(Mutex<OffsetDateTime>);
 
 impl ManualClock {
     /// A clock that shows this time.
-    pub fn at(start: OffsetDateTime) -> Arc<Self> {
+    pub fn new(start: OffsetDateTime) -> Arc<Self> {
         Arc::new(Self(Mutex::new(start)))
     }
 

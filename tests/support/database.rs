@@ -4,19 +4,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use a2a_crawler::{Clock as _, SystemClock};
 use a2a_registry_store::entity::event;
-use a2a_registry_store::{Handle as _, Store, StoreOptions, Synchronous};
+use a2a_registry_store::{Executor as _, SqliteSynchronous, Store, StoreOptions};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, DbBackend, EntityTrait as _, PaginatorTrait as _, Statement,
 };
 use tempfile::TempDir;
 
-use super::prepared;
-use super::waiting::eventually;
+use super::polling::eventually;
+use super::required_variable;
 
 /// An empty database of its own for one test, removed when this is dropped.
 pub struct Database {
     url: String,
-    place: DatabaseLocation,
+    location: DatabaseLocation,
 }
 
 enum DatabaseLocation {
@@ -31,7 +31,7 @@ impl Database {
         let file = folder.path().join("registry.sqlite");
         Self {
             url: format!("sqlite://{}?mode=rwc", file.display()),
-            place: DatabaseLocation::Sqlite { _folder: folder },
+            location: DatabaseLocation::Sqlite { _folder: folder },
         }
     }
 
@@ -50,14 +50,14 @@ impl Database {
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
-        administrate(&format!("CREATE DATABASE {name}"))
+        run_admin_statement(&format!("CREATE DATABASE {name}"))
             .await
             .unwrap();
-        let server = prepared(SERVER);
+        let server = required_variable(SERVER_VARIABLE);
         let (server, _) = server.rsplit_once('/').unwrap();
         Self {
             url: format!("{server}/{name}"),
-            place: DatabaseLocation::Postgres { name },
+            location: DatabaseLocation::Postgres { name },
         }
     }
 
@@ -69,7 +69,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let DatabaseLocation::Postgres { name } = &self.place else {
+        let DatabaseLocation::Postgres { name } = &self.location else {
             return;
         };
         let statement = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
@@ -79,7 +79,7 @@ impl Drop for Database {
                 .enable_all()
                 .build()
                 .unwrap()
-                .block_on(administrate(&statement))
+                .block_on(run_admin_statement(&statement))
         })
         .join();
         if !matches!(dropped, Ok(Ok(()))) {
@@ -89,11 +89,11 @@ impl Drop for Database {
 }
 
 /// Options of the tests for opening a database.
-pub fn options(url: &str) -> StoreOptions {
+pub fn store_options(url: &str) -> StoreOptions {
     StoreOptions {
         url: url.into(),
         cache_megabytes: 9,
-        synchronous: Synchronous::Normal,
+        synchronous: SqliteSynchronous::Normal,
     }
 }
 
@@ -104,7 +104,7 @@ pub async fn count_events(store: &Store) -> u64 {
 }
 
 /// Waits until a transaction waits for a lock of another one. PostgreSQL sends no event for that.
-pub async fn until_somebody_waits(store: &Store) {
+pub async fn wait_for_lock_waiter(store: &Store) {
     let waiting = "SELECT 1 FROM pg_stat_activity \
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
     eventually("a transaction waits for a lock", async || {
@@ -114,11 +114,11 @@ pub async fn until_somebody_waits(store: &Store) {
     .await;
 }
 
-const SERVER: &str = "A2A_REGISTRY_TEST_POSTGRES";
+const SERVER_VARIABLE: &str = "A2A_REGISTRY_TEST_POSTGRES";
 
 /// Runs one statement on the server's own database.
-async fn administrate(statement: &str) -> Result<(), sea_orm::DbErr> {
-    let mut options = ConnectOptions::new(prepared(SERVER));
+async fn run_admin_statement(statement: &str) -> Result<(), sea_orm::DbErr> {
+    let mut options = ConnectOptions::new(required_variable(SERVER_VARIABLE));
     options.max_connections(1).sqlx_logging(false);
     let connection = sea_orm::Database::connect(options).await?;
     connection.execute_unprepared(statement).await?;

@@ -4,20 +4,20 @@
 //! browser. It passes every byte on unchanged, and reads along. A request or a response that is not documented fails
 //! the test that owns the registry.
 
-mod conversation;
+mod connection_parser;
 mod document;
+mod exchange_counts;
 mod schemas;
-mod tally;
-mod tap;
 mod tests;
+mod validating_proxy;
 
-pub use document::Document;
-pub use tally::gathered;
-pub use tap::Tap;
+pub use document::ApiDocument;
+pub use exchange_counts::read_run_counts;
+pub use validating_proxy::ValidatingProxy;
 
 /// A request as it was sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct ObservedRequest {
     /// The method.
     pub method: String,
     /// The path with its query, as sent.
@@ -39,7 +39,7 @@ pub struct ObservedResponse {
     pub body: Option<Vec<u8>>,
 }
 
-fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     let mut found = headers.iter().filter(|(key, _)| key == name);
     found.next().map(|(_, value)| value.as_str())
 }
@@ -47,7 +47,7 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 impl ObservedResponse {
     /// The value of the first header of that (lower-case) name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        find(&self.headers, name)
+        find_header(&self.headers, name)
     }
 
     /// The media type, in lower case and without parameters.

@@ -8,30 +8,30 @@
 
 pub mod api;
 pub mod browser;
+pub mod cached_agent_check;
 pub mod cards;
 pub mod clock;
-pub mod crew;
+pub mod crawler_fleet;
 pub mod database;
-pub mod dice;
+pub mod event_stream;
 pub mod exchange;
-pub mod feed;
-pub mod inside;
+pub mod identity_provider;
+pub mod in_process_registry;
+pub mod in_process_server;
 pub mod origin;
-pub mod outcomes;
+pub mod page_snippet;
+pub mod polling;
 pub mod program;
-pub mod provider;
 pub mod sdk;
-pub mod serving;
+pub mod seeded_rng;
+pub mod serving_registry;
 pub mod setup;
-pub mod shown;
 pub mod signer;
-pub mod snippet;
-pub mod stage;
+pub mod simulated_visits;
 #[path = "../../crawler/tests/crawl/support/static_resolver.rs"]
 #[allow(dead_code, reason = "the crawler's tests use more of it")]
 pub mod static_resolver;
 pub mod tls;
-pub mod waiting;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 /// # Panics
 ///
 /// When it is missing, with the command that sets it.
-pub fn prepared(variable: &str) -> String {
+pub fn required_variable(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| {
         panic!(
             "{variable} is not set. Run `tests/run` for all tests, `tests/run NAME` for some, or \
@@ -60,8 +60,8 @@ pub fn prepared(variable: &str) -> String {
 /// # Panics
 ///
 /// When `A2A_REGISTRY_BIN` is missing or names no file, with the command to run.
-pub fn binary() -> PathBuf {
-    let path = PathBuf::from(prepared("A2A_REGISTRY_BIN"));
+pub fn registry_binary() -> PathBuf {
+    let path = PathBuf::from(required_variable("A2A_REGISTRY_BIN"));
     assert!(
         path.is_file(),
         "A2A_REGISTRY_BIN names {}, which is no file. Run `tests/run`, which builds it.",
@@ -77,7 +77,7 @@ pub fn install_tls() {
 }
 
 /// An HTTP client that asks directly (no proxy), follows no redirect and gives up at [`DEADLINE`].
-pub fn http() -> reqwest::Client {
+pub fn http_client() -> reqwest::Client {
     install_tls();
     reqwest::Client::builder()
         .no_proxy()

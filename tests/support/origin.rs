@@ -56,20 +56,20 @@ impl ReceivedRequest {
 pub struct OriginReply {
     status: StatusCode,
     headers: Vec<(String, String)>,
-    body: Body,
+    body: ReplyBody,
     etag: Option<String>,
     gate: Option<watch::Receiver<bool>>,
 }
 
 #[derive(Debug, Clone)]
-enum Body {
-    Whole(Bytes),
+enum ReplyBody {
+    Complete(Bytes),
     Endless,
     Stalled(Bytes),
 }
 
 impl OriginReply {
-    fn with(status: StatusCode, content_type: &str, body: Body) -> Self {
+    fn new(status: StatusCode, content_type: &str, body: ReplyBody) -> Self {
         Self {
             status,
             headers: vec![("content-type".to_owned(), content_type.to_owned())],
@@ -81,36 +81,36 @@ impl OriginReply {
 
     /// 200 with these bytes as `application/json`.
     pub fn json(body: impl Into<Vec<u8>>) -> Self {
-        let body = Body::Whole(body.into().into());
-        Self::with(StatusCode::OK, "application/json", body)
+        let body = ReplyBody::Complete(body.into().into());
+        Self::new(StatusCode::OK, "application/json", body)
     }
 
     /// 200 with this text as `text/html`.
     pub fn html(body: &str) -> Self {
-        let body = Body::Whole(body.to_owned().into());
-        Self::with(StatusCode::OK, "text/html; charset=utf-8", body)
+        let body = ReplyBody::Complete(body.to_owned().into());
+        Self::new(StatusCode::OK, "text/html; charset=utf-8", body)
     }
 
     /// An empty response with this status.
     pub fn status(status: u16) -> Self {
         let status = StatusCode::from_u16(status).unwrap();
-        Self::with(status, "text/plain", Body::Whole(Bytes::new()))
+        Self::new(status, "text/plain", ReplyBody::Complete(Bytes::new()))
     }
 
     /// 302 to this location.
     pub fn redirect(location: &str) -> Self {
-        Self::status(302).header("location", location)
+        Self::status(302).with_header("location", location)
     }
 
     /// 200 with a JSON body that continues for as long as the client reads it.
     pub fn endless() -> Self {
-        Self::with(StatusCode::OK, "application/json", Body::Endless)
+        Self::new(StatusCode::OK, "application/json", ReplyBody::Endless)
     }
 
     /// 200 with a JSON body that begins with these bytes and then neither continues nor ends.
     pub fn stalled(beginning: &str) -> Self {
-        let body = Body::Stalled(beginning.to_owned().into());
-        Self::with(StatusCode::OK, "application/json", body)
+        let body = ReplyBody::Stalled(beginning.to_owned().into());
+        Self::new(StatusCode::OK, "application/json", body)
     }
 
     /// Sets the status.
@@ -120,20 +120,20 @@ impl OriginReply {
     }
 
     /// Sets a header, replacing one of the same (lower-case) name.
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(key, _)| key != name);
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Sends this entity tag, and an empty 304 to requests with it in `If-None-Match`.
-    pub fn etag(mut self, tag: &str) -> Self {
+    pub fn with_etag(mut self, tag: &str) -> Self {
         self.etag = Some(tag.to_owned());
-        self.header("etag", tag)
+        self.with_header("etag", tag)
     }
 
     /// Holds the response until `gate` is open.
-    pub fn held_by(mut self, gate: &Gate) -> Self {
+    pub fn gated_by(mut self, gate: &ResponseGate) -> Self {
         self.gate = Some(gate.open.subscribe());
         self
     }
@@ -141,11 +141,11 @@ impl OriginReply {
 
 /// A gate that holds responses until a test opens it.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct ResponseGate {
     open: watch::Sender<bool>,
 }
 
-impl Gate {
+impl ResponseGate {
     /// Releases every response that this gate holds or will hold.
     pub fn open(&self) {
         self.open.send_replace(true);
@@ -169,7 +169,7 @@ impl Origin {
                 let server = HttpServer::new(move || {
                     App::new()
                         .app_data(web::Data::from(Arc::clone(&shared)))
-                        .default_service(web::to(answer))
+                        .default_service(web::to(handle_request))
                 })
                 .workers(1)
                 .disable_signals()
@@ -201,7 +201,7 @@ impl Origin {
     }
 
     /// Sets the reply for the path (without query) from now on.
-    pub fn answer(&self, path: &str, reply: OriginReply) {
+    pub fn set_reply(&self, path: &str, reply: OriginReply) {
         self.state
             .replies
             .lock()
@@ -210,7 +210,7 @@ impl Origin {
     }
 
     /// The requests for the path that have arrived so far.
-    pub fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
+    pub fn requests_to(&self, path: &str) -> Vec<ReceivedRequest> {
         let requests = self.state.requests.borrow();
         requests
             .iter()
@@ -220,7 +220,7 @@ impl Origin {
     }
 
     /// All requests that have arrived so far, and a notification of each further one.
-    pub fn arrivals(&self) -> watch::Receiver<Vec<ReceivedRequest>> {
+    pub fn subscribe_requests(&self) -> watch::Receiver<Vec<ReceivedRequest>> {
         self.state.requests.subscribe()
     }
 
@@ -229,7 +229,7 @@ impl Origin {
     /// # Panics
     ///
     /// If it has not arrived before [`DEADLINE`]; the message lists all requests.
-    pub async fn arrived(&self, path: &str, count: usize) -> ReceivedRequest {
+    pub async fn wait_for_request(&self, path: &str, count: usize) -> ReceivedRequest {
         let mut receiver = self.state.requests.subscribe();
         let wanted = |all: &Vec<ReceivedRequest>| {
             let mut matching = all.iter().filter(|request| request.path == path);
@@ -255,7 +255,10 @@ impl Drop for Origin {
     }
 }
 
-async fn answer(request: HttpRequest, state: web::Data<OriginState>) -> HttpResponse<BoxBody> {
+async fn handle_request(
+    request: HttpRequest,
+    state: web::Data<OriginState>,
+) -> HttpResponse<BoxBody> {
     let path = request.uri().path().to_owned();
     let headers = request.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -274,7 +277,7 @@ async fn answer(request: HttpRequest, state: web::Data<OriginState>) -> HttpResp
     let Some(mut reply) = reply else {
         return HttpResponse::NotFound().finish();
     };
-    if let Some(preflight) = preflight(&request, &reply) {
+    if let Some(preflight) = preflight_response(&request, &reply) {
         return preflight;
     }
     if let Some(gate) = &mut reply.gate {
@@ -296,21 +299,21 @@ async fn answer(request: HttpRequest, state: web::Data<OriginState>) -> HttpResp
         return response.finish();
     }
     match reply.body {
-        Body::Whole(bytes) => response.body(bytes),
-        Body::Endless => {
+        ReplyBody::Complete(bytes) => response.body(bytes),
+        ReplyBody::Endless => {
             let opening = stream::once(async { Bytes::from_static(b"{\"name\":\"") });
             let rest = stream::repeat(Bytes::from_static(&[b'a'; 16 * 1024]));
-            streamed(&mut response, opening.chain(rest))
+            streaming_response(&mut response, opening.chain(rest))
         }
-        Body::Stalled(bytes) => {
+        ReplyBody::Stalled(bytes) => {
             let opening = stream::once(async { bytes });
-            streamed(&mut response, opening.chain(stream::pending()))
+            streaming_response(&mut response, opening.chain(stream::pending()))
         }
     }
 }
 
 /// The answer to a page that asks whether it may call, where the reply lets pages read it: the reply's CORS headers.
-fn preflight(request: &HttpRequest, reply: &OriginReply) -> Option<HttpResponse<BoxBody>> {
+fn preflight_response(request: &HttpRequest, reply: &OriginReply) -> Option<HttpResponse<BoxBody>> {
     let asks = request
         .headers()
         .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
@@ -329,7 +332,7 @@ fn preflight(request: &HttpRequest, reply: &OriginReply) -> Option<HttpResponse<
     Some(response.finish())
 }
 
-fn streamed(
+fn streaming_response(
     response: &mut actix_web::HttpResponseBuilder,
     body: impl futures::Stream<Item = Bytes> + 'static,
 ) -> HttpResponse<BoxBody> {

@@ -11,28 +11,28 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{DEADLINE, binary};
+use super::{DEADLINE, registry_binary};
 
 /// The output that a line was printed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stream {
-    Out,
-    Err,
+enum OutputStream {
+    Stdout,
+    Stderr,
 }
 
 /// Output of a process so far, in the order it was read.
 #[derive(Debug, Default)]
 struct Transcript {
-    lines: Vec<(Stream, String)>,
-    closed: usize,
+    lines: Vec<(OutputStream, String)>,
+    closed_count: usize,
 }
 
 impl Transcript {
     fn is_closed(&self) -> bool {
-        self.closed == 2
+        self.closed_count == 2
     }
 
-    fn of(&self, stream: Stream) -> Vec<String> {
+    fn stream_lines(&self, stream: OutputStream) -> Vec<String> {
         let lines = self.lines.iter().filter(|(from, _)| *from == stream);
         lines.map(|(_, line)| line.clone()).collect()
     }
@@ -41,7 +41,11 @@ impl Transcript {
 impl fmt::Display for Transcript {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (stream, line) in &self.lines {
-            let mark = if *stream == Stream::Out { "out" } else { "err" };
+            let mark = if *stream == OutputStream::Stdout {
+                "out"
+            } else {
+                "err"
+            };
             writeln!(to, "  {mark} | {line}")?;
         }
         Ok(())
@@ -57,7 +61,7 @@ pub struct Program {
 
 /// A process that has ended.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedProgram {
     /// Its exit status.
     pub status: ExitStatus,
     /// The lines of its standard output.
@@ -67,8 +71,8 @@ pub struct Finished {
 }
 
 /// A command of the registry's own program, without the settings of the user who runs the tests.
-pub fn registry<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
-    let mut command = Command::new(binary());
+pub fn registry_command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(registry_binary());
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
         let shown = name.to_string_lossy();
@@ -87,10 +91,10 @@ pub fn registry<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Comm
 impl Program {
     /// Starts a process with empty input and both outputs recorded.
     pub fn start(command: Command) -> Self {
-        Self::start_with(command, Stdio::null())
+        Self::start_with_stdin(command, Stdio::null())
     }
 
-    fn start_with(mut command: Command, stdin: Stdio) -> Self {
+    fn start_with_stdin(mut command: Command, stdin: Stdio) -> Self {
         let name = format!("{:?}", command.as_std());
         command
             .stdin(stdin)
@@ -101,8 +105,12 @@ impl Program {
             .spawn()
             .unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
         let (sender, transcript) = watch::channel(Transcript::default());
-        record(Stream::Out, child.stdout.take().unwrap(), sender.clone());
-        record(Stream::Err, child.stderr.take().unwrap(), sender);
+        record_output(
+            OutputStream::Stdout,
+            child.stdout.take().unwrap(),
+            sender.clone(),
+        );
+        record_output(OutputStream::Stderr, child.stderr.take().unwrap(), sender);
         Self {
             name,
             child,
@@ -111,18 +119,18 @@ impl Program {
     }
 
     /// Runs a process to its end.
-    pub async fn run(command: Command) -> Finished {
-        Self::start(command).finish().await
+    pub async fn run(command: Command) -> FinishedProgram {
+        Self::start(command).wait_for_end().await
     }
 
     /// Runs a process to its end, with this input.
-    pub async fn run_with_input(command: Command, input: &[u8]) -> Finished {
-        let mut program = Self::start_with(command, Stdio::piped());
+    pub async fn run_with_input(command: Command, input: &[u8]) -> FinishedProgram {
+        let mut program = Self::start_with_stdin(command, Stdio::piped());
         let mut stdin = program.child.stdin.take().unwrap();
         // A process may end without reading all of its input; the test checks its output.
         let _ = stdin.write_all(input).await;
         drop(stdin);
-        program.finish().await
+        program.wait_for_end().await
     }
 
     /// The process id.
@@ -142,7 +150,7 @@ impl Program {
     /// # Panics
     ///
     /// If both outputs close, or [`DEADLINE`] passes, before such a line; the message has the whole output.
-    pub async fn find<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
+    pub async fn wait_for_match<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
         let mut transcript = self.transcript.clone();
         let among = |read: &Transcript| read.lines.iter().find_map(|(_, line)| find(line));
         let waited = timeout(
@@ -168,24 +176,24 @@ impl Program {
     /// # Panics
     ///
     /// Like [`Program::find`].
-    pub async fn line(&self, text: &str) -> String {
-        self.find(|line| line.contains(text).then(|| line.to_owned()))
+    pub async fn wait_for_line(&self, text: &str) -> String {
+        self.wait_for_match(|line| line.contains(text).then(|| line.to_owned()))
             .await
     }
 
     /// Asks the process to end (SIGTERM).
-    pub fn ask_to_end(&self) {
+    pub fn send_sigterm(&self) {
         kill_process(self.pid(), Signal::TERM).unwrap();
     }
 
     /// Stops the process (SIGSTOP); it is stopped when this returns.
-    pub fn freeze(&self) {
+    pub fn suspend(&self) {
         kill_process(self.pid(), Signal::STOP).unwrap();
         waitid(WaitId::Pid(self.pid()), WaitIdOptions::STOPPED).unwrap();
     }
 
     /// Continues the process after [`Program::freeze`] (SIGCONT).
-    pub fn thaw(&self) {
+    pub fn resume(&self) {
         kill_process(self.pid(), Signal::CONT).unwrap();
     }
 
@@ -195,15 +203,15 @@ impl Program {
     }
 
     /// Ends the process (SIGTERM) and waits until it has ended.
-    pub async fn terminate(self) -> Finished {
-        self.ask_to_end();
-        self.finish().await
+    pub async fn terminate(self) -> FinishedProgram {
+        self.send_sigterm();
+        self.wait_for_end().await
     }
 
     /// Ends the process like a power cut (SIGKILL) and waits until it has ended.
-    pub async fn kill(mut self) -> Finished {
+    pub async fn kill(mut self) -> FinishedProgram {
         self.child.start_kill().unwrap();
-        self.finish().await
+        self.wait_for_end().await
     }
 
     /// Waits until the process ends by itself.
@@ -211,8 +219,8 @@ impl Program {
     /// # Panics
     ///
     /// If it has not ended, or its outputs are still open, at [`DEADLINE`].
-    pub async fn finish(self) -> Finished {
-        self.finish_within(DEADLINE).await
+    pub async fn wait_for_end(self) -> FinishedProgram {
+        self.wait_for_end_within(DEADLINE).await
     }
 
     /// Like [`Program::finish`], with another limit.
@@ -220,7 +228,7 @@ impl Program {
     /// # Panics
     ///
     /// If it has not ended, or its outputs are still open, after that time.
-    pub async fn finish_within(mut self, limit: Duration) -> Finished {
+    pub async fn wait_for_end_within(mut self, limit: Duration) -> FinishedProgram {
         let ended = timeout(limit, async {
             let status = self.child.wait().await.unwrap();
             let closed = self.transcript.wait_for(Transcript::is_closed).await;
@@ -231,17 +239,17 @@ impl Program {
         let Ok((status, true)) = ended else {
             panic!("{} did not end; it printed:\n{}", self.name, *transcript);
         };
-        Finished {
+        FinishedProgram {
             status,
-            stdout: transcript.of(Stream::Out),
-            stderr: transcript.of(Stream::Err),
+            stdout: transcript.stream_lines(OutputStream::Stdout),
+            stderr: transcript.stream_lines(OutputStream::Stderr),
         }
     }
 }
 
 /// Reads one output to its end, in the background. Bytes that are not UTF-8 are replaced.
-fn record(
-    stream: Stream,
+fn record_output(
+    stream: OutputStream,
     from: impl AsyncRead + Unpin + Send + 'static,
     to: watch::Sender<Transcript>,
 ) {
@@ -253,19 +261,22 @@ fn record(
                 .to_owned();
             to.send_modify(|transcript| transcript.lines.push((stream, line)));
         }
-        to.send_modify(|transcript| transcript.closed += 1);
+        to.send_modify(|transcript| transcript.closed_count += 1);
     });
 }
 
 /// The text of lines that a program printed.
-pub fn text(lines: &[String]) -> String {
+pub fn join_lines(lines: &[String]) -> String {
     lines.join("\n")
 }
 
 /// Checks the end of a program: its exit code, and at most one line of message, which contains `words`.
-pub fn assert_ended(finished: &Finished, code: i32, words: &str) {
+pub fn assert_exit(finished: &FinishedProgram, code: i32, words: &str) {
     assert_eq!(finished.status.code(), Some(code), "{finished:#?}");
-    assert!(text(&finished.stderr).contains(words), "{finished:#?}");
+    assert!(
+        join_lines(&finished.stderr).contains(words),
+        "{finished:#?}"
+    );
     if code == 2 {
         assert_eq!(finished.stderr.len(), 1, "{finished:#?}");
         assert!(finished.stderr[0].starts_with("a2a-registry: "));
@@ -273,7 +284,7 @@ pub fn assert_ended(finished: &Finished, code: i32, words: &str) {
 }
 
 /// The same command, run by a shell after these shell commands.
-pub fn after(words: &str, command: &Command) -> Command {
+pub fn after_shell_commands(words: &str, command: &Command) -> Command {
     let command = command.as_std();
     let mut shell = Command::new("sh");
     shell

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use tokio::process::Command;
 
-use super::prepared;
 use super::program::Program;
+use super::required_variable;
 
 /// An SDK that an agent and a client in `tests/interop` are built on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sdk {
     /// None: an agent of our own that speaks protocol 0.1 over JSON-RPC, card only at `agent.json`.
-    Without,
+    OwnV01,
     /// None: an agent of our own after the a2a-protocol skill, over JSON-RPC and HTTP+JSON, card in `snake_case`.
-    Skill,
+    A2aProtocolSkill,
     /// None: an agent of our own after `PromptKit`, over JSON-RPC, card only at `agent.json` and without an address.
     PromptKit,
     /// Python `a2a-sdk` 0.2.16: protocol 0.2 over JSON-RPC, card only at `agent.json`.
@@ -35,10 +35,10 @@ impl Sdk {
     pub const ALL: [Self; 4] = [Self::Py02, Self::Py03, Self::Py1, Self::Node];
 
     /// Prefix of the names of its files and of its agent's replies.
-    pub fn name(self) -> &'static str {
+    pub fn file_prefix(self) -> &'static str {
         match self {
-            Self::Without => "v01",
-            Self::Skill => "skill",
+            Self::OwnV01 => "v01",
+            Self::A2aProtocolSkill => "skill",
             Self::PromptKit => "promptkit",
             Self::Py02 => "py02",
             Self::Py03 => "py03",
@@ -50,10 +50,10 @@ impl Sdk {
     }
 
     /// The id of its agent's only skill, which no other agent has.
-    pub fn skill(self) -> &'static str {
+    pub fn skill_id(self) -> &'static str {
         match self {
-            Self::Without => "play-radio",
-            Self::Skill => "carry-letters",
+            Self::OwnV01 => "play-radio",
+            Self::A2aProtocolSkill => "carry-letters",
             Self::PromptKit => "whisper-lines",
             Self::Py02 => "write-haiku",
             Self::Py03 => "forecast-tides",
@@ -67,8 +67,8 @@ impl Sdk {
     /// The name on its agent's card.
     pub fn agent_name(self) -> &'static str {
         match self {
-            Self::Without => "Attic radio",
-            Self::Skill => "Snail mail",
+            Self::OwnV01 => "Attic radio",
+            Self::A2aProtocolSkill => "Snail mail",
             Self::PromptKit => "Prompt prompter",
             Self::Py02 => "Haiku house",
             Self::Py03 => "Tide table",
@@ -80,16 +80,16 @@ impl Sdk {
     }
 
     /// The file name under `/.well-known/` at which its agent serves the card and its client fetches it.
-    pub fn well_known(self) -> &'static str {
+    pub fn card_file_name(self) -> &'static str {
         match self {
-            Self::Without | Self::PromptKit | Self::Py02 => "agent.json",
+            Self::OwnV01 | Self::PromptKit | Self::Py02 => "agent.json",
             _ => "agent-card.json",
         }
     }
 
     /// Its agent's reply to `text`.
-    pub fn answer_to(self, text: &str) -> String {
-        format!("{} heard {text}", self.name())
+    pub fn reply_to(self, text: &str) -> String {
+        format!("{} heard {text}", self.file_prefix())
     }
 
     /// Starts its agent on a free port and waits until it serves.
@@ -97,8 +97,8 @@ impl Sdk {
     /// # Panics
     ///
     /// If `tests/run` has not prepared the SDK, or the agent does not start.
-    pub async fn agent(self) -> Agent {
-        self.agent_on(0).await
+    pub async fn start_agent(self) -> SdkAgent {
+        self.start_agent_on(0).await
     }
 
     /// Starts its agent on a given port, for example that of an earlier process.
@@ -106,8 +106,8 @@ impl Sdk {
     /// # Panics
     ///
     /// Like [`Sdk::agent`].
-    pub async fn agent_on(self, port: u16) -> Agent {
-        self.started(&[&port.to_string()]).await
+    pub async fn start_agent_on(self, port: u16) -> SdkAgent {
+        self.start_agent_with(&[&port.to_string()]).await
     }
 
     /// Starts its agent, which is to be one in Python, on a free port, and lets pages of every origin call it.
@@ -115,27 +115,32 @@ impl Sdk {
     /// # Panics
     ///
     /// Like [`Sdk::agent`].
-    pub async fn agent_for_pages(self) -> Agent {
-        self.started(&["0", "cors"]).await
+    pub async fn start_cors_agent(self) -> SdkAgent {
+        self.start_agent_with(&["0", "cors"]).await
     }
 
-    async fn started(self, arguments: &[&str]) -> Agent {
-        let mut command = self.script("agent");
+    async fn start_agent_with(self, arguments: &[&str]) -> SdkAgent {
+        let mut command = self.script_command("agent");
         command.args(arguments);
         let program = Program::start(command);
         let base = program
-            .find(|line| line.strip_prefix("READY ").map(str::to_owned))
+            .wait_for_match(|line| line.strip_prefix("READY ").map(str::to_owned))
             .await;
         let grpc = match self {
-            Self::Without | Self::Skill | Self::PromptKit | Self::Py02 | Self::Fasta2a => None,
+            Self::OwnV01
+            | Self::A2aProtocolSkill
+            | Self::PromptKit
+            | Self::Py02
+            | Self::Fasta2a => None,
             Self::Py03 | Self::Py1 | Self::Node03 | Self::Node => {
-                let address = program.find(|line| line.strip_prefix("GRPC ").map(str::to_owned));
+                let address =
+                    program.wait_for_match(|line| line.strip_prefix("GRPC ").map(str::to_owned));
                 Some(address.await)
             }
         };
-        Agent {
-            base,
-            grpc,
+        SdkAgent {
+            base_url: base,
+            grpc_address: grpc,
             program,
         }
     }
@@ -146,8 +151,8 @@ impl Sdk {
     /// # Panics
     ///
     /// If the client fails; the message has its output.
-    pub async fn ask(self, base: &str, text: &str) -> Conversation {
-        let mut command = self.script("client");
+    pub async fn run_client(self, base: &str, text: &str) -> ClientResult {
+        let mut command = self.script_command("client");
         command.arg(base).arg(text);
         let finished = Program::run(command).await;
         let said = |mark: &str| {
@@ -155,24 +160,30 @@ impl Sdk {
             lines.find_map(|line| line.strip_prefix(mark).map(str::to_owned))
         };
         match (finished.status.success(), said("CARD "), said("ANSWER ")) {
-            (true, Some(agent_name), Some(answer)) => Conversation { agent_name, answer },
-            _ => panic!("the {} client got no response: {finished:#?}", self.name()),
+            (true, Some(agent_name), Some(answer)) => ClientResult {
+                agent_name,
+                reply: answer,
+            },
+            _ => panic!(
+                "the {} client got no response: {finished:#?}",
+                self.file_prefix()
+            ),
         }
     }
 
     /// The script of this SDK with that role, which is the end of its name.
-    pub fn script(self, role: &str) -> Command {
+    pub fn script_command(self, role: &str) -> Command {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
         let mut command = match self {
             // Those of our own need only what serves them.
-            Self::Without | Self::Skill | Self::PromptKit | Self::Py02 => {
-                python("A2A_REGISTRY_TEST_PY02")
+            Self::OwnV01 | Self::A2aProtocolSkill | Self::PromptKit | Self::Py02 => {
+                python_command("A2A_REGISTRY_TEST_PY02")
             }
-            Self::Py03 => python("A2A_REGISTRY_TEST_PY03"),
-            Self::Py1 | Self::Fasta2a => python("A2A_REGISTRY_TEST_PY1"),
+            Self::Py03 => python_command("A2A_REGISTRY_TEST_PY03"),
+            Self::Py1 | Self::Fasta2a => python_command("A2A_REGISTRY_TEST_PY1"),
             Self::Node03 | Self::Node => {
                 let mut node = Command::new("node");
-                node.env("NODE_PATH", prepared("A2A_REGISTRY_TEST_NODE"));
+                node.env("NODE_PATH", required_variable("A2A_REGISTRY_TEST_NODE"));
                 node
             }
         };
@@ -180,45 +191,45 @@ impl Sdk {
             Self::Node03 | Self::Node => "cjs",
             _ => "py",
         };
-        command.arg(folder.join(format!("{}_{role}.{ending}", self.name())));
+        command.arg(folder.join(format!("{}_{role}.{ending}", self.file_prefix())));
         command
     }
 }
 
 /// A Python that writes no byte code beside the scripts and prints without delay.
-fn python(interpreter: &str) -> Command {
-    let mut command = Command::new(prepared(interpreter));
+fn python_command(interpreter: &str) -> Command {
+    let mut command = Command::new(required_variable(interpreter));
     command.args(["-B", "-u", "-W", "ignore"]);
     command
 }
 
 /// The result of an SDK's client.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Conversation {
+pub struct ClientResult {
     /// The name on the card that its resolver loaded.
     pub agent_name: String,
     /// The text of the agent's reply.
-    pub answer: String,
+    pub reply: String,
 }
 
 /// A running agent; dropping it ends it.
-pub struct Agent {
+pub struct SdkAgent {
     /// Its base URL, without a slash at the end.
-    pub base: String,
+    pub base_url: String,
     /// Host and port where it speaks gRPC without TLS, if it does.
-    pub grpc: Option<String>,
+    pub grpc_address: Option<String>,
     /// Its process.
     pub program: Program,
 }
 
-impl Agent {
+impl SdkAgent {
     /// The URL of its card.
     pub fn card_url(&self, sdk: Sdk) -> String {
-        format!("{}/.well-known/{}", self.base, sdk.well_known())
+        format!("{}/.well-known/{}", self.base_url, sdk.card_file_name())
     }
 
     /// The port it listens on.
     pub fn port(&self) -> u16 {
-        url::Url::parse(&self.base).unwrap().port().unwrap()
+        url::Url::parse(&self.base_url).unwrap().port().unwrap()
     }
 }

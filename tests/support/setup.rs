@@ -9,21 +9,21 @@ use a2a_crawler::Clock;
 use a2a_crawler::dns::Resolver;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::network::Network;
-use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::start::{Started, start_registry};
+use a2a_registry_domain::identifiers::SystemEntropy;
+use a2a_registry_server::startup::{StartupResult, start_registry};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::exchange::Tap;
-use super::program::{Program, registry};
-use super::serving::ServingRegistry;
+use super::exchange::ValidatingProxy;
+use super::program::{Program, registry_command};
+use super::serving_registry::ServingRegistry;
 
 /// The admin token of every registry that a test starts.
-pub const ADMIN: &str = "the-token-of-the-tests-0123456789abcdef";
+pub const ADMIN_TOKEN: &str = "the-token-of-the-tests-0123456789abcdef";
 
 /// Parameters of a registry's start. Its folder is removed with the last clone.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct RegistrySetup {
     folder: Arc<TempDir>,
     database: Option<String>,
     approve_all: bool,
@@ -31,16 +31,16 @@ pub struct Setup {
     configuration: String,
 }
 
-impl Setup {
+impl RegistrySetup {
     /// A registry with a folder of its own, which may crawl loopback origins.
     pub fn new() -> Self {
-        Self::bare().configure(
+        Self::with_default_config().with_config_lines(
             "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"",
         )
     }
 
     /// A registry with a folder of its own and the default configuration.
-    pub fn bare() -> Self {
+    pub fn with_default_config() -> Self {
         Self {
             folder: Arc::new(TempDir::new().unwrap()),
             database: None,
@@ -52,7 +52,7 @@ impl Setup {
 
     /// Uses this database instead of SQLite in the folder.
     #[must_use]
-    pub fn database(mut self, url: &str) -> Self {
+    pub fn with_database(mut self, url: &str) -> Self {
         self.database = Some(url.to_owned());
         self
     }
@@ -66,33 +66,33 @@ impl Setup {
 
     /// Adds a command-line argument.
     #[must_use]
-    pub fn argument(mut self, argument: &str) -> Self {
+    pub fn with_argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
     }
 
     /// Adds lines of configuration, in a section of their own.
     #[must_use]
-    pub fn configure(mut self, lines: &str) -> Self {
+    pub fn with_config_lines(mut self, lines: &str) -> Self {
         writeln!(self.configuration, "{lines}").unwrap();
         self
     }
 
     /// A folder for files of the test, removed with the registry.
-    pub fn scratch(&self) -> &Path {
+    pub fn scratch_folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// The data folder.
-    pub fn data(&self) -> PathBuf {
+    pub fn data_folder(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
     /// The command that starts the registry as a process.
-    pub fn command(&self) -> Command {
+    pub fn serve_command(&self) -> Command {
         let file = self.folder.path().join("registry.toml");
         std::fs::write(&file, &self.configuration).unwrap();
-        let mut command = registry(["serve"]);
+        let mut command = registry_command(["serve"]);
         if !self.arguments.iter().any(|argument| argument == "--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
@@ -106,34 +106,38 @@ impl Setup {
             .arg("--config")
             .arg(file)
             .arg("--data-dir")
-            .arg(self.data())
+            .arg(self.data_folder())
             .args(&self.arguments)
-            .env("A2A_REGISTRY_BOOTSTRAP_TOKEN", ADMIN);
+            .env("A2A_REGISTRY_BOOTSTRAP_TOKEN", ADMIN_TOKEN);
         command
     }
 
     /// Starts the registry behind a [`Tap`] and waits until it serves. The tap is its public URL if no other is
     /// configured.
     pub async fn start(&self) -> ServingRegistry {
-        let tap = Tap::new().await;
-        let mut command = self.command();
+        let proxy = ValidatingProxy::new().await;
+        let mut command = self.serve_command();
         let named = |text: &str| text.contains("public-url") || text.contains("public_url");
         if !self.arguments.iter().any(|argument| named(argument)) && !named(&self.configuration) {
-            command.env("A2A_REGISTRY__SERVER__PUBLIC_URL", tap.url());
+            command.env("A2A_REGISTRY__SERVER__PUBLIC_URL", proxy.url());
         }
-        let mut serving = ServingRegistry::of(self, command).await;
-        serving.api = serving.api.through(tap);
+        let mut serving = ServingRegistry::start(self, command).await;
+        serving.api = serving.api.with_proxy(proxy);
         serving
     }
 
     /// Starts the registry without a tap and waits until it serves: for tests of connections themselves.
-    pub async fn start_untapped(&self) -> ServingRegistry {
-        ServingRegistry::of(self, self.command()).await
+    pub async fn start_without_proxy(&self) -> ServingRegistry {
+        ServingRegistry::start(self, self.serve_command()).await
     }
 
     /// Starts the registry without a tap, from a shell that runs these commands first.
-    pub async fn start_after(&self, words: &str) -> ServingRegistry {
-        ServingRegistry::of(self, super::program::after(words, &self.command())).await
+    pub async fn start_after_commands(&self, words: &str) -> ServingRegistry {
+        ServingRegistry::start(
+            self,
+            super::program::after_shell_commands(words, &self.serve_command()),
+        )
+        .await
     }
 
     /// Starts a registry that is expected to fail, and returns its message.
@@ -141,8 +145,8 @@ impl Setup {
     /// # Panics
     ///
     /// Unless it ends with exit code 2 and a message of one line.
-    pub async fn refused(&self) -> String {
-        let ended = Program::run(self.command()).await;
+    pub async fn start_expecting_failure(&self) -> String {
+        let ended = Program::run(self.serve_command()).await;
         assert_eq!(ended.status.code(), Some(2), "{ended:?}");
         assert!(ended.stdout.is_empty(), "{ended:?}");
         let [line] = ended.stderr.as_slice() else {
@@ -154,7 +158,7 @@ impl Setup {
     /// The configuration that its process would read.
     pub fn config(&self) -> Config {
         let mut config: Config = toml::from_str(&self.configuration).unwrap();
-        config.store.data_dir = self.data();
+        config.store.data_dir = self.data_folder();
         config.store.database = self.database.clone().unwrap_or_default().into();
         config.governance.approve_all |= self.approve_all;
         config
@@ -162,11 +166,15 @@ impl Setup {
 }
 
 /// Builds a registry in this process, with that resolver.
-pub async fn build(config: &Config, clock: Arc<dyn Clock>, resolver: Arc<dyn Resolver>) -> Started {
+pub async fn build_registry(
+    config: &Config,
+    clock: Arc<dyn Clock>,
+    resolver: Arc<dyn Resolver>,
+) -> StartupResult {
     super::install_tls();
     let entropy = Arc::new(SystemEntropy::default());
-    let network = Network::through(config, Arc::clone(&clock), resolver).unwrap();
-    start_registry(config.clone(), clock, entropy, network, Some(ADMIN))
+    let network = Network::with_resolver(config, Arc::clone(&clock), resolver).unwrap();
+    start_registry(config.clone(), clock, entropy, network, Some(ADMIN_TOKEN))
         .await
         .unwrap()
 }

@@ -7,13 +7,13 @@ use ring::signature::Ed25519KeyPair;
 use serde_json::Value;
 
 /// A key with its key set.
-pub struct Signer {
+pub struct CardSigner {
     key: SigningKey,
     jku: String,
     jwks: String,
 }
 
-impl Signer {
+impl CardSigner {
     /// A new key, in the key set at this URL.
     pub fn new(jku: &str) -> Self {
         let random = SystemRandom::new();
@@ -29,16 +29,16 @@ impl Signer {
 
     /// The card with a signature by this key.
     pub fn sign(&self, card: &[u8]) -> Vec<u8> {
-        self.sign_as("k1", card)
+        self.sign_with_kid("k1", card)
     }
 
     /// The card with a signature by this key, under this key identifier.
-    pub fn sign_as(&self, kid: &str, card: &[u8]) -> Vec<u8> {
+    pub fn sign_with_kid(&self, kid: &str, card: &[u8]) -> Vec<u8> {
         let header = ProtectedHeader {
             kid: kid.into(),
             jku: Some(self.jku.clone()),
         };
-        a2a_card::sign(card, &self.key, &header, &SystemRandom::new()).unwrap()
+        a2a_card::sign_card(card, &self.key, &header, &SystemRandom::new()).unwrap()
     }
 
     /// The public key as JWK.
@@ -48,19 +48,19 @@ impl Signer {
     }
 
     /// The fetched key set that a signature names, with the key under this identifier.
-    pub fn found_as(&self, kid: &str) -> FetchedKeySet {
+    pub fn fetched_key_set_as(&self, kid: &str) -> FetchedKeySet {
         FetchedKeySet {
-            answer: Ok(self.key.public_jwks(kid).into_bytes()),
-            ..self.found()
+            result: Ok(self.key.public_jwks(kid).into_bytes()),
+            ..self.fetched_key_set()
         }
     }
 
     /// The fetched key set that a signature names.
-    pub fn found(&self) -> FetchedKeySet {
+    pub fn fetched_key_set(&self) -> FetchedKeySet {
         FetchedKeySet {
             url: self.jku.clone(),
-            foreign: false,
-            answer: Ok(self.jwks.clone().into_bytes()),
+            is_foreign: false,
+            result: Ok(self.jwks.clone().into_bytes()),
         }
     }
 }

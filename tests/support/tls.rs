@@ -20,7 +20,7 @@ pub use trust::{Authority, Identity};
 /// Terminates TLS on an address of its own, and forwards to an origin.
 pub struct TlsFront {
     address: SocketAddr,
-    shown: Arc<Mutex<CurrentCertificate>>,
+    current: Arc<Mutex<CurrentCertificate>>,
     _accepting: AbortOnDropHandle<()>,
 }
 
@@ -28,13 +28,13 @@ pub struct TlsFront {
 struct CurrentCertificate {
     identity: Identity,
     /// The certificate of the authority whose certificates clients must present, if they must.
-    clients: Option<Vec<u8>>,
+    client_authority: Option<Vec<u8>>,
     ended: CancellationToken,
 }
 
 impl CurrentCertificate {
     fn acceptor(&self) -> TlsAcceptor {
-        match &self.clients {
+        match &self.client_authority {
             Some(authority) => self.identity.mutual_acceptor(authority),
             None => self.identity.acceptor(None),
         }
@@ -52,7 +52,7 @@ impl TlsFront {
         identity: Identity,
         behind: &Origin,
     ) -> io::Result<Self> {
-        Self::bind_for(address, identity, None, behind.address()).await
+        Self::bind_before_address(address, identity, None, behind.address()).await
     }
 
     /// Starts to listen, and forwards to any server.
@@ -60,23 +60,23 @@ impl TlsFront {
     /// # Errors
     ///
     /// As [`TlsFront::bind`].
-    pub async fn bind_before(
+    pub async fn bind_before_server(
         address: SocketAddr,
         identity: Identity,
         behind: SocketAddr,
     ) -> io::Result<Self> {
-        Self::bind_for(address, identity, None, behind).await
+        Self::bind_before_address(address, identity, None, behind).await
     }
 
     /// Starts to listen on loopback, for clients with a certificate of that authority only.
     pub async fn bind_mutual(identity: Identity, clients: &Authority, behind: &Origin) -> Self {
         let address = ([127, 0, 0, 1], 0).into();
         let clients = Some(clients.der());
-        let bound = Self::bind_for(address, identity, clients, behind.address()).await;
+        let bound = Self::bind_before_address(address, identity, clients, behind.address()).await;
         bound.unwrap()
     }
 
-    async fn bind_for(
+    async fn bind_before_address(
         address: SocketAddr,
         identity: Identity,
         clients: Option<Vec<u8>>,
@@ -86,7 +86,7 @@ impl TlsFront {
         let address = listener.local_addr()?;
         let shown = Arc::new(Mutex::new(CurrentCertificate {
             identity,
-            clients,
+            client_authority: clients,
             ended: CancellationToken::new(),
         }));
         let now = Arc::clone(&shown);
@@ -108,7 +108,7 @@ impl TlsFront {
         });
         Ok(Self {
             address,
-            shown,
+            current: shown,
             _accepting: AbortOnDropHandle::new(accepting),
         })
     }
@@ -119,13 +119,13 @@ impl TlsFront {
     }
 
     /// Uses another certificate from now on, and ends the connections made with the old one.
-    pub fn use_identity(&self, identity: Identity) {
-        let mut shown = self.shown.lock().unwrap();
+    pub fn replace_certificate(&self, identity: Identity) {
+        let mut shown = self.current.lock().unwrap();
         shown.ended.cancel();
-        let clients = shown.clients.take();
+        let clients = shown.client_authority.take();
         *shown = CurrentCertificate {
             identity,
-            clients,
+            client_authority: clients,
             ended: CancellationToken::new(),
         };
     }

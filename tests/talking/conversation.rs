@@ -6,28 +6,33 @@ use tempfile::TempDir;
 
 use super::card_of;
 use super::raw::{RawReply, RawServer};
-use super::streams::Streamer;
-use crate::support::program::{Finished, Program, registry, text};
+use super::streams::StreamingAgent;
+use crate::support::program::{FinishedProgram, Program, join_lines, registry_command};
 
 /// `send -i` with these further words, and these lines typed.
-async fn talk(state: &TempDir, card: &str, more: &[&str], lines: &str) -> Finished {
-    let mut command = registry(["send", "--direct", card, "-i"]);
+async fn run_interactive_send(
+    state: &TempDir,
+    card: &str,
+    more: &[&str],
+    lines: &str,
+) -> FinishedProgram {
+    let mut command = registry_command(["send", "--direct", card, "-i"]);
     command.args(more).env("XDG_STATE_HOME", state.path());
     Program::run_with_input(command, lines.as_bytes()).await
 }
 
-pub(super) async fn lines_are_turns_of_one_conversation(streamers: &[Streamer]) {
+pub(super) async fn lines_are_turns_of_one_conversation(streamers: &[StreamingAgent]) {
     join_all(streamers.iter().map(|streamer| async move {
         let state = TempDir::new().unwrap();
         let lines = "ask me\n\nthe blue one\nwork in pieces\n";
-        let finished = talk(&state, &streamer.card, &[], lines).await;
+        let finished = run_interactive_send(&state, &streamer.card, &[], lines).await;
         let name = streamer.name();
         assert_eq!(finished.status.code(), Some(0), "{name}: {finished:#?}");
         // The second line answers the question of the first: its task goes on.
-        let answer = streamer.sdk.answer_to("the blue one");
+        let answer = streamer.sdk.reply_to("the blue one");
         let expected = ["which one?", &answer, "one, two, three"];
         assert_eq!(finished.stdout, expected, "{name}: {finished:#?}");
-        let said = text(&finished.stderr);
+        let said = join_lines(&finished.stderr);
         assert!(
             said.contains("asks for more input"),
             "{name}: {finished:#?}"
@@ -59,24 +64,24 @@ async fn a_conversation_is_resumed_where_it_ended() {
     let server = server(4).await;
     let origin = card_of(&server.base, "JSONRPC", "1.0");
     let card = origin.url(super::CARD);
-    let none = talk(&state, &card, &["--resume"], "hi\n").await;
+    let none = run_interactive_send(&state, &card, &["--resume"], "hi\n").await;
     assert_eq!(none.status.code(), Some(1), "{none:#?}");
     assert!(
-        text(&none.stderr).contains("no earlier conversation"),
+        join_lines(&none.stderr).contains("no earlier conversation"),
         "{none:#?}"
     );
 
-    let first = talk(&state, &card, &[], "one\n").await;
+    let first = run_interactive_send(&state, &card, &[], "one\n").await;
     assert_eq!(first.stdout, ["which?"], "{first:#?}");
-    let second = talk(&state, &card, &["--resume"], "two\nthree\n").await;
+    let second = run_interactive_send(&state, &card, &["--resume"], "two\nthree\n").await;
     assert_eq!(second.stdout, ["fine", "fine"], "{second:#?}");
-    let earlier = text(&second.stderr);
+    let earlier = join_lines(&second.stderr);
     assert!(
         earlier.contains("> one") && earlier.contains("< which?"),
         "{second:#?}"
     );
-    let anew = talk(&state, &card, &[], "four\n").await;
-    assert!(text(&anew.stderr).contains("--resume"), "{anew:#?}");
+    let anew = run_interactive_send(&state, &card, &[], "four\n").await;
+    assert!(join_lines(&anew.stderr).contains("--resume"), "{anew:#?}");
 
     let continued: Vec<(Value, Value)> = server
         .seen()
@@ -109,8 +114,11 @@ async fn what_fails_is_told_and_the_conversation_goes_on() {
     ];
     let server = RawServer::start(replies).await;
     let origin = card_of(&server.base, "JSONRPC", "1.0");
-    let finished = talk(&state, &origin.url(super::CARD), &["zero"], "one\n").await;
+    let finished = run_interactive_send(&state, &origin.url(super::CARD), &["zero"], "one\n").await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
     assert_eq!(finished.stdout, ["fine\\u{1b}[2J"], "{finished:#?}");
-    assert!(text(&finished.stderr).contains("HTTP 500"), "{finished:#?}");
+    assert!(
+        join_lines(&finished.stderr).contains("HTTP 500"),
+        "{finished:#?}"
+    );
 }

@@ -10,19 +10,21 @@ use tokio::process::Command;
 
 use super::terminal::at_a_terminal_in;
 use super::{CARD, card};
-use crate::support::origin::{Gate, Origin, OriginReply, ReceivedRequest};
-use crate::support::program::{Finished, Program, assert_ended, registry, text};
+use crate::support::origin::{Origin, OriginReply, ReceivedRequest, ResponseGate};
+use crate::support::program::{
+    FinishedProgram, Program, assert_exit, join_lines, registry_command,
+};
 use crate::support::tls::{Authority, TlsFront};
 
 /// What no output and no list of processes may show.
 pub const SECRET: &str = "s3cret-of-the-tests";
 
 /// A user with a folder of their own for credentials.
-pub struct User {
+pub struct CliUser {
     folder: TempDir,
 }
 
-impl User {
+impl CliUser {
     pub fn new() -> Self {
         Self {
             folder: TempDir::new().unwrap(),
@@ -31,18 +33,18 @@ impl User {
 
     /// A command of this user.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = registry(arguments);
+        let mut command = registry_command(arguments);
         command.env("XDG_CONFIG_HOME", self.folder.path());
         command
     }
 
     /// Runs a command of this user to its end.
-    pub async fn run(&self, arguments: &[&str]) -> Finished {
+    pub async fn run(&self, arguments: &[&str]) -> FinishedProgram {
         Program::run(self.command(arguments)).await
     }
 
     /// Sends a message to the agent at an origin.
-    pub async fn send(&self, agent: &Origin) -> Finished {
+    pub async fn send_message(&self, agent: &Origin) -> FinishedProgram {
         self.run(&["send", "--direct", &agent.url(CARD), "hi"])
             .await
     }
@@ -61,13 +63,13 @@ impl User {
     }
 
     /// What the credentials file contains.
-    pub fn kept(&self) -> Value {
+    pub fn stored_credentials(&self) -> Value {
         serde_json::from_slice(&fs::read(self.path()).unwrap()).unwrap()
     }
 
     /// Changes the credentials file by hand.
-    pub fn change(&self, change: impl FnOnce(&mut Value)) {
-        let mut kept = self.kept();
+    pub fn edit_credentials(&self, change: impl FnOnce(&mut Value)) {
+        let mut kept = self.stored_credentials();
         change(&mut kept);
         fs::write(self.path(), kept.to_string()).unwrap();
     }
@@ -86,7 +88,7 @@ pub fn agent(scheme: &Value) -> Origin {
     let origin = Origin::start();
     let interface = origin.url("/rpc");
     set_card(&origin, &interface, scheme);
-    origin.answer("/rpc", hello());
+    origin.set_reply("/rpc", hello());
     origin
 }
 
@@ -96,7 +98,7 @@ pub fn set_card(origin: &Origin, interface: &str, scheme: &Value) {
         card(&json!([{"url": interface, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]));
     card["securitySchemes"] = json!({"login": scheme});
     card["securityRequirements"] = json!([{"schemes": {"login": {"list": []}}}]);
-    origin.answer(CARD, OriginReply::json(card.to_string()));
+    origin.set_reply(CARD, OriginReply::json(card.to_string()));
 }
 
 /// Replaces the card by one that requires nothing.
@@ -104,7 +106,7 @@ fn set_open_card(origin: &Origin) {
     let interface = origin.url("/rpc");
     let card =
         card(&json!([{"url": interface, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]));
-    origin.answer(CARD, OriginReply::json(card.to_string()));
+    origin.set_reply(CARD, OriginReply::json(card.to_string()));
 }
 
 fn bearer() -> Value {
@@ -121,7 +123,7 @@ fn key(location: &str) -> Value {
 
 /// The requests with a message.
 pub fn messages(agent: &Origin) -> Vec<ReceivedRequest> {
-    agent.requests("/rpc")
+    agent.requests_to("/rpc")
 }
 
 /// How the last message was authenticated.
@@ -130,13 +132,17 @@ pub fn authorization(agent: &Origin) -> Option<String> {
     last.header("authorization").map(str::to_owned)
 }
 
-fn printed(finished: &Finished) -> String {
-    format!("{}\n{}", text(&finished.stdout), text(&finished.stderr))
+fn printed_text(finished: &FinishedProgram) -> String {
+    format!(
+        "{}\n{}",
+        join_lines(&finished.stdout),
+        join_lines(&finished.stderr)
+    )
 }
 
 #[tokio::test]
 async fn secrets_come_from_files_variables_and_standard_input_and_show_nowhere() {
-    let user = User::new();
+    let user = CliUser::new();
     let file = format!("@{}", user.file("secret", &format!("{SECRET}\n")));
     let basic_value = format!(
         "Basic {}",
@@ -153,8 +159,8 @@ async fn secrets_come_from_files_variables_and_standard_input_and_show_nowhere()
         (basic(), &["--basic", "ann"], Some("A2A_AGENT_PASSWORD")),
     ] {
         let agent = agent(&scheme);
-        let gate = Gate::default();
-        agent.answer("/rpc", hello().held_by(&gate));
+        let gate = ResponseGate::default();
+        agent.set_reply("/rpc", hello().gated_by(&gate));
         let url = agent.url(CARD);
         let mut command = user.command(&["send", "--direct", &url, "hi"]);
         command.args(flags).env("RUST_LOG", "trace");
@@ -162,7 +168,7 @@ async fn secrets_come_from_files_variables_and_standard_input_and_show_nowhere()
             command.env(variable, SECRET);
         }
         let program = Program::start(command);
-        let request = agent.arrived("/rpc", 1).await;
+        let request = agent.wait_for_request("/rpc", 1).await;
         // As `ps` shows it to everybody.
         let listed = fs::read(format!("/proc/{}/cmdline", program.id())).unwrap();
         let listed = String::from_utf8(listed).unwrap();
@@ -171,9 +177,9 @@ async fn secrets_come_from_files_variables_and_standard_input_and_show_nowhere()
             "{listed}"
         );
         gate.open();
-        let finished = program.finish().await;
+        let finished = program.wait_for_end().await;
         assert_eq!(finished.status.code(), Some(0), "{scheme}: {finished:#?}");
-        let printed = printed(&finished);
+        let printed = printed_text(&finished);
         assert!(printed.contains("TRACE"), "nothing was logged");
         assert!(!printed.contains(SECRET), "{scheme}: {printed}");
         assert!(!printed.contains("visible to other users"), "{printed}");
@@ -193,7 +199,7 @@ async fn secrets_come_from_files_variables_and_standard_input_and_show_nowhere()
 
 #[tokio::test]
 async fn a_secret_on_the_command_line_is_warned_of_once_and_a_missing_one_is_named() {
-    let user = User::new();
+    let user = CliUser::new();
     let agent = agent(&bearer());
     let url = agent.url(CARD);
     let finished = user
@@ -217,7 +223,7 @@ async fn a_secret_on_the_command_line_is_warned_of_once_and_a_missing_one_is_nam
         "{warnings:?}"
     );
     let before = messages(&agent).len();
-    assert_ended(&user.send(&agent).await, 2, "use --bearer @FILE");
+    assert_exit(&user.send_message(&agent).await, 2, "use --bearer @FILE");
     let typo = user
         .run(&[
             "send",
@@ -228,7 +234,7 @@ async fn a_secret_on_the_command_line_is_warned_of_once_and_a_missing_one_is_nam
             "@/nowhere/at/all",
         ])
         .await;
-    assert_ended(&typo, 2, "--bearer: /nowhere/at/all cannot be read");
+    assert_exit(&typo, 2, "--bearer: /nowhere/at/all cannot be read");
     let input = user.command(&["send", "--direct", &url, "hi", "--bearer", "@-"]);
     let finished = Program::run_with_input(input, b"from a pipe\n").await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
@@ -238,12 +244,12 @@ async fn a_secret_on_the_command_line_is_warned_of_once_and_a_missing_one_is_nam
     let asked = user
         .run(&["send", "--direct", &url, "hi", "--basic", "ann"])
         .await;
-    assert_ended(&asked, 2, "--password @FILE or in A2A_AGENT_PASSWORD");
+    assert_exit(&asked, 2, "--password @FILE or in A2A_AGENT_PASSWORD");
 }
 
 #[tokio::test]
 async fn a_variable_that_the_card_has_no_use_for_is_ignored_with_a_line() {
-    let user = User::new();
+    let user = CliUser::new();
     let file = format!("@{}", user.file("secret", SECRET));
     let (open, with_key, with_basic) = (agent(&bearer()), agent(&key("header")), agent(&basic()));
     set_open_card(&open);
@@ -283,7 +289,7 @@ async fn a_variable_that_the_card_has_no_use_for_is_ignored_with_a_line() {
     let last = messages(&with_key).pop().unwrap();
     assert_eq!(last.header("x-key"), Some("of-the-variable"));
     let typed = send(&open, &["--api-key", &file], "A2A_AGENT_UNUSED").await;
-    assert_ended(&typed, 2, "use --header");
+    assert_exit(&typed, 2, "use --header");
 
     // A variable keeps no credentials away that apply, nor do those of another agent at the same origin.
     let url = with_basic.url(CARD);
@@ -295,13 +301,13 @@ async fn a_variable_that_the_card_has_no_use_for_is_ignored_with_a_line() {
     let value = authorization(&with_basic).unwrap();
     assert!(value.starts_with("Basic "), "{value}");
     set_open_card(&with_basic);
-    let sent = user.send(&with_basic).await;
+    let sent = user.send_message(&with_basic).await;
     assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
 }
 
 #[tokio::test]
 async fn what_is_kept_stays_at_its_origin_wherever_a_relative_address_leads() {
-    let user = User::new();
+    let user = CliUser::new();
     let token = format!("@{}", user.file("secret", SECRET));
     let (own, other) = (agent(&bearer()), agent(&bearer()));
     set_card(&own, "/rpc", &bearer());
@@ -309,7 +315,7 @@ async fn what_is_kept_stays_at_its_origin_wherever_a_relative_address_leads() {
     let add = ["credentials", "add", "--direct", &url, "--bearer", &token];
     let kept = user.run(&add).await;
     assert_eq!(kept.status.code(), Some(0), "{kept:#?}");
-    let sent = user.send(&own).await;
+    let sent = user.send_message(&own).await;
     assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
     assert_eq!(authorization(&own), Some(format!("Bearer {SECRET}")));
 
@@ -318,14 +324,14 @@ async fn what_is_kept_stays_at_its_origin_wherever_a_relative_address_leads() {
         format!("{}/rpc", other.address()),
     ] {
         set_card(&own, &address, &bearer());
-        assert_ended(&user.send(&own).await, 2, "--bearer @FILE");
+        assert_exit(&user.send_message(&own).await, 2, "--bearer @FILE");
     }
     assert!(messages(&other).is_empty());
 }
 
 #[tokio::test]
 async fn what_is_typed_at_the_terminal_is_not_shown() {
-    let user = User::new();
+    let user = CliUser::new();
     let folder = user.folder.path();
     let agent = agent(&basic());
     let url = agent.url(CARD);
@@ -333,7 +339,7 @@ async fn what_is_typed_at_the_terminal_is_not_shown() {
     let send = ["send", "--direct", &url, "hi", "--basic", "ann"];
     let finished = at_a_terminal_in(folder, &["Password of ann: ", &typed], &send).await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
-    assert!(!printed(&finished).contains(SECRET), "{finished:#?}");
+    assert!(!printed_text(&finished).contains(SECRET), "{finished:#?}");
     let expected = data_encoding::BASE64.encode(format!("ann:{SECRET}").as_bytes());
     assert_eq!(authorization(&agent), Some(format!("Basic {expected}")));
 
@@ -342,15 +348,15 @@ async fn what_is_typed_at_the_terminal_is_not_shown() {
     let add = ["credentials", "add", "--direct", &url];
     let finished = at_a_terminal_in(folder, &script, &add).await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
-    assert!(!printed(&finished).contains(SECRET), "{finished:#?}");
-    assert_eq!(user.send(&agent).await.status.code(), Some(0));
+    assert!(!printed_text(&finished).contains(SECRET), "{finished:#?}");
+    assert_eq!(user.send_message(&agent).await.status.code(), Some(0));
     assert_eq!(authorization(&agent), Some(format!("Basic {expected}")));
     for (scheme, prompt) in [(bearer(), "Token for "), (key("header"), "API key for ")] {
         set_card(&agent, &agent.url("/rpc"), &scheme);
         let finished = at_a_terminal_in(folder, &[prompt, &typed], &add).await;
         assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
-        assert!(!printed(&finished).contains(SECRET), "{finished:#?}");
-        assert_eq!(user.send(&agent).await.status.code(), Some(0));
+        assert!(!printed_text(&finished).contains(SECRET), "{finished:#?}");
+        assert_eq!(user.send_message(&agent).await.status.code(), Some(0));
     }
     let last = messages(&agent).pop().unwrap();
     assert_eq!(last.header("x-key"), Some(SECRET));
@@ -363,7 +369,7 @@ async fn what_is_typed_at_the_terminal_is_not_shown() {
 
 #[tokio::test]
 async fn what_is_kept_goes_to_its_own_agent_alone_until_it_is_removed() {
-    let user = User::new();
+    let user = CliUser::new();
     let (own, neighbour) = (agent(&bearer()), agent(&bearer()));
     let file = format!("@{}", user.file("secret", SECRET));
     let add = [
@@ -378,28 +384,36 @@ async fn what_is_kept_goes_to_its_own_agent_alone_until_it_is_removed() {
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
     let mode = fs::metadata(user.path()).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
-    assert_eq!(user.send(&own).await.status.code(), Some(0));
+    assert_eq!(user.send_message(&own).await.status.code(), Some(0));
     assert_eq!(authorization(&own), Some(format!("Bearer {SECRET}")));
 
     let listed = user.run(&["credentials", "list"]).await;
-    let listing = printed(&listed);
+    let listing = printed_text(&listed);
     assert!(
         listing.contains(&own.url("")) && listing.contains("token"),
         "{listing}"
     );
     assert!(!listing.contains(SECRET), "{listing}");
     let json = user.run(&["credentials", "list", "--json"]).await;
-    assert!(!printed(&json).contains(SECRET), "{json:#?}");
+    assert!(!printed_text(&json).contains(SECRET), "{json:#?}");
 
     // Another port, another name of the same machine, and a card that only points there from elsewhere.
-    assert_ended(&user.send(&neighbour).await, 2, "use --bearer @FILE");
+    assert_exit(
+        &user.send_message(&neighbour).await,
+        2,
+        "use --bearer @FILE",
+    );
     let port = own.address().port();
     set_card(
         &neighbour,
         &format!("http://localhost:{port}/rpc"),
         &bearer(),
     );
-    assert_ended(&user.send(&neighbour).await, 2, "use --bearer @FILE");
+    assert_exit(
+        &user.send_message(&neighbour).await,
+        2,
+        "use --bearer @FILE",
+    );
     // The first interface decides; one at the agent's own origin after it gets nothing either.
     let interface =
         |url: String| json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
@@ -407,9 +421,9 @@ async fn what_is_kept_goes_to_its_own_agent_alone_until_it_is_removed() {
         interface(neighbour.url("/rpc")),
         interface(own.url("/rpc"))
     ]));
-    neighbour.answer(CARD, OriginReply::json(both.to_string()));
-    neighbour.answer("/rpc", OriginReply::redirect(&own.url("/rpc")));
-    assert_eq!(user.send(&neighbour).await.status.code(), Some(2));
+    neighbour.set_reply(CARD, OriginReply::json(both.to_string()));
+    neighbour.set_reply("/rpc", OriginReply::redirect(&own.url("/rpc")));
+    assert_eq!(user.send_message(&neighbour).await.status.code(), Some(2));
     let asked = messages(&neighbour);
     assert!(
         asked
@@ -421,9 +435,9 @@ async fn what_is_kept_goes_to_its_own_agent_alone_until_it_is_removed() {
     let removed = user.run(&["credentials", "remove", &own.url("/rpc")]).await;
     assert_eq!(removed.status.code(), Some(0), "{removed:#?}");
     assert!(!fs::read_to_string(user.path()).unwrap().contains(SECRET));
-    assert_ended(&user.send(&own).await, 2, "use --bearer @FILE");
+    assert_exit(&user.send_message(&own).await, 2, "use --bearer @FILE");
     let nothing = user.run(&["credentials", "remove", &own.url("")]).await;
-    assert_ended(&nothing, 1, "nothing is kept for");
+    assert_exit(&nothing, 1, "nothing is kept for");
     assert_eq!(
         user.run(&["credentials", "list"]).await.status.code(),
         Some(1)
@@ -432,7 +446,7 @@ async fn what_is_kept_goes_to_its_own_agent_alone_until_it_is_removed() {
 
 #[tokio::test]
 async fn a_credentials_file_that_others_can_read_or_that_is_broken_is_refused() {
-    let user = User::new();
+    let user = CliUser::new();
     let agent = agent(&bearer());
     let file = format!("@{}", user.file("secret", SECRET));
     let add = [
@@ -445,14 +459,14 @@ async fn a_credentials_file_that_others_can_read_or_that_is_broken_is_refused() 
     ];
     user.run(&add).await;
     fs::set_permissions(user.path(), fs::Permissions::from_mode(0o644)).unwrap();
-    assert_ended(&user.send(&agent).await, 2, "chmod 600");
-    assert_ended(&user.run(&add).await, 2, "chmod 600");
+    assert_exit(&user.send_message(&agent).await, 2, "chmod 600");
+    assert_exit(&user.run(&add).await, 2, "chmod 600");
     fs::set_permissions(user.path(), fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(user.path(), format!("{{\"version\": 1, \"{SECRET}")).unwrap();
     for command in [&add[..], &["credentials", "list"]] {
         let refused = user.run(command).await;
-        assert_ended(&refused, 2, "no credentials file of this program");
-        assert!(!printed(&refused).contains(SECRET), "{refused:#?}");
+        assert_exit(&refused, 2, "no credentials file of this program");
+        assert!(!printed_text(&refused).contains(SECRET), "{refused:#?}");
     }
     assert!(messages(&agent).is_empty());
     let left = fs::read_to_string(user.path()).unwrap();
@@ -461,11 +475,11 @@ async fn a_credentials_file_that_others_can_read_or_that_is_broken_is_refused() 
 
 #[tokio::test]
 async fn a_client_certificate_is_presented_to_the_agent() {
-    let user = User::new();
+    let user = CliUser::new();
     let (servers, clients) = (Authority::new("of servers"), Authority::new("of clients"));
     let trusted = user.file("servers.pem", &String::from_utf8(servers.pem()).unwrap());
     let behind = Origin::start();
-    behind.answer("/rpc", hello());
+    behind.set_reply("/rpc", hello());
     let front = TlsFront::bind_mutual(servers.identity("127.0.0.1"), &clients, &behind).await;
     let host = Origin::start();
     set_card(
@@ -493,13 +507,17 @@ async fn a_client_certificate_is_presented_to_the_agent() {
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
     assert_eq!(messages(&behind).len(), 1);
 
-    assert_ended(&user.send(&host).await, 2, "use --cert FILE --key FILE");
+    assert_exit(
+        &user.send_message(&host).await,
+        2,
+        "use --cert FILE --key FILE",
+    );
     let [foreign, foreign_key] = files("eve", &servers);
     assert_eq!(run(&foreign, &foreign_key).await.status.code(), Some(2));
-    assert_ended(&run(&foreign, &key).await, 2, "cannot be used");
-    assert_ended(&run(&cert, &trusted).await, 2, "cannot be used");
+    assert_exit(&run(&foreign, &key).await, 2, "cannot be used");
+    assert_exit(&run(&cert, &trusted).await, 2, "cannot be used");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
-    assert_ended(&run(&cert, &key).await, 2, "chmod 600");
+    assert_exit(&run(&cert, &key).await, 2, "chmod 600");
     assert_eq!(messages(&behind).len(), 1);
 
     // Kept, the files are read for each command.

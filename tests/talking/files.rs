@@ -8,11 +8,11 @@ use tempfile::TempDir;
 
 use super::card_of;
 use super::raw::{RawReply, RawServer};
-use super::streams::{Binding, Streamer};
-use crate::support::program::{Program, assert_ended, registry};
+use super::streams::{Binding, StreamingAgent};
+use crate::support::program::{Program, assert_exit, registry_command};
 use crate::support::sdk::Sdk;
 
-pub(super) async fn files_and_data_come_back_as_they_were_sent(streamers: &[Streamer]) {
+pub(super) async fn files_and_data_come_back_as_they_were_sent(streamers: &[StreamingAgent]) {
     let folder = TempDir::new().unwrap();
     let (picture, text) = (
         folder.path().join("shell.png"),
@@ -26,7 +26,7 @@ pub(super) async fn files_and_data_come_back_as_they_were_sent(streamers: &[Stre
             .iter()
             .enumerate()
             .map(|(nth, streamer)| async move {
-                let Streamer { sdk, card, .. } = streamer;
+                let StreamingAgent { sdk, card, .. } = streamer;
                 // Over HTTP+JSON and gRPC the SDK of 0.3 takes the bytes of a file for UTF-8, and breaks the stream at others.
                 let file = match (sdk, streamer.binding) {
                     (Sdk::Py03, Binding::HttpJson | Binding::Grpc) => text,
@@ -38,7 +38,7 @@ pub(super) async fn files_and_data_come_back_as_they_were_sent(streamers: &[Stre
                     _ => file.file_name().unwrap(),
                 };
                 let out = folder.join(nth.to_string());
-                let mut send = registry([
+                let mut send = registry_command([
                     "send",
                     "--direct",
                     card,
@@ -88,7 +88,7 @@ async fn names_of_agents_do_not_leave_the_folder() {
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": parts}}});
     let server = RawServer::start(vec![RawReply::events(&[answer])]).await;
     let origin = card_of(&server.base, "JSONRPC", "1.0");
-    let mut send = registry(["send", "--direct", &origin.url(super::CARD), "hi", "--out"]);
+    let mut send = registry_command(["send", "--direct", &origin.url(super::CARD), "hi", "--out"]);
     send.arg(&out);
     let finished = Program::run(send).await;
     assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
@@ -119,9 +119,9 @@ async fn names_of_agents_do_not_leave_the_folder() {
 
     // What cannot be read is said before anything is sent.
     for wrong in [["--data", "{"], ["--file", "/nowhere/at/all"]] {
-        let mut send = registry(["send", "--direct", &origin.url(super::CARD)]);
+        let mut send = registry_command(["send", "--direct", &origin.url(super::CARD)]);
         send.args(wrong);
-        assert_ended(&Program::run(send).await, 2, wrong[1]);
+        assert_exit(&Program::run(send).await, 2, wrong[1]);
     }
     assert_eq!(server.seen().len(), 1);
 }

@@ -7,28 +7,28 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::streams::{Binding, Streamer};
+use super::streams::{Binding, StreamingAgent};
 use super::{CARD, card};
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, text};
+use crate::support::page_snippet::page_snippet;
+use crate::support::program::{Program, join_lines};
 use crate::support::sdk::Sdk;
-use crate::support::serving::ServingRegistry;
-use crate::support::setup::Setup;
-use crate::support::snippet::snippet;
-use crate::support::{binary, prepared};
+use crate::support::serving_registry::ServingRegistry;
+use crate::support::setup::RegistrySetup;
+use crate::support::{registry_binary, required_variable};
 
 /// The languages of the snippets that an agent's page has.
-fn languages(streamer: &Streamer) -> &'static [&'static str] {
+fn languages(streamer: &StreamingAgent) -> &'static [&'static str] {
     match (streamer.sdk, streamer.binding) {
         (_, Binding::Grpc) => &["send"],
-        (Sdk::Without, _) => &["curl", "send"],
+        (Sdk::OwnV01, _) => &["curl", "send"],
         _ => &["curl", "python", "javascript", "send"],
     }
 }
 
 /// A card in the form of the SDK's generation that names one interface alone; JSON-RPC agents have their own.
-fn only(streamer: &Streamer) -> Option<Origin> {
-    let (url, binding) = streamer.only()?;
+fn only(streamer: &StreamingAgent) -> Option<Origin> {
+    let (url, binding) = streamer.single_interface()?;
     let origin = Origin::start();
     let card = match streamer.sdk {
         Sdk::Py03 => {
@@ -41,20 +41,20 @@ fn only(streamer: &Streamer) -> Option<Origin> {
         }
         _ => card(&json!([{"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}])),
     };
-    origin.answer(CARD, OriginReply::json(card.to_string()));
+    origin.set_reply(CARD, OriginReply::json(card.to_string()));
     Some(origin)
 }
 
-pub(super) async fn each_snippet_runs_as_pasted(streamers: &[Streamer]) {
-    let registry = Setup::new().approve_all().start().await;
+pub(super) async fn each_snippet_runs_as_pasted(streamers: &[StreamingAgent]) {
+    let registry = RegistrySetup::new().approve_all().start().await;
     let cells = streamers.iter().filter(|streamer| {
         let sdk = streamer.sdk;
-        matches!(sdk, Sdk::Without | Sdk::Py02 | Sdk::Py03 | Sdk::Py1)
+        matches!(sdk, Sdk::OwnV01 | Sdk::Py02 | Sdk::Py03 | Sdk::Py1)
     });
     join_all(cells.map(|streamer| run_all(streamer, &registry))).await;
 }
 
-async fn run_all(streamer: &Streamer, registry: &ServingRegistry) {
+async fn run_all(streamer: &StreamingAgent, registry: &ServingRegistry) {
     let name = streamer.name();
     let origin = only(streamer);
     let url = origin
@@ -65,7 +65,7 @@ async fn run_all(streamer: &Streamer, registry: &ServingRegistry) {
     let (found, languages) = (page.matches("id=\"panel-").count(), languages(streamer));
     assert_eq!(found, languages.len(), "{name}: {page}");
     for language in languages {
-        let code = snippet(&page, language);
+        let code = page_snippet(&page, language);
         let folder = TempDir::new().unwrap();
         let finished = Program::run(command(streamer.sdk, language, &code, folder.path())).await;
         assert!(finished.status.success(), "{name}: {code}: {finished:#?}");
@@ -74,8 +74,8 @@ async fn run_all(streamer: &Streamer, registry: &ServingRegistry) {
         } else {
             "hello"
         };
-        let answer = streamer.sdk.answer_to(example);
-        let said = text(&finished.stdout);
+        let answer = streamer.sdk.reply_to(example);
+        let said = join_lines(&finished.stdout);
         assert!(said.contains(&answer), "{name}: {code}: {finished:#?}");
     }
 }
@@ -89,7 +89,7 @@ fn command(sdk: Sdk, language: &str, code: &str, folder: &Path) -> Command {
     };
     let mut command = match language {
         "python" => {
-            let mut python = Command::new(prepared(match sdk {
+            let mut python = Command::new(required_variable(match sdk {
                 Sdk::Py02 => "A2A_REGISTRY_TEST_PY02",
                 Sdk::Py03 => "A2A_REGISTRY_TEST_PY03",
                 _ => "A2A_REGISTRY_TEST_PY1",
@@ -98,7 +98,7 @@ fn command(sdk: Sdk, language: &str, code: &str, folder: &Path) -> Command {
             python
         }
         "javascript" => {
-            let modules = prepared("A2A_REGISTRY_TEST_NODE");
+            let modules = required_variable("A2A_REGISTRY_TEST_NODE");
             let installed = match sdk {
                 Sdk::Py1 => "@a2a-js/sdk",
                 _ => "a2a-js-sdk-0.3",
@@ -113,7 +113,7 @@ fn command(sdk: Sdk, language: &str, code: &str, folder: &Path) -> Command {
         }
         _ => {
             let mut shell = Command::new("sh");
-            let program = binary().parent().unwrap().to_owned();
+            let program = registry_binary().parent().unwrap().to_owned();
             let path = std::env::var_os("PATH").unwrap_or_default();
             let path = std::iter::once(program).chain(std::env::split_paths(&path));
             shell

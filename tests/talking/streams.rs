@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use super::card_of;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::program::{Program, registry, text};
-use crate::support::sdk::{Agent, Sdk};
+use crate::support::program::{Program, join_lines, registry_command};
+use crate::support::sdk::{Sdk, SdkAgent};
 
 /// An agent that is called over one binding, by a card that names no other.
-pub struct Streamer {
+pub struct StreamingAgent {
     pub sdk: Sdk,
     pub binding: Binding,
     /// Held, because dropping it ends it.
-    _agent: Arc<Agent>,
+    _agent: Arc<SdkAgent>,
     /// Where `send` reads the card.
     pub card: String,
     only: Option<(String, &'static str)>,
@@ -31,22 +31,22 @@ pub enum Binding {
     Grpc,
 }
 
-impl Streamer {
-    fn new(sdk: Sdk, binding: Binding, agent: &Arc<Agent>) -> Self {
+impl StreamingAgent {
+    fn new(sdk: Sdk, binding: Binding, agent: &Arc<SdkAgent>) -> Self {
         let version = match sdk {
             Sdk::Py03 | Sdk::Node03 => "0.3",
             _ => "1.0",
         };
         let only = match binding {
             Binding::JsonRpc => None,
-            Binding::HttpJson => Some((format!("{}/rest", agent.base), "HTTP+JSON")),
+            Binding::HttpJson => Some((format!("{}/rest", agent.base_url), "HTTP+JSON")),
             Binding::Grpc => {
-                let address = agent.grpc.as_deref().unwrap();
+                let address = agent.grpc_address.as_deref().unwrap();
                 Some((format!("http://{address}"), "GRPC"))
             }
         };
         let origin = only.as_ref().map(|(url, binding)| match sdk {
-            Sdk::Skill => snake_card_of(url),
+            Sdk::A2aProtocolSkill => snake_card_of(url),
             _ => card_of(url, binding, version),
         });
         let card = match &origin {
@@ -69,23 +69,26 @@ impl Streamer {
     }
 
     /// The interface that the card names alone, and its binding; `None` if the agent's own card is read.
-    pub fn only(&self) -> Option<(&str, &'static str)> {
+    pub fn single_interface(&self) -> Option<(&str, &'static str)> {
         let (url, binding) = self.only.as_ref()?;
         Some((url, binding))
     }
 
     /// Whether `task list` works: 1.0 has it over every binding, and so has `PromptKit`.
     pub fn lists_tasks(&self) -> bool {
-        matches!(self.sdk, Sdk::Skill | Sdk::PromptKit | Sdk::Py1 | Sdk::Node)
+        matches!(
+            self.sdk,
+            Sdk::A2aProtocolSkill | Sdk::PromptKit | Sdk::Py1 | Sdk::Node
+        )
     }
 }
 
 /// Each dialect of each SDK's agent, and of those of our own; one process serves all dialects of an agent.
-pub async fn streamers() -> Vec<Streamer> {
+pub async fn streamers() -> Vec<StreamingAgent> {
     let three = &[Binding::JsonRpc, Binding::HttpJson, Binding::Grpc][..];
     let served = [
-        (Sdk::Without, &three[..1]),
-        (Sdk::Skill, &three[..2]),
+        (Sdk::OwnV01, &three[..1]),
+        (Sdk::A2aProtocolSkill, &three[..2]),
         (Sdk::PromptKit, &three[..1]),
         (Sdk::Py02, &three[..1]),
         (Sdk::Py03, three),
@@ -95,8 +98,8 @@ pub async fn streamers() -> Vec<Streamer> {
         (Sdk::Node, three),
     ];
     let started = served.map(|(sdk, bindings)| async move {
-        let agent = Arc::new(sdk.agent().await);
-        let streamer = |binding: &Binding| Streamer::new(sdk, *binding, &agent);
+        let agent = Arc::new(sdk.start_agent().await);
+        let streamer = |binding: &Binding| StreamingAgent::new(sdk, *binding, &agent);
         bindings.iter().map(streamer).collect::<Vec<_>>()
     });
     join_all(started).await.into_iter().flatten().collect()
@@ -117,14 +120,14 @@ fn snake_card_of(url: &str) -> Origin {
         "default_output_modes": ["text/plain"],
         "skills": [{"id": "s", "name": "S", "description": "S.", "tags": ["s"]}],
     });
-    origin.answer(super::CARD, OriginReply::json(card.to_string()));
+    origin.set_reply(super::CARD, OriginReply::json(card.to_string()));
     origin
 }
 
-pub(super) async fn answers_of_every_sdk_are_printed_as_they_stream(streamers: &[Streamer]) {
+pub(super) async fn answers_of_every_sdk_are_printed_as_they_stream(streamers: &[StreamingAgent]) {
     join_all(streamers.iter().map(|streamer| async move {
         let name = streamer.name();
-        let sent = registry(["send", "--direct", &streamer.card, "work in pieces"]);
+        let sent = registry_command(["send", "--direct", &streamer.card, "work in pieces"]);
         let finished = Program::run(sent).await;
         assert_eq!(finished.status.code(), Some(0), "{name}: {finished:#?}");
         assert_eq!(
@@ -139,7 +142,7 @@ pub(super) async fn answers_of_every_sdk_are_printed_as_they_stream(streamers: &
         }
         assert_eq!(said, ["working: counting"], "{name}: {finished:#?}");
 
-        let sent = registry([
+        let sent = registry_command([
             "send",
             "--direct",
             &streamer.card,
@@ -169,12 +172,12 @@ pub(super) async fn answers_of_every_sdk_are_printed_as_they_stream(streamers: &
         );
 
         // A message is the whole stream.
-        let sent = registry(["send", "--direct", &streamer.card, "hello"]);
+        let sent = registry_command(["send", "--direct", &streamer.card, "hello"]);
         let finished = Program::run(sent).await;
         assert_eq!(finished.status.code(), Some(0), "{name}: {finished:#?}");
         assert_eq!(
-            text(&finished.stdout),
-            streamer.sdk.answer_to("hello"),
+            join_lines(&finished.stdout),
+            streamer.sdk.reply_to("hello"),
             "{name}"
         );
     }))

@@ -3,17 +3,19 @@
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::streams::{Binding, Streamer};
-use crate::support::program::{Finished, Program, after, assert_ended, registry, text};
+use super::streams::{Binding, StreamingAgent};
+use crate::support::program::{
+    FinishedProgram, Program, after_shell_commands, assert_exit, join_lines, registry_command,
+};
 use crate::support::sdk::Sdk;
 
-async fn run(words: &[&str]) -> Finished {
-    Program::run(registry(words)).await
+async fn run_command(words: &[&str]) -> FinishedProgram {
+    Program::run(registry_command(words)).await
 }
 
 /// Runs a command that the program printed, with a shell that finds the program where it is.
-async fn typed(command: &str) -> Finished {
-    Program::run(after("true", &{
+async fn typed(command: &str) -> FinishedProgram {
+    Program::run(after_shell_commands("true", &{
         let mut shell = tokio::process::Command::new("sh");
         shell.args(["-c", command]);
         shell
@@ -21,14 +23,14 @@ async fn typed(command: &str) -> Finished {
     .await
 }
 
-pub(super) async fn a_question_is_answered_with_the_printed_command(streamers: &[Streamer]) {
+pub(super) async fn a_question_is_answered_with_the_printed_command(streamers: &[StreamingAgent]) {
     join_all(streamers.iter().map(|streamer| async move {
-        let Streamer { sdk, card, .. } = streamer;
+        let StreamingAgent { sdk, card, .. } = streamer;
         let name = streamer.name();
-        let asked = run(&["send", "--direct", card, "ask me"]).await;
+        let asked = run_command(&["send", "--direct", card, "ask me"]).await;
         assert_eq!(asked.status.code(), Some(0), "{name}: {asked:#?}");
         assert_eq!(asked.stdout, ["which one?"], "{name}: {asked:#?}");
-        let hint = text(&asked.stderr);
+        let hint = join_lines(&asked.stderr);
         let (_, command) = hint.split_once("answer with ").unwrap();
         let answered = typed(&command.replace(" TEXT ", " 'the blue one' ")).await;
         assert_eq!(
@@ -37,19 +39,19 @@ pub(super) async fn a_question_is_answered_with_the_printed_command(streamers: &
             "{name}: {command}: {answered:#?}"
         );
         assert_eq!(
-            text(&answered.stdout),
-            sdk.answer_to("the blue one"),
+            join_lines(&answered.stdout),
+            sdk.reply_to("the blue one"),
             "{answered:#?}"
         );
     }))
     .await;
 }
 
-pub(super) async fn a_task_is_read_listed_followed_and_cancelled(streamers: &[Streamer]) {
+pub(super) async fn a_task_is_read_listed_followed_and_cancelled(streamers: &[StreamingAgent]) {
     join_all(streamers.iter().map(|streamer| async move {
-        let Streamer { card, .. } = streamer;
+        let StreamingAgent { card, .. } = streamer;
         let name = streamer.name();
-        let sent = Program::start(registry([
+        let sent = Program::start(registry_command([
             "send",
             "--direct",
             card,
@@ -59,61 +61,61 @@ pub(super) async fn a_task_is_read_listed_followed_and_cancelled(streamers: &[St
             "2",
         ]));
         let id = sent
-            .find(|line| task_id(&serde_json::from_str(line).ok()?))
+            .wait_for_match(|line| task_id(&serde_json::from_str(line).ok()?))
             .await;
-        sent.line("one").await;
+        sent.wait_for_line("one").await;
 
         // After a cancellation, SDK 0.2.16 keeps streams open that have no further event.
-        let mut follow = registry(["task", "subscribe", "--direct", card, &id]);
+        let mut follow = registry_command(["task", "subscribe", "--direct", card, &id]);
         follow.args(["--idle-timeout", "2"]);
         let follower = Program::start(follow);
-        follower.line("one").await;
-        let read = run(&["task", "get", "--direct", card, &id]).await;
+        follower.wait_for_line("one").await;
+        let read = run_command(&["task", "get", "--direct", card, &id]).await;
         assert_eq!(read.status.code(), Some(0), "{name}: {read:#?}");
         assert!(
-            text(&read.stderr).contains("is working"),
+            join_lines(&read.stderr).contains("is working"),
             "{name}: {read:#?}"
         );
 
-        let listed = run(&["task", "list", "--direct", card, "--state", "working"]).await;
+        let listed = run_command(&["task", "list", "--direct", card, "--state", "working"]).await;
         match streamer.lists_tasks() {
-            false => assert_ended(&listed, 2, ""),
-            true => assert!(text(&listed.stdout).contains(&id), "{listed:#?}"),
+            false => assert_exit(&listed, 2, ""),
+            true => assert!(join_lines(&listed.stdout).contains(&id), "{listed:#?}"),
         }
 
         reported(streamer, &id).await;
-        let canceled = run(&["task", "cancel", "--direct", card, &id]).await;
+        let canceled = run_command(&["task", "cancel", "--direct", card, &id]).await;
         // One framework answers before it has cancelled the task.
         let code = i32::from(streamer.sdk == Sdk::Fasta2a);
         assert_eq!(canceled.status.code(), Some(code), "{name}: {canceled:#?}");
-        let followed = follower.finish().await;
+        let followed = follower.wait_for_end().await;
         assert_eq!(followed.status.code(), Some(1), "{name}: {followed:#?}");
         assert_eq!(followed.stdout, ["one"], "{name}: {followed:#?}");
         assert!(
-            text(&followed.stderr).contains("the task is canceled"),
+            join_lines(&followed.stderr).contains("the task is canceled"),
             "{name}: {followed:#?}"
         );
-        let sent = sent.finish().await;
+        let sent = sent.wait_for_end().await;
         assert_eq!(sent.status.code(), Some(1), "{name}: {sent:#?}");
 
-        let missing = run(&["task", "get", "--direct", card, "no-such-task"]).await;
+        let missing = run_command(&["task", "get", "--direct", card, "no-such-task"]).await;
         assert_failed(streamer, missing);
     }))
     .await;
 }
 
-pub(super) async fn an_extended_card_is_shown(streamers: &[Streamer]) {
+pub(super) async fn an_extended_card_is_shown(streamers: &[StreamingAgent]) {
     join_all(streamers.iter().map(|streamer| async move {
         let name = streamer.name();
-        let shown = run(&["show", "--direct", &streamer.card, "--extended"]).await;
+        let shown = run_command(&["show", "--direct", &streamer.card, "--extended"]).await;
         match streamer.sdk {
             // Over gRPC the SDK of 0.3 knows its public card only.
             Sdk::Py03 if streamer.binding == Binding::Grpc => {
                 assert_eq!(shown.status.code(), Some(0), "{name}: {shown:#?}");
             }
-            Sdk::Skill | Sdk::Py03 | Sdk::Py1 | Sdk::Node => {
+            Sdk::A2aProtocolSkill | Sdk::Py03 | Sdk::Py1 | Sdk::Node => {
                 assert_eq!(shown.status.code(), Some(0), "{name}: {shown:#?}");
-                let card: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
+                let card: Value = serde_json::from_str(&join_lines(&shown.stdout)).unwrap();
                 let extended = match streamer.sdk {
                     // It shows its public card to callers that it does not know.
                     Sdk::Node => streamer.sdk.agent_name().to_owned(),
@@ -130,22 +132,22 @@ pub(super) async fn an_extended_card_is_shown(streamers: &[Streamer]) {
 }
 
 /// Asserts that a command failed in one line, after the warning about an assumed address.
-fn assert_failed(streamer: &Streamer, mut finished: Finished) {
+fn assert_failed(streamer: &StreamingAgent, mut finished: FinishedProgram) {
     if streamer.sdk == Sdk::PromptKit {
         finished.stderr.remove(0);
     }
-    assert_ended(&finished, 2, "");
+    assert_exit(&finished, 2, "");
 }
 
 /// Sets, shows, lists and removes where an agent reports a task.
-async fn reported(streamer: &Streamer, id: &str) {
+async fn reported(streamer: &StreamingAgent, id: &str) {
     let (name, card) = (streamer.name(), streamer.card.as_str());
     let push = async |verb: &str, more: &[&str]| {
         let words = ["task", "push", verb, "--direct", card, id];
         let mut words = words.to_vec();
         words.extend(more);
         words.push("--json");
-        run(&words).await
+        run_command(&words).await
     };
     let hook = "http://127.0.0.1:9/hook";
     let set = push(
@@ -164,19 +166,22 @@ async fn reported(streamer: &Streamer, id: &str) {
     let config = set["id"].as_str().unwrap_or("mine").to_owned();
     let got = push("get", &[&config]).await;
     assert_eq!(got.status.code(), Some(0), "{name}: {got:#?}");
-    assert!(text(&got.stdout).contains(hook), "{name}: {got:#?}");
+    assert!(join_lines(&got.stdout).contains(hook), "{name}: {got:#?}");
 
     let listed = push("list", &[]).await;
     let deleted = push("delete", &[&config]).await;
     // 0.1 has neither, and one SDK of 0.3 has them over JSON-RPC only.
     let has_some = streamer.sdk == Sdk::Py03 && streamer.binding != Binding::JsonRpc;
-    if streamer.sdk == Sdk::Without || has_some {
+    if streamer.sdk == Sdk::OwnV01 || has_some {
         assert_eq!(listed.status.code(), Some(2), "{name}: {listed:#?}");
         assert_eq!(deleted.status.code(), Some(2), "{name}: {deleted:#?}");
         return;
     }
     assert_eq!(listed.status.code(), Some(0), "{name}: {listed:#?}");
-    assert!(text(&listed.stdout).contains(hook), "{name}: {listed:#?}");
+    assert!(
+        join_lines(&listed.stdout).contains(hook),
+        "{name}: {listed:#?}"
+    );
     assert_eq!(deleted.status.code(), Some(0), "{name}: {deleted:#?}");
     let empty = push("list", &[]).await;
     assert_eq!(empty.status.code(), Some(1), "{name}: {empty:#?}");

@@ -6,9 +6,11 @@ use futures::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 
-use super::streams::{Binding, Streamer};
-use crate::support::binary;
-use crate::support::program::{Finished, Program, assert_ended, registry, text};
+use super::streams::{Binding, StreamingAgent};
+use crate::support::program::{
+    FinishedProgram, Program, assert_exit, join_lines, registry_command,
+};
+use crate::support::registry_binary;
 use crate::support::sdk::Sdk;
 
 /// Python program that runs a command at a terminal. For each pair of arguments before `--` it waits until the first is
@@ -40,7 +42,7 @@ sys.stdout.write(shown.decode())
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 "#;
 
-async fn at_a_terminal(script: &[&str], arguments: &[&str]) -> Finished {
+async fn at_a_terminal(script: &[&str], arguments: &[&str]) -> FinishedProgram {
     at_a_terminal_in(Path::new("/nowhere"), script, arguments).await
 }
 
@@ -49,32 +51,37 @@ pub async fn at_a_terminal_in(
     configuration: &Path,
     script: &[&str],
     arguments: &[&str],
-) -> Finished {
+) -> FinishedProgram {
     let mut command = Command::new("python3");
     command.args(["-c", AT_A_TERMINAL]).args(script).arg("--");
-    command.arg(binary()).args(arguments);
+    command.arg(registry_binary()).args(arguments);
     command.env("XDG_CONFIG_HOME", configuration);
     Program::run(command).await
 }
 
 pub(super) async fn text_is_printed_while_the_agent_works_and_an_interruption_leaves_the_task(
-    streamers: &[Streamer],
+    streamers: &[StreamingAgent],
 ) {
     join_all(streamers.iter().map(|streamer| async move {
-        let sent = registry(["send", "--direct", &streamer.card, "work for ever"]);
+        let sent = registry_command(["send", "--direct", &streamer.card, "work for ever"]);
         let program = Program::start(sent);
-        assert_eq!(program.line("one").await, "one", "{}", streamer.name());
+        assert_eq!(
+            program.wait_for_line("one").await,
+            "one",
+            "{}",
+            streamer.name()
+        );
         let id = i32::try_from(program.id()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
-        let finished = program.finish().await;
+        let finished = program.wait_for_end().await;
         assert_eq!(finished.status.code(), Some(130), "{finished:#?}");
-        let said = text(&finished.stderr);
+        let said = join_lines(&finished.stderr);
         assert!(said.contains("goes on at the agent"), "{finished:#?}");
     }))
     .await;
 }
 
-pub(super) async fn a_binding_is_chosen_among_those_of_the_card(streamers: &[Streamer]) {
+pub(super) async fn a_binding_is_chosen_among_those_of_the_card(streamers: &[StreamingAgent]) {
     let own_cards = streamers.iter().filter(|streamer| {
         streamer.binding == Binding::JsonRpc && Sdk::ALL.contains(&streamer.sdk)
     });
@@ -97,8 +104,8 @@ pub(super) async fn a_binding_is_chosen_among_those_of_the_card(streamers: &[Str
                 version,
                 "--plaintext",
             ];
-            let finished = Program::run(registry(words)).await;
-            let has = match sdk.name() {
+            let finished = Program::run(registry_command(words)).await;
+            let has = match sdk.file_prefix() {
                 "py1" => version == "1.0" && binding != "GRPC",
                 "node" => version == "1.0",
                 "py03" => version == "0.3",
@@ -112,7 +119,7 @@ pub(super) async fn a_binding_is_chosen_among_those_of_the_card(streamers: &[Str
             );
             if !has {
                 assert!(
-                    text(&finished.stderr).contains("the card has JSONRPC"),
+                    join_lines(&finished.stderr).contains("the card has JSONRPC"),
                     "{finished:#?}"
                 );
             }
@@ -120,20 +127,25 @@ pub(super) async fn a_binding_is_chosen_among_those_of_the_card(streamers: &[Str
         if sdk == Sdk::Node {
             // Its card names a bare host and port, which means TLS unless the user says otherwise.
             let words = ["send", "--direct", card, "hi", "--binding", "GRPC"];
-            let finished = Program::run(registry(words)).await;
-            assert_ended(&finished, 2, "no connection to https://127.0.0.1");
+            let finished = Program::run(registry_command(words)).await;
+            assert_exit(&finished, 2, "no connection to https://127.0.0.1");
         }
     }))
     .await;
 }
 
-pub(super) async fn at_a_terminal_an_interruption_asks_before_it_cancels(streamers: &[Streamer]) {
+pub(super) async fn at_a_terminal_an_interruption_asks_before_it_cancels(
+    streamers: &[StreamingAgent],
+) {
     join_all(streamers.iter().map(|streamer| async move {
-        let Streamer { sdk, card, .. } = streamer;
+        let StreamingAgent { sdk, card, .. } = streamer;
         let send = ["send", "--direct", card, "work for ever"];
         let no = at_a_terminal(&["one\r\n", "\x03", "[y/N] ", "n\n"], &send).await;
         assert_eq!(no.status.code(), Some(130), "{sdk:?}: {no:#?}");
-        assert!(text(&no.stdout).contains("goes on at the agent"), "{no:#?}");
+        assert!(
+            join_lines(&no.stdout).contains("goes on at the agent"),
+            "{no:#?}"
+        );
 
         let yes = at_a_terminal(&["one\r\n", "\x03", "[y/N] ", "y\n"], &send).await;
         assert_eq!(yes.status.code(), Some(1), "{sdk:?}: {yes:#?}");
@@ -141,7 +153,7 @@ pub(super) async fn at_a_terminal_an_interruption_asks_before_it_cancels(streame
             Sdk::Fasta2a => "was asked to cancel task",
             _ => "is canceled",
         };
-        assert!(text(&yes.stdout).contains(says), "{sdk:?}: {yes:#?}");
+        assert!(join_lines(&yes.stdout).contains(says), "{sdk:?}: {yes:#?}");
 
         let twice = at_a_terminal(&["one\r\n", "\x03", "[y/N] ", "\x03"], &send).await;
         assert_eq!(twice.status.code(), Some(130), "{sdk:?}: {twice:#?}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::assert_tidy;
-use super::tree::{Source, files, read};
+use super::tree::{SourceFile, read, repository_files};
 
 /// The file with the code map.
 const MAP: &str = "docs/code-map.md";
@@ -81,7 +81,7 @@ fn proposal(files: &[String]) -> String {
         ];
         let mut candidates = std::iter::once(path).chain(&inner);
         let source = candidates.find(|path| path.ends_with(".rs") && files.contains(path))?;
-        Source::new(source, &read(source)).purpose()
+        SourceFile::new(source, &read(source)).purpose()
     };
     let lines = expected(files).into_iter().map(|path| {
         let purpose = purpose(&path).unwrap_or_else(|| "what it holds".to_owned());
@@ -92,7 +92,7 @@ fn proposal(files: &[String]) -> String {
 
 #[test]
 fn the_code_map_equals_the_tree() {
-    let files = files();
+    let files = repository_files();
     let mut problems = check(&read(MAP), &files);
     if !problems.is_empty() {
         problems.push(format!(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::assert_tidy;
-use super::tree::{Source, files, read};
+use super::tree::{SourceFile, read, repository_files};
 
 /// Extensions of checked texts. Fixtures of tests are JSON, and may contain anything.
 const TEXTS: [&str; 8] = ["rs", "md", "toml", "py", "cjs", "js", "html", "css"];
@@ -19,12 +19,12 @@ const BESIDE: &str = "../shared";
 const ITSELF: &str = "tests/tidy/documents.rs";
 
 /// Existing targets: the files, and the anchors of headings in Markdown files.
-struct Tree {
+struct LinkTargets {
     files: BTreeSet<String>,
     anchors: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Tree {
+impl LinkTargets {
     fn new<'a>(files: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         let mut tree = Self {
             files: BTreeSet::new(),
@@ -101,7 +101,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 /// Checks the links and paths in a document.
-fn check_document(path: &str, text: &str, tree: &Tree) -> Vec<String> {
+fn check_document(path: &str, text: &str, tree: &LinkTargets) -> Vec<String> {
     let mut problems = Vec::new();
     for (number, line) in prose(text) {
         for link in line.split("](").skip(1) {
@@ -123,7 +123,7 @@ fn check_document(path: &str, text: &str, tree: &Tree) -> Vec<String> {
 }
 
 /// Whether a word in a document is meant as the path of a file of the repository, as every path of a Rust file is.
-fn is_file(code: &str, tree: &Tree) -> bool {
+fn is_file(code: &str, tree: &LinkTargets) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./-".contains(letter);
     let extension = code.rsplit_once('.').map_or("", |(_, extension)| extension);
     let is_path = code.chars().all(plain) && code.contains('/') && !code.starts_with(['/', '.']);
@@ -132,7 +132,7 @@ fn is_file(code: &str, tree: &Tree) -> bool {
 
 /// Checks the mentions of documents in a text: each named document and heading exists, and no section is named by its
 /// number alone.
-fn check_mentions(path: &str, text: &str, tree: &Tree) -> Vec<String> {
+fn check_mentions(path: &str, text: &str, tree: &LinkTargets) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
@@ -145,7 +145,7 @@ fn check_mentions(path: &str, text: &str, tree: &Tree) -> Vec<String> {
                 problems.push(format!("{path}:{number}: {word} is not in the repository"));
             }
         }
-        if line.contains(BESIDE) && path.ends_with(".rs") && !Source::new(path, "").is_test() {
+        if line.contains(BESIDE) && path.ends_with(".rs") && !SourceFile::new(path, "").is_test() {
             problems.push(format!(
                 "{path}:{number}: only tests may use folders beside the repository"
             ));
@@ -182,12 +182,12 @@ fn is_text(path: &str) -> bool {
 
 #[test]
 fn everything_named_in_documents_exists() {
-    let files = files();
+    let files = repository_files();
     let text = |path: &String| match path.ends_with(".md") {
         true => read(path),
         false => String::new(),
     };
-    let tree = Tree::new(files.iter().map(|path| (path.as_str(), text(path))));
+    let tree = LinkTargets::new(files.iter().map(|path| (path.as_str(), text(path))));
     let mut problems = Vec::new();
     let texts = files.iter().filter(|path| is_text(path) && *path != ITSELF);
     for path in texts {
@@ -201,9 +201,9 @@ fn everything_named_in_documents_exists() {
 }
 
 /// A repository of a few files.
-fn small_tree() -> Tree {
+fn small_tree() -> LinkTargets {
     let model = "# Model\n\n## Two digests\n\n```\n## No heading\n```\n### `code`, and more\n";
-    Tree::new([
+    LinkTargets::new([
         ("README.md", "# Title\n".to_owned()),
         ("docs/model.md", model.to_owned()),
         ("docs/how-to.md", String::new()),

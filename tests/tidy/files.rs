@@ -1,8 +1,8 @@
 //! Rules for every Rust file: a module doc, a maximum length, a descriptive name, no `unsafe`, no postponed work.
 
 use super::assert_tidy;
-use super::code::lines_with;
-use super::tree::{Source, sources};
+use super::tokenizer::lines_with;
+use super::tree::{SourceFile, rust_sources};
 
 /// Maximum number of production lines in a file.
 const PRODUCTION_LIMIT: usize = 500;
@@ -21,7 +21,7 @@ const PUT_OFF: [&str; 3] = [
     concat!("XX", "X"),
 ];
 
-fn check(source: &Source) -> Vec<String> {
+fn check(source: &SourceFile) -> Vec<String> {
     let mut problems = Vec::new();
     let mut found = |line: usize, problem: &str| {
         problems.push(format!("{}:{line}: {problem}", source.path));
@@ -81,7 +81,7 @@ fn check_usual(mut lines: Vec<usize>) -> Vec<String> {
 
 #[test]
 fn files_are_short_documented_and_safe() {
-    let sources = sources();
+    let sources = rust_sources();
     let mut problems: Vec<_> = sources.iter().flat_map(check).collect();
     let shipped = sources.iter().filter(|source| !source.is_test());
     problems.extend(check_usual(
@@ -102,7 +102,7 @@ fn many_long_files_are_found() {
 
 #[test]
 fn untidy_files_are_found() {
-    let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
+    let problems = |path: &str, text: &str| check(&SourceFile::new(path, text)).len();
     let lines = |count: usize| format!("//! Doc.\n{}", "fn f() {}\n".repeat(count - 1));
     assert_eq!(problems("card/src/a.rs", &lines(500)), 0);
     assert_eq!(problems("card/src/a.rs", &lines(501)), 1);

@@ -1,15 +1,15 @@
 //! Libraries and calls that are allowed in certain places only.
 
 use super::assert_tidy;
-use super::code::{Token, lines_with};
-use super::tree::{Source, sources};
+use super::tokenizer::{Token, lines_with};
+use super::tree::{SourceFile, rust_sources};
 
 /// A library, the only places that may name it, and the alternative.
-type Home = (&'static str, &'static [&'static str], &'static str);
+type LibraryRule = (&'static str, &'static [&'static str], &'static str);
 
 /// A place is a file, or a folder with everything in it and the file of the same name beside it.
 /// Tests may name anything.
-const HOMES: [Home; 17] = [
+const HOMES: [LibraryRule; 17] = [
     ("sea_orm", &["registry/store/src", "migrations/src"], STORE),
     (
         "sea_orm_migration",
@@ -87,7 +87,7 @@ const HTTP: &str = "HTTP belongs in registry/http; pass plain values";
 const EMBED: &str = "sentence encoding belongs in registry/embed/src";
 
 /// A call, the only places that may make it, and the alternative.
-type Call = (
+type CallRule = (
     &'static [&'static str],
     &'static [&'static str],
     &'static str,
@@ -100,7 +100,7 @@ const CLOCK: &str = "take `now`, or an a2a_crawler::Clock, so that a test can se
 /// Calls that only a few places, or only tests, may make. Calls forbidden everywhere are in `.clippy.toml`, and clippy's
 /// own lints forbid `unwrap`, `expect` and `panic!`. `Instant` may measure durations; decisions that depend on the time
 /// use the `Clock`.
-const CALLS: [Call; 11] = [
+const CALLS: [CallRule; 11] = [
     (
         &["Uuid", "::", "now_v7"],
         &[],
@@ -175,7 +175,7 @@ fn lines_naming(tokens: &[Token], library: &str) -> Vec<usize> {
     hits.map(|index| tokens[index].line).collect()
 }
 
-fn check(source: &Source) -> Vec<String> {
+fn check(source: &SourceFile) -> Vec<String> {
     let tokens = source.production_tokens();
     let outside = |places: &[&str]| !places.iter().any(|place| lies_in(&source.path, place));
     let mut problems = Vec::new();
@@ -201,12 +201,12 @@ fn check(source: &Source) -> Vec<String> {
 
 #[test]
 fn libraries_and_calls_stay_in_their_places() {
-    assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
+    assert_tidy(&rust_sources().iter().flat_map(check).collect::<Vec<_>>());
 }
 
 #[test]
 fn misplaced_libraries_and_calls_are_found() {
-    let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
+    let problems = |path: &str, text: &str| check(&SourceFile::new(path, text)).len();
     for text in [
         "use sea_orm::Value;",
         "use sea_orm as orm;",

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::assert_tidy;
-use super::code::Token;
-use super::tree::{Source, sources};
+use super::tokenizer::Token;
+use super::tree::{SourceFile, rust_sources};
 
 /// Which modules a module imports, each with the place of one such import.
 type Imports = BTreeMap<String, BTreeMap<String, String>>;
@@ -72,7 +72,7 @@ fn root_names(tokens: &[Token], depth: usize) -> Vec<(String, usize)> {
 }
 
 /// The imports between the root modules of each package.
-fn imports(sources: &[Source]) -> BTreeMap<String, Imports> {
+fn imports(sources: &[SourceFile]) -> BTreeMap<String, Imports> {
     let mut packages: BTreeMap<String, Imports> = BTreeMap::new();
     let production = || sources.iter().filter(|source| !source.is_test());
     for (package, module) in production().filter_map(|source| module_path(&source.path)) {
@@ -122,7 +122,7 @@ fn circle(imports: &Imports, path: &mut Vec<String>, done: &mut Vec<String>) -> 
     None
 }
 
-fn check(sources: &[Source]) -> Vec<String> {
+fn check(sources: &[SourceFile]) -> Vec<String> {
     let mut problems = Vec::new();
     for imports in imports(sources).values() {
         let mut done = Vec::new();
@@ -142,12 +142,12 @@ fn check(sources: &[Source]) -> Vec<String> {
 
 #[test]
 fn root_modules_do_not_import_each_other() {
-    assert_tidy(&check(&sources()));
+    assert_tidy(&check(&rust_sources()));
 }
 
 #[test]
 fn circles_of_imports_are_found() {
-    let source = |path: &str, text: &str| Source::new(&format!("registry/x/src/{path}"), text);
+    let source = |path: &str, text: &str| SourceFile::new(&format!("registry/x/src/{path}"), text);
     let below = || source("below/mod.rs", "pub fn f() {}");
     for text in [
         "use crate::above::Store;",

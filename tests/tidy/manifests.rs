@@ -3,10 +3,10 @@
 use toml::Table;
 
 use super::assert_tidy;
-use super::tree::{files, read};
+use super::tree::{read, repository_files};
 
 /// A package's folder, its name, its dependencies among our packages, and those of its tests alone.
-type Package = (
+type PackageRule = (
     &'static str,
     &'static str,
     &'static [&'static str],
@@ -14,7 +14,7 @@ type Package = (
 );
 
 /// All packages, with exactly their allowed dependencies. No package depends on the tests.
-const PACKAGES: [Package; 17] = [
+const PACKAGES: [PackageRule; 17] = [
     ("card", "a2a-card", &[], &[]),
     ("crawler", "a2a-crawler", &["a2a-card"], &[]),
     ("migrations", "a2a-migrations", &[], &[]),
@@ -196,7 +196,7 @@ fn ours(manifest: &Table, kinds: &[&str]) -> Vec<String> {
     ours
 }
 
-fn check((folder, name, built_on, tested_with): Package, text: &str) -> Vec<String> {
+fn check((folder, name, built_on, tested_with): PackageRule, text: &str) -> Vec<String> {
     let path = format!("{folder}/Cargo.toml");
     let manifest: Table = match text.parse() {
         Ok(manifest) => manifest,
@@ -300,7 +300,7 @@ fn packages_depend_on_each_other_as_designed() {
             "Cargo.toml: default-members must be [\"{WITH_PROGRAM}\"]"
         ));
     }
-    for path in files() {
+    for path in repository_files() {
         let is_program = path.ends_with("src/main.rs") || path.contains("/src/bin/");
         if is_program && path != format!("{WITH_PROGRAM}/src/main.rs") {
             problems.push(format!(

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::assert_tidy;
-use super::tree::{Source, root, sources};
+use super::tree::{SourceFile, root, rust_sources};
 
 /// The file with the list of further addresses.
 const LIST: &str = "registry/http/src/routes/openapi/other_addresses.rs";
@@ -17,7 +17,7 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 type Route = String;
 
 /// The routes in the attributes of a file.
-fn routed(source: &Source) -> Vec<Route> {
+fn routed(source: &SourceFile) -> Vec<Route> {
     let lines: Vec<&str> = source.text.lines().take(source.production_lines).collect();
     let text = lines.join("\n");
     let attributes = text.split("#[").skip(1);
@@ -57,7 +57,7 @@ fn compare(routed: &BTreeSet<Route>, operations: &BTreeSet<Route>) -> Vec<String
 fn the_document_has_every_route_of_the_api() {
     let text = std::fs::read_to_string(root().join("openapi/openapi.json")).unwrap();
     let operations: BTreeSet<Route> = operations(&serde_json::from_str(&text).unwrap()).collect();
-    let sources = sources();
+    let sources = rust_sources();
     let server = sources
         .iter()
         .filter(|source| source.path.starts_with("registry/http/src/") && !source.is_test());
@@ -67,7 +67,7 @@ fn the_document_has_every_route_of_the_api() {
 
 #[test]
 fn missing_and_extra_routes_are_found() {
-    let file = Source::new(
+    let file = SourceFile::new(
         "a.rs",
         "#[get(\"/v1/x\")]\nfn a() {}\n#[routes]\n#[post(\"/v1/y\")]\n#[post(\n    \"/v1/z\",\n    name = \"z\"\n)]\nfn b() {}\n",
     );

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::code::{Token, blank, tokens};
+use super::tokenizer::{Token, blank, tokens};
 
 /// A Rust file.
-pub struct Source {
+pub struct SourceFile {
     /// Its path from the root of the repository, with `/` between the parts.
     pub path: String,
     /// Its text.
@@ -15,7 +15,7 @@ pub struct Source {
     pub production_lines: usize,
 }
 
-impl Source {
+impl SourceFile {
     /// Reads the text as the file at `path`.
     pub fn new(path: &str, text: &str) -> Self {
         Self {
@@ -94,7 +94,7 @@ pub fn read(path: &str) -> String {
 
 /// Every file of the repository, sorted, except hidden ones and those that `.gitignore` names by a full path or a folder
 /// name.
-pub fn files() -> Vec<String> {
+pub fn repository_files() -> Vec<String> {
     let ignored = read(".gitignore");
     let ignored: Vec<&str> = ignored.lines().map(|line| line.trim_matches('/')).collect();
     let mut found = Vec::new();
@@ -122,9 +122,12 @@ fn walk(folder: &Path, prefix: &str, ignored: &[&str], found: &mut Vec<String>) 
 }
 
 /// Every Rust file of the repository.
-pub fn sources() -> Vec<Source> {
-    let rust = files().into_iter().filter(|path| path.ends_with(".rs"));
-    rust.map(|path| Source::new(&path, &read(&path))).collect()
+pub fn rust_sources() -> Vec<SourceFile> {
+    let rust = repository_files()
+        .into_iter()
+        .filter(|path| path.ends_with(".rs"));
+    rust.map(|path| SourceFile::new(&path, &read(&path)))
+        .collect()
 }
 
 #[test]
@@ -146,9 +149,9 @@ fn test_files_are_distinguished_from_production_files() {
         "card/src/lint/tests.rs",
         "card/fuzz/a.rs",
     ] {
-        assert!(Source::new(path, "").is_test(), "{path}");
+        assert!(SourceFile::new(path, "").is_test(), "{path}");
     }
     for path in ["card/src/lib.rs", "registry/core/src/policies/testing.rs"] {
-        assert!(!Source::new(path, "").is_test(), "{path}");
+        assert!(!SourceFile::new(path, "").is_test(), "{path}");
     }
 }

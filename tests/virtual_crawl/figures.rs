@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::time::Duration as Elapsed;
 
 use a2a_crawler::schedule::TIMEOUT_RETRY;
-use a2a_crawler::{AttemptOutcome, SourceTask, SourceVerdict};
+use a2a_crawler::{AttemptOutcome, SourceResult, SourceTask};
 use time::{Duration, OffsetDateTime};
 
-use super::origins::{Behaviour, Origins, SimulatedResponse};
+use super::origins::{OriginBehaviour, SimulatedOrigins, SimulatedResponse};
 
 /// The pause between two visits of a host.
 const SPACING: i64 = 60;
@@ -51,21 +51,21 @@ const NEVER: i32 = i32::MIN;
 
 /// Running totals of a crawl.
 #[derive(Clone)]
-pub struct Ledger {
-    pub origins: Origins,
+pub struct CrawlLedger {
+    pub origins: SimulatedOrigins,
     known: Vec<DomainHistory>,
     /// End times of the visits in a block.
     blocks: HashMap<[u8; 3], Vec<OffsetDateTime>>,
     windows: Vec<u32>,
-    behaviours: HashMap<Behaviour, u64>,
-    figures: Figures,
+    behaviours: HashMap<OriginBehaviour, u64>,
+    figures: CrawlFigures,
     card_seconds: f64,
     late_seconds: f64,
 }
 
 /// Results of a crawl.
 #[derive(Debug, Clone, Default)]
-pub struct Figures {
+pub struct CrawlFigures {
     pub domains: u64,
     pub fetches: u64,
     /// Visits too soon: of a host before its pause is over, of one in a visit, of one that sent `Retry-After`, or in a
@@ -94,11 +94,11 @@ pub struct Figures {
     pub memory: u64,
     pub elapsed: Elapsed,
     /// Fetches and share of domains, per behaviour.
-    pub behaviours: Vec<(Behaviour, u64, f64)>,
+    pub behaviours: Vec<(OriginBehaviour, u64, f64)>,
 }
 
-impl Ledger {
-    pub fn new(origins: Origins, domains: u64) -> Self {
+impl CrawlLedger {
+    pub fn new(origins: SimulatedOrigins, domains: u64) -> Self {
         let known = DomainHistory {
             ended: NEVER,
             not_before: NEVER,
@@ -114,9 +114,9 @@ impl Ledger {
             blocks: HashMap::new(),
             windows: Vec::new(),
             behaviours: HashMap::new(),
-            figures: Figures {
+            figures: CrawlFigures {
                 domains,
-                ..Figures::default()
+                ..CrawlFigures::default()
             },
             card_seconds: 0.0,
             late_seconds: 0.0,
@@ -155,8 +155,8 @@ impl Ledger {
             self.figures.late_looks += u64::from(at > known.fresh_until);
         }
         known.timed_out = matches!(
-            said.result.verdict,
-            SourceVerdict::Failed {
+            said.result.result,
+            SourceResult::Failed {
                 outcome: AttemptOutcome::Timeout,
                 ..
             }
@@ -180,7 +180,7 @@ impl Ledger {
             .map_or(f64::from(known.interval), f64::from)
             .clamp(LEAST, MOST);
         if same && behaviour.validates() {
-            let not_modified = matches!(said.result.verdict, SourceVerdict::NotModified(_));
+            let not_modified = matches!(said.result.result, SourceResult::NotModified(_));
             self.figures.unchanged += 1;
             self.figures.unchanged_conditional += u64::from(task.validators.is_some());
             self.figures.not_modified += u64::from(not_modified);
@@ -229,7 +229,7 @@ impl Ledger {
     }
 
     /// Computes the results.
-    pub fn figures(mut self, end: OffsetDateTime, elapsed: Elapsed) -> Figures {
+    pub fn figures(mut self, end: OffsetDateTime, elapsed: Elapsed) -> CrawlFigures {
         let end = (end - self.origins.start).whole_seconds() as i32;
         for known in self.known.iter().filter(|known| known.fetched_at != NEVER) {
             self.card_seconds += f64::from(end - known.fetched_at);
@@ -257,11 +257,11 @@ impl Ledger {
         });
         figures.peak_to_mean_of_day = days.fold(0.0, f64::max);
         figures.elapsed = elapsed;
-        let mut members: HashMap<Behaviour, u64> = HashMap::new();
+        let mut members: HashMap<OriginBehaviour, u64> = HashMap::new();
         for number in 0..figures.domains {
             *members.entry(self.origins.behaviour(number)).or_default() += 1;
         }
-        figures.behaviours = Behaviour::SHARES
+        figures.behaviours = OriginBehaviour::SHARES
             .iter()
             .map(|(behaviour, _)| {
                 let share = members.get(behaviour).copied().unwrap_or_default() as f64;
@@ -273,7 +273,7 @@ impl Ledger {
     }
 }
 
-impl Figures {
+impl CrawlFigures {
     /// Number of all violations of politeness.
     pub const fn violations(&self) -> u64 {
         self.too_soon + self.at_once + self.despite_retry_after + self.block_full
@@ -295,7 +295,7 @@ impl Figures {
     }
 }
 
-impl fmt::Display for Figures {
+impl fmt::Display for CrawlFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.elapsed.as_secs_f64();
         writeln!(f, "{:<52} {}", "domains", self.domains)?;

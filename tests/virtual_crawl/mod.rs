@@ -10,17 +10,17 @@ pub mod origins;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use a2a_crawler::{Clock, Frontier, Sink, Slot, Visit, VisitOutcome};
+use a2a_crawler::{Clock, CrawlFrontier, FetchTarget, OutcomeSink, Visit, VisitOutcome};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::network::Network;
-use a2a_registry_core::search::indexing::index_next;
-use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_core::search::indexing::apply_next_events;
+use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_server::jobs;
-use a2a_registry_server::start::{Started, close, start_registry};
-use figures::{Figures, Ledger};
+use a2a_registry_server::startup::{StartupResult, close_store, start_registry};
+use figures::{CrawlFigures, CrawlLedger};
 use futures::future::join_all;
-use origins::{Origins, number_of};
+use origins::{SimulatedOrigins, number_of};
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use time::{Duration, OffsetDateTime};
 
@@ -37,7 +37,7 @@ const FIGURES: i64 = 5 * 24;
 
 /// Parameters of a crawl.
 #[derive(Debug, Clone)]
-pub struct Scenario {
+pub struct CrawlScenario {
     /// The database; SQLite in the folder where `None`.
     pub database: Option<String>,
     pub domains: u64,
@@ -62,13 +62,13 @@ impl Clock for VirtualClock {
 }
 
 /// A visit whose outcome is not delivered yet.
-struct UnderWay {
+struct OngoingVisit {
     ends: OffsetDateTime,
     outcome: VisitOutcome,
 }
 
 /// Runs the crawl and returns its results.
-pub async fn crawl(scenario: &Scenario) -> Figures {
+pub async fn crawl(scenario: &CrawlScenario) -> CrawlFigures {
     let began = Instant::now();
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::default();
@@ -84,22 +84,22 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     let start = OffsetDateTime::from_unix_timestamp(1_795_046_400).unwrap();
     let clock = Arc::new(VirtualClock(Mutex::new(start)));
     let entropy = Arc::new(SystemEntropy::default());
-    let origins = Origins {
+    let origins = SimulatedOrigins {
         seed: scenario.seed,
         hourly: scenario.hourly,
         start,
     };
-    let network = Network::through(&config, clock.clone(), Arc::new(origins)).unwrap();
-    let Started { context: app, .. } =
+    let network = Network::with_resolver(&config, clock.clone(), Arc::new(origins)).unwrap();
+    let StartupResult { context: app, .. } =
         start_registry(config, clock.clone(), entropy, network, None)
             .await
             .unwrap();
     register(&app, scenario, start).await;
-    let frontier = jobs::frontier(&app, LEASE);
-    let sink = jobs::sink(&app, Arc::new(|_| ()));
-    let mut ledger = Ledger::new(origins, scenario.domains);
+    let frontier = jobs::database_frontier(&app, LEASE);
+    let sink = jobs::database_sink(&app, Arc::new(|_| ()));
+    let mut ledger = CrawlLedger::new(origins, scenario.domains);
     let end = start + Duration::days(scenario.days);
-    let mut under_way: Vec<UnderWay> = Vec::new();
+    let mut under_way: Vec<OngoingVisit> = Vec::new();
     let mut now = start;
     while now < end {
         *clock.0.lock().unwrap() = now;
@@ -113,7 +113,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
         )
         .await;
         if (now - start).whole_seconds() % INDEXED == 0 {
-            while index_next(&app).await.unwrap() {}
+            while apply_next_events(&app).await.unwrap() {}
             ledger.sample_memory();
             let hours = (now - start).whole_hours();
             let elapsed = began.elapsed();
@@ -129,12 +129,12 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
         now += scenario.step;
     }
     let figures = ledger.figures(end, began.elapsed());
-    close(&app.store).await;
+    close_store(&app.store).await;
     figures
 }
 
 /// Delivers every outcome whose visit has ended.
-async fn deliver(sink: &dyn Sink, under_way: &mut Vec<UnderWay>, now: OffsetDateTime) {
+async fn deliver(sink: &dyn OutcomeSink, under_way: &mut Vec<OngoingVisit>, now: OffsetDateTime) {
     let mut ended = Vec::new();
     let mut left = Vec::with_capacity(under_way.len());
     for visit in under_way.drain(..) {
@@ -154,10 +154,10 @@ async fn deliver(sink: &dyn Sink, under_way: &mut Vec<UnderWay>, now: OffsetDate
 
 /// Leases due visits up to the concurrency limit, and simulates their fetches.
 async fn lease(
-    frontier: &dyn Frontier,
-    scenario: &Scenario,
-    ledger: &mut Ledger,
-    under_way: &mut Vec<UnderWay>,
+    frontier: &dyn CrawlFrontier,
+    scenario: &CrawlScenario,
+    ledger: &mut CrawlLedger,
+    under_way: &mut Vec<OngoingVisit>,
     now: OffsetDateTime,
 ) {
     loop {
@@ -165,10 +165,10 @@ async fn lease(
         if room == 0 {
             return;
         }
-        let visits = frontier.lease(room).await.unwrap();
+        let visits = frontier.lease_visits(room).await.unwrap();
         let none = visits.is_empty();
         let all = visits.len() < room;
-        let permissions = visits.iter().map(|visit| frontier.may_begin(visit));
+        let permissions = visits.iter().map(|visit| frontier.can_start(visit));
         let permissions = join_all(permissions).await;
         for (visit, may_begin) in visits.iter().zip(permissions) {
             if may_begin.unwrap() {
@@ -181,35 +181,35 @@ async fn lease(
     }
 }
 
-fn ask(ledger: &mut Ledger, visit: &Visit, now: OffsetDateTime) -> UnderWay {
+fn ask(ledger: &mut CrawlLedger, visit: &Visit, now: OffsetDateTime) -> OngoingVisit {
     let number = number_of(&visit.domain);
     let mut at = now;
     let mut sources = Vec::with_capacity(visit.sources.len());
     for task in &visit.sources {
-        let url = match &task.slot {
-            Slot::WellKnown { origin } => format!("{origin}.well-known/agent-card.json"),
-            Slot::Url { url }
-            | Slot::Registered { url, .. }
-            | Slot::Catalog { url, .. }
-            | Slot::Inline { url, .. } => url.to_string(),
+        let url = match &task.target {
+            FetchTarget::WellKnown { origin } => format!("{origin}.well-known/agent-card.json"),
+            FetchTarget::CardUrl { url }
+            | FetchTarget::RegisteredUrl { url, .. }
+            | FetchTarget::Catalog { url, .. }
+            | FetchTarget::InlineCard { url, .. } => url.to_string(),
         };
-        let said = ledger.origins.ask(number, &url, task, at);
+        let said = ledger.origins.respond(number, &url, task, at);
         at += said.took;
         ledger.note(number, task, &said, now, at);
         sources.push(said.result);
     }
-    UnderWay {
+    OngoingVisit {
         ends: at,
         outcome: VisitOutcome {
             domain_key: visit.domain_key,
-            lease: visit.lease,
+            lease_token: visit.lease_token,
             sources,
         },
     }
 }
 
 /// Puts the domains into the frontier, all due at once, as an import does.
-async fn register(app: &Context, scenario: &Scenario, start: OffsetDateTime) {
+async fn register(app: &AppContext, scenario: &CrawlScenario, start: OffsetDateTime) {
     let database = Database::connect(app.config().database_url())
         .await
         .unwrap();

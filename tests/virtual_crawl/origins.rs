@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use a2a_crawler::dns::{DnsError, Resolver, TxtAnswer};
+use a2a_crawler::dns::{DnsError, Resolver, TxtLookup};
 use a2a_crawler::{
-    Attempt, AttemptOutcome, FetchedCard, Freshness, SourceOutcome, SourceTask, SourceVerdict,
+    AttemptOutcome, FetchAttempt, FetchedCard, Freshness, SourceOutcome, SourceResult, SourceTask,
     Validators,
 };
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use time::{Duration, OffsetDateTime};
 
 /// Behaviours of origins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Behaviour {
+pub enum OriginBehaviour {
     /// `ETag` and `max-age=86400`.
     Daily,
     /// `ETag` and `max-age=3600`.
@@ -41,7 +41,7 @@ pub enum Behaviour {
     Html,
 }
 
-impl Behaviour {
+impl OriginBehaviour {
     /// All behaviours with their numbers of a thousand origins.
     pub const SHARES: [(Self, u64); 13] = [
         (Self::Daily, 440),
@@ -76,7 +76,7 @@ impl Behaviour {
 
 /// All origins.
 #[derive(Debug, Clone, Copy)]
-pub struct Origins {
+pub struct SimulatedOrigins {
     pub seed: u64,
     /// Number of [`Behaviour::Hourly`] origins of a thousand; the rest of its share is [`Behaviour::Daily`].
     pub hourly: u64,
@@ -111,17 +111,21 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-impl Origins {
+impl SimulatedOrigins {
     fn chance(&self, number: u64, about: u64) -> u64 {
         mix(mix(self.seed ^ number.wrapping_mul(31)) ^ about)
     }
 
-    pub fn behaviour(&self, number: u64) -> Behaviour {
+    pub fn behaviour(&self, number: u64) -> OriginBehaviour {
         let mut place = self.chance(number, 1) % 1000;
-        for (behaviour, share) in Behaviour::SHARES {
+        for (behaviour, share) in OriginBehaviour::SHARES {
             if place < share {
-                let daily = behaviour == Behaviour::Hourly && place >= self.hourly;
-                return if daily { Behaviour::Daily } else { behaviour };
+                let daily = behaviour == OriginBehaviour::Hourly && place >= self.hourly;
+                return if daily {
+                    OriginBehaviour::Daily
+                } else {
+                    behaviour
+                };
             }
             place -= share;
         }
@@ -140,7 +144,7 @@ impl Origins {
 
     /// The version of an origin's card at a moment: versions change at intervals, at different moments per origin.
     fn version(&self, number: u64, at: OffsetDateTime) -> i64 {
-        let days = if self.behaviour(number) == Behaviour::Changing {
+        let days = if self.behaviour(number) == OriginBehaviour::Changing {
             3
         } else {
             60
@@ -151,7 +155,7 @@ impl Origins {
     }
 
     /// The response of an origin to a request at that moment.
-    pub fn ask(
+    pub fn respond(
         &self,
         number: u64,
         url: &str,
@@ -165,28 +169,28 @@ impl Origins {
         let failed = |outcome, status| self.failed(number, url, task, at, outcome, status);
         let lapse = (self.chance(number, 4) % 20) as i64;
         match behaviour {
-            Behaviour::Missing => return failed(AttemptOutcome::NotFound, Some(404)),
-            Behaviour::Html => return failed(AttemptOutcome::NotACard, Some(200)),
-            Behaviour::Leaving if day > lapse => {
+            OriginBehaviour::Missing => return failed(AttemptOutcome::NotFound, Some(404)),
+            OriginBehaviour::Html => return failed(AttemptOutcome::NotACard, Some(200)),
+            OriginBehaviour::Leaving if day > lapse => {
                 return match self.chance(number, 5) % 3 {
                     0 => failed(AttemptOutcome::NotFound, Some(404)),
                     1 => failed(AttemptOutcome::Gone, Some(410)),
                     _ => failed(AttemptOutcome::NoSuchHost, None),
                 };
             }
-            Behaviour::TlsLapse if (lapse..lapse + 2).contains(&day) => {
+            OriginBehaviour::TlsLapse if (lapse..lapse + 2).contains(&day) => {
                 return failed(AttemptOutcome::TlsInvalid, None);
             }
-            Behaviour::Flaky if dice.is_multiple_of(20) => {
+            OriginBehaviour::Flaky if dice.is_multiple_of(20) => {
                 return match dice / 20 % 2 {
                     0 => failed(AttemptOutcome::Timeout, None),
                     _ => failed(AttemptOutcome::BadStatus, Some(503)),
                 };
             }
-            Behaviour::Throttling if dice.is_multiple_of(10) => {
+            OriginBehaviour::Throttling if dice.is_multiple_of(10) => {
                 let mut said = failed(AttemptOutcome::Throttled, Some(429));
                 said.retry_after = Some(3_600 + (dice % 3_600) as u32);
-                said.result.verdict = SourceVerdict::Failed {
+                said.result.result = SourceResult::Failed {
                     outcome: AttemptOutcome::Throttled,
                     retry_after: said.retry_after,
                 };
@@ -198,7 +202,7 @@ impl Origins {
         }
         let version = self.version(number, at);
         let text = format!("\"{version}\"");
-        let dated = behaviour == Behaviour::Dated;
+        let dated = behaviour == OriginBehaviour::Dated;
         let freshness = Freshness {
             validators: behaviour.validates().then(|| Validators {
                 url: url.to_owned(),
@@ -212,22 +216,22 @@ impl Origins {
             sent.url == url && (sent.etag.as_ref().or(sent.last_modified.as_ref())) == Some(&text)
         });
         let (outcome, status, verdict) = if same {
-            let verdict = SourceVerdict::NotModified(freshness);
+            let verdict = SourceResult::NotModified(freshness);
             (AttemptOutcome::NotModified, 304, verdict)
         } else {
             let bytes = card(number, version);
             let card = FetchedCard {
                 url: url.to_owned(),
-                parsed: a2a_card::parse(&bytes).unwrap(),
+                parsed: a2a_card::parse_card(&bytes).unwrap(),
                 bytes,
                 key_sets: Vec::new(),
-                tls: true,
+                over_tls: true,
                 freshness,
             };
             (
                 AttemptOutcome::Card,
                 200,
-                SourceVerdict::Fetched(Box::new(card)),
+                SourceResult::Fetched(Box::new(card)),
             )
         };
         let attempt = self.attempt(number, url, at, outcome, Some(status), took);
@@ -235,7 +239,7 @@ impl Origins {
             result: SourceOutcome {
                 source_key: task.source_key,
                 attempts: vec![attempt],
-                verdict,
+                result: verdict,
             },
             took,
             version: Some(version),
@@ -261,7 +265,7 @@ impl Origins {
             result: SourceOutcome {
                 source_key: task.source_key,
                 attempts: vec![self.attempt(number, url, at, outcome, status, took)],
-                verdict: SourceVerdict::Failed {
+                result: SourceResult::Failed {
                     outcome,
                     retry_after: None,
                 },
@@ -281,16 +285,16 @@ impl Origins {
         outcome: AttemptOutcome,
         status: Option<u16>,
         took: Duration,
-    ) -> Attempt {
+    ) -> FetchAttempt {
         let met = !matches!(outcome, AttemptOutcome::NoSuchHost);
-        Attempt {
-            at,
+        FetchAttempt {
+            started_at: at,
             url: url.to_owned(),
             outcome,
             status,
             address: met.then(|| self.address(number)),
             detail: "as the simulation says".into(),
-            conditional: outcome == AttemptOutcome::NotModified,
+            is_conditional: outcome == AttemptOutcome::NotModified,
             elapsed_ms: took.whole_milliseconds() as u32,
         }
     }
@@ -305,12 +309,12 @@ fn card(number: u64, version: i64) -> Vec<u8> {
 
 /// Resolves names to the addresses of their origins.
 #[async_trait]
-impl Resolver for Origins {
+impl Resolver for SimulatedOrigins {
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError> {
         Ok(vec![self.address(number_of(host))])
     }
 
-    async fn texts(&self, _: &str) -> TxtAnswer {
-        TxtAnswer::Absent
+    async fn lookup_txt(&self, _: &str) -> TxtLookup {
+        TxtLookup::Absent
     }
 }

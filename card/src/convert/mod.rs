@@ -3,25 +3,25 @@
 //! A conversion has two steps. The first completes the model: it adds what the version requires, removes what it
 //! cannot express, and adds a finding for each. The second writes the result and makes no decisions.
 
-mod complete;
-mod flows;
+mod completion;
+mod conversion_target;
 mod interfaces;
-mod object;
+mod oauth_flows;
+mod object_builder;
 mod security;
-mod target;
 mod v0_3;
 mod v1_0;
 
 use serde_json::{Map, Value};
 
-pub use target::{CONVERTED_EXTENSION, ConversionTarget, UnknownTarget};
+pub use conversion_target::{CONVERTED_EXTENSION, ConversionTarget, UnknownTarget};
 
-use crate::Parsed;
-use crate::finding::{Finding, Findings};
+use crate::ParsedCard;
+use crate::finding::{Finding, FindingCollector};
 
 /// A card in the form of another version.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Converted {
+pub struct ConvertedCard {
     /// The members. It is never signed; an extension named [`CONVERTED_EXTENSION`] says what the original form was.
     pub card: Map<String, Value>,
     /// Findings about added and removed members, at most [`crate::MAX_FINDINGS`]. Pointers refer to the converted
@@ -50,8 +50,8 @@ pub struct Converted {
 /// assert_eq!(scheme["httpAuthSecurityScheme"]["scheme"], "bearer");
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
-pub fn to_1_0(parsed: &Parsed) -> Converted {
-    convert(parsed, ConversionTarget::V1_0)
+pub fn convert_to_1_0(parsed: &ParsedCard) -> ConvertedCard {
+    convert_card(parsed, ConversionTarget::V1_0)
 }
 
 /// Writes a card in the form of 0.3 (0.3 §5.5).
@@ -61,21 +61,21 @@ pub fn to_1_0(parsed: &Parsed) -> Converted {
 /// those of the version that the card prefers; a finding names each of the others. `protocolVersion` is the version
 /// that the agent really supports, with `0` for the patch, so a card of 1.0 gets the form of 0.3 with `1.0.0`;
 /// because of its mark, the linter applies the rules of 0.3.
-pub fn to_0_3(parsed: &Parsed) -> Converted {
-    convert(parsed, ConversionTarget::V0_3)
+pub fn convert_to_0_3(parsed: &ParsedCard) -> ConvertedCard {
+    convert_card(parsed, ConversionTarget::V0_3)
 }
 
 /// Writes a card in the form of the given version: see [`to_1_0`] and [`to_0_3`].
-pub fn convert(parsed: &Parsed, target: ConversionTarget) -> Converted {
-    let mut out = Findings::default();
-    let complete = complete::complete(parsed, target, &mut out);
+pub fn convert_card(parsed: &ParsedCard, target: ConversionTarget) -> ConvertedCard {
+    let mut out = FindingCollector::default();
+    let completed_card = completion::complete_card(parsed, target, &mut out);
     let card = match target {
-        ConversionTarget::V1_0 => v1_0::write(&complete),
-        ConversionTarget::V0_3 => v0_3::write(&complete),
+        ConversionTarget::V1_0 => v1_0::write_card(&completed_card),
+        ConversionTarget::V0_3 => v0_3::write_card(&completed_card),
     };
-    Converted {
+    ConvertedCard {
         card,
-        findings: out.into_list(),
+        findings: out.into_findings(),
     }
 }
 

@@ -6,72 +6,79 @@ use std::mem;
 
 use serde_json::Value;
 
-use super::flows;
-use super::target::ConversionTarget;
-use crate::finding::Findings;
-use crate::member::{Length, MAX_LIST, unique};
-use crate::pointer::Pointer;
+use super::conversion_target::ConversionTarget;
+use super::oauth_flows;
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::{LengthLimit, MAX_LIST_ELEMENTS, unique_values};
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
-enum Fate {
-    Kept,
+enum SchemeConversion {
+    Converted,
     /// It requires nothing, so it is removed from the requirements.
     Open,
     /// No version can express it. The requirements still name it: the agent must not seem to be open.
-    Unsayable,
+    Inexpressible,
 }
 
-pub(super) fn complete(card: &mut AgentCard, target: ConversionTarget, out: &mut Findings) {
+pub(super) fn complete_security(
+    card: &mut AgentCard,
+    target: ConversionTarget,
+    out: &mut FindingCollector,
+) {
     let root = Pointer::Root;
-    let at = root.name("securitySchemes");
+    let pointer = root.member("securitySchemes");
     let mut schemes = mem::take(&mut card.security_schemes);
     // Names that differed only in white space are equal by now.
     schemes.dedup_by(|later, first| later.name == first.name);
-    let mut open = HashSet::new();
-    let mut told = HashSet::new();
+    let mut open_schemes = HashSet::new();
+    let mut reported_names = HashSet::new();
     for mut scheme in schemes {
         let name = scheme.name.clone();
-        let fate = complete_scheme(&mut scheme, target, &at.name(&name), out);
-        told.insert(name);
-        match fate {
-            Fate::Kept => card.security_schemes.push(scheme),
-            Fate::Open => {
-                open.insert(scheme.name);
+        let conversion = complete_scheme(&mut scheme, target, &pointer.member(&name), out);
+        reported_names.insert(name);
+        match conversion {
+            SchemeConversion::Converted => card.security_schemes.push(scheme),
+            SchemeConversion::Open => {
+                open_schemes.insert(scheme.name);
             }
-            Fate::Unsayable => {}
+            SchemeConversion::Inexpressible => {}
         }
     }
-    let list = match target {
+    let list_name = match target {
         ConversionTarget::V1_0 => "securityRequirements",
         ConversionTarget::V0_3 => "security",
     };
-    let mut free = |requirements: &mut Vec<SecurityRequirement>, holder: &Pointer<'_>| {
+    let mut complete_requirements = |requirements: &mut Vec<SecurityRequirement>,
+                                     parent: &Pointer<'_>| {
         for requirement in &mut *requirements {
-            requirement.schemes.retain(|(name, _)| !open.contains(name));
+            requirement
+                .schemes
+                .retain(|(name, _)| !open_schemes.contains(name));
             for (name, _) in &requirement.schemes {
-                if told.insert(name.clone()) {
+                if reported_names.insert(name.clone()) {
                     let found = "required, not described";
-                    out.add(&rules::CONVERT_SCHEME, &at.name(name), found);
+                    out.add(&rules::CONVERT_SCHEME, &pointer.member(name), found);
                 }
             }
         }
-        *requirements = unique(mem::take(requirements));
-        if requirements.len() > MAX_LIST {
+        *requirements = unique_values(mem::take(requirements));
+        if requirements.len() > MAX_LIST_ELEMENTS {
             let found = format!("{} elements", requirements.len());
-            out.add(&rules::LIST_CUT, &holder.name(list), &found);
-            requirements.truncate(MAX_LIST);
+            out.add(&rules::LIST_CUT, &parent.member(list_name), &found);
+            requirements.truncate(MAX_LIST_ELEMENTS);
         }
     };
-    free(&mut card.security, &root);
-    let skills = root.name("skills");
+    complete_requirements(&mut card.security, &root);
+    let skills = root.member("skills");
     for (index, skill) in card.skills.iter_mut().enumerate() {
-        free(&mut skill.security, &skills.index(index));
+        complete_requirements(&mut skill.security, &skills.element(index));
     }
 }
 
 /// Sets the location of a key, and returns a remark if the card does not give it.
-fn complete_key(location: &mut String, parameter: &mut String) -> Option<&'static str> {
-    let told = !location.is_empty() && !parameter.is_empty();
+fn complete_key_location(location: &mut String, parameter: &mut String) -> Option<&'static str> {
+    let is_complete = !location.is_empty() && !parameter.is_empty();
     if location.is_empty() {
         location.push_str("header");
     }
@@ -81,59 +88,61 @@ fn complete_key(location: &mut String, parameter: &mut String) -> Option<&'stati
             _ => "api_key",
         });
     }
-    (!told).then_some("The card does not say in full where the key goes; the rest is assumed.")
+    (!is_complete)
+        .then_some("The card does not say in full where the key goes; the rest is assumed.")
 }
 
 /// Adds the members of a scheme that the versions require; assumptions are stated in its description.
 fn complete_scheme(
     scheme: &mut SecurityScheme,
     target: ConversionTarget,
-    at: &Pointer<'_>,
-    out: &mut Findings,
-) -> Fate {
-    let assumed = match &mut scheme.kind {
+    pointer: &Pointer<'_>,
+    out: &mut FindingCollector,
+) -> SchemeConversion {
+    let assumption_note = match &mut scheme.kind {
         SchemeKind::ApiKey {
             location,
             parameter,
         } => {
             if !matches!(location.as_str(), "" | "header" | "query" | "cookie") {
-                out.add(&rules::CONVERT_SCHEME, at, location);
-                return Fate::Unsayable;
+                out.add(&rules::CONVERT_SCHEME, pointer, location);
+                return SchemeConversion::Inexpressible;
             }
-            complete_key(location, parameter)
+            complete_key_location(location, parameter)
         }
         SchemeKind::Http { scheme, .. } => {
             // Lower case can be longer than the original, and would be cut when it is read again.
-            if scheme.chars().count() > Length::Line.limit() {
-                out.add(&rules::CONVERT_SCHEME, at, scheme);
-                return Fate::Unsayable;
+            if scheme.chars().count() > LengthLimit::Line.max_chars() {
+                out.add(&rules::CONVERT_SCHEME, pointer, scheme);
+                return SchemeConversion::Inexpressible;
             }
-            let told = !scheme.is_empty();
-            if !told {
+            let is_named = !scheme.is_empty();
+            if !is_named {
                 scheme.push_str("bearer");
             }
-            (!told).then_some("The card does not name the HTTP scheme; bearer is assumed.")
+            (!is_named).then_some("The card does not name the HTTP scheme; bearer is assumed.")
         }
         SchemeKind::Oauth2 { flows, .. } => {
-            let complete = flows::complete(flows, target, &at.name("flows"), out);
-            let told = !complete.is_empty();
-            *flows = Value::Object(complete);
-            (!told).then_some("The card describes no flow that could be written here.")
+            let completed_flows =
+                oauth_flows::complete_flows(flows, target, &pointer.member("flows"), out);
+            let has_flows = !completed_flows.is_empty();
+            *flows = Value::Object(completed_flows);
+            (!has_flows).then_some("The card describes no flow that could be written here.")
         }
         SchemeKind::OpenIdConnect { url } => {
-            let told = !url.is_empty();
-            (!told).then_some("The card does not say where the discovery document is.")
+            let has_url = !url.is_empty();
+            (!has_url).then_some("The card does not say where the discovery document is.")
         }
         SchemeKind::MutualTls => None,
-        SchemeKind::None => return Fate::Open,
+        SchemeKind::None => return SchemeConversion::Open,
         SchemeKind::Other { label } => {
-            out.add(&rules::CONVERT_SCHEME, at, label);
-            return Fate::Unsayable;
+            out.add(&rules::CONVERT_SCHEME, pointer, label);
+            return SchemeConversion::Inexpressible;
         }
     };
-    if let Some(note) = assumed {
-        out.add(&rules::CONVERT_SCHEME_ASSUMED, at, note);
+    if let Some(note) = assumption_note {
+        out.add(&rules::CONVERT_SCHEME_ASSUMED, pointer, note);
         scheme.description.get_or_insert_with(|| note.to_owned());
     }
-    Fate::Kept
+    SchemeConversion::Converted
 }

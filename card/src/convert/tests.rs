@@ -4,17 +4,17 @@
 use serde_json::json;
 
 use super::*;
-use crate::member::MAX_LIST;
-use crate::{Family, SecurityRequirement, Severity, auth_labels, parse};
+use crate::member_reader::MAX_LIST_ELEMENTS;
+use crate::{Family, SecurityRequirement, Severity, auth_labels, parse_card};
 
 /// The card as read.
-fn read(card: &Value) -> Parsed {
-    parse(card.to_string().as_bytes()).unwrap()
+fn read(card: &Value) -> ParsedCard {
+    parse_card(card.to_string().as_bytes()).unwrap()
 }
 
 /// The card converted to 1.0, and to 0.3.
-fn both(card: &Value) -> [Converted; 2] {
-    ConversionTarget::ALL.map(|target| convert(&read(card), target))
+fn both(card: &Value) -> [ConvertedCard; 2] {
+    ConversionTarget::ALL.map(|target| convert_card(&read(card), target))
 }
 
 /// A flat card of 0.3 with further members.
@@ -27,7 +27,7 @@ fn flat(members: &Value) -> Value {
 }
 
 /// Where a rule was found broken, and what stood there.
-fn found<'a>(converted: &'a Converted, rule: &str) -> Vec<(&'a str, &'a str)> {
+fn found<'a>(converted: &'a ConvertedCard, rule: &str) -> Vec<(&'a str, &'a str)> {
     let broken = converted.findings.iter().filter(|f| f.rule == rule);
     broken
         .map(|f| (f.pointer.as_str(), f.found.as_str()))
@@ -35,7 +35,7 @@ fn found<'a>(converted: &'a Converted, rule: &str) -> Vec<(&'a str, &'a str)> {
 }
 
 /// The converted card, as a value and as read again.
-fn again(converted: &Converted) -> (Value, Parsed) {
+fn again(converted: &ConvertedCard) -> (Value, ParsedCard) {
     let card = Value::Object(converted.card.clone());
     let parsed = read(&card);
     (card, parsed)
@@ -126,7 +126,7 @@ fn undated_interfaces_are_dated_by_the_form_of_their_card() {
 fn a_0_3_card_has_the_addresses_that_speak_0_3() {
     let entry = |host: &str, binding: &str, version: &str| json!({"url": format!("https://{host}.example"), "protocolBinding": binding, "protocolVersion": version});
     let card = |entries: Value| read(&json!({"name": "A", "supportedInterfaces": entries}));
-    let mixed = to_0_3(&card(json!([
+    let mixed = convert_to_0_3(&card(json!([
         entry("new", "JSONRPC", "1.0"),
         entry("old", "HTTP+JSON", "0.3"),
         entry("older", "JSONRPC", "0.2"),
@@ -153,7 +153,7 @@ fn a_0_3_card_has_the_addresses_that_speak_0_3() {
     assert_eq!(found(&mixed, "convert.interface"), left);
     assert_eq!(found(&mixed, "convert.protocol"), []);
 
-    let none = to_0_3(&card(json!([
+    let none = convert_to_0_3(&card(json!([
         entry("new", "JSONRPC", "1.0"),
         entry("older", "JSONRPC", "0.2"),
     ])));
@@ -164,7 +164,7 @@ fn a_0_3_card_has_the_addresses_that_speak_0_3() {
     assert_eq!(found(&none, "convert.version-raised"), raised);
     assert_eq!(found(&none, "convert.no-client"), []);
 
-    let newer = to_0_3(&card(json!([
+    let newer = convert_to_0_3(&card(json!([
         entry("newest", "JSONRPC", "1.2"),
         entry("new", "JSONRPC", "1.0"),
     ])));
@@ -217,7 +217,7 @@ fn clients_of_the_version_can_call_the_agent_or_it_is_said_that_none_can() {
             format!("{written}.0"),
             "{card}"
         );
-        let clients = |converted: &Converted| found(converted, "convert.no-client").is_empty();
+        let clients = |converted: &ConvertedCard| found(converted, "convert.no-client").is_empty();
         assert_eq!(clients(&new), new_clients, "{card} as 1.0");
         assert_eq!(clients(&old), old_clients, "{card} as 0.3");
     }
@@ -278,11 +278,11 @@ fn capabilities_are_kept_where_the_version_has_them() {
 
 #[test]
 fn the_mark_names_the_first_family_whatever_is_converted_to() {
-    let first = to_0_3(&read(
+    let first = convert_to_0_3(&read(
         &json!({"name": "A", "url": "https://a.example", "authentication": {}}),
     ));
-    let second = to_1_0(&again(&first).1);
-    let third = to_0_3(&again(&second).1);
+    let second = convert_to_1_0(&again(&first).1);
+    let third = convert_to_0_3(&again(&second).1);
     for converted in [&first, &second, &third] {
         let extensions = converted.card["capabilities"]["extensions"]
             .as_array()
@@ -296,7 +296,7 @@ fn the_mark_names_the_first_family_whatever_is_converted_to() {
         {"uri": "urn:x:a"},
         {"uri": CONVERTED_EXTENSION, "params": {"from": 1}}
     ]);
-    let card = to_1_0(&read(&flat(
+    let card = convert_to_1_0(&read(&flat(
         &json!({"capabilities": {"extensions": forged}}),
     )))
     .card;
@@ -313,15 +313,15 @@ fn the_mark_fits_into_a_full_list() {
             .map(|i| json!({"uri": format!("urn:x:{i}")}))
             .collect()
     };
-    for (there, left) in [(MAX_LIST - 1, 0), (MAX_LIST, 1)] {
+    for (there, left) in [(MAX_LIST_ELEMENTS - 1, 0), (MAX_LIST_ELEMENTS, 1)] {
         let card = flat(&json!({"capabilities": {"extensions": extensions(there)}}));
-        let converted = to_1_0(&read(&card));
+        let converted = convert_to_1_0(&read(&card));
         assert_eq!(found(&converted, "list.cut").len(), left);
         let (value, parsed) = again(&converted);
         let list = value["capabilities"]["extensions"].as_array().unwrap();
-        assert_eq!(list.len(), MAX_LIST);
-        assert_eq!(list[MAX_LIST - 1]["uri"], CONVERTED_EXTENSION);
-        assert_eq!(to_1_0(&parsed).card, converted.card);
+        assert_eq!(list.len(), MAX_LIST_ELEMENTS);
+        assert_eq!(list[MAX_LIST_ELEMENTS - 1]["uri"], CONVERTED_EXTENSION);
+        assert_eq!(convert_to_1_0(&parsed).card, converted.card);
     }
 }
 
@@ -339,10 +339,10 @@ fn lists_that_grew_together_end_at_their_bound() {
     };
     let card = json!({
         "name": "A", "url": "https://a.example",
-        "supportedInterfaces": addresses(0, MAX_LIST, "protocolBinding"),
-        "additionalInterfaces": addresses(MAX_LIST, MAX_LIST, "transport"),
+        "supportedInterfaces": addresses(0, MAX_LIST_ELEMENTS, "protocolBinding"),
+        "additionalInterfaces": addresses(MAX_LIST_ELEMENTS, MAX_LIST_ELEMENTS, "transport"),
         "securitySchemes": {"key": {"type": "mutualTLS"}},
-        "security": required(MAX_LIST, "a"), "securityRequirements": required(MAX_LIST, "b"),
+        "security": required(MAX_LIST_ELEMENTS, "a"), "securityRequirements": required(MAX_LIST_ELEMENTS, "b"),
     });
     for converted in both(&card) {
         let places: Vec<&str> = found(&converted, "list.cut")
@@ -356,8 +356,8 @@ fn lists_that_grew_together_end_at_their_bound() {
         };
         assert_eq!(places, wanted);
         let (_, parsed) = again(&converted);
-        assert_eq!(parsed.card.interfaces.len(), MAX_LIST);
-        assert_eq!(parsed.card.security.len(), MAX_LIST);
+        assert_eq!(parsed.card.interfaces.len(), MAX_LIST_ELEMENTS);
+        assert_eq!(parsed.card.security.len(), MAX_LIST_ELEMENTS);
     }
 }
 
@@ -574,7 +574,7 @@ fn flows_are_kept_as_far_as_the_version_has_room() {
     assert_eq!(found(&old, "convert.scheme-assumed").len(), 1);
     // Reading has said already that these are no flows.
     let text = flat(&json!({"securitySchemes": {"o": {"type": "oauth2", "flows": "code"}}}));
-    assert!(found(&to_1_0(&read(&text)), "convert.flow").is_empty());
+    assert!(found(&convert_to_1_0(&read(&text)), "convert.flow").is_empty());
 }
 
 #[test]
@@ -596,12 +596,12 @@ fn a_scheme_no_longer_fits_when_lower_case_is_longer() {
         flat(&json!({"securitySchemes": {"h": {"type": "http", "scheme": "İ".repeat(n)}}}))
     };
     for (length, unsaid) in [(512, 0), (513, 1)] {
-        let converted = to_1_0(&read(&card(length)));
+        let converted = convert_to_1_0(&read(&card(length)));
         assert_eq!(
             found(&converted, "convert.scheme").len(),
             unsaid,
             "{length}"
         );
-        assert_eq!(to_1_0(&again(&converted).1).card, converted.card);
+        assert_eq!(convert_to_1_0(&again(&converted).1).card, converted.card);
     }
 }

@@ -2,55 +2,64 @@
 
 use serde_json::{Map, Value};
 
-use super::object::{self, Object};
+use super::object_builder::{self, ObjectBuilder};
 use crate::{AgentCard, Capabilities, Interface, SchemeKind, SecurityRequirement, SecurityScheme};
 
-pub(super) fn write(card: &AgentCard) -> Map<String, Value> {
-    let schemes = card.security_schemes.iter().filter_map(scheme);
+pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
+    let schemes = card.security_schemes.iter().filter_map(named_scheme_object);
     let skills = card.skills.iter().map(|skill| {
-        let requirements = skill.security.iter().map(requirement);
-        object::skill(skill).list("securityRequirements", requirements)
+        let requirements = skill.security.iter().map(requirement_object);
+        object_builder::skill_object(skill).with_list("securityRequirements", requirements)
     });
-    Object::default()
+    ObjectBuilder::default()
         .with("name", card.name.as_str())
-        .text("description", card.description.as_ref())
-        .list("supportedInterfaces", card.interfaces.iter().map(interface))
-        .option("provider", card.provider.as_ref().map(object::provider))
-        .text("version", card.version.as_ref())
-        .text("documentationUrl", card.documentation_url.as_ref())
-        .with("capabilities", capabilities(&card.capabilities))
-        .named("securitySchemes", schemes)
-        .list(
+        .with_text("description", card.description.as_ref())
+        .with_list(
+            "supportedInterfaces",
+            card.interfaces.iter().map(interface_object),
+        )
+        .with_object(
+            "provider",
+            card.provider.as_ref().map(object_builder::provider_object),
+        )
+        .with_text("version", card.version.as_ref())
+        .with_text("documentationUrl", card.documentation_url.as_ref())
+        .with("capabilities", capabilities_object(&card.capabilities))
+        .with_named_members("securitySchemes", schemes)
+        .with_list(
             "securityRequirements",
-            card.security.iter().map(requirement),
+            card.security.iter().map(requirement_object),
         )
         .with("defaultInputModes", card.input_modes.clone())
         .with("defaultOutputModes", card.output_modes.clone())
-        .list("skills", skills)
-        .text("iconUrl", card.icon_url.as_ref())
+        .with_list("skills", skills)
+        .with_text("iconUrl", card.icon_url.as_ref())
         .into_map()
 }
 
-fn interface(interface: &Interface) -> Object {
-    Object::default()
+fn interface_object(interface: &Interface) -> ObjectBuilder {
+    ObjectBuilder::default()
         .with("url", interface.url.as_str())
         .with("protocolBinding", interface.binding.as_str())
-        .text("tenant", interface.tenant.as_ref())
-        .text("protocolVersion", interface.protocol_version.as_ref())
+        .with_text("tenant", interface.tenant.as_ref())
+        .with_text("protocolVersion", interface.protocol_version.as_ref())
 }
 
-fn capabilities(capabilities: &Capabilities) -> Object {
-    let extensions = capabilities.extensions.iter().map(object::extension);
-    Object::default()
-        .flag("streaming", capabilities.streaming)
-        .flag("pushNotifications", capabilities.push_notifications)
-        .list("extensions", extensions)
-        .flag("extendedAgentCard", capabilities.extended_agent_card)
+fn capabilities_object(capabilities: &Capabilities) -> ObjectBuilder {
+    let extensions = capabilities
+        .extensions
+        .iter()
+        .map(object_builder::extension_object);
+    ObjectBuilder::default()
+        .with_flag("streaming", capabilities.streaming)
+        .with_flag("pushNotifications", capabilities.push_notifications)
+        .with_list("extensions", extensions)
+        .with_flag("extendedAgentCard", capabilities.extended_agent_card)
 }
 
 /// One scheme by its name, inside the member for its kind (1.0 §4.5.1); `None` for a kind that no version knows.
-fn scheme(scheme: &SecurityScheme) -> Option<(String, Object)> {
-    let object = Object::default().text("description", scheme.description.as_ref());
+fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder)> {
+    let object = ObjectBuilder::default().with_text("description", scheme.description.as_ref());
     let (wrapper, inner) = match &scheme.kind {
         SchemeKind::ApiKey {
             location,
@@ -68,7 +77,7 @@ fn scheme(scheme: &SecurityScheme) -> Option<(String, Object)> {
             "httpAuthSecurityScheme",
             object
                 .with("scheme", scheme.as_str())
-                .text("bearerFormat", bearer_format.as_ref()),
+                .with_text("bearerFormat", bearer_format.as_ref()),
         ),
         SchemeKind::Oauth2 {
             flows,
@@ -77,7 +86,7 @@ fn scheme(scheme: &SecurityScheme) -> Option<(String, Object)> {
             "oauth2SecurityScheme",
             object
                 .with("flows", flows.clone())
-                .text("oauth2MetadataUrl", metadata_url.as_ref()),
+                .with_text("oauth2MetadataUrl", metadata_url.as_ref()),
         ),
         SchemeKind::OpenIdConnect { url } => (
             "openIdConnectSecurityScheme",
@@ -86,14 +95,17 @@ fn scheme(scheme: &SecurityScheme) -> Option<(String, Object)> {
         SchemeKind::MutualTls => ("mtlsSecurityScheme", object),
         SchemeKind::None | SchemeKind::Other { .. } => return None,
     };
-    Some((scheme.name.clone(), Object::default().with(wrapper, inner)))
+    Some((
+        scheme.name.clone(),
+        ObjectBuilder::default().with(wrapper, inner),
+    ))
 }
 
 /// One alternative. No scopes are an empty object, as `ProtoJSON` writes them.
-fn requirement(requirement: &SecurityRequirement) -> Object {
+fn requirement_object(requirement: &SecurityRequirement) -> ObjectBuilder {
     let schemes = requirement.schemes.iter().map(|(name, scopes)| {
-        let scopes = Object::default().list("list", scopes.clone());
+        let scopes = ObjectBuilder::default().with_list("list", scopes.clone());
         (name.clone(), scopes)
     });
-    Object::default().named("schemes", schemes)
+    ObjectBuilder::default().with_named_members("schemes", schemes)
 }

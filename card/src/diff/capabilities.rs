@@ -3,15 +3,17 @@
 use serde_json::{Map, Value};
 
 use super::change::ChangeClass::{self, Critical, High, Low};
-use super::changes::{Changes, each};
-use super::fields::Fields;
-use super::leftovers;
-use super::lists::{BLANK, elements, reordered, wording};
-use super::matching::matches;
-use super::tree::{Kind, Sides, both_blank, canonical, is_blank, same};
-use crate::pointer::Pointer;
+use super::change_collector::{ChangeCollector, add_each_difference};
+use super::json_equality::{
+    BeforeAfter, MemberType, both_empty_or_null, canonical_text, is_empty_or_null, values_equal,
+};
+use super::list_matching::match_lists;
+use super::lists_and_texts::{STILL_EMPTY, add_if_reordered, compare_wording, list_elements};
+use super::object_members::ObjectMembers;
+use super::unknown_members;
+use crate::json_pointer::Pointer;
 
-const CAPABILITIES: &[&str] = &[
+const CAPABILITY_MEMBERS: &[&str] = &[
     "streaming",
     "pushNotifications",
     "extendedAgentCard",
@@ -19,131 +21,141 @@ const CAPABILITIES: &[&str] = &[
     "extensions",
 ];
 
-const EXTENSION: &[&str] = &["uri", "required", "description", "params"];
+const EXTENSION_MEMBERS: &[&str] = &["uri", "required", "description", "params"];
 
 const MAX_ACCOUNT_CHARS: usize = 256;
 
 /// Compares the capabilities of two cards. `owner` is the URI of the owner's extension.
-pub(super) fn compare(
-    owner: Option<&str>,
-    old: &Fields<'_>,
-    new: &Fields<'_>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+pub(super) fn compare_capabilities(
+    owner_extension: Option<&str>,
+    old: &ObjectMembers<'_>,
+    new: &ObjectMembers<'_>,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    if let Some((name, sides)) = new.changed(old, "supportsAuthenticatedExtendedCard") {
-        flag(&at.name(name), sides, out);
+    if let Some((name, values)) = new.changed_member(old, "supportsAuthenticatedExtendedCard") {
+        compare_flag(&pointer.member(name), values, out);
     }
-    let Some((name, sides)) = new.changed(old, "capabilities") else {
+    let Some((name, values)) = new.changed_member(old, "capabilities") else {
         return;
     };
-    let at = at.name(name);
-    if both_blank(sides, Kind::Object) {
-        out.add(Low, &at, sides, BLANK);
+    let pointer = pointer.member(name);
+    if both_empty_or_null(values, MemberType::Object) {
+        out.add(Low, &pointer, values, STILL_EMPTY);
         return;
     }
-    let shaped = |value: Option<&Value>| value.is_none_or(|v| v.is_object() || v.is_null());
-    if !(shaped(sides.0) && shaped(sides.1)) {
+    let is_object_or_null =
+        |value: Option<&Value>| value.is_none_or(|v| v.is_object() || v.is_null());
+    if !(is_object_or_null(values.0) && is_object_or_null(values.1)) {
         let reason = "the capabilities are written in another form";
-        out.add(High, &at, sides, reason);
+        out.add(High, &pointer, values, reason);
     }
     let empty = Map::new();
-    let before = sides.0.and_then(Value::as_object).unwrap_or(&empty);
-    let after = sides.1.and_then(Value::as_object).unwrap_or(&empty);
+    let before = values.0.and_then(Value::as_object).unwrap_or(&empty);
+    let after = values.1.and_then(Value::as_object).unwrap_or(&empty);
     let (old, new) = (
-        Fields::of(before, CAPABILITIES),
-        Fields::of(after, CAPABILITIES),
+        ObjectMembers::new(before, CAPABILITY_MEMBERS),
+        ObjectMembers::new(after, CAPABILITY_MEMBERS),
     );
-    for name in CAPABILITIES {
-        if let Some((spelling, sides)) = new.changed(&old, name) {
-            let at = at.name(spelling);
+    for name in CAPABILITY_MEMBERS {
+        if let Some((spelling, values)) = new.changed_member(&old, name) {
+            let pointer = pointer.member(spelling);
             match *name {
-                "extensions" => extensions(owner, &at, sides, out),
-                _ => flag(&at, sides, out),
+                "extensions" => compare_extensions(owner_extension, &pointer, values, out),
+                _ => compare_flag(&pointer, values, out),
             }
         }
     }
-    leftovers::compare(&at, &old, &new, out);
+    unknown_members::compare_unknown_members(&pointer, &old, &new, out);
 }
 
 /// Compares a flag; a missing flag is off.
-fn flag(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
-    let read = |value: Option<&Value>| match value {
+fn compare_flag(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
+    let read_flag = |value: Option<&Value>| match value {
         None | Some(Value::Null) => Some(false),
         Some(value) => value.as_bool(),
     };
-    let (class, reason) = match (read(sides.0), read(sides.1)) {
+    let (class, reason) = match (read_flag(values.0), read_flag(values.1)) {
         (Some(false), Some(true)) => (High, "a capability was turned on"),
         (Some(true), Some(false)) => (Low, "a capability was turned off"),
         (Some(_), Some(_)) => (Low, "the capability is off, as before"),
         _ => (High, "the flag is not true or false"),
     };
-    out.add(class, at, sides, reason);
+    out.add(class, pointer, values, reason);
 }
 
-fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
-    let (Some(old), Some(new)) = (elements(sides.0), elements(sides.1)) else {
+fn compare_extensions(
+    owner_extension: Option<&str>,
+    pointer: &Pointer<'_>,
+    values: BeforeAfter<'_>,
+    out: &mut ChangeCollector,
+) {
+    let (Some(old), Some(new)) = (list_elements(values.0), list_elements(values.1)) else {
         let reason = "clients may read the extensions differently";
-        out.add(Critical, at, sides, reason);
+        out.add(Critical, pointer, values, reason);
         return;
     };
-    let found = out.found();
-    let keys = |list: &[Value]| list.iter().map(key).collect::<Vec<_>>();
-    let matched = matches(keys(old), keys(new));
-    if !matched.ambiguous && reordered(at, sides, out) {
+    let count_before = out.count();
+    let extension_keys = |list: &[Value]| list.iter().map(extension_key).collect::<Vec<_>>();
+    let matching = match_lists(extension_keys(old), extension_keys(new));
+    if !matching.ambiguous && add_if_reordered(pointer, values, out) {
         return;
     }
-    for place in matched.added {
-        if let Some(value) = new.get(place) {
-            let (class, reason) = match is_proof(owner, value) {
+    for index in matching.added {
+        if let Some(value) = new.get(index) {
+            let (class, reason) = match is_owner_proof(owner_extension, value) {
                 Some(true) => (Low, "the owner's proof was added"),
                 Some(false) => (Critical, "the owner's extension contains more than a proof"),
                 None => (Critical, "a new extension"),
             };
-            out.add(class, &at.index(place), (None, Some(value)), reason);
+            out.add(class, &pointer.element(index), (None, Some(value)), reason);
         }
     }
-    for (from, to) in matched.both {
-        if let (Some(old), Some(new)) = (old.get(from), new.get(to))
-            && !same(old, new)
+    for (old_index, new_index) in matching.matched {
+        if let (Some(old), Some(new)) = (old.get(old_index), new.get(new_index))
+            && !values_equal(old, new)
         {
-            changed(owner, &at.index(to), old, new, out);
+            compare_changed_extension(owner_extension, &pointer.element(new_index), old, new, out);
         }
     }
-    for place in matched.gone {
-        if let Some(value) = old.get(place) {
-            let (class, reason) = gone(owner, value);
-            out.add(class, &at.index(place), (Some(value), None), reason);
+    for index in matching.removed {
+        if let Some(value) = old.get(index) {
+            let (class, reason) = classify_removed_extension(owner_extension, value);
+            out.add(class, &pointer.element(index), (Some(value), None), reason);
         }
     }
-    if matched.reordered || out.found() == found {
+    if matching.reordered || out.count() == count_before {
         out.add(
             Low,
-            at,
-            sides,
+            pointer,
+            values,
             "the same extensions in another order, or still none",
         );
     }
 }
 
 /// Key by which an extension is matched: its URI, or all of it if clients may read its URI differently.
-fn key(value: &Value) -> (bool, String) {
+fn extension_key(value: &Value) -> (bool, String) {
     let uri = value.as_object().and_then(|members| {
-        let fields = Fields::of(members, EXTENSION);
+        let fields = ObjectMembers::new(members, EXTENSION_MEMBERS);
         let uri = fields.get("uri")?.as_str()?;
-        fields.doubles.is_empty().then(|| uri.to_owned())
+        fields.ambiguous.is_empty().then(|| uri.to_owned())
     });
     match uri {
         Some(uri) => (true, uri),
-        None => (false, canonical(value)),
+        None => (false, canonical_text(value)),
     }
 }
 
-fn gone(owner: Option<&str>, value: &Value) -> (ChangeClass, &'static str) {
-    let is_owners = owner.is_some() && value.get("uri").and_then(Value::as_str) == owner;
-    if is_owners {
+fn classify_removed_extension(
+    owner_extension: Option<&str>,
+    value: &Value,
+) -> (ChangeClass, &'static str) {
+    let is_owner_extension =
+        owner_extension.is_some() && value.get("uri").and_then(Value::as_str) == owner_extension;
+    if is_owner_extension {
         (Low, "the owner's proof was removed")
-    } else if is_off(value.get("required")) {
+    } else if is_false_or_absent(value.get("required")) {
         (High, "an extension was removed")
     } else {
         (
@@ -156,11 +168,11 @@ fn gone(owner: Option<&str>, value: &Value) -> (ChangeClass, &'static str) {
 /// Whether an extension with the owner's URI is a proof and nothing else; `None` for another extension.
 ///
 /// A proof names an account. Further members could carry any text, and `required` would shut callers out.
-fn is_proof(owner: Option<&str>, value: &Value) -> Option<bool> {
-    if owner.is_none() || value.get("uri").and_then(Value::as_str) != owner {
+fn is_owner_proof(owner_extension: Option<&str>, value: &Value) -> Option<bool> {
+    if owner_extension.is_none() || value.get("uri").and_then(Value::as_str) != owner_extension {
         return None;
     }
-    let account = |value: &Value| {
+    let is_account_name = |value: &Value| {
         value.as_str().is_some_and(|text| {
             text.len() <= MAX_ACCOUNT_CHARS && text.bytes().all(|b| b.is_ascii_graphic())
         })
@@ -170,26 +182,40 @@ fn is_proof(owner: Option<&str>, value: &Value) -> Option<bool> {
         match (name.as_str(), value) {
             ("uri", _) | ("required" | "description" | "params", Value::Null) => true,
             ("required", value) => *value == Value::Bool(false),
-            ("description", value) => is_blank(Some(value), Kind::Text),
+            ("description", value) => is_empty_or_null(Some(value), MemberType::Text),
             ("params", Value::Object(params)) => params
                 .iter()
-                .all(|(name, value)| name == "account" && account(value)),
+                .all(|(name, value)| name == "account" && is_account_name(value)),
             _ => false,
         }
     }))
 }
 
-fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out: &mut Changes) {
-    if is_proof(owner, new) == Some(true) {
-        out.add(Low, at, (Some(old), Some(new)), "the owner's proof changed");
+fn compare_changed_extension(
+    owner_extension: Option<&str>,
+    pointer: &Pointer<'_>,
+    old: &Value,
+    new: &Value,
+    out: &mut ChangeCollector,
+) {
+    if is_owner_proof(owner_extension, new) == Some(true) {
+        out.add(
+            Low,
+            pointer,
+            (Some(old), Some(new)),
+            "the owner's proof changed",
+        );
         return;
     }
     let (Value::Object(before), Value::Object(after)) = (old, new) else {
         return;
     };
-    let (old, new) = (Fields::of(before, EXTENSION), Fields::of(after, EXTENSION));
-    if let Some((name, sides)) = new.changed(&old, "required") {
-        let (class, reason) = if is_off(sides.0) && is_off(sides.1) {
+    let (old, new) = (
+        ObjectMembers::new(before, EXTENSION_MEMBERS),
+        ObjectMembers::new(after, EXTENSION_MEMBERS),
+    );
+    if let Some((name, values)) = new.changed_member(&old, "required") {
+        let (class, reason) = if is_false_or_absent(values.0) && is_false_or_absent(values.1) {
             (Low, "the extension is still not required of callers")
         } else {
             (
@@ -197,29 +223,29 @@ fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out:
                 "whether the extension is required of callers changed",
             )
         };
-        out.add(class, &at.name(name), sides, reason);
+        out.add(class, &pointer.member(name), values, reason);
     }
-    if let Some((name, sides)) = new.changed(&old, "description") {
-        wording(
-            &at.name(name),
-            sides,
-            Kind::Text,
+    if let Some((name, values)) = new.changed_member(&old, "description") {
+        compare_wording(
+            &pointer.member(name),
+            values,
+            MemberType::Text,
             "the description of an extension changed",
             out,
         );
     }
-    if let Some((name, sides)) = new.changed(&old, "params") {
-        each(
+    if let Some((name, values)) = new.changed_member(&old, "params") {
+        add_each_difference(
             High,
-            &at.name(name),
-            sides,
+            &pointer.member(name),
+            values,
             "the parameters of an extension changed",
             out,
         );
     }
-    leftovers::compare(at, &old, &new, out);
+    unknown_members::compare_unknown_members(pointer, &old, &new, out);
 }
 
-fn is_off(required: Option<&Value>) -> bool {
+fn is_false_or_absent(required: Option<&Value>) -> bool {
     matches!(required, None | Some(Value::Null | Value::Bool(false)))
 }

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::address::{Origin, origin};
-use super::fields::{Fields, Member};
-use super::tree::canonical;
-use crate::pointer::Pointer;
-use crate::wire::names::protocol_version;
+use super::json_equality::canonical_text;
+use super::object_members::{MemberRef, ObjectMembers};
+use super::url_origin::{UrlOrigin, url_origin};
+use crate::json_pointer::Pointer;
+use crate::wire::value_spellings::parse_protocol_version;
 
-const ENTRY: &[&str] = &[
+const INTERFACE_MEMBERS: &[&str] = &[
     "url",
     "protocolBinding",
     "transport",
@@ -19,7 +19,7 @@ const ENTRY: &[&str] = &[
     "protocolVersion",
     "tenant",
 ];
-const BINDINGS: [&str; 4] = ["protocolBinding", "transport", "type", "protocol"];
+const BINDING_MEMBERS: [&str; 4] = ["protocolBinding", "transport", "type", "protocol"];
 
 /// Position of an address in a card: the member, and the index in its list.
 #[derive(Debug, Clone, Copy)]
@@ -28,39 +28,43 @@ pub(super) struct CardAddressPosition<'a> {
     pub(super) index: Option<usize>,
 }
 
-pub(super) type PositionKey<'a> = (&'a str, Option<usize>);
+pub(super) type AddressKey<'a> = (&'a str, Option<usize>);
 
 impl<'a> CardAddressPosition<'a> {
-    pub(super) fn key(&self) -> PositionKey<'a> {
+    pub(super) fn key(&self) -> AddressKey<'a> {
         (self.member, self.index)
     }
 
-    pub(super) fn below<T>(&self, at: &Pointer<'_>, visit: impl FnOnce(&Pointer<'_>) -> T) -> T {
-        let member = at.name(self.member);
+    pub(super) fn with_pointer<T>(
+        &self,
+        pointer: &Pointer<'_>,
+        visit: impl FnOnce(&Pointer<'_>) -> T,
+    ) -> T {
+        let member = pointer.member(self.member);
         match self.index {
-            Some(index) => visit(&member.index(index)),
+            Some(index) => visit(&member.element(index)),
             None => visit(&member),
         }
     }
 }
 
 /// Target of a caller: address, binding in lower case, tenant.
-pub(super) type Target<'a> = (&'a str, String, &'a str);
+pub(super) type CallTarget<'a> = (&'a str, String, &'a str);
 
 #[derive(Debug, Clone)]
 pub(super) struct CardAddress<'a> {
-    pub(super) target: Target<'a>,
+    pub(super) target: CallTarget<'a>,
     /// The version as `Major.Minor`, or the text itself if it is not a version.
     pub(super) version: Option<String>,
-    pub(super) place: CardAddressPosition<'a>,
+    pub(super) position: CardAddressPosition<'a>,
     pub(super) value: &'a Value,
 }
 
 impl CardAddress<'_> {
     /// Server, binding and tenant; `None` where clients may read the server differently.
-    pub(super) fn reach(&self) -> Option<(Origin, &str, &str)> {
+    pub(super) fn reached_server(&self) -> Option<(UrlOrigin, &str, &str)> {
         Some((
-            origin(self.target.0)?,
+            url_origin(self.target.0)?,
             self.target.1.as_str(),
             self.target.2,
         ))
@@ -70,122 +74,130 @@ impl CardAddress<'_> {
 /// All addresses of a card, the preferred one first.
 #[derive(Debug, Default)]
 pub(super) struct CardAddresses<'a> {
-    pub(super) plain: Vec<CardAddress<'a>>,
+    pub(super) readable: Vec<CardAddress<'a>>,
     /// Values in an address's position that can be read in several ways, or not at all.
-    pub(super) unclear: Vec<(CardAddressPosition<'a>, &'a Value)>,
+    pub(super) ambiguous: Vec<(CardAddressPosition<'a>, &'a Value)>,
 }
 
 impl<'a> CardAddresses<'a> {
-    pub(super) fn of(card: &Fields<'a>) -> Self {
+    pub(super) fn from_card(card: &ObjectMembers<'a>) -> Self {
         let mut addresses = CardAddresses::default();
-        if let Some((name, value)) = non_null(card, "supportedInterfaces") {
-            addresses.list(name, value, None);
+        if let Some((name, value)) = non_null_member(card, "supportedInterfaces") {
+            addresses.add_list(name, value, None);
         }
-        let version = card.non_null("protocolVersion");
-        if let Some((name, value)) = non_null(card, "url") {
-            let place = CardAddressPosition {
+        let version = card.get_non_null("protocolVersion");
+        if let Some((name, value)) = non_null_member(card, "url") {
+            let position = CardAddressPosition {
                 member: name,
                 index: None,
             };
-            let binding = match card.non_null("preferredTransport") {
+            let binding = match card.get_non_null("preferredTransport") {
                 None => Some("JSONRPC"),
                 Some(value) => value.as_str(),
             };
-            match (value.as_str(), binding, declared_version(version)) {
-                (Some(url), Some(binding), Ok(version)) => addresses.plain.push(CardAddress {
+            match (value.as_str(), binding, parse_declared_version(version)) {
+                (Some(url), Some(binding), Ok(version)) => addresses.readable.push(CardAddress {
                     target: (url, binding.to_ascii_lowercase(), ""),
                     version,
-                    place,
+                    position,
                     value,
                 }),
-                _ => addresses.unclear.push((place, value)),
+                _ => addresses.ambiguous.push((position, value)),
             }
         }
-        if let Some((name, value)) = non_null(card, "additionalInterfaces") {
-            addresses.list(name, value, version);
+        if let Some((name, value)) = non_null_member(card, "additionalInterfaces") {
+            addresses.add_list(name, value, version);
         }
         addresses
     }
 
     /// Reads a list of addresses; `version` applies to those without one of their own.
-    fn list(&mut self, member: &'a str, value: &'a Value, version: Option<&'a Value>) {
+    fn add_list(&mut self, member: &'a str, value: &'a Value, version: Option<&'a Value>) {
         let Value::Array(list) = value else {
-            let place = CardAddressPosition {
+            let position = CardAddressPosition {
                 member,
                 index: None,
             };
-            self.unclear.push((place, value));
+            self.ambiguous.push((position, value));
             return;
         };
         for (index, value) in list.iter().enumerate() {
-            let place = CardAddressPosition {
+            let position = CardAddressPosition {
                 member,
                 index: Some(index),
             };
-            match entry(value, version, place) {
-                Some(address) => self.plain.push(address),
-                None => self.unclear.push((place, value)),
+            match parse_address_entry(value, version, position) {
+                Some(address) => self.readable.push(address),
+                None => self.ambiguous.push((position, value)),
             }
         }
     }
 
-    pub(super) fn origins(&self) -> HashSet<Origin> {
+    pub(super) fn origins(&self) -> HashSet<UrlOrigin> {
         let origins = self
-            .plain
+            .readable
             .iter()
-            .filter_map(|address| origin(address.target.0));
+            .filter_map(|address| url_origin(address.target.0));
         origins.collect()
     }
 
-    pub(super) fn unclear_keys(&self) -> HashSet<(bool, String)> {
-        self.unclear.iter().map(unclear_key).collect()
+    pub(super) fn ambiguous_keys(&self) -> HashSet<(bool, String)> {
+        self.ambiguous.iter().map(ambiguous_key).collect()
     }
 }
 
 /// Key of an unclear address: whether it is in `supportedInterfaces`, and its canonical value.
-pub(super) fn unclear_key((place, value): &(CardAddressPosition<'_>, &Value)) -> (bool, String) {
-    (place.member.starts_with("supported"), canonical(value))
+pub(super) fn ambiguous_key(
+    (position, value): &(CardAddressPosition<'_>, &Value),
+) -> (bool, String) {
+    (
+        position.member.starts_with("supported"),
+        canonical_text(value),
+    )
 }
 
-fn non_null<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
-    card.member(name).filter(|(_, value)| !value.is_null())
+fn non_null_member<'a>(card: &ObjectMembers<'a>, name: &str) -> Option<MemberRef<'a>> {
+    card.find_member(name).filter(|(_, value)| !value.is_null())
 }
 
-fn entry<'a>(
+fn parse_address_entry<'a>(
     value: &'a Value,
     version: Option<&'a Value>,
-    place: CardAddressPosition<'a>,
+    position: CardAddressPosition<'a>,
 ) -> Option<CardAddress<'a>> {
-    let fields = Fields::of(value.as_object()?, ENTRY);
-    if !fields.doubles.is_empty() {
+    let members = ObjectMembers::new(value.as_object()?, INTERFACE_MEMBERS);
+    if !members.ambiguous.is_empty() {
         return None;
     }
-    let mut bindings = BINDINGS.iter().filter_map(|name| fields.non_null(name));
-    let binding = match (bindings.next(), bindings.next()) {
+    let mut declared_bindings = BINDING_MEMBERS
+        .iter()
+        .filter_map(|name| members.get_non_null(name));
+    let binding = match (declared_bindings.next(), declared_bindings.next()) {
         (Some(binding), None) => binding.as_str()?,
         (None, _) => "",
         (Some(_), Some(_)) => return None,
     };
-    let tenant = match fields.non_null("tenant") {
+    let tenant = match members.get_non_null("tenant") {
         None => "",
         Some(tenant) => tenant.as_str()?,
     };
-    let url = fields.non_null("url")?.as_str()?;
+    let url = members.get_non_null("url")?.as_str()?;
     Some(CardAddress {
         target: (url, binding.to_ascii_lowercase(), tenant),
-        version: declared_version(fields.non_null("protocolVersion").or(version)).ok()?,
-        place,
+        version: parse_declared_version(members.get_non_null("protocolVersion").or(version))
+            .ok()?,
+        position,
         value,
     })
 }
 
 /// The protocol version that a card declares in this value; an error for a value that is not a text.
-fn declared_version(value: Option<&Value>) -> Result<Option<String>, ()> {
+fn parse_declared_version(value: Option<&Value>) -> Result<Option<String>, ()> {
     match value {
         None => Ok(None),
-        Some(Value::String(text)) => {
-            Ok(Some(protocol_version(text).unwrap_or_else(|| text.clone())))
-        }
+        Some(Value::String(text)) => Ok(Some(
+            parse_protocol_version(text).unwrap_or_else(|| text.clone()),
+        )),
         Some(_) => Err(()),
     }
 }

@@ -4,17 +4,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::address::Origin;
-use super::card_addresses::{CardAddress, CardAddresses, PositionKey, Target, unclear_key};
+use super::card_addresses::{AddressKey, CallTarget, CardAddress, CardAddresses, ambiguous_key};
 use super::change::ChangeClass::{self, Critical, High, Low};
-use super::changes::{Changes, each};
-use super::fields::{Fields, Pair, listed_pairs};
-use super::shown::shown_name;
-use super::tree::permuted;
+use super::change_collector::{ChangeCollector, add_each_difference};
+use super::display::display_name;
+use super::json_equality::is_permutation;
+use super::object_members::{MemberPair, ObjectMembers, differing_listed_members};
+use super::url_origin::UrlOrigin;
 use crate::Family;
-use crate::pointer::Pointer;
+use crate::json_pointer::Pointer;
 
-const MEMBERS: [&str; 5] = [
+const ADDRESS_MEMBERS: [&str; 5] = [
     "supportedInterfaces",
     "url",
     "preferredTransport",
@@ -23,63 +23,69 @@ const MEMBERS: [&str; 5] = [
 ];
 
 /// Reason for a changed order: elsewhere order has no meaning, but callers try addresses in their order (1.0 §8.3.2).
-const ANOTHER_FIRST: &str = "callers try another of the approved addresses first";
+const PREFERENCE_CHANGED: &str = "callers try another of the approved addresses first";
 
-type Targets<'o> = HashMap<&'o Target<'o>, BTreeSet<Option<&'o str>>>;
+type VersionsByTarget<'o> = HashMap<&'o CallTarget<'o>, BTreeSet<Option<&'o str>>>;
 
 /// Compares members of no version that contain a card's only address, and removes them from `rest`.
 pub(super) fn compare_undefined_members<'a>(
-    old: &mut Fields<'a>,
-    new: &mut Fields<'a>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+    old: &mut ObjectMembers<'a>,
+    new: &mut ObjectMembers<'a>,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    let has_address = |card: &Fields<'_>| {
-        let addresses = CardAddresses::of(card).plain;
+    let has_address = |card: &ObjectMembers<'_>| {
+        let addresses = CardAddresses::from_card(card).readable;
         addresses.iter().any(|one| !one.target.0.trim().is_empty())
     };
     if has_address(old) && has_address(new) {
         return;
     }
-    let is_address = |name: &str| matches!(&*shown_name(name), "endpoint" | "endpoints");
-    for (name, sides) in listed_pairs(&old.rest, &new.rest) {
-        if is_address(name) {
+    let is_address_member = |name: &str| matches!(&*display_name(name), "endpoint" | "endpoints");
+    for (name, values) in differing_listed_members(&old.unknown, &new.unknown) {
+        if is_address_member(name) {
             let reason = "callers may be led to another address";
-            each(Critical, &at.name(&shown_name(name)), sides, reason, out);
+            add_each_difference(
+                Critical,
+                &pointer.member(&display_name(name)),
+                values,
+                reason,
+                out,
+            );
         }
     }
-    old.rest.retain(|(name, _)| !is_address(name));
-    new.rest.retain(|(name, _)| !is_address(name));
+    old.unknown.retain(|(name, _)| !is_address_member(name));
+    new.unknown.retain(|(name, _)| !is_address_member(name));
 }
 
 /// Compares the addresses of two cards. `families` are the wire formats of both.
-pub(super) fn compare(
+pub(super) fn compare_interfaces(
     families: (Family, Family),
-    old: &Fields<'_>,
-    new: &Fields<'_>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+    old: &ObjectMembers<'_>,
+    new: &ObjectMembers<'_>,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    let changed: Vec<Pair<'_>> = MEMBERS
+    let changed_members: Vec<MemberPair<'_>> = ADDRESS_MEMBERS
         .into_iter()
-        .filter_map(|name| new.changed(old, name))
+        .filter_map(|name| new.changed_member(old, name))
         .collect();
-    if changed.is_empty() {
+    if changed_members.is_empty() {
         return;
     }
-    let (before, after) = (CardAddresses::of(old), CardAddresses::of(new));
-    if changed.iter().all(only_reordered) {
-        let (class, reason) = if leads_to_one_place(&after) {
+    let (before, after) = (CardAddresses::from_card(old), CardAddresses::from_card(new));
+    if changed_members.iter().all(is_reordering_only) {
+        let (class, reason) = if has_single_target(&after) {
             (Low, "the addresses of one server in another order")
         } else {
-            (High, ANOTHER_FIRST)
+            (High, PREFERENCE_CHANGED)
         };
-        for (name, sides) in changed {
-            out.add(class, &at.name(name), sides, reason);
+        for (name, values) in changed_members {
+            out.add(class, &pointer.member(name), values, reason);
         }
         return;
     }
-    let found = out.found();
+    let count_before = out.count();
     if families.0 != families.1 {
         let (before, after) = (
             Value::from(families.0.as_str()),
@@ -88,150 +94,158 @@ pub(super) fn compare(
         let reason = "the card is written for another protocol version";
         out.add(High, &Pointer::Root, (Some(&before), Some(&after)), reason);
     }
-    unclear(&before, &after, at, out);
-    targets(&before, &after, at, out);
-    if out.found() == found {
+    compare_ambiguous_addresses(&before, &after, pointer, out);
+    compare_targets(&before, &after, pointer, out);
+    if out.count() == count_before {
         let reason = "the addresses are written in another form, and clients may choose other ones";
-        for (name, sides) in changed {
-            out.add(High, &at.name(name), sides, reason);
+        for (name, values) in changed_members {
+            out.add(High, &pointer.member(name), values, reason);
         }
     }
 }
 
-fn only_reordered((name, sides): &Pair<'_>) -> bool {
-    let list = name.ends_with("nterfaces");
-    matches!(sides, (Some(Value::Array(old)), Some(Value::Array(new))) if list && permuted(old, new))
+fn is_reordering_only((name, values): &MemberPair<'_>) -> bool {
+    let is_interface_list = name.ends_with("nterfaces");
+    matches!(values, (Some(Value::Array(old)), Some(Value::Array(new))) if is_interface_list && is_permutation(old, new))
 }
 
 /// Whether all addresses lead to the same tenant of one server in one version, so that the order does not matter.
-fn leads_to_one_place(addresses: &CardAddresses<'_>) -> bool {
-    let place = |address: &CardAddress<'_>| {
-        let (origin, _, tenant) = address.reach()?;
+fn has_single_target(addresses: &CardAddresses<'_>) -> bool {
+    let target = |address: &CardAddress<'_>| {
+        let (origin, _, tenant) = address.reached_server()?;
         Some((origin, tenant.to_owned(), address.version.clone()))
     };
-    let first = addresses.plain.first().and_then(place);
+    let first = addresses.readable.first().and_then(target);
     first.is_some()
-        && addresses.unclear.is_empty()
+        && addresses.ambiguous.is_empty()
         && addresses
-            .plain
+            .readable
             .iter()
-            .all(|address| place(address) == first)
+            .all(|address| target(address) == first)
 }
 
 /// Compares addresses that clients may read differently: a new one may lead anywhere.
-fn unclear(
+fn compare_ambiguous_addresses(
     before: &CardAddresses<'_>,
     after: &CardAddresses<'_>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    let (known, kept) = (before.unclear_keys(), after.unclear_keys());
-    for address in &after.unclear {
-        if !known.contains(&unclear_key(address)) {
+    let (old_keys, new_keys) = (before.ambiguous_keys(), after.ambiguous_keys());
+    for address in &after.ambiguous {
+        if !old_keys.contains(&ambiguous_key(address)) {
             let reason = "clients may read this address differently";
-            address.0.below(at, |at| {
+            address.0.with_pointer(pointer, |at| {
                 out.add(Critical, at, (None, Some(address.1)), reason)
             });
         }
     }
-    for address in &before.unclear {
-        if !kept.contains(&unclear_key(address)) {
+    for address in &before.ambiguous {
+        if !new_keys.contains(&ambiguous_key(address)) {
             let reason = "an address is no longer offered";
-            address
-                .0
-                .below(at, |at| out.add(High, at, (Some(address.1), None), reason));
+            address.0.with_pointer(pointer, |at| {
+                out.add(High, at, (Some(address.1), None), reason)
+            });
         }
     }
 }
 
-fn targets(
+fn compare_targets(
     before: &CardAddresses<'_>,
     after: &CardAddresses<'_>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    let (old, new) = (by_target(before), by_target(after));
-    let known = ApprovedTargets::of(before);
+    let (old, new) = (versions_by_target(before), versions_by_target(after));
+    let approved = ApprovedTargets::new(before);
     // Targets already reported: new ones, and those that a new one has replaced.
-    let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
-    for address in &after.plain {
-        if old.get(&address.target) == new.get(&address.target) || !seen.insert(&address.target) {
+    let (mut reported, mut replaced) = (HashSet::new(), HashSet::new());
+    for address in &after.readable {
+        if old.get(&address.target) == new.get(&address.target) || !reported.insert(&address.target)
+        {
             continue;
         }
-        let stood = known.by_place.get(&address.place.key()).copied();
-        let taken = stood.filter(|stood| !new.contains_key(&stood.target));
+        let predecessor = approved.by_position.get(&address.position.key()).copied();
+        let replaced_address = predecessor.filter(|stood| !new.contains_key(&stood.target));
         let (class, reason) = if old.contains_key(&address.target) {
             (
                 High,
                 "another protocol version is spoken at an approved address",
             )
         } else {
-            replaced.extend(taken.map(|taken| &taken.target));
-            known.weigh(address)
+            replaced.extend(replaced_address.map(|taken| &taken.target));
+            approved.classify(address)
         };
-        let earlier = known.by_target.get(&address.target).copied().or(taken);
-        let sides = (earlier.map(|address| address.value), Some(address.value));
+        let earlier = approved
+            .by_target
+            .get(&address.target)
+            .copied()
+            .or(replaced_address);
+        let values = (earlier.map(|address| address.value), Some(address.value));
         address
-            .place
-            .below(at, |at| out.add(class, at, sides, reason));
+            .position
+            .with_pointer(pointer, |at| out.add(class, at, values, reason));
     }
-    for address in &before.plain {
+    for address in &before.readable {
         if !new.contains_key(&address.target) && replaced.insert(&address.target) {
-            let sides = (Some(address.value), None);
+            let values = (Some(address.value), None);
             let reason = "an address is no longer offered";
             address
-                .place
-                .below(at, |at| out.add(High, at, sides, reason));
+                .position
+                .with_pointer(pointer, |at| out.add(High, at, values, reason));
         }
     }
-    let (first, now) = (before.plain.first(), after.plain.first());
-    if let (Some(first), Some(now)) = (first, now)
-        && first.target != now.target
-        && old.contains_key(&now.target)
+    let (old_first, new_first) = (before.readable.first(), after.readable.first());
+    if let (Some(old_first), Some(new_first)) = (old_first, new_first)
+        && old_first.target != new_first.target
+        && old.contains_key(&new_first.target)
     {
-        now.place.below(at, |at| {
+        new_first.position.with_pointer(pointer, |at| {
             out.add(
                 High,
                 at,
-                (Some(first.value), Some(now.value)),
-                ANOTHER_FIRST,
+                (Some(old_first.value), Some(new_first.value)),
+                PREFERENCE_CHANGED,
             )
         });
     }
 }
 
 struct ApprovedTargets<'o> {
-    by_place: HashMap<PositionKey<'o>, &'o CardAddress<'o>>,
-    by_target: HashMap<&'o Target<'o>, &'o CardAddress<'o>>,
+    by_position: HashMap<AddressKey<'o>, &'o CardAddress<'o>>,
+    by_target: HashMap<&'o CallTarget<'o>, &'o CardAddress<'o>>,
     by_address: HashMap<&'o str, &'o CardAddress<'o>>,
-    reached: HashSet<(Origin, &'o str, &'o str)>,
+    reached_servers: HashSet<(UrlOrigin, &'o str, &'o str)>,
 }
 
 impl<'o> ApprovedTargets<'o> {
-    fn of(addresses: &'o CardAddresses<'o>) -> Self {
-        let plain = &addresses.plain;
+    fn new(addresses: &'o CardAddresses<'o>) -> Self {
+        let readable = &addresses.readable;
         ApprovedTargets {
-            by_place: plain
+            by_position: readable
                 .iter()
-                .map(|address| (address.place.key(), address))
+                .map(|address| (address.position.key(), address))
                 .collect(),
-            by_target: plain
+            by_target: readable
                 .iter()
                 .rev()
                 .map(|address| (&address.target, address))
                 .collect(),
-            by_address: plain
+            by_address: readable
                 .iter()
                 .map(|address| (address.target.0, address))
                 .collect(),
-            reached: plain.iter().filter_map(CardAddress::reach).collect(),
+            reached_servers: readable
+                .iter()
+                .filter_map(CardAddress::reached_server)
+                .collect(),
         }
     }
 
-    fn weigh(&self, address: &CardAddress<'_>) -> (ChangeClass, &'static str) {
+    fn classify(&self, address: &CardAddress<'_>) -> (ChangeClass, &'static str) {
         if address
-            .reach()
-            .is_some_and(|reach| self.reached.contains(&reach))
+            .reached_server()
+            .is_some_and(|reach| self.reached_servers.contains(&reach))
         {
             return (High, "another path on an approved server");
         }
@@ -246,9 +260,9 @@ impl<'o> ApprovedTargets<'o> {
     }
 }
 
-fn by_target<'o>(addresses: &'o CardAddresses<'o>) -> Targets<'o> {
-    let mut targets: Targets<'o> = HashMap::new();
-    for address in &addresses.plain {
+fn versions_by_target<'o>(addresses: &'o CardAddresses<'o>) -> VersionsByTarget<'o> {
+    let mut targets: VersionsByTarget<'o> = HashMap::new();
+    for address in &addresses.readable {
         let versions = targets.entry(&address.target).or_default();
         versions.insert(address.version.as_deref());
     }

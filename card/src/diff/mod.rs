@@ -5,25 +5,25 @@
 //! [`ChangeClass::Critical`] where it decides whom a caller talks to, unless a rule that checks the received values
 //! themselves lowers it. So a change that nobody foresaw is reviewed by a person.
 
-mod address;
 mod capabilities;
 mod card_addresses;
 mod change;
-mod changes;
-mod fields;
-mod flows;
+mod change_collector;
+mod diff_level;
+mod display;
 mod interfaces;
-mod leftovers;
-mod lists;
-mod matching;
-mod members;
+mod json_equality;
+mod list_matching;
+mod lists_and_texts;
+mod oauth_flows;
+mod object_members;
 mod requirements;
 mod schemes;
 mod security;
-mod shown;
 mod signatures;
 mod skills;
-mod tree;
+mod unknown_members;
+mod url_origin;
 
 pub use change::{
     CardChange, CardDiff, ChangeClass, MAX_CHANGES, SignatureStates, UnknownChangeClass,
@@ -31,12 +31,12 @@ pub use change::{
 
 use serde_json::Value;
 
-use crate::document::{self, Document};
-use crate::pointer::Pointer;
-use crate::{Family, ParseError, content_digest, parse};
+use crate::json_document::{self, JsonDocument};
+use crate::json_pointer::Pointer;
+use crate::{Family, ParseError, content_digest, parse_card};
 
-use changes::Changes;
-use members::Layer;
+use change_collector::ChangeCollector;
+use diff_level::DiffLevel;
 
 /// Compares two versions of a card, as they were received.
 ///
@@ -57,59 +57,62 @@ use members::Layer;
 /// assert_eq!(diff.changes[1].class, ChangeClass::Low);
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
-pub fn diff(
+pub fn diff_cards(
     before: &[u8],
     after: &[u8],
     owner_extension: Option<&str>,
 ) -> Result<CardDiff, ParseError> {
-    compared(before, after, owner_extension, None)
+    diff_documents(before, after, owner_extension, None)
 }
 
 /// Compares two versions of a card whose signatures have been verified. A signature that verified before and now does
 /// not, or is invalid, is [`ChangeClass::Critical`], though the member may be unchanged; a first signature is
 /// [`ChangeClass::Low`] if it is [`crate::SignatureState::Valid`].
-pub fn diff_verified(
+pub fn diff_verified_cards(
     before: &[u8],
     after: &[u8],
     owner_extension: Option<&str>,
-    states: SignatureStates,
+    signature_states: SignatureStates,
 ) -> Result<CardDiff, ParseError> {
-    compared(before, after, owner_extension, Some(states))
+    diff_documents(before, after, owner_extension, Some(signature_states))
 }
 
-fn compared(
+fn diff_documents(
     before: &[u8],
     after: &[u8],
     owner_extension: Option<&str>,
-    states: Option<SignatureStates>,
+    signature_states: Option<SignatureStates>,
 ) -> Result<CardDiff, ParseError> {
-    let families = (parse(before)?.family, parse(after)?.family);
-    let documents = (document::read_all(before)?, document::read_all(after)?);
-    let mut out = Changes::default();
+    let families = (parse_card(before)?.family, parse_card(after)?.family);
+    let documents = (
+        json_document::parse_with_duplicates(before)?,
+        json_document::parse_with_duplicates(after)?,
+    );
+    let mut out = ChangeCollector::default();
     if before != after {
-        compare(
+        compare_documents(
             &documents.0,
             &documents.1,
             families,
             owner_extension,
-            states,
+            signature_states,
             &mut out,
         );
     }
-    if let Some(states) = states {
+    if let Some(states) = signature_states {
         let same_content = before == after || content_digest(before) == content_digest(after);
-        signatures::compare_states(states, same_content, &mut out);
+        signatures::compare_signature_states(states, same_content, &mut out);
     }
     Ok(out.into_diff())
 }
 
-fn compare(
-    before: &Document,
-    after: &Document,
+fn compare_documents(
+    before: &JsonDocument,
+    after: &JsonDocument,
     families: (Family, Family),
     owner_extension: Option<&str>,
-    states: Option<SignatureStates>,
-    out: &mut Changes,
+    signature_states: Option<SignatureStates>,
+    out: &mut ChangeCollector,
 ) {
     let root = Pointer::Root;
     if !(before.exact && after.exact) {
@@ -123,26 +126,26 @@ fn compare(
     let (Value::Object(old), Value::Object(new)) = (&before.value, &after.value) else {
         return;
     };
-    let nests = (
-        members::nest(old, families.0),
-        members::nest(new, families.1),
+    let nesting_members = (
+        diff_level::nesting_member(old, families.0),
+        diff_level::nesting_member(new, families.1),
     );
-    let layer = Layer {
+    let level = DiffLevel {
         families,
         owner_extension,
-        states,
-        nested: nests != (None, None),
+        signature_states,
+        is_nested: nesting_members != (None, None),
     };
-    match nests {
-        (Some(from), Some(to)) if from == to => {
-            layer.compare(old, new, Some(to), &root, out);
+    match nesting_members {
+        (Some(old_nest), Some(to)) if old_nest == to => {
+            level.compare_members(old, new, Some(to), &root, out);
             if let (Some(Value::Object(old)), Some(Value::Object(new))) =
-                (old.get(from), new.get(to))
+                (old.get(old_nest), new.get(to))
             {
-                layer.compare(old, new, None, &root.name(to), out);
+                level.compare_members(old, new, None, &root.member(to), out);
             }
         }
-        (None, None) => layer.compare(old, new, None, &root, out),
+        (None, None) => level.compare_members(old, new, None, &root, out),
         _ => {
             out.add(
                 ChangeClass::Critical,
@@ -150,7 +153,7 @@ fn compare(
                 (None, None),
                 "the card is in another place of the document",
             );
-            layer.compare(old, new, None, &root, out);
+            level.compare_members(old, new, None, &root, out);
         }
     }
 }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde_json::Value;
 
 /// Schemes that must all be met, with the scopes of each.
-pub(super) type Alternative<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+pub(super) type SchemeScopes<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// Most pairs of alternatives that are compared; beyond that, an alternative without an identical one counts as weaker.
-const MAX_PAIRS: usize = 4_096;
+const MAX_COMPARED_PAIRS: usize = 4_096;
 
 /// Most schemes and scopes of an alternative that are compared.
-const MAX_NAMES: usize = 64;
+const MAX_COMPARED_NAMES: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequirementChange {
@@ -24,20 +24,21 @@ pub(super) enum RequirementChange {
 
 /// The alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`; an empty list
 /// is one alternative without schemes. `None` for a value that clients may read differently.
-pub(super) fn alternatives(value: Option<&Value>) -> Option<Vec<Alternative<'_>>> {
+pub(super) fn parse_alternatives(value: Option<&Value>) -> Option<Vec<SchemeScopes<'_>>> {
     let list = match value {
         None | Some(Value::Null) => &[][..],
         Some(Value::Array(list)) => list,
         Some(_) => return None,
     };
-    let mut read: Vec<Alternative<'_>> = list.iter().map(alternative).collect::<Option<_>>()?;
-    if read.is_empty() {
-        read.push(Alternative::new());
+    let mut parsed: Vec<SchemeScopes<'_>> =
+        list.iter().map(parse_alternative).collect::<Option<_>>()?;
+    if parsed.is_empty() {
+        parsed.push(SchemeScopes::new());
     }
-    Some(read)
+    Some(parsed)
 }
 
-fn alternative(value: &Value) -> Option<Alternative<'_>> {
+fn parse_alternative(value: &Value) -> Option<SchemeScopes<'_>> {
     let members = value.as_object()?;
     if members.keys().any(|name| name.contains('\0')) {
         return None;
@@ -49,7 +50,7 @@ fn alternative(value: &Value) -> Option<Alternative<'_>> {
                 let scopes = match scopes {
                     Value::Null => BTreeSet::new(),
                     Value::Object(inner) if inner.is_empty() => BTreeSet::new(),
-                    Value::Object(inner) if inner.len() == 1 => texts(inner.get("list")?)?,
+                    Value::Object(inner) if inner.len() == 1 => text_set(inner.get("list")?)?,
                     _ => return None,
                 };
                 (!name.contains('\0')).then_some((name.as_str(), scopes))
@@ -58,35 +59,44 @@ fn alternative(value: &Value) -> Option<Alternative<'_>> {
         Some(_) => None,
         None => members
             .iter()
-            .map(|(name, scopes)| Some((name.as_str(), texts(scopes)?)))
+            .map(|(name, scopes)| Some((name.as_str(), text_set(scopes)?)))
             .collect(),
     }
 }
 
-fn texts(value: &Value) -> Option<BTreeSet<&str>> {
+fn text_set(value: &Value) -> Option<BTreeSet<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }
 
 /// Compares the alternatives of two cards; unreadable ones count as weaker.
-pub(super) fn weigh(
-    before: Option<&[Alternative<'_>]>,
-    after: Option<&[Alternative<'_>]>,
+pub(super) fn compare_alternatives(
+    before: Option<&[SchemeScopes<'_>]>,
+    after: Option<&[SchemeScopes<'_>]>,
 ) -> RequirementChange {
     let (Some(before), Some(after)) = (before, after) else {
         return RequirementChange::Weaker;
     };
-    let known: HashSet<&Alternative<'_>> = before.iter().collect();
-    let strangers: HashSet<&Alternative<'_>> =
-        after.iter().filter(|one| !known.contains(one)).collect();
-    if strangers.len().saturating_mul(known.len()) > MAX_PAIRS {
+    let old_alternatives: HashSet<&SchemeScopes<'_>> = before.iter().collect();
+    let new_only: HashSet<&SchemeScopes<'_>> = after
+        .iter()
+        .filter(|one| !old_alternatives.contains(one))
+        .collect();
+    if new_only.len().saturating_mul(old_alternatives.len()) > MAX_COMPARED_PAIRS {
         return RequirementChange::Weaker;
     }
-    let asks_as_much = |stranger: &&Alternative<'_>| known.iter().any(|one| covers(stranger, one));
-    if !strangers.iter().all(asks_as_much) {
+    let is_as_strict = |added: &&SchemeScopes<'_>| {
+        old_alternatives
+            .iter()
+            .any(|one| is_as_strict_as(added, one))
+    };
+    if !new_only.iter().all(is_as_strict) {
         return RequirementChange::Weaker;
     }
-    let kept: HashSet<&Alternative<'_>> = after.iter().collect();
-    if known.iter().all(|one| kept.contains(one)) {
+    let new_alternatives: HashSet<&SchemeScopes<'_>> = after.iter().collect();
+    if old_alternatives
+        .iter()
+        .all(|one| new_alternatives.contains(one))
+    {
         RequirementChange::Same
     } else {
         RequirementChange::Stricter
@@ -94,15 +104,16 @@ pub(super) fn weigh(
 }
 
 /// Whether every caller that meets `one` also meets `other`.
-fn covers(one: &Alternative<'_>, other: &Alternative<'_>) -> bool {
-    let names = |alternative: &Alternative<'_>| -> usize {
+fn is_as_strict_as(alternative: &SchemeScopes<'_>, other: &SchemeScopes<'_>) -> bool {
+    let count_names = |alternative: &SchemeScopes<'_>| -> usize {
         alternative.values().map(|scopes| 1 + scopes.len()).sum()
     };
-    if names(other) > MAX_NAMES {
+    if count_names(other) > MAX_COMPARED_NAMES {
         return false;
     }
     other.iter().all(|(name, scopes)| {
-        one.get(name)
+        alternative
+            .get(name)
             .is_some_and(|granted| scopes.is_subset(granted))
     })
 }
@@ -114,9 +125,9 @@ mod tests {
 
     use super::*;
 
-    fn verdict(before: &Value, after: &Value) -> RequirementChange {
-        let read = |value| alternatives(Some(value));
-        weigh(read(before).as_deref(), read(after).as_deref())
+    fn compare_values(before: &Value, after: &Value) -> RequirementChange {
+        let parse = |value| parse_alternatives(Some(value));
+        compare_alternatives(parse(before).as_deref(), parse(after).as_deref())
     }
 
     #[test]
@@ -187,8 +198,12 @@ mod tests {
                 Weaker,
             ),
         ] {
-            assert_eq!(verdict(&before, &after), there, "{before} to {after}");
-            assert_eq!(verdict(&after, &before), back, "{after} to {before}");
+            assert_eq!(
+                compare_values(&before, &after),
+                there,
+                "{before} to {after}"
+            );
+            assert_eq!(compare_values(&after, &before), back, "{after} to {before}");
         }
     }
 
@@ -204,20 +219,26 @@ mod tests {
                 .collect()
         };
         let side = 64;
-        assert_eq!(side * side, MAX_PAIRS);
+        assert_eq!(side * side, MAX_COMPARED_PAIRS);
         assert_eq!(
-            verdict(&list(side, &[]), &list(side, &["x"])),
+            compare_values(&list(side, &[]), &list(side, &["x"])),
             RequirementChange::Stricter
         );
         assert_eq!(
-            verdict(&list(side + 1, &[]), &list(side, &["x"])),
+            compare_values(&list(side + 1, &[]), &list(side, &["x"])),
             RequirementChange::Weaker
         );
-        let wide = |scopes: usize| -> Value {
+        let with_scopes = |scopes: usize| -> Value {
             let scopes: Vec<String> = (0..scopes).map(|i| i.to_string()).collect();
             json!([{"a": scopes}])
         };
-        assert_eq!(verdict(&wide(63), &wide(100)), RequirementChange::Stricter);
-        assert_eq!(verdict(&wide(64), &wide(100)), RequirementChange::Weaker);
+        assert_eq!(
+            compare_values(&with_scopes(63), &with_scopes(100)),
+            RequirementChange::Stricter
+        );
+        assert_eq!(
+            compare_values(&with_scopes(64), &with_scopes(100)),
+            RequirementChange::Weaker
+        );
     }
 }

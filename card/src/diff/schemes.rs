@@ -5,16 +5,16 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::change::ChangeClass::{Critical, High};
-use super::changes::{Changes, each};
-use super::fields::{Fields, Member, pairs};
-use super::lists::wording;
-use super::shown::shown_name;
-use super::tree::{Kind, Sides};
-use super::{flows, leftovers};
-use crate::pointer::Pointer;
+use super::change_collector::{ChangeCollector, add_each_difference};
+use super::display::display_name;
+use super::json_equality::{BeforeAfter, MemberType};
+use super::lists_and_texts::compare_wording;
+use super::object_members::{MemberRef, ObjectMembers, differing_members};
+use super::{oauth_flows, unknown_members};
+use crate::json_pointer::Pointer;
 
 /// The kinds by the `type` of 0.2 and 0.3, and by the wrapper of 1.0.
-const KINDS: [(&str, &str); 5] = [
+const SCHEME_KINDS: [(&str, &str); 5] = [
     ("apiKey", "apiKeySecurityScheme"),
     ("http", "httpAuthSecurityScheme"),
     ("oauth2", "oauth2SecurityScheme"),
@@ -22,7 +22,7 @@ const KINDS: [(&str, &str); 5] = [
     ("mutualTLS", "mtlsSecurityScheme"),
 ];
 
-const SCHEME: &[&str] = &[
+const SCHEME_MEMBERS: &[&str] = &[
     "type",
     "in",
     "location",
@@ -40,47 +40,50 @@ const SCHEME: &[&str] = &[
     "mtlsSecurityScheme",
 ];
 
-struct Plain<'a> {
+struct UnambiguousScheme<'a> {
     kind: &'static str,
     wrapper: Option<&'static str>,
-    fields: Fields<'a>,
+    members: ObjectMembers<'a>,
 }
 
 /// Compares two different `securitySchemes`. `named` are the schemes that the newer card still names.
-pub(super) fn compare(
-    at: &Pointer<'_>,
-    sides: Sides<'_>,
-    named: &HashSet<&str>,
-    out: &mut Changes,
+pub(super) fn compare_schemes(
+    pointer: &Pointer<'_>,
+    values: BeforeAfter<'_>,
+    named_schemes: &HashSet<&str>,
+    out: &mut ChangeCollector,
 ) {
     let empty = Map::new();
-    let (Some(old), Some(new)) = (by_name(sides.0, &empty), by_name(sides.1, &empty)) else {
+    let (Some(old), Some(new)) = (
+        schemes_by_name(values.0, &empty),
+        schemes_by_name(values.1, &empty),
+    ) else {
         let reason = "clients may read the schemes differently";
-        out.add(Critical, at, sides, reason);
+        out.add(Critical, pointer, values, reason);
         return;
     };
-    let found = out.found();
-    for (name, sides) in pairs(old, new) {
-        let shown = shown_name(name);
-        let at = at.name(&shown);
-        match sides {
-            (Some(before), Some(after)) => scheme(&at, before, after, out),
-            (None, _) => out.add(Critical, &at, sides, "a new way to authenticate"),
-            (_, None) if named.contains(name) || new.is_empty() => {
+    let count_before = out.count();
+    for (name, values) in differing_members(old, new) {
+        let shown = display_name(name);
+        let pointer = pointer.member(&shown);
+        match values {
+            (Some(before), Some(after)) => compare_scheme(&pointer, before, after, out),
+            (None, _) => out.add(Critical, &pointer, values, "a new way to authenticate"),
+            (_, None) if named_schemes.contains(name) || new.is_empty() => {
                 let reason = "the scheme that callers authenticate with is no longer described";
-                out.add(Critical, &at, sides, reason);
+                out.add(Critical, &pointer, values, reason);
             }
-            (_, None) => out.add(High, &at, sides, "a way to authenticate was removed"),
+            (_, None) => out.add(High, &pointer, values, "a way to authenticate was removed"),
         }
     }
-    if out.found() == found {
+    if out.count() == count_before {
         let reason = "still without schemes, but written in another form";
-        out.add(High, at, sides, reason);
+        out.add(High, pointer, values, reason);
     }
 }
 
 /// The schemes by name, none where the member is missing; `None` for a value that is not an object.
-fn by_name<'a>(
+fn schemes_by_name<'a>(
     value: Option<&'a Value>,
     empty: &'a Map<String, Value>,
 ) -> Option<&'a Map<String, Value>> {
@@ -90,30 +93,37 @@ fn by_name<'a>(
     }
 }
 
-fn scheme(at: &Pointer<'_>, before: &Value, after: &Value, out: &mut Changes) {
-    let sides = (Some(before), Some(after));
-    let (Some(old), Some(new)) = (plain(before), plain(after)) else {
+fn compare_scheme(pointer: &Pointer<'_>, before: &Value, after: &Value, out: &mut ChangeCollector) {
+    let values = (Some(before), Some(after));
+    let (Some(old), Some(new)) = (parse_unambiguous(before), parse_unambiguous(after)) else {
         let reason = "clients may read the scheme differently";
-        each(Critical, at, sides, reason, out);
+        add_each_difference(Critical, pointer, values, reason, out);
         return;
     };
     if old.kind != new.kind {
         let reason = "another way to authenticate under the same name";
-        out.add(Critical, at, sides, reason);
+        out.add(Critical, pointer, values, reason);
         return;
     }
-    let found = out.found();
+    let count_before = out.count();
     match new.wrapper {
-        Some(wrapper) => members(&at.name(wrapper), &old.fields, &new.fields, out),
-        None => members(at, &old.fields, &new.fields, out),
+        Some(wrapper) => {
+            compare_scheme_members(&pointer.member(wrapper), &old.members, &new.members, out)
+        }
+        None => compare_scheme_members(pointer, &old.members, &new.members, out),
     }
-    if old.wrapper != new.wrapper || out.found() == found {
+    if old.wrapper != new.wrapper || out.count() == count_before {
         let reason = "the scheme is written in the form of another version";
-        out.add(High, at, sides, reason);
+        out.add(High, pointer, values, reason);
     }
 }
 
-fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Changes) {
+fn compare_scheme_members(
+    pointer: &Pointer<'_>,
+    old: &ObjectMembers<'_>,
+    new: &ObjectMembers<'_>,
+    out: &mut ChangeCollector,
+) {
     for name in [
         "location",
         "name",
@@ -121,10 +131,10 @@ fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Chang
         "openIdConnectUrl",
         "oauth2MetadataUrl",
     ] {
-        let (before, after) = (non_null(old, name), non_null(new, name));
+        let (before, after) = (non_null_member(old, name), non_null_member(new, name));
         let spelling = after.or(before).map_or(name, |member| member.0);
-        let sides = (before.map(|m| m.1), after.map(|m| m.1));
-        let class = match sides {
+        let values = (before.map(|m| m.1), after.map(|m| m.1));
+        let class = match values {
             (Some(Value::String(before)), Some(Value::String(after)))
                 if matches!(name, "location" | "scheme") && before.eq_ignore_ascii_case(after) =>
             {
@@ -133,63 +143,71 @@ fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Chang
             _ => Critical,
         };
         let reason = "callers would send credentials to another place, or in another form";
-        each(class, &at.name(spelling), sides, reason, out);
+        add_each_difference(class, &pointer.member(spelling), values, reason, out);
     }
-    flows::compare(
-        &at.name("flows"),
-        (old.non_null("flows"), new.non_null("flows")),
+    oauth_flows::compare_flows(
+        &pointer.member("flows"),
+        (old.get_non_null("flows"), new.get_non_null("flows")),
         out,
     );
     for (name, reason) in [
         ("bearerFormat", "the hint at the form of tokens changed"),
         ("description", "the description of a scheme changed"),
     ] {
-        if let Some((name, sides)) = new.changed(old, name) {
-            wording(&at.name(name), sides, Kind::Text, reason, out);
+        if let Some((name, values)) = new.changed_member(old, name) {
+            compare_wording(&pointer.member(name), values, MemberType::Text, reason, out);
         }
     }
-    leftovers::compare(at, old, new, out);
+    unknown_members::compare_unknown_members(pointer, old, new, out);
 }
 
 /// A member that is not null; `in` is the older name of `location`.
-fn non_null<'a>(fields: &Fields<'a>, name: &str) -> Option<Member<'a>> {
-    let present = |name| fields.member(name).filter(|(_, value)| !value.is_null());
+fn non_null_member<'a>(members: &ObjectMembers<'a>, name: &str) -> Option<MemberRef<'a>> {
+    let find_non_null = |name| {
+        members
+            .find_member(name)
+            .filter(|(_, value)| !value.is_null())
+    };
     match name {
-        "location" => present("location").or(present("in")),
-        _ => present(name),
+        "location" => find_non_null("location").or(find_non_null("in")),
+        _ => find_non_null(name),
     }
 }
 
 /// The scheme in either form, if all clients read it alike.
-fn plain(value: &Value) -> Option<Plain<'_>> {
-    let fields = Fields::of(value.as_object()?, SCHEME);
-    let is_plain = |fields: &Fields<'_>| {
-        fields.doubles.is_empty()
-            && !(fields.non_null("in").is_some() && fields.non_null("location").is_some())
+fn parse_unambiguous(value: &Value) -> Option<UnambiguousScheme<'_>> {
+    let members = ObjectMembers::new(value.as_object()?, SCHEME_MEMBERS);
+    let is_unambiguous = |fields: &ObjectMembers<'_>| {
+        fields.ambiguous.is_empty()
+            && !(fields.get_non_null("in").is_some() && fields.get_non_null("location").is_some())
     };
-    let wraps = |(_, wrapper): &&(&str, &str)| fields.non_null(wrapper).is_some();
-    let wrapper = KINDS.iter().find(wraps);
-    if !is_plain(&fields) || KINDS.iter().filter(wraps).count() > 1 {
+    let is_wrapper = |(_, wrapper): &&(&str, &str)| members.get_non_null(wrapper).is_some();
+    let wrapper = SCHEME_KINDS.iter().find(is_wrapper);
+    if !is_unambiguous(&members) || SCHEME_KINDS.iter().filter(is_wrapper).count() > 1 {
         return None;
     }
     let Some((kind, wrapper)) = wrapper else {
-        let label = fields.non_null("type")?.as_str()?;
-        let (kind, _) = KINDS.iter().find(|(kind, _)| *kind == label)?;
-        return Some(Plain {
+        let label = members.get_non_null("type")?.as_str()?;
+        let (kind, _) = SCHEME_KINDS.iter().find(|(kind, _)| *kind == label)?;
+        return Some(UnambiguousScheme {
             kind,
             wrapper: None,
-            fields,
+            members,
         });
     };
-    let alone = value.as_object()?.len() == 1;
-    let inner = Fields::of(fields.non_null(wrapper)?.as_object()?, SCHEME);
-    let nested = KINDS
+    let is_only_member = value.as_object()?.len() == 1;
+    let wrapped_members =
+        ObjectMembers::new(members.get_non_null(wrapper)?.as_object()?, SCHEME_MEMBERS);
+    let has_inner_wrapper = SCHEME_KINDS
         .iter()
-        .any(|(_, wrapper)| inner.get(wrapper).is_some());
-    let plain = alone && is_plain(&inner) && !nested && inner.get("type").is_none();
-    plain.then_some(Plain {
+        .any(|(_, wrapper)| wrapped_members.get(wrapper).is_some());
+    let is_plain_wrapper = is_only_member
+        && is_unambiguous(&wrapped_members)
+        && !has_inner_wrapper
+        && wrapped_members.get("type").is_none();
+    is_plain_wrapper.then_some(UnambiguousScheme {
         kind,
         wrapper: Some(wrapper),
-        fields: inner,
+        members: wrapped_members,
     })
 }

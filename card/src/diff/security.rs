@@ -5,99 +5,119 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::change::ChangeClass::{Critical, High};
-use super::changes::{Changes, each};
-use super::fields::{Fields, listed_pairs};
-use super::lists::reordered;
-use super::requirements::{Alternative, RequirementChange, alternatives, weigh};
+use super::change_collector::{ChangeCollector, add_each_difference};
+use super::display::display_name;
+use super::json_equality::{BeforeAfter, MemberType, both_empty_or_null, is_empty_or_null};
+use super::lists_and_texts::add_if_reordered;
+use super::object_members::{ObjectMembers, differing_listed_members};
+use super::requirements::{
+    RequirementChange, SchemeScopes, compare_alternatives, parse_alternatives,
+};
 use super::schemes;
-use super::shown::shown_name;
-use super::tree::{Kind, Sides, both_blank, is_blank};
-use crate::pointer::Pointer;
-use crate::wire::informal;
+use crate::json_pointer::Pointer;
+use crate::wire::informal_credentials;
 
 /// The member with the requirements for each generation of clients, and the address that they call.
-const VIEWS: [(&str, &str); 2] = [
+const REQUIREMENT_MEMBERS: [(&str, &str); 2] = [
     ("securityRequirements", "supportedInterfaces"),
     ("security", "url"),
 ];
 
 /// Most schemes and scopes of a card's own requirements that are compared with those of a skill.
-const MAX_CARD_NAMES: usize = 256;
+const MAX_CARD_REQUIREMENT_NAMES: usize = 256;
 
 /// Whether clients that know only this address of the newer card can call it.
-pub(super) type Reaches<'r> = &'r dyn Fn(&str) -> bool;
+pub(super) type IsCallable<'r> = &'r dyn Fn(&str) -> bool;
 
-pub(super) fn compare(
-    old: &Fields<'_>,
-    new: &Fields<'_>,
-    reaches: Reaches<'_>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+pub(super) fn compare_security(
+    old: &ObjectMembers<'_>,
+    new: &ObjectMembers<'_>,
+    is_callable: IsCallable<'_>,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    if let Some((name, sides)) = new.changed(old, "securitySchemes") {
-        schemes::compare(&at.name(name), sides, &named(new), out);
+    if let Some((name, values)) = new.changed_member(old, "securitySchemes") {
+        schemes::compare_schemes(&pointer.member(name), values, &referenced_names(new), out);
     }
-    if let Some((name, sides)) = new.changed(old, "authentication") {
-        let class = if both_blank(sides, Kind::Object) {
+    if let Some((name, values)) = new.changed_member(old, "authentication") {
+        let class = if both_empty_or_null(values, MemberType::Object) {
             High
         } else {
             Critical
         };
         let reason = "callers authenticate in another way";
-        each(class, &at.name(name), sides, reason, out);
+        add_each_difference(class, &pointer.member(name), values, reason, out);
     }
-    requirements(old, new, &CardRequirements::default(), reaches, at, out);
+    compare_requirements(
+        old,
+        new,
+        &CardRequirements::default(),
+        is_callable,
+        pointer,
+        out,
+    );
 }
 
 /// Compares credentials in members of no version, which some clients obey, and removes these from `rest`.
 pub(super) fn compare_undefined_members<'a>(
-    old: &mut Fields<'a>,
-    new: &mut Fields<'a>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+    old: &mut ObjectMembers<'a>,
+    new: &mut ObjectMembers<'a>,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    let is_about = |name: &str| {
-        let name = shown_name(name);
-        informal::is_about_credentials(&name) || name == "schemes"
+    let is_about_credentials = |name: &str| {
+        let name = display_name(name);
+        informal_credentials::is_about_credentials(&name) || name == "schemes"
     };
-    let mut leading = HashSet::new();
-    for (name, sides) in listed_pairs(&old.rest, &new.rest) {
-        if !is_about(name) {
-            if holds_other_credentials(&shown_name(name), sides) {
+    let mut credential_holders = HashSet::new();
+    for (name, values) in differing_listed_members(&old.unknown, &new.unknown) {
+        if !is_about_credentials(name) {
+            if has_changed_credentials(&display_name(name), values) {
                 let reason = "callers may have to authenticate in another way";
-                each(Critical, &at.name(&shown_name(name)), sides, reason, out);
-                leading.insert(name);
+                add_each_difference(
+                    Critical,
+                    &pointer.member(&display_name(name)),
+                    values,
+                    reason,
+                    out,
+                );
+                credential_holders.insert(name);
             }
             continue;
         }
-        let name = shown_name(name);
-        let asks = |side: Option<&Value>| side.is_some_and(|value| informal::asks(&name, value));
-        let class = if asks(sides.0) || asks(sides.1) {
+        let name = display_name(name);
+        let requires_credentials = |value: Option<&Value>| {
+            value.is_some_and(|value| informal_credentials::requires_credentials(&name, value))
+        };
+        let class = if requires_credentials(values.0) || requires_credentials(values.1) {
             Critical
         } else {
             High
         };
         let reason = "callers may have to authenticate in another way";
-        each(class, &at.name(&name), sides, reason, out);
+        add_each_difference(class, &pointer.member(&name), values, reason, out);
     }
     for card in [old, new] {
-        card.rest
-            .retain(|(name, _)| !is_about(name) && !leading.contains(name));
+        card.unknown
+            .retain(|(name, _)| !is_about_credentials(name) && !credential_holders.contains(name));
     }
 }
 
 /// Whether the credential members inside a member differ, and require anything.
-fn holds_other_credentials(holder: &str, sides: Sides<'_>) -> bool {
-    let held = |side: Option<&'_ Value>| -> Vec<(String, Value)> {
-        let members = side.map_or_else(Vec::new, |value| informal::held_members(holder, value));
-        let owned = members.into_iter();
-        owned
+fn has_changed_credentials(holder: &str, values: BeforeAfter<'_>) -> bool {
+    let owned_members = |value: Option<&'_ Value>| -> Vec<(String, Value)> {
+        let members = value.map_or_else(Vec::new, |value| {
+            informal_credentials::nested_credential_members(holder, value)
+        });
+        let borrowed = members.into_iter();
+        borrowed
             .map(|(name, value)| (name.to_owned(), value.clone()))
             .collect()
     };
-    let (before, after) = (held(sides.0), held(sides.1));
+    let (before, after) = (owned_members(values.0), owned_members(values.1));
     let mut members = before.iter().chain(&after);
-    before != after && members.any(|(name, value)| informal::asks(name, value))
+    before != after
+        && members.any(|(name, value)| informal_credentials::requires_credentials(name, value))
 }
 
 /// The requirements of both cards for every caller, which apply to skills without requirements of their own.
@@ -108,128 +128,158 @@ pub(super) struct CardRequirements<'a> {
 }
 
 /// The alternatives that clients of each of [`VIEWS`] see; `None` where they cannot be determined.
-type VisibleAlternatives<'a> = Option<[Option<Vec<Alternative<'a>>>; 2]>;
+type VisibleAlternatives<'a> = Option<[Option<Vec<SchemeScopes<'a>>>; 2]>;
 
 impl<'a> CardRequirements<'a> {
     /// Reads both cards. Very long requirements are not compared again for every skill.
-    pub(super) fn of(old: &Fields<'a>, new: &Fields<'a>) -> Self {
-        let read = |card: &Fields<'a>| {
-            let views = VIEWS.map(|(own, _)| {
-                visible_alternatives(card, own, None).filter(|list| {
+    pub(super) fn new(old: &ObjectMembers<'a>, new: &ObjectMembers<'a>) -> Self {
+        let read_card = |card: &ObjectMembers<'a>| {
+            let alternatives_by_member = REQUIREMENT_MEMBERS.map(|(member, _)| {
+                visible_alternatives(card, member, None).filter(|list| {
                     let names = list
                         .iter()
                         .flat_map(|one| one.values().map(|s| s.len() + 1));
-                    list.len() + names.sum::<usize>() <= MAX_CARD_NAMES
+                    list.len() + names.sum::<usize>() <= MAX_CARD_REQUIREMENT_NAMES
                 })
             });
-            Some(views)
+            Some(alternatives_by_member)
         };
         CardRequirements {
-            old: read(old),
-            new: read(new),
+            old: read_card(old),
+            new: read_card(new),
         }
     }
 
     /// Whether a new skill requires less than the older card did of every caller.
-    pub(super) fn is_undercut(&self, skill: &Fields<'_>) -> bool {
-        VIEWS.iter().enumerate().any(|(view, (own, _))| {
-            let asked = visible_alternatives(skill, own, card_requirements(&self.new, view));
-            let before = card_requirements(&self.old, view).and_then(Option::as_deref);
-            skill.non_null(own).is_some()
-                && weigh(before, asked.as_deref()) == RequirementChange::Weaker
-        })
+    pub(super) fn is_weakened_by(&self, skill: &ObjectMembers<'_>) -> bool {
+        REQUIREMENT_MEMBERS
+            .iter()
+            .enumerate()
+            .any(|(member_index, (member, _))| {
+                let skill_alternatives = visible_alternatives(
+                    skill,
+                    member,
+                    inherited_alternatives(&self.new, member_index),
+                );
+                let card_alternatives =
+                    inherited_alternatives(&self.old, member_index).and_then(Option::as_deref);
+                skill.get_non_null(member).is_some()
+                    && compare_alternatives(card_alternatives, skill_alternatives.as_deref())
+                        == RequirementChange::Weaker
+            })
     }
 }
 
 /// The card's own requirements as clients of one view see them; `None` where there is no card to fall back to.
-fn card_requirements<'s, 'a>(
+fn inherited_alternatives<'s, 'a>(
     card: &'s VisibleAlternatives<'a>,
-    view: usize,
-) -> Option<&'s Option<Vec<Alternative<'a>>>> {
-    card.as_ref()?.get(view)
+    member_index: usize,
+) -> Option<&'s Option<Vec<SchemeScopes<'a>>>> {
+    card.as_ref()?.get(member_index)
 }
 
 /// The alternatives for clients that read `own`: those in it, else in the other generation's member, else the card's.
 fn visible_alternatives<'a>(
-    holder: &Fields<'a>,
-    own: &str,
-    card: Option<&Option<Vec<Alternative<'a>>>>,
-) -> Option<Vec<Alternative<'a>>> {
-    let other = VIEWS
+    holder: &ObjectMembers<'a>,
+    member: &str,
+    inherited: Option<&Option<Vec<SchemeScopes<'a>>>>,
+) -> Option<Vec<SchemeScopes<'a>>> {
+    let other_member = REQUIREMENT_MEMBERS
         .iter()
         .map(|(name, _)| *name)
-        .find(|name| *name != own);
-    let requirement = holder.non_null(own).or_else(|| holder.non_null(other?));
-    match (requirement, card) {
+        .find(|name| *name != member);
+    let requirement = holder
+        .get_non_null(member)
+        .or_else(|| holder.get_non_null(other_member?));
+    match (requirement, inherited) {
         (None, Some(card)) => card.clone(),
-        (requirement, _) => alternatives(requirement),
+        (requirement, _) => parse_alternatives(requirement),
     }
 }
 
 /// Compares the requirements of two cards or skills as sets: the order has no meaning, since each one was approved.
-pub(super) fn requirements<'a>(
-    old: &Fields<'a>,
-    new: &Fields<'a>,
-    card: &CardRequirements<'a>,
-    reaches: Reaches<'_>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+pub(super) fn compare_requirements<'a>(
+    old: &ObjectMembers<'a>,
+    new: &ObjectMembers<'a>,
+    card_requirements: &CardRequirements<'a>,
+    is_callable: IsCallable<'_>,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    for (view, (own, address)) in VIEWS.into_iter().enumerate() {
-        let Some((name, sides)) = new.changed(old, own) else {
+    for (member_index, (member, address)) in REQUIREMENT_MEMBERS.into_iter().enumerate() {
+        let Some((name, values)) = new.changed_member(old, member) else {
             continue;
         };
-        let at = at.name(name);
-        if reordered(&at, sides, out) {
+        let pointer = pointer.member(name);
+        if add_if_reordered(&pointer, values, out) {
             continue;
         }
-        let was = visible_alternatives(old, own, card_requirements(&card.old, view));
-        let is = visible_alternatives(new, own, card_requirements(&card.new, view));
-        let asked = !is_blank(sides.0, Kind::List) && !was.as_deref().is_some_and(is_open);
+        let old_alternatives = visible_alternatives(
+            old,
+            member,
+            inherited_alternatives(&card_requirements.old, member_index),
+        );
+        let new_alternatives = visible_alternatives(
+            new,
+            member,
+            inherited_alternatives(&card_requirements.new, member_index),
+        );
+        let required_before = !is_empty_or_null(values.0, MemberType::List)
+            && !old_alternatives.as_deref().is_some_and(admits_everyone);
         // The card's requirements apply to a skill without its own.
-        let inherits =
-            card.new.is_some() && VIEWS.iter().all(|(name, _)| new.non_null(name).is_none());
-        let lost = asked && new.non_null(own).is_none() && reaches(address) && !inherits;
-        let (class, reason) = match weigh(was.as_deref(), is.as_deref()) {
-            RequirementChange::Weaker => (Critical, "callers are admitted that were not before"),
-            _ if lost => (Critical, "some clients no longer see the requirements"),
-            RequirementChange::Stricter => (High, "callers need more credentials"),
-            RequirementChange::Same => (
-                High,
-                "callers need the same credentials, written in another form",
-            ),
-        };
-        out.add(class, &at, sides, reason);
+        let inherits = card_requirements.new.is_some()
+            && REQUIREMENT_MEMBERS
+                .iter()
+                .all(|(name, _)| new.get_non_null(name).is_none());
+        let is_lost = required_before
+            && new.get_non_null(member).is_none()
+            && is_callable(address)
+            && !inherits;
+        let (class, reason) =
+            match compare_alternatives(old_alternatives.as_deref(), new_alternatives.as_deref()) {
+                RequirementChange::Weaker => {
+                    (Critical, "callers are admitted that were not before")
+                }
+                _ if is_lost => (Critical, "some clients no longer see the requirements"),
+                RequirementChange::Stricter => (High, "callers need more credentials"),
+                RequirementChange::Same => (
+                    High,
+                    "callers need the same credentials, written in another form",
+                ),
+            };
+        out.add(class, &pointer, values, reason);
     }
 }
 
-fn is_open(alternatives: &[Alternative<'_>]) -> bool {
-    alternatives.iter().any(Alternative::is_empty)
+fn admits_everyone(alternatives: &[SchemeScopes<'_>]) -> bool {
+    alternatives.iter().any(SchemeScopes::is_empty)
 }
 
 /// Every text and name in the requirements of a card and its skills: all schemes that they may refer to.
-fn named<'a>(card: &Fields<'a>) -> HashSet<&'a str> {
+fn referenced_names<'a>(card: &ObjectMembers<'a>) -> HashSet<&'a str> {
     let mut names = HashSet::new();
-    for (own, _) in VIEWS {
-        collect(card.get(own), &mut names);
+    for (member, _) in REQUIREMENT_MEMBERS {
+        collect_names(card.get(member), &mut names);
         let skills = card.get("skills").and_then(Value::as_array);
         for skill in skills.into_iter().flatten() {
-            collect(skill.get(own), &mut names);
+            collect_names(skill.get(member), &mut names);
         }
     }
     names
 }
 
-fn collect<'a>(value: Option<&'a Value>, names: &mut HashSet<&'a str>) {
+fn collect_names<'a>(value: Option<&'a Value>, names: &mut HashSet<&'a str>) {
     match value {
         Some(Value::String(text)) => {
             names.insert(text);
         }
-        Some(Value::Array(list)) => list.iter().for_each(|value| collect(Some(value), names)),
+        Some(Value::Array(list)) => list
+            .iter()
+            .for_each(|value| collect_names(Some(value), names)),
         Some(Value::Object(members)) => {
             for (name, value) in members {
                 names.insert(name);
-                collect(Some(value), names);
+                collect_names(Some(value), names);
             }
         }
         _ => {}

@@ -7,41 +7,45 @@ use serde_json::{Map, Value};
 
 use super::change::ChangeClass::{self, Critical, High, Low, None as Nothing};
 use super::change::SignatureStates;
-use super::changes::Changes;
-use super::fields::Fields;
-use super::tree::canonical;
+use super::change_collector::ChangeCollector;
+use super::json_equality::canonical_text;
+use super::object_members::ObjectMembers;
 use crate::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Valid};
-use crate::pointer::Pointer;
+use crate::json_pointer::Pointer;
 
 /// The header members that identify the key and the algorithm (RFC 7515 §4.1).
-const KEY_MEMBERS: [&str; 10] = [
+const KEY_HEADER_MEMBERS: [&str; 10] = [
     "alg", "kid", "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64",
 ];
 
 #[derive(Default)]
-struct Signed {
+struct SignatureSummary {
     /// The signatures in JWS form: key and algorithm as a text, and their positions.
     keys: Vec<(String, usize)>,
-    beside: BTreeSet<String>,
+    other_content: BTreeSet<String>,
 }
 
-fn verifies(state: SignatureState) -> bool {
+fn is_verified(state: SignatureState) -> bool {
     matches!(state, Valid | Untrusted)
 }
 
 /// Compares the states of the signatures. A forged card may keep the old signatures unchanged, so that no member
 /// differs; a key set that cannot be fetched means nothing while the card stays the same.
-pub(super) fn compare_states(states: SignatureStates, same_content: bool, out: &mut Changes) {
+pub(super) fn compare_signature_states(
+    states: SignatureStates,
+    same_content: bool,
+    out: &mut ChangeCollector,
+) {
     let (class, reason) = match (states.before, states.after) {
-        (before, Invalid) if verifies(before) => (
+        (before, Invalid) if is_verified(before) => (
             Critical,
             "the card's signature was valid, and is invalid now",
         ),
-        (before, Unsigned) if verifies(before) => (
+        (before, Unsigned) if is_verified(before) => (
             Critical,
             "the card's signature was valid, and is missing now",
         ),
-        (before, Unknown) if verifies(before) && !same_content => (
+        (before, Unknown) if is_verified(before) && !same_content => (
             Critical,
             "the card's signature was valid, and there is no key to verify the one it has now",
         ),
@@ -51,10 +55,10 @@ pub(super) fn compare_states(states: SignatureStates, same_content: bool, out: &
         _ => return,
     };
     let root = Pointer::Root;
-    out.add(class, &root.name("signatures"), (None, None), reason);
+    out.add(class, &root.member("signatures"), (None, None), reason);
 }
 
-fn first(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
+fn classify_first_signature(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
     match states.map(|states| (states.before, states.after)) {
         Some((Unsigned, Valid)) => (
             Low,
@@ -64,7 +68,7 @@ fn first(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
     }
 }
 
-fn anew(states: Option<SignatureStates>) -> &'static str {
+fn resigned_reason(states: Option<SignatureStates>) -> &'static str {
     match states.map(|states| states.after) {
         None => "signed again; the signatures name the same keys",
         Some(Valid | Untrusted) => "signed again with the same keys",
@@ -74,109 +78,122 @@ fn anew(states: Option<SignatureStates>) -> &'static str {
     }
 }
 
-pub(super) fn compare(
-    old: &Fields<'_>,
-    new: &Fields<'_>,
-    states: Option<SignatureStates>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+pub(super) fn compare_signatures(
+    old: &ObjectMembers<'_>,
+    new: &ObjectMembers<'_>,
+    signature_states: Option<SignatureStates>,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    let Some((name, sides)) = new.changed(old, "signatures") else {
+    let Some((name, values)) = new.changed_member(old, "signatures") else {
         return;
     };
-    let at = at.name(name);
-    let found = out.found();
-    let (old, new) = (signed(sides.0), signed(sides.1));
-    let keys = |signed: &Signed| -> BTreeSet<String> {
-        signed.keys.iter().map(|(key, _)| key.clone()).collect()
+    let pointer = pointer.member(name);
+    let count_before = out.count();
+    let (old, new) = (
+        summarize_signatures(values.0),
+        summarize_signatures(values.1),
+    );
+    let key_texts = |summary: &SignatureSummary| -> BTreeSet<String> {
+        summary.keys.iter().map(|(key, _)| key.clone()).collect()
     };
-    let (known, kept) = (keys(&old), keys(&new));
-    for (key, place) in &new.keys {
-        if !known.contains(key) {
-            let (class, reason) = if known.is_empty() {
-                first(states)
+    let (old_keys, kept) = (key_texts(&old), key_texts(&new));
+    for (key, index) in &new.keys {
+        if !old_keys.contains(key) {
+            let (class, reason) = if old_keys.is_empty() {
+                classify_first_signature(signature_states)
             } else {
                 (
                     Critical,
                     "signed with another key, algorithm or key set URL",
                 )
             };
-            let entry = sides.1.and_then(|list| list.get(*place));
-            out.add(class, &at.index(*place), (None, entry), reason);
+            let entry = values.1.and_then(|list| list.get(*index));
+            out.add(class, &pointer.element(*index), (None, entry), reason);
         }
     }
-    for (key, place) in &old.keys {
+    for (key, index) in &old.keys {
         if !kept.contains(key) {
             let reason = if kept.is_empty() {
                 "the card is no longer signed"
             } else {
                 "a signature was removed"
             };
-            let entry = sides.0.and_then(|list| list.get(*place));
-            out.add(Critical, &at.index(*place), (entry, None), reason);
+            let entry = values.0.and_then(|list| list.get(*index));
+            out.add(Critical, &pointer.element(*index), (entry, None), reason);
         }
     }
-    if old.beside != new.beside {
+    if old.other_content != new.other_content {
         let reason = "content of `signatures` that does not belong to a signature changed";
-        out.add(High, &at, sides, reason);
+        out.add(High, &pointer, values, reason);
     }
-    if out.found() == found {
-        out.add(Nothing, &at, sides, anew(states));
+    if out.count() == count_before {
+        out.add(Nothing, &pointer, values, resigned_reason(signature_states));
     }
 }
 
-fn signed(value: Option<&Value>) -> Signed {
-    let mut signed = Signed::default();
+fn summarize_signatures(value: Option<&Value>) -> SignatureSummary {
+    let mut summary = SignatureSummary::default();
     let list = match value {
         None | Some(Value::Null) => &[][..],
         Some(Value::Array(list)) => list,
         Some(other) => std::slice::from_ref(other),
     };
-    for (place, entry) in list.iter().enumerate() {
-        let read = value
+    for (index, entry) in list.iter().enumerate() {
+        let parsed = value
             .is_some_and(Value::is_array)
-            .then(|| jws(entry))
+            .then(|| parse_jws_entry(entry))
             .flatten();
-        match read {
-            Some((key, beside)) => {
-                signed.keys.push((key, place));
-                signed.beside.extend(beside);
+        match parsed {
+            Some((key, other_members)) => {
+                summary.keys.push((key, index));
+                summary.other_content.extend(other_members);
             }
             None => {
-                signed.beside.insert(canonical(entry));
+                summary.other_content.insert(canonical_text(entry));
             }
         }
     }
-    signed
+    summary
 }
 
 /// An entry in JWS form (RFC 7515 §7.2.2): its key, and its other members.
-fn jws(entry: &Value) -> Option<(String, Option<String>)> {
+fn parse_jws_entry(entry: &Value) -> Option<(String, Option<String>)> {
     let members = entry.as_object()?;
-    let decoded = |name: &str| {
+    let decode_member = |name: &str| {
         let text = members
             .get(name)?
             .as_str()
             .filter(|text| !text.is_empty())?;
         BASE64URL_NOPAD.decode(text.as_bytes()).ok()
     };
-    decoded("signature")?;
-    let protected: Map<String, Value> = serde_json::from_slice(&decoded("protected")?).ok()?;
-    let mut beside = members.clone();
-    beside.retain(|name, _| name != "protected" && name != "signature");
-    let unprotected = beside.get_mut("header").and_then(Value::as_object_mut);
-    let mut open = Map::new();
+    decode_member("signature")?;
+    let protected: Map<String, Value> =
+        serde_json::from_slice(&decode_member("protected")?).ok()?;
+    let mut other_members = members.clone();
+    other_members.retain(|name, _| name != "protected" && name != "signature");
+    let unprotected = other_members
+        .get_mut("header")
+        .and_then(Value::as_object_mut);
+    let mut unprotected_key = Map::new();
     if let Some(header) = unprotected {
-        for name in KEY_MEMBERS {
-            open.extend(header.shift_remove_entry(name));
+        for name in KEY_HEADER_MEMBERS {
+            unprotected_key.extend(header.shift_remove_entry(name));
         }
         if header.is_empty() {
-            beside.shift_remove("header");
+            other_members.shift_remove("header");
         }
     }
-    let of_key = |name: &str| KEY_MEMBERS.contains(&name);
-    let own: Map<String, Value> = protected.into_iter().filter(|(n, _)| of_key(n)).collect();
-    let key = canonical(&Value::from(vec![Value::from(own), Value::from(open)]));
-    let beside = (!beside.is_empty()).then(|| canonical(&Value::from(beside)));
-    Some((key, beside))
+    let identifies_key = |name: &str| KEY_HEADER_MEMBERS.contains(&name);
+    let protected_key: Map<String, Value> = protected
+        .into_iter()
+        .filter(|(n, _)| identifies_key(n))
+        .collect();
+    let key = canonical_text(&Value::from(vec![
+        Value::from(protected_key),
+        Value::from(unprotected_key),
+    ]));
+    let other_content =
+        (!other_members.is_empty()).then(|| canonical_text(&Value::from(other_members)));
+    Some((key, other_content))
 }

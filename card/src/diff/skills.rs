@@ -3,90 +3,115 @@
 use serde_json::Value;
 
 use super::change::ChangeClass::{Critical, High, Low};
-use super::changes::{Changes, each};
-use super::fields::Fields;
-use super::leftovers;
-use super::lists::{BLANK, elements, modes, reordered, wording};
-use super::matching::matches;
-use super::security::{CardRequirements, Reaches, requirements};
-use super::tree::{Kind, both_blank, canonical, same};
-use crate::pointer::Pointer;
-use crate::wire::members::SKILL_MEMBERS;
+use super::change_collector::{ChangeCollector, add_each_difference};
+use super::json_equality::{MemberType, both_empty_or_null, canonical_text, values_equal};
+use super::list_matching::match_lists;
+use super::lists_and_texts::{
+    STILL_EMPTY, add_if_reordered, compare_modes, compare_wording, list_elements,
+};
+use super::object_members::ObjectMembers;
+use super::security::{CardRequirements, IsCallable, compare_requirements};
+use super::unknown_members;
+use crate::json_pointer::Pointer;
+use crate::wire::member_names::SKILL_MEMBERS;
 
 #[derive(PartialEq, Eq, Hash)]
-enum Key<'a> {
+enum SkillKey<'a> {
     Id(&'a str),
     Name(&'a str),
     Whole(String),
 }
 
 /// Compares the skills of two cards, matched by their ids.
-pub(super) fn compare(
-    old_card: &Fields<'_>,
-    new_card: &Fields<'_>,
-    reaches: Reaches<'_>,
-    at: &Pointer<'_>,
-    out: &mut Changes,
+pub(super) fn compare_skills(
+    old_card: &ObjectMembers<'_>,
+    new_card: &ObjectMembers<'_>,
+    is_callable: IsCallable<'_>,
+    pointer: &Pointer<'_>,
+    out: &mut ChangeCollector,
 ) {
-    let Some((name, sides)) = new_card.changed(old_card, "skills") else {
+    let Some((name, values)) = new_card.changed_member(old_card, "skills") else {
         return;
     };
-    let at = at.name(name);
-    if both_blank(sides, Kind::List) {
-        out.add(Low, &at, sides, BLANK);
+    let pointer = pointer.member(name);
+    if both_empty_or_null(values, MemberType::List) {
+        out.add(Low, &pointer, values, STILL_EMPTY);
         return;
     }
-    let (Some(old), Some(new)) = (elements(sides.0), elements(sides.1)) else {
-        each(
+    let (Some(old), Some(new)) = (list_elements(values.0), list_elements(values.1)) else {
+        add_each_difference(
             High,
-            &at,
-            sides,
+            &pointer,
+            values,
             "the skills are written in another form",
             out,
         );
         return;
     };
-    let keys = |list| <[Value]>::iter(list).map(key).collect::<Vec<_>>();
-    let matched = matches(keys(old), keys(new));
-    if !matched.ambiguous && reordered(&at, sides, out) {
+    let skill_keys = |list| <[Value]>::iter(list).map(skill_key).collect::<Vec<_>>();
+    let matching = match_lists(skill_keys(old), skill_keys(new));
+    if !matching.ambiguous && add_if_reordered(&pointer, values, out) {
         return;
     }
-    let card = CardRequirements::of(old_card, new_card);
-    for place in matched.added {
-        if let Some(skill) = new.get(place) {
-            added(&at.index(place), skill, &card, out);
+    let card_requirements = CardRequirements::new(old_card, new_card);
+    for index in matching.added {
+        if let Some(skill) = new.get(index) {
+            compare_added_skill(&pointer.element(index), skill, &card_requirements, out);
         }
     }
-    for (from, to) in matched.both {
-        if let (Some(before), Some(after)) = (old.get(from), new.get(to))
-            && !same(before, after)
+    for (old_index, new_index) in matching.matched {
+        if let (Some(before), Some(after)) = (old.get(old_index), new.get(new_index))
+            && !values_equal(before, after)
             && let (Value::Object(old), Value::Object(new)) = (before, after)
         {
             let (old, new) = (
-                Fields::of(old, &SKILL_MEMBERS),
-                Fields::of(new, &SKILL_MEMBERS),
+                ObjectMembers::new(old, &SKILL_MEMBERS),
+                ObjectMembers::new(new, &SKILL_MEMBERS),
             );
-            skill(&at.index(to), &old, &new, &card, reaches, out);
+            compare_skill(
+                &pointer.element(new_index),
+                &old,
+                &new,
+                &card_requirements,
+                is_callable,
+                out,
+            );
         }
     }
-    for place in matched.gone {
+    for index in matching.removed {
         let (class, reason) = if new.is_empty() {
             (High, "all skills were removed")
         } else {
             (Low, "a skill was removed")
         };
-        out.add(class, &at.index(place), (old.get(place), None), reason);
+        out.add(
+            class,
+            &pointer.element(index),
+            (old.get(index), None),
+            reason,
+        );
     }
-    if matched.reordered {
-        out.add(Low, &at, (None, None), "the skills are in another order");
+    if matching.reordered {
+        out.add(
+            Low,
+            &pointer,
+            (None, None),
+            "the skills are in another order",
+        );
     }
 }
 
-fn added(at: &Pointer<'_>, skill: &Value, card: &CardRequirements<'_>, out: &mut Changes) {
-    let fields = skill
+fn compare_added_skill(
+    pointer: &Pointer<'_>,
+    skill: &Value,
+    card_requirements: &CardRequirements<'_>,
+    out: &mut ChangeCollector,
+) {
+    let members = skill
         .as_object()
-        .map(|members| Fields::of(members, &SKILL_MEMBERS));
-    let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
+        .map(|members| ObjectMembers::new(members, &SKILL_MEMBERS));
+    let (class, reason) = if members.is_some_and(|fields| card_requirements.is_weakened_by(&fields))
+    {
         (
             Critical,
             "a new skill that requires fewer credentials than the card did",
@@ -94,47 +119,51 @@ fn added(at: &Pointer<'_>, skill: &Value, card: &CardRequirements<'_>, out: &mut
     } else {
         (High, "a new skill")
     };
-    out.add(class, at, (None, Some(skill)), reason);
+    out.add(class, pointer, (None, Some(skill)), reason);
 }
 
 /// The key of a skill: its id, else its name, else all of it.
-fn key(skill: &Value) -> Key<'_> {
+fn skill_key(skill: &Value) -> SkillKey<'_> {
     let text = |name: &str| skill.get(name).and_then(Value::as_str);
     match (text("id"), text("name")) {
-        (Some(id), _) => Key::Id(id),
-        (None, Some(name)) => Key::Name(name),
-        (None, None) => Key::Whole(canonical(skill)),
+        (Some(id), _) => SkillKey::Id(id),
+        (None, Some(name)) => SkillKey::Name(name),
+        (None, None) => SkillKey::Whole(canonical_text(skill)),
     }
 }
 
-fn skill<'a>(
-    at: &Pointer<'_>,
-    old: &Fields<'a>,
-    new: &Fields<'a>,
-    card: &CardRequirements<'a>,
-    reaches: Reaches<'_>,
-    out: &mut Changes,
+fn compare_skill<'a>(
+    pointer: &Pointer<'_>,
+    old: &ObjectMembers<'a>,
+    new: &ObjectMembers<'a>,
+    card_requirements: &CardRequirements<'a>,
+    is_callable: IsCallable<'_>,
+    out: &mut ChangeCollector,
 ) {
-    requirements(old, new, card, reaches, at, out);
+    compare_requirements(old, new, card_requirements, is_callable, pointer, out);
     for (name, kind, reason) in [
-        ("id", Kind::Text, "a skill has another id"),
-        ("name", Kind::Text, "a skill has another name"),
+        ("id", MemberType::Text, "a skill has another id"),
+        ("name", MemberType::Text, "a skill has another name"),
         (
             "description",
-            Kind::Text,
+            MemberType::Text,
             "the description of a skill changed",
         ),
-        ("tags", Kind::List, "the tags of a skill changed"),
-        ("examples", Kind::List, "the examples of a skill changed"),
+        ("tags", MemberType::List, "the tags of a skill changed"),
+        (
+            "examples",
+            MemberType::List,
+            "the examples of a skill changed",
+        ),
     ] {
-        if let Some((name, sides)) = new.changed(old, name) {
-            wording(&at.name(name), sides, kind, reason, out);
+        if let Some((name, values)) = new.changed_member(old, name) {
+            compare_wording(&pointer.member(name), values, kind, reason, out);
         }
     }
     for name in ["inputModes", "outputModes"] {
-        if let Some((name, sides)) = new.changed(old, name) {
-            modes(&at.name(name), sides, out);
+        if let Some((name, values)) = new.changed_member(old, name) {
+            compare_modes(&pointer.member(name), values, out);
         }
     }
-    leftovers::compare(at, old, new, out);
+    unknown_members::compare_unknown_members(pointer, old, new, out);
 }

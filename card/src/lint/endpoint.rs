@@ -5,64 +5,65 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use super::subject::{Subject, member};
-use crate::addresses::completed;
-use crate::finding::Findings;
-use crate::member::MAX_LIST;
-use crate::pointer::Pointer;
+use super::target::{LintTarget, member_in_either_spelling};
+use crate::absolute_addresses::absolute_url;
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
-use crate::wire::normal_address;
+use crate::wire::normalize_address;
 use crate::{Family, Interface, UNKNOWN_BINDING};
 
-pub(super) fn absolute(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    subject.each_interface(|interface, url, at| {
+pub(super) fn check_absolute_url(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    target.for_each_interface(|interface, url, pointer| {
         if url.is_none() {
-            out.add(rule, at, &interface.url);
+            out.add(rule, pointer, &interface.url);
         }
     });
 }
 
 /// Addresses are complete in themselves, even where the card's own URL completes them.
-pub(super) fn relative(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let Some(card_url) = subject.context.card_url else {
+pub(super) fn check_relative_url(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    let Some(card_url) = target.context.card_url else {
         return;
     };
-    subject.each_interface(|interface, _, at| {
-        if completed(interface, card_url).is_some() {
-            out.add(rule, at, &interface.url);
+    target.for_each_interface(|interface, _, pointer| {
+        if absolute_url(interface, card_url).is_some() {
+            out.add(rule, pointer, &interface.url);
         }
     });
 }
 
-pub(super) fn private(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    subject.each_interface(|interface, url, at| {
-        if url.is_some_and(is_private) {
-            out.add(rule, at, &interface.url);
+pub(super) fn check_private_host(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    target.for_each_interface(|interface, url, pointer| {
+        if url.is_some_and(is_private_host) {
+            out.add(rule, pointer, &interface.url);
         }
     });
 }
 
 /// Public addresses are encrypted; private ones are another rule's subject.
-pub(super) fn plain_http(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    subject.each_interface(|interface, url, at| {
-        let plain = |url: &Url| matches!(url.scheme(), "http" | "ws") && !is_private(url);
-        if url.is_some_and(plain) {
-            out.add(rule, at, &interface.url);
+pub(super) fn check_plain_http(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    target.for_each_interface(|interface, url, pointer| {
+        let is_unencrypted =
+            |url: &Url| matches!(url.scheme(), "http" | "ws") && !is_private_host(url);
+        if url.is_some_and(is_unencrypted) {
+            out.add(rule, pointer, &interface.url);
         }
     });
 }
 
 /// Hosts are not the ones reserved for examples (RFC 2606).
-pub(super) fn example(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    subject.each_interface(|interface, url, at| {
-        if url.is_some_and(is_example) {
-            out.add(rule, at, &interface.url);
+pub(super) fn check_example_host(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    target.for_each_interface(|interface, url, pointer| {
+        if url.is_some_and(is_example_host) {
+            out.add(rule, pointer, &interface.url);
         }
     });
 }
 
-fn is_example(url: &Url) -> bool {
-    const RESERVED: [&str; 6] = [
+fn is_example_host(url: &Url) -> bool {
+    const RESERVED_DOMAINS: [&str; 6] = [
         "example",
         "example.com",
         "example.net",
@@ -72,94 +73,110 @@ fn is_example(url: &Url) -> bool {
     ];
     url.domain().is_some_and(|domain| {
         let domain = domain.trim_end_matches('.');
-        RESERVED.into_iter().any(|zone| {
+        RESERVED_DOMAINS.into_iter().any(|zone| {
             let rest = domain.strip_suffix(zone);
             rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         })
     })
 }
 
-pub(super) fn scheme(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    subject.each_interface(|interface, url, at| {
+pub(super) fn check_url_scheme(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    target.for_each_interface(|interface, url, pointer| {
         let over_http = matches!(interface.binding.as_str(), "JSONRPC" | "HTTP+JSON");
-        let wrong = |url: &Url| !matches!(url.scheme(), "http" | "https");
-        if over_http && url.is_some_and(wrong) {
-            out.add(rule, at, &interface.url);
+        let is_not_http = |url: &Url| !matches!(url.scheme(), "http" | "https");
+        if over_http && url.is_some_and(is_not_http) {
+            out.add(rule, pointer, &interface.url);
         }
     });
 }
 
 /// Agents answer on the site that publishes their card. Private and example addresses are left to their own rules.
-pub(super) fn other_domain(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let Some(home) = subject.context.card_url.and_then(Url::host_str) else {
+pub(super) fn check_same_site(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    let Some(card_host) = target.context.card_url.and_then(Url::host_str) else {
         return;
     };
-    subject.each_interface(|interface, url, at| {
+    target.for_each_interface(|interface, url, pointer| {
         let Some(url) = url else { return };
-        let elsewhere = url.host_str().is_some_and(|host| !is_same_site(home, host));
-        if elsewhere && !is_private(url) && !is_example(url) {
-            out.add(rule, at, &interface.url);
+        let is_other_site = url
+            .host_str()
+            .is_some_and(|host| !is_same_site(card_host, host));
+        if is_other_site && !is_private_host(url) && !is_example_host(url) {
+            out.add(rule, pointer, &interface.url);
         }
     });
 }
 
 /// Whether two hosts are one or have the registrable domain in common.
-fn is_same_site(one: &str, other: &str) -> bool {
-    let (one, other) = (one.trim_end_matches('.'), other.trim_end_matches('.'));
-    one == other
-        || match (psl::domain_str(one), psl::domain_str(other)) {
+fn is_same_site(first: &str, second: &str) -> bool {
+    let (first, second) = (first.trim_end_matches('.'), second.trim_end_matches('.'));
+    first == second
+        || match (psl::domain_str(first), psl::domain_str(second)) {
             (Some(one), Some(other)) => one == other,
             _ => false,
         }
 }
 
-pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let list = subject.find("supportedInterfaces");
-    let Some((spot, entries)) = list else { return };
+pub(super) fn check_repeated_interface(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
+    let list = target.find_member("supportedInterfaces");
+    let Some((position, entries)) = list else {
+        return;
+    };
     let root = Pointer::Root;
-    let at = spot.below(&root);
-    let mut seen = HashSet::new();
-    let entries = entries.as_array().into_iter().flatten().take(MAX_LIST);
+    let pointer = position.pointer_in(&root);
+    let mut unique_entries = HashSet::new();
+    let entries = entries
+        .as_array()
+        .into_iter()
+        .flatten()
+        .take(MAX_LIST_ELEMENTS);
     for (index, entry) in entries.enumerate() {
-        let text = |name| member(entry, name).and_then(|value| value.as_str());
+        let text = |name| member_in_either_spelling(entry, name).and_then(|value| value.as_str());
         let Some(url) = text("url") else { continue };
-        let rest = ["protocolBinding", "protocolVersion", "tenant"].map(text);
-        if !seen.insert((normal_address(url.trim()), rest)) {
-            out.add(rule, &at.index(index), url);
+        let other_members = ["protocolBinding", "protocolVersion", "tenant"].map(text);
+        if !unique_entries.insert((normalize_address(url.trim()), other_members)) {
+            out.add(rule, &pointer.element(index), url);
         }
     }
 }
 
-pub(super) fn conflict(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    if !matches!(subject.parsed.family, Family::V0_2 | Family::V0_3) {
+pub(super) fn check_transport_conflict(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
+    if !matches!(target.parsed.family, Family::V0_2 | Family::V0_3) {
         return;
     }
     let mut bindings: HashMap<&str, &str> = HashMap::new();
-    for interface in &subject.parsed.card.interfaces {
+    for interface in &target.parsed.card.interfaces {
         let (url, binding) = (interface.url.as_str(), interface.binding.as_str());
-        let first = *bindings.entry(url).or_insert(binding);
-        if first != binding {
-            let found = format!("{url}: {first} and {binding}");
-            out.add(rule, &Pointer::Root.name("additionalInterfaces"), &found);
+        let first_binding = *bindings.entry(url).or_insert(binding);
+        if first_binding != binding {
+            let found = format!("{url}: {first_binding} and {binding}");
+            out.add(rule, &Pointer::Root.member("additionalInterfaces"), &found);
         }
     }
 }
 
-pub(super) fn not_agent(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    subject.each_interface(|interface, url, at| {
-        let is_agents = matches!(
+pub(super) fn check_agent_url(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    target.for_each_interface(|interface, url, pointer| {
+        let is_agent_binding = matches!(
             interface.binding.as_str(),
             "JSONRPC" | "HTTP+JSON" | UNKNOWN_BINDING
         );
-        if is_agents && let Some(other) = url.and_then(other_target) {
-            out.add(rule, at, &format!("{}: {other}", interface.url));
+        if is_agent_binding && let Some(other) = url.and_then(non_agent_target) {
+            out.add(rule, pointer, &format!("{}: {other}", interface.url));
         }
     });
 }
 
 /// What an address leads to by its path, if that is not an agent.
-fn other_target(url: &Url) -> Option<&'static str> {
-    const OPERATIONS: [&str; 10] = [
+fn non_agent_target(url: &Url) -> Option<&'static str> {
+    const OPERATION_PATHS: [&str; 10] = [
         "/message:send",
         "/message:stream",
         "/messages:stream",
@@ -171,67 +188,70 @@ fn other_target(url: &Url) -> Option<&'static str> {
         "/tasks/cancel",
         "/tasks/resubscribe",
     ];
-    const CARDS: [&str; 3] = ["/agent-card.json", "/agent.json", "/.well-known/agent-card"];
+    const CARD_PATHS: [&str; 3] = ["/agent-card.json", "/agent.json", "/.well-known/agent-card"];
     let path = url.path().trim_end_matches('/').to_ascii_lowercase();
-    let ends = |ends: &[&str]| ends.iter().any(|end| path.ends_with(end));
-    if ends(&CARDS) {
+    let has_any_ending = |ends: &[&str]| ends.iter().any(|end| path.ends_with(end));
+    if has_any_ending(&CARD_PATHS) {
         Some("a card")
-    } else if ends(&OPERATIONS) {
+    } else if has_any_ending(&OPERATION_PATHS) {
         Some("one of its operations")
-    } else if ends(&["/mcp", "/mcp.json"]) {
+    } else if has_any_ending(&["/mcp", "/mcp.json"]) {
         Some("an MCP server")
     } else {
         None
     }
 }
 
-pub(super) fn core_binding(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let interfaces = &subject.parsed.card.interfaces;
-    let core = |interface: &Interface| {
+pub(super) fn check_core_binding(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    let interfaces = &target.parsed.card.interfaces;
+    let is_core = |interface: &Interface| {
         matches!(interface.binding.as_str(), "JSONRPC" | "GRPC" | "HTTP+JSON")
     };
     if let Some(first) = interfaces.first()
-        && !interfaces.iter().any(core)
+        && !interfaces.iter().any(is_core)
         && first.binding != UNKNOWN_BINDING
     {
         out.add(rule, &Pointer::Root, &first.binding);
     }
 }
 
-pub(super) fn links(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let card = &subject.parsed.card;
+pub(super) fn check_link_schemes(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    let card = &target.parsed.card;
     let root = Pointer::Root;
     let [provider, documentation, icon] =
-        ["provider", "documentationUrl", "iconUrl"].map(|name| subject.spot(name));
-    let provider = provider.below(&root);
+        ["provider", "documentationUrl", "iconUrl"].map(|name| target.position_of(name));
+    let provider = provider.pointer_in(&root);
     let provider_url = card.provider.as_ref().and_then(|p| p.url.as_ref());
     let links = [
-        (provider.name("url"), provider_url),
-        (documentation.below(&root), card.documentation_url.as_ref()),
-        (icon.below(&root), card.icon_url.as_ref()),
+        (provider.member("url"), provider_url),
+        (
+            documentation.pointer_in(&root),
+            card.documentation_url.as_ref(),
+        ),
+        (icon.pointer_in(&root), card.icon_url.as_ref()),
     ];
-    for (at, link) in links {
+    for (pointer, link) in links {
         let Some(link) = link else { continue };
-        let web = Url::parse(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        let is_web = Url::parse(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
         // A converted card has the empty page for one that the original does not name.
-        let empty = subject.is_converted() && link == "about:blank";
-        if !web && !empty {
-            out.add(rule, &at, link);
+        let is_blank_page = target.is_converted() && link == "about:blank";
+        if !is_web && !is_blank_page {
+            out.add(rule, &pointer, link);
         }
     }
 }
 
 /// Whether the host is reachable only locally: loopback, private, link-local, unspecified and shared addresses,
 /// single labels and names that are never in the public DNS.
-fn is_private(url: &Url) -> bool {
+fn is_private_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => is_private_address(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => is_private_address(address.to_canonical()),
         Some(Host::Domain(domain)) => {
             let domain = domain.trim_end_matches('.');
-            let last = domain.rsplit('.').next().unwrap_or_default();
+            let last_label = domain.rsplit('.').next().unwrap_or_default();
             !domain.contains('.')
-                || matches!(last, "localhost" | "local" | "internal" | "lan")
+                || matches!(last_label, "localhost" | "local" | "internal" | "lan")
                 || domain.ends_with(".home.arpa")
         }
         None => false,
@@ -242,8 +262,8 @@ fn is_private_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
             let [first, second, ..] = v4.octets();
-            let shared = first == 100 && (64..128).contains(&second);
-            v4.is_loopback() || v4.is_private() || v4.is_link_local() || first == 0 || shared
+            let is_shared = first == 100 && (64..128).contains(&second);
+            v4.is_loopback() || v4.is_private() || v4.is_link_local() || first == 0 || is_shared
         }
         IpAddr::V6(v6) => {
             v6.is_loopback()

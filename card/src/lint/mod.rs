@@ -4,25 +4,25 @@
 //! violation; severity, section and hint come from the row.
 
 mod endpoint;
-mod history;
-mod members;
-mod required;
-mod scheme;
-mod secret;
+mod lint_rules;
+mod previous_version;
+mod protocol_version;
+mod required_members;
+mod secrets;
 mod security;
+mod security_scheme;
 mod signature;
-mod subject;
-mod table;
-mod version;
-mod wording;
+mod target;
+mod text_rules;
+mod unknown_members;
 
-pub use subject::LintContext;
-pub(crate) use table::LINT;
+pub(crate) use lint_rules::LINT_RULES;
+pub use target::LintContext;
 
-use crate::Parsed;
-use crate::document;
-use crate::finding::{Finding, Findings};
-use subject::Subject;
+use crate::ParsedCard;
+use crate::finding::{Finding, FindingCollector};
+use crate::json_document;
+use target::LintTarget;
 
 /// Lints a card. The findings do not repeat [`Parsed::findings`].
 ///
@@ -35,8 +35,8 @@ use subject::Subject;
 /// assert!(findings.iter().any(|finding| finding.rule == "endpoint.private"));
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
-pub fn lint(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
-    lint_in(parsed, bytes, LintContext::default())
+pub fn lint_card(parsed: &ParsedCard, bytes: &[u8]) -> Vec<Finding> {
+    lint_with_context(parsed, bytes, LintContext::default())
 }
 
 /// Lints a card, with facts about it that are not in its bytes.
@@ -51,26 +51,34 @@ pub fn lint(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
 /// assert!(findings.iter().any(|finding| finding.rule == "endpoint.other-domain"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn lint_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<Finding> {
-    let document = document::reparse(bytes);
-    let subject = Subject::new(parsed, &document, context);
-    let mut out = Findings::default();
-    for row in LINT {
-        (row.check)(&subject, &row.rule, &mut out);
+pub fn lint_with_context(
+    parsed: &ParsedCard,
+    bytes: &[u8],
+    context: LintContext<'_>,
+) -> Vec<Finding> {
+    let document = json_document::parse_without_findings(bytes);
+    let target = LintTarget::new(parsed, &document, context);
+    let mut out = FindingCollector::default();
+    for row in LINT_RULES {
+        (row.check)(&target, &row.rule, &mut out);
     }
-    out.into_list()
+    out.into_findings()
 }
 
 /// All findings about a card, the most severe first: those of parsing and those of [`lint`], in this order where they
 /// are equally severe. At most twice [`crate::MAX_FINDINGS`].
-pub fn all_findings(parsed: &Parsed, bytes: &[u8]) -> Vec<Finding> {
-    all_findings_in(parsed, bytes, LintContext::default())
+pub fn all_findings(parsed: &ParsedCard, bytes: &[u8]) -> Vec<Finding> {
+    all_findings_with_context(parsed, bytes, LintContext::default())
 }
 
 /// All findings about a card, with facts about it that are not in its bytes.
-pub fn all_findings_in(parsed: &Parsed, bytes: &[u8], context: LintContext<'_>) -> Vec<Finding> {
+pub fn all_findings_with_context(
+    parsed: &ParsedCard,
+    bytes: &[u8],
+    context: LintContext<'_>,
+) -> Vec<Finding> {
     let mut findings = parsed.findings.clone();
-    findings.extend(lint_in(parsed, bytes, context));
+    findings.extend(lint_with_context(parsed, bytes, context));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }

@@ -4,51 +4,70 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::subject::{Generation, Subject, member};
+use super::target::{LintTarget, ProtocolGeneration, member_in_either_spelling};
 use crate::SecurityRequirement;
-use crate::finding::Findings;
-use crate::member::MAX_LIST;
-use crate::pointer::Pointer;
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
 
 /// Names of the member with the requirements, that of 1.0 first.
-const MEMBERS: [&str; 2] = ["securityRequirements", "security"];
+const REQUIREMENT_MEMBERS: [&str; 2] = ["securityRequirements", "security"];
 
-pub(super) fn undeclared(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+pub(super) fn check_undeclared_schemes(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
     // A converted card may still name a scheme that the version cannot describe: it must not seem to be open.
-    if subject.is_converted() {
+    if target.is_converted() {
         return;
     }
-    let card = &subject.parsed.card;
+    let card = &target.parsed.card;
     let root = Pointer::Root;
     let schemes = card.security_schemes.iter();
-    let declared: HashSet<&str> = schemes.map(|scheme| scheme.name.as_str()).collect();
-    let mut report = |requirements: &[SecurityRequirement], at: &Pointer<'_>| {
+    let declared_names: HashSet<&str> = schemes.map(|scheme| scheme.name.as_str()).collect();
+    let mut report = |requirements: &[SecurityRequirement], pointer: &Pointer<'_>| {
         let schemes = requirements.iter().flat_map(|r| &r.schemes);
-        for (name, _) in schemes.filter(|(name, _)| !declared.contains(name.as_str())) {
-            out.add(rule, at, name);
+        for (name, _) in schemes.filter(|(name, _)| !declared_names.contains(name.as_str())) {
+            out.add(rule, pointer, name);
         }
     };
-    let found = MEMBERS.into_iter().find_map(|name| subject.find(name));
-    let spot = found.map_or_else(|| subject.spot("security"), |(spot, _)| spot);
-    report(&card.security, &spot.below(&root));
-    subject.each_skill(|skill, at| report(&skill.security, at));
+    let found_member = REQUIREMENT_MEMBERS
+        .into_iter()
+        .find_map(|name| target.find_member(name));
+    let position = found_member.map_or_else(|| target.position_of("security"), |(spot, _)| spot);
+    report(&card.security, &position.pointer_in(&root));
+    target.for_each_skill(|skill, pointer| report(&skill.security, pointer));
 }
 
-pub(super) fn unrequired(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let card = &subject.parsed.card;
-    let asked = !card.security.is_empty() || card.skills.iter().any(|s| !s.security.is_empty());
-    if !card.security_schemes.is_empty() && !asked {
+pub(super) fn check_unrequired_schemes(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
+    let card = &target.parsed.card;
+    let has_requirements =
+        !card.security.is_empty() || card.skills.iter().any(|s| !s.security.is_empty());
+    if !card.security_schemes.is_empty() && !has_requirements {
         let schemes = card.security_schemes.iter();
         let names: Vec<&str> = schemes.map(|scheme| scheme.name.as_str()).collect();
-        let spot = subject.spot("securitySchemes");
-        out.add(rule, &spot.below(&Pointer::Root), &names.join(", "));
+        let position = target.position_of("securitySchemes");
+        out.add(
+            rule,
+            &position.pointer_in(&Pointer::Root),
+            &names.join(", "),
+        );
     }
 }
 
 /// An extended card is for authenticated callers, so a scheme is declared.
-pub(super) fn extended_card(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let card = &subject.parsed.card;
+pub(super) fn check_extended_card_security(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
+    let card = &target.parsed.card;
     if card.capabilities.extended_agent_card
         && card.security_schemes.is_empty()
         && card.security.is_empty()
@@ -57,46 +76,61 @@ pub(super) fn extended_card(subject: &Subject<'_>, rule: &Rule, out: &mut Findin
     }
 }
 
-pub(super) fn name(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let (wanted, other) = match Generation::of(subject) {
-        Some(Generation::V1) => ("securityRequirements", "security"),
-        Some(Generation::V0) => ("security", "securityRequirements"),
+pub(super) fn check_member_name(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
+    let (expected_name, other_name) = match ProtocolGeneration::from_target(target) {
+        Some(ProtocolGeneration::V1) => ("securityRequirements", "security"),
+        Some(ProtocolGeneration::V0) => ("security", "securityRequirements"),
         None => return,
     };
     let root = Pointer::Root;
-    if let Some((spot, value)) = subject.find(other)
-        && subject.find(wanted).is_none()
+    if let Some((position, value)) = target.find_member(other_name)
+        && target.find_member(expected_name).is_none()
     {
-        out.add_value(rule, &spot.below(&root), value);
+        out.add_value(rule, &position.pointer_in(&root), value);
     }
-    if let Some((spot, Value::Array(skills))) = subject.find("skills") {
-        let list = spot.below(&root);
-        for (index, skill) in skills.iter().take(MAX_LIST).enumerate() {
-            if let Some(value) = member(skill, other)
-                && member(skill, wanted).is_none()
+    if let Some((position, Value::Array(skills))) = target.find_member("skills") {
+        let skills_pointer = position.pointer_in(&root);
+        for (index, skill) in skills.iter().take(MAX_LIST_ELEMENTS).enumerate() {
+            if let Some(value) = member_in_either_spelling(skill, other_name)
+                && member_in_either_spelling(skill, expected_name).is_none()
             {
-                out.add_value(rule, &list.index(index).name(other), value);
+                out.add_value(
+                    rule,
+                    &skills_pointer.element(index).member(other_name),
+                    value,
+                );
             }
         }
     }
 }
 
 /// The requirements have the form of the card's version: 1.0 puts the schemes into `schemes`.
-pub(super) fn form(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    let Some(generation) = Generation::of(subject) else {
+pub(super) fn check_requirement_format(
+    target: &LintTarget<'_>,
+    rule: &Rule,
+    out: &mut FindingCollector,
+) {
+    let Some(generation) = ProtocolGeneration::from_target(target) else {
         return;
     };
     let root = Pointer::Root;
-    for (spot, value) in MEMBERS.into_iter().filter_map(|name| subject.find(name)) {
-        let at = spot.below(&root);
-        let requirements = value.as_array().into_iter().flatten().take(MAX_LIST);
+    for (position, value) in REQUIREMENT_MEMBERS
+        .into_iter()
+        .filter_map(|name| target.find_member(name))
+    {
+        let pointer = position.pointer_in(&root);
+        let requirements = value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .take(MAX_LIST_ELEMENTS);
         for (index, requirement) in requirements.enumerate() {
             let Some(names) = requirement.as_object().filter(|names| !names.is_empty()) else {
                 continue;
             };
-            let wrapped = names.get("schemes").is_some_and(Value::is_object);
-            if wrapped != (generation == Generation::V1) {
-                out.add_value(rule, &at.index(index), requirement);
+            let is_wrapped = names.get("schemes").is_some_and(Value::is_object);
+            if is_wrapped != (generation == ProtocolGeneration::V1) {
+                out.add_value(rule, &pointer.element(index), requirement);
             }
         }
     }

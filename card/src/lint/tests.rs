@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::*;
-use crate::parse;
+use crate::parse_card;
 
 /// A card that keeps every rule of 1.0.
 fn good() -> Value {
@@ -24,7 +24,7 @@ fn good() -> Value {
 /// The ids found in a card, in order.
 fn found(card: &Value) -> Vec<(String, String)> {
     let bytes = card.to_string();
-    let parsed = parse(bytes.as_bytes()).unwrap();
+    let parsed = parse_card(bytes.as_bytes()).unwrap();
     all_findings(&parsed, bytes.as_bytes())
         .into_iter()
         .map(|finding| (finding.rule, finding.pointer))
@@ -298,8 +298,8 @@ fn members_of_no_version_are_named_once_for_each_part() {
     card["x"] = json!(1);
     card["$schema"] = json!("s");
     let bytes = card.to_string();
-    let parsed = parse(bytes.as_bytes()).unwrap();
-    let findings = lint(&parsed, bytes.as_bytes());
+    let parsed = parse_card(bytes.as_bytes()).unwrap();
+    let findings = lint_card(&parsed, bytes.as_bytes());
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0].found, "$schema, x");
 }
@@ -363,7 +363,11 @@ fn endpoints_are_compared_with_where_the_card_lies() {
             card_url: Some(&card_url),
             previous: None,
         };
-        let findings = lint_in(&parse(bytes.as_bytes()).unwrap(), bytes.as_bytes(), context);
+        let findings = lint_with_context(
+            &parse_card(bytes.as_bytes()).unwrap(),
+            bytes.as_bytes(),
+            context,
+        );
         findings
             .iter()
             .any(|finding| finding.rule == "endpoint.other-domain")
@@ -397,13 +401,13 @@ fn relative_addresses_are_completed_by_the_card_url() {
         let mut card = good();
         card["supportedInterfaces"][0]["url"] = json!(endpoint);
         let bytes = card.to_string();
-        let parsed = parse(bytes.as_bytes()).unwrap();
+        let parsed = parse_card(bytes.as_bytes()).unwrap();
         let card_url = card_url.map(|url| url.parse().unwrap());
         let context = LintContext {
             card_url: card_url.as_ref(),
             previous: None,
         };
-        let findings = lint_in(&parsed, bytes.as_bytes(), context).into_iter();
+        let findings = lint_with_context(&parsed, bytes.as_bytes(), context).into_iter();
         findings
             .map(|f| format!("{} {}", f.rule, f.pointer))
             .collect()
@@ -430,13 +434,13 @@ fn relative_addresses_are_completed_by_the_card_url() {
 fn versions_are_compared_with_the_card_before() {
     let ids = |before: &Value, now: &Value| -> Vec<String> {
         let (before, now) = (before.to_string(), now.to_string());
-        let previous = parse(before.as_bytes()).unwrap();
-        let parsed = parse(now.as_bytes()).unwrap();
+        let previous = parse_card(before.as_bytes()).unwrap();
+        let parsed = parse_card(now.as_bytes()).unwrap();
         let context = LintContext {
             previous: Some(&previous),
             card_url: None,
         };
-        let findings = all_findings_in(&parsed, now.as_bytes(), context);
+        let findings = all_findings_with_context(&parsed, now.as_bytes(), context);
         findings.into_iter().map(|finding| finding.rule).collect()
     };
     let mut raised = good();
@@ -459,7 +463,7 @@ fn secrets_are_found_and_not_repeated() {
         json!({"api_key": "hunter2hunter2", "password": "{PASSWORD}", "secret": "no"});
     card["signatures"] = json!([{"secret": "hunter2hunter2"}]);
     let bytes = card.to_string();
-    let findings = all_findings(&parse(bytes.as_bytes()).unwrap(), bytes.as_bytes());
+    let findings = all_findings(&parse_card(bytes.as_bytes()).unwrap(), bytes.as_bytes());
     let secrets: Vec<_> = findings
         .iter()
         .filter(|f| f.rule == "text.secret")

@@ -4,19 +4,21 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
 use super::algorithm::Algorithm;
-use super::entry::{MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult};
+use super::signature_result::{
+    MAX_SIGNATURES, SignatureFault, SignatureResult, VerificationResult,
+};
 use crate::AgentCard;
-use crate::document::{self, Nul};
-use crate::finding::Findings;
+use crate::finding::FindingCollector;
+use crate::json_document::{self, NulHandling};
 
-const MAX_HEADER_CHARS: usize = 1_024;
+const MAX_HEADER_TEXT_CHARS: usize = 1_024;
 
 /// Header members that supply a key. The signer chooses it, so it proves nothing.
-const EMBEDDED: [&str; 3] = ["jwk", "x5c", "x5u"];
+const EMBEDDED_KEY_MEMBERS: [&str; 3] = ["jwk", "x5c", "x5u"];
 
 /// An entry that can be verified with a key.
 #[derive(Debug)]
-pub(super) struct Jws<'v> {
+pub(super) struct DetachedJws<'v> {
     pub(super) algorithm: Algorithm,
     pub(super) kid: Option<String>,
     /// `protected` as received, which is the signed text.
@@ -26,35 +28,35 @@ pub(super) struct Jws<'v> {
 
 /// The first [`MAX_SIGNATURES`] entries of the card's `signatures`, in its order, as [`super::verify`] judges them
 /// without keys: `malformed`, `refused` or `key-unknown`.
-pub fn signature_entries(card: &AgentCard) -> Vec<SignatureEntry> {
+pub fn unverified_signatures(card: &AgentCard) -> Vec<SignatureResult> {
     let entries = card.signatures.iter().take(MAX_SIGNATURES);
-    entries.map(|value| read(value).0).collect()
+    entries.map(|value| parse_entry(value).0).collect()
 }
 
 /// Reads an entry: its result, [`VerificationResult::KeyUnknown`] so far, and the JWS if a key can be tried.
-pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
-    let mut entry = SignatureEntry {
+pub(super) fn parse_entry(value: &Value) -> (SignatureResult, Option<DetachedJws<'_>>) {
+    let mut entry = SignatureResult {
         kid: None,
         alg: None,
         jku: None,
-        verdict: VerificationResult::KeyUnknown,
+        result: VerificationResult::KeyUnknown,
     };
     let unprotected = value.get("header").filter(|header| !header.is_null());
-    let (protected, signature, header) = match parts(value) {
+    let (protected, signature, header) = match decode_parts(value) {
         Ok(parts) => parts,
         Err(reason) => {
-            entry.kid = text(unprotected, "kid").map(shortened);
-            entry.verdict = VerificationResult::Malformed { reason };
+            entry.kid = header_text(unprotected, "kid").map(shorten_header_text);
+            entry.result = VerificationResult::Malformed { reason };
             return (entry, None);
         }
     };
-    let kid = text(Some(&header), "kid").or_else(|| text(unprotected, "kid"));
-    entry.kid = kid.map(shortened);
-    entry.alg = text(Some(&header), "alg").map(shortened);
-    entry.jku = text(Some(&header), "jku").map(shortened);
-    match algorithm(&header, unprotected) {
+    let kid = header_text(Some(&header), "kid").or_else(|| header_text(unprotected, "kid"));
+    entry.kid = kid.map(shorten_header_text);
+    entry.alg = header_text(Some(&header), "alg").map(shorten_header_text);
+    entry.jku = header_text(Some(&header), "jku").map(shorten_header_text);
+    match accepted_algorithm(&header, unprotected) {
         Ok(algorithm) => {
-            let jws = Jws {
+            let jws = DetachedJws {
                 algorithm,
                 kid: kid.map(str::to_owned),
                 protected,
@@ -63,7 +65,7 @@ pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
             (entry, Some(jws))
         }
         Err(verdict) => {
-            entry.verdict = verdict;
+            entry.result = verdict;
             (entry, None)
         }
     }
@@ -71,17 +73,18 @@ pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
 
 /// `protected` as text, the signature's bytes and the protected header. In a JWS `protected` is the base64url of a
 /// JSON object and `signature` is non-empty base64url, both without padding.
-fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
-    let encoded = |name: &str| -> Option<(&str, Vec<u8>)> {
+fn decode_parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
+    let decode_member = |name: &str| -> Option<(&str, Vec<u8>)> {
         let text = value.get(name)?.as_str().filter(|text| !text.is_empty())?;
         Some((text, BASE64URL_NOPAD.decode(text.as_bytes()).ok()?))
     };
-    let (protected, json) = encoded("protected").ok_or(SignatureFault::NotJws)?;
-    let (_, signature) = encoded("signature").ok_or(SignatureFault::NotJws)?;
-    let header = document::read(&json, Nul::Keep, &mut Findings::default())
-        .ok()
-        .filter(|header| header.value.is_object())
-        .ok_or(SignatureFault::NotJws)?;
+    let (protected, json) = decode_member("protected").ok_or(SignatureFault::NotJws)?;
+    let (_, signature) = decode_member("signature").ok_or(SignatureFault::NotJws)?;
+    let header =
+        json_document::parse_json(&json, NulHandling::Keep, &mut FindingCollector::default())
+            .ok()
+            .filter(|header| header.value.is_object())
+            .ok_or(SignatureFault::NotJws)?;
     if !header.exact {
         return Err(SignatureFault::Header);
     }
@@ -89,7 +92,7 @@ fn parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
 }
 
 /// The algorithm, unless the headers forbid trying it.
-pub(super) fn algorithm(
+pub(super) fn accepted_algorithm(
     protected: &Value,
     unprotected: Option<&Value>,
 ) -> Result<Algorithm, VerificationResult> {
@@ -97,25 +100,28 @@ pub(super) fn algorithm(
         reason: SignatureFault::Header,
     });
     let refused = |reason| Err(VerificationResult::Refused { reason });
-    let none = Map::new();
+    let empty_header = Map::new();
     let (Some(protected), Some(unprotected)) = (
         protected.as_object(),
-        unprotected.map_or(Some(&none), Value::as_object),
+        unprotected.map_or(Some(&empty_header), Value::as_object),
     ) else {
         return malformed;
     };
     if unprotected.keys().any(|name| protected.contains_key(name)) {
         return refused(SignatureFault::NameInBothHeaders);
     }
-    let either = |name: &str| protected.get(name).or_else(|| unprotected.get(name));
-    if EMBEDDED.iter().any(|name| either(name).is_some()) {
+    let find_in_headers = |name: &str| protected.get(name).or_else(|| unprotected.get(name));
+    if EMBEDDED_KEY_MEMBERS
+        .iter()
+        .any(|name| find_in_headers(name).is_some())
+    {
         return refused(SignatureFault::EmbeddedKey);
     }
-    if either("b64").is_some_and(|b64| *b64 != Value::Bool(true)) {
+    if find_in_headers("b64").is_some_and(|b64| *b64 != Value::Bool(true)) {
         return refused(SignatureFault::Unencoded);
     }
     // `b64` is the one supported extension (RFC 7797), and must be in the same header as `crit`.
-    let understood = match either("crit") {
+    let is_crit_supported = match find_in_headers("crit") {
         None => true,
         Some(_) => protected
             .get("crit")
@@ -124,13 +130,13 @@ pub(super) fn algorithm(
                 names.len() == 1 && names[0] == "b64" && protected.contains_key("b64")
             }),
     };
-    if !understood {
+    if !is_crit_supported {
         return refused(SignatureFault::Critical);
     }
-    let texts = ["kid", "jku"];
-    if texts
+    let text_members = ["kid", "jku"];
+    if text_members
         .iter()
-        .any(|name| either(name).is_some_and(|value| !value.is_string()))
+        .any(|name| find_in_headers(name).is_some_and(|value| !value.is_string()))
     {
         return malformed;
     }
@@ -142,10 +148,10 @@ pub(super) fn algorithm(
     }
 }
 
-fn text<'v>(header: Option<&'v Value>, name: &str) -> Option<&'v str> {
+fn header_text<'v>(header: Option<&'v Value>, name: &str) -> Option<&'v str> {
     header?.get(name)?.as_str()
 }
 
-fn shortened(text: &str) -> String {
-    text.chars().take(MAX_HEADER_CHARS).collect()
+fn shorten_header_text(text: &str) -> String {
+    text.chars().take(MAX_HEADER_TEXT_CHARS).collect()
 }

@@ -9,20 +9,20 @@ use ring::signature::{
 use serde_json::{Map, Value, json};
 
 use super::algorithm::Algorithm;
-use crate::document::{self, Nul};
-use crate::finding::Findings;
+use crate::finding::FindingCollector;
+use crate::json_document::{self, NulHandling};
 
 /// Most keys of a set that are read.
 pub const MAX_KEYS: usize = 32;
 
 /// Most keys of several sets together: enough for a card's own sets and the enrolled keys of its domain.
-const MAX_UNITED: usize = 4 * MAX_KEYS;
+const MAX_UNION_KEYS: usize = 4 * MAX_KEYS;
 
 /// Size of the largest key set that is read: 64 KiB.
 pub const MAX_KEY_SET_BYTES: usize = 64 << 10;
 
 /// Accepted sizes of RSA keys, in bits of the modulus.
-const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
+const ACCEPTED_RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 
 /// Why a key set cannot be read. Each displays as one line for the set's publisher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,10 +44,10 @@ pub enum KeySetError {
 /// Public keys for verifying signatures. Their origin and whether they are trusted are the caller's business.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeySet {
-    keys: Vec<Key>,
-    skipped: usize,
+    keys: Vec<VerificationKey>,
+    skipped_count: usize,
     /// The identifiers of keys that were skipped because their `use`, `key_ops` or `alg` is for something else.
-    other_uses: Vec<String>,
+    other_use_kids: Vec<String>,
 }
 
 impl KeySet {
@@ -58,26 +58,31 @@ impl KeySet {
         if bytes.len() > MAX_KEY_SET_BYTES {
             return Err(KeySetError::TooLarge { size: bytes.len() });
         }
-        let wrong = |reason: String| KeySetError::NotAKeySet { reason };
-        let document = document::read(bytes, Nul::Keep, &mut Findings::default())
-            .map_err(|error| wrong(error.to_string()))?;
+        let key_set_error = |reason: String| KeySetError::NotAKeySet { reason };
+        let document =
+            json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())
+                .map_err(|error| key_set_error(error.to_string()))?;
         if !document.exact {
-            return Err(wrong("JSON parsers read it differently".into()));
+            return Err(key_set_error("JSON parsers read it differently".into()));
         }
         let Some(list) = document.value.get("keys").and_then(Value::as_array) else {
-            return Err(wrong("it has no list `keys`".into()));
+            return Err(key_set_error("it has no list `keys`".into()));
         };
-        let read: Vec<_> = list.iter().take(MAX_KEYS).map(Key::read).collect();
-        let other_uses = read.iter().filter_map(|key| match key {
+        let parsed_keys: Vec<_> = list
+            .iter()
+            .take(MAX_KEYS)
+            .map(VerificationKey::from_jwk)
+            .collect();
+        let other_use_kids = parsed_keys.iter().filter_map(|key| match key {
             Err(JwkError::OtherUse { kid }) => kid.clone(),
             _ => None,
         });
-        let other_uses = other_uses.collect();
-        let keys: Vec<Key> = read.into_iter().filter_map(Result::ok).collect();
+        let other_use_kids = other_use_kids.collect();
+        let keys: Vec<VerificationKey> = parsed_keys.into_iter().filter_map(Result::ok).collect();
         Ok(KeySet {
-            skipped: list.len() - keys.len(),
+            skipped_count: list.len() - keys.len(),
             keys,
-            other_uses,
+            other_use_kids,
         })
     }
 
@@ -92,8 +97,8 @@ impl KeySet {
     }
 
     /// Number of keys of the set that were skipped.
-    pub fn skipped(&self) -> usize {
-        self.skipped
+    pub fn skipped_count(&self) -> usize {
+        self.skipped_count
     }
 
     /// The identifiers of the keys that have one, in the set's order.
@@ -108,24 +113,26 @@ impl KeySet {
 
     /// The thumbprint of the first key with that identifier.
     pub fn thumbprint_of(&self, kid: &str) -> Option<&str> {
-        let named = |key: &&Key| key.kid.as_deref() == Some(kid);
+        let has_kid = |key: &&VerificationKey| key.kid.as_deref() == Some(kid);
         self.keys
             .iter()
-            .find(named)
+            .find(has_kid)
             .map(|key| key.thumbprint.as_str())
     }
 
     /// The keys of both sets, this one's first, unique by thumbprint and identifier, at most four times [`MAX_KEYS`].
     #[must_use]
     pub fn union(mut self, other: KeySet) -> KeySet {
-        self.skipped += other.skipped;
-        self.other_uses.extend(other.other_uses);
-        self.other_uses.truncate(MAX_UNITED);
+        self.skipped_count += other.skipped_count;
+        self.other_use_kids.extend(other.other_use_kids);
+        self.other_use_kids.truncate(MAX_UNION_KEYS);
         for key in other.keys {
-            let same = |known: &Key| known.thumbprint == key.thumbprint && known.kid == key.kid;
-            if self.keys.len() == MAX_UNITED {
-                self.skipped += 1;
-            } else if !self.keys.iter().any(same) {
+            let is_same_key = |known: &VerificationKey| {
+                known.thumbprint == key.thumbprint && known.kid == key.kid
+            };
+            if self.keys.len() == MAX_UNION_KEYS {
+                self.skipped_count += 1;
+            } else if !self.keys.iter().any(is_same_key) {
                 self.keys.push(key);
             }
         }
@@ -135,21 +142,21 @@ impl KeySet {
     /// Whether the set has a key of this name that is not for verifying signatures: its `use` is not `sig`, its
     /// `key_ops` lack `verify`, or its `alg` is none of those that fit it (RFC 7517 §4.2 to 4.4).
     pub fn has_key_of_other_use(&self, kid: &str) -> bool {
-        self.other_uses.iter().any(|other| other == kid)
+        self.other_use_kids.iter().any(|other| other == kid)
     }
 
-    pub(super) fn keys(&self) -> &[Key] {
+    pub(super) fn keys(&self) -> &[VerificationKey] {
         &self.keys
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct VerificationKey {
     pub(super) kid: Option<String>,
     pub(super) thumbprint: String,
     /// The one algorithm that its publisher allows.
-    only: Option<Algorithm>,
-    public: PublicKey,
+    required_algorithm: Option<Algorithm>,
+    public_key: PublicKey,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,8 +167,8 @@ pub(super) enum JwkError {
     OtherUse { kid: Option<String> },
 }
 
-impl Key {
-    fn read(jwk: &Value) -> Result<Key, JwkError> {
+impl VerificationKey {
+    fn from_jwk(jwk: &Value) -> Result<VerificationKey, JwkError> {
         let jwk = jwk.as_object().ok_or(JwkError::NotAKey)?;
         let kid = match jwk.get("kid").map(Value::as_str) {
             None => None,
@@ -173,36 +180,47 @@ impl Key {
         if !allows_operation(jwk, "verify") {
             return Err(JwkError::OtherUse { kid });
         }
-        let public = PublicKey::read(jwk).ok_or(JwkError::NotAKey)?;
-        let only = match jwk.get("alg") {
+        let public_key = PublicKey::from_jwk(jwk).ok_or(JwkError::NotAKey)?;
+        let required_algorithm = match jwk.get("alg") {
             None => None,
             Some(name) => {
-                let named = name.as_str().and_then(Algorithm::from_name);
-                let fitting = named.filter(|alg| public.fits(*alg));
-                Some(fitting.ok_or_else(|| JwkError::OtherUse { kid: kid.clone() })?)
+                let named_algorithm = name.as_str().and_then(Algorithm::from_name);
+                let supported_algorithm = named_algorithm.filter(|alg| public_key.supports(*alg));
+                Some(supported_algorithm.ok_or_else(|| JwkError::OtherUse { kid: kid.clone() })?)
             }
         };
-        Ok(Key {
+        Ok(VerificationKey {
             kid,
-            thumbprint: public.thumbprint(),
-            only,
-            public,
+            thumbprint: public_key.thumbprint(),
+            required_algorithm,
+            public_key,
         })
     }
 
     /// Whether the key can make signatures with this algorithm.
-    pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
-        self.public.fits(algorithm) && self.only.is_none_or(|only| only == algorithm)
+    pub(super) fn supports(&self, algorithm: Algorithm) -> bool {
+        self.public_key.supports(algorithm)
+            && self.required_algorithm.is_none_or(|only| only == algorithm)
     }
 
-    pub(super) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
-        self.fits(algorithm) && self.public.verifies(algorithm, message, signature)
+    pub(super) fn verify_signature(
+        &self,
+        algorithm: Algorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> bool {
+        self.supports(algorithm)
+            && self
+                .public_key
+                .verify_signature(algorithm, message, signature)
     }
 }
 
 /// Whether a JWK's `use` and `key_ops` allow `sign` or `verify` (RFC 7517 §4.2 and 4.3).
 pub(super) fn allows_operation(jwk: &Map<String, Value>, operation: &str) -> bool {
-    let has_use = jwk.get("use").is_none_or(|meant| meant == "sig");
+    let has_use = jwk
+        .get("use")
+        .is_none_or(|declared_use| declared_use == "sig");
     let operations = jwk.get("key_ops").map(Value::as_array);
     let has_operation =
         operations.is_none_or(|all| all.is_some_and(|all| all.iter().any(|one| one == operation)));
@@ -223,42 +241,42 @@ pub(super) enum PublicKey {
 }
 
 impl PublicKey {
-    pub(super) fn read(jwk: &Map<String, Value>) -> Option<PublicKey> {
-        let text = |name: &str| jwk.get(name).and_then(Value::as_str);
-        let point = |length: usize| -> Option<Vec<u8>> {
+    pub(super) fn from_jwk(jwk: &Map<String, Value>) -> Option<PublicKey> {
+        let text_member = |name: &str| jwk.get(name).and_then(Value::as_str);
+        let curve_point = |length: usize| -> Option<Vec<u8>> {
             let mut point = vec![4];
             for name in ["x", "y"] {
-                point.extend(binary(jwk, name).filter(|bytes| bytes.len() == length)?);
+                point.extend(decode_member(jwk, name).filter(|bytes| bytes.len() == length)?);
             }
             Some(point)
         };
-        match (text("kty")?, text("crv")) {
-            ("OKP", Some("Ed25519")) => binary(jwk, "x")
+        match (text_member("kty")?, text_member("crv")) {
+            ("OKP", Some("Ed25519")) => decode_member(jwk, "x")
                 .filter(|x| x.len() == 32)
                 .map(PublicKey::Ed25519),
-            ("EC", Some("P-256")) => point(32).map(PublicKey::P256),
-            ("EC", Some("P-384")) => point(48).map(PublicKey::P384),
+            ("EC", Some("P-256")) => curve_point(32).map(PublicKey::P256),
+            ("EC", Some("P-384")) => curve_point(48).map(PublicKey::P384),
             ("RSA", _) => {
-                let number = |name: &str| -> Option<Vec<u8>> {
-                    let bytes = binary(jwk, name)?;
-                    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-                    Some(bytes[zeros..].to_vec())
+                let unsigned_integer = |name: &str| -> Option<Vec<u8>> {
+                    let bytes = decode_member(jwk, name)?;
+                    let leading_zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+                    Some(bytes[leading_zeros..].to_vec())
                 };
-                PublicKey::rsa(number("n")?, number("e")?)
+                PublicKey::from_rsa_components(unsigned_integer("n")?, unsigned_integer("e")?)
             }
             _ => None,
         }
     }
 
     /// An RSA key of an accepted size. Both numbers are without leading zeros.
-    pub(super) fn rsa(modulus: Vec<u8>, exponent: Vec<u8>) -> Option<PublicKey> {
-        let unused = modulus.first()?.leading_zeros() as usize;
-        let bits = modulus.len() * 8 - unused;
-        (RSA_BITS.contains(&bits) && !exponent.is_empty())
+    pub(super) fn from_rsa_components(modulus: Vec<u8>, exponent: Vec<u8>) -> Option<PublicKey> {
+        let unused_bits = modulus.first()?.leading_zeros() as usize;
+        let bits = modulus.len() * 8 - unused_bits;
+        (ACCEPTED_RSA_BITS.contains(&bits) && !exponent.is_empty())
             .then_some(PublicKey::Rsa { modulus, exponent })
     }
 
-    pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
+    pub(super) fn supports(&self, algorithm: Algorithm) -> bool {
         matches!(
             (self, algorithm),
             (PublicKey::Ed25519(_), Algorithm::EdDsa)
@@ -268,33 +286,34 @@ impl PublicKey {
         )
     }
 
-    fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
-        let by = |rule: &'static dyn VerificationAlgorithm, key: &[u8]| {
-            UnparsedPublicKey::new(rule, key)
+    fn verify_signature(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        let verify_with = |verification_algorithm: &'static dyn VerificationAlgorithm,
+                           key: &[u8]| {
+            UnparsedPublicKey::new(verification_algorithm, key)
                 .verify(message, signature)
                 .is_ok()
         };
         match self {
-            PublicKey::Ed25519(key) => by(&ED25519, key),
-            PublicKey::P256(key) => by(&ECDSA_P256_SHA256_FIXED, key),
-            PublicKey::P384(key) => by(&ECDSA_P384_SHA384_FIXED, key),
+            PublicKey::Ed25519(key) => verify_with(&ED25519, key),
+            PublicKey::P256(key) => verify_with(&ECDSA_P256_SHA256_FIXED, key),
+            PublicKey::P384(key) => verify_with(&ECDSA_P384_SHA384_FIXED, key),
             PublicKey::Rsa { modulus, exponent } => {
-                let rule = match algorithm {
+                let verification_algorithm = match algorithm {
                     Algorithm::Ps256 => &RSA_PSS_2048_8192_SHA256,
                     _ => &RSA_PKCS1_2048_8192_SHA256,
                 };
                 let (n, e) = (modulus, exponent);
                 RsaPublicKeyComponents { n, e }
-                    .verify(rule, message, signature)
+                    .verify(verification_algorithm, message, signature)
                     .is_ok()
             }
         }
     }
 
     /// The required members of its JWK, in the order of RFC 7638 §3.2.
-    pub(super) fn jwk(&self) -> Value {
+    pub(super) fn to_jwk(&self) -> Value {
         let text = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
-        let curve = |name: &str, point: &[u8]| {
+        let curve_jwk = |name: &str, point: &[u8]| {
             // The first byte says that the point is not compressed.
             let (x, y) = point.split_at(point.len().div_ceil(2));
             let x = x.get(1..).unwrap_or_default();
@@ -302,8 +321,8 @@ impl PublicKey {
         };
         match self {
             PublicKey::Ed25519(x) => json!({"crv": "Ed25519", "kty": "OKP", "x": text(x)}),
-            PublicKey::P256(point) => curve("P-256", point),
-            PublicKey::P384(point) => curve("P-384", point),
+            PublicKey::P256(point) => curve_jwk("P-256", point),
+            PublicKey::P384(point) => curve_jwk("P-384", point),
             PublicKey::Rsa { modulus, exponent } => {
                 json!({"e": text(exponent), "kty": "RSA", "n": text(modulus)})
             }
@@ -311,13 +330,13 @@ impl PublicKey {
     }
 
     pub(super) fn thumbprint(&self) -> String {
-        let hash = digest(&SHA256, self.jwk().to_string().as_bytes());
+        let hash = digest(&SHA256, self.to_jwk().to_string().as_bytes());
         BASE64URL_NOPAD.encode(hash.as_ref())
     }
 }
 
 /// A member in base64url.
-pub(super) fn binary(jwk: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
+pub(super) fn decode_member(jwk: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
     BASE64URL_NOPAD
         .decode(jwk.get(name)?.as_str()?.as_bytes())
         .ok()

@@ -4,34 +4,34 @@
 //! [`CanonicalForm`] is tried and the one that matched is recorded.
 
 mod algorithm;
-mod canonical;
-mod compact;
-mod entry;
+mod canonical_form;
+mod compact_jws;
 mod jws;
 mod key_set;
-mod project;
-mod python;
+mod projection;
+mod python_json;
 mod schema;
 mod sign;
+mod signature_result;
+mod signature_state;
 mod signing_key;
-mod state;
-mod uncovered;
-mod uncovered_list;
+mod uncovered_collector;
+mod uncovered_members;
 mod verify;
 
 pub use algorithm::Algorithm;
-pub use canonical::{CanonicalForm, canonical_payload};
-pub use compact::{MAX_TOKEN_BYTES, SignedClaims, TokenFault};
-pub use entry::{MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult};
-pub use jws::signature_entries;
+pub use canonical_form::{CanonicalForm, canonical_payload};
+pub use compact_jws::{CompactJws, MAX_TOKEN_BYTES, TokenError};
+pub use jws::unverified_signatures;
 pub use key_set::{KeySet, KeySetError, MAX_KEY_SET_BYTES, MAX_KEYS};
-pub use sign::{ProtectedHeader, SignError, sign};
-pub use signing_key::{MAX_KEY_FILE_BYTES, SigningKey, SigningKeyError};
-pub use state::{
-    SignatureState, UnknownSignatureState, signature_state, signing_summary, verified_state,
-    verified_summary,
+pub use sign::{ProtectedHeader, SignError, sign_card};
+pub use signature_result::{MAX_SIGNATURES, SignatureFault, SignatureResult, VerificationResult};
+pub use signature_state::{
+    SignatureState, UnknownSignatureState, signature_state, signature_summary,
+    verified_signature_state, verified_signature_summary,
 };
-pub(crate) use uncovered::SIGNATURE;
-pub use uncovered::{uncovered, uncovered_findings};
-pub use uncovered_list::{Concern, MAX_UNCOVERED, Uncovered};
-pub use verify::{MAX_VERIFICATIONS, verify};
+pub use signing_key::{MAX_KEY_FILE_BYTES, SigningKey, SigningKeyError};
+pub use uncovered_collector::{MAX_UNCOVERED, UncoveredMember, UncoveredSubject};
+pub(crate) use uncovered_members::SIGNATURE;
+pub use uncovered_members::{uncovered_findings, uncovered_members};
+pub use verify::{MAX_VERIFICATIONS, verify_signatures};

@@ -2,25 +2,25 @@
 //! §8.4.1; for 0.3 as the Python SDK 0.3 reads it).
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum FieldType {
     Text,
-    Flag,
+    Bool,
     /// Any JSON object, whatever its members.
-    Json,
+    AnyObject,
     /// An object with these members.
-    Message(&'static [Member]),
+    Message(&'static [SchemaField]),
     /// A list of these.
-    List(&'static Kind),
+    List(&'static FieldType),
     /// An object with any names and these values.
-    Map(&'static Kind),
+    Map(&'static FieldType),
     /// An object whose member `type` determines its other members. The type itself is not in the payload: the SDK
     /// drops values that equal the default of the class that it chose by it.
-    Typed(&'static [(&'static str, &'static [Member])]),
+    Typed(&'static [(&'static str, &'static [SchemaField])]),
 }
 
 /// When a member is in the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(super) enum FieldPresence {
     /// REQUIRED: the strict form keeps it even if it is empty.
     Required,
     /// `optional`: kept if it is set, even to the default.
@@ -34,321 +34,331 @@ pub(super) enum Presence {
 }
 
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct SchemaField {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) presence: Presence,
+    pub(super) field_type: FieldType,
+    pub(super) presence: FieldPresence,
 }
 
-const fn member(name: &'static str, presence: Presence, kind: Kind) -> Member {
-    Member {
+const fn field(name: &'static str, presence: FieldPresence, kind: FieldType) -> SchemaField {
+    SchemaField {
         name,
-        kind,
+        field_type: kind,
         presence,
     }
 }
 
-const fn required(name: &'static str, kind: Kind) -> Member {
-    member(name, Presence::Required, kind)
+const fn required_field(name: &'static str, kind: FieldType) -> SchemaField {
+    field(name, FieldPresence::Required, kind)
 }
 
-const fn optional(name: &'static str, kind: Kind) -> Member {
-    member(name, Presence::Optional, kind)
+const fn optional_field(name: &'static str, kind: FieldType) -> SchemaField {
+    field(name, FieldPresence::Optional, kind)
 }
 
-const fn implicit(name: &'static str, kind: Kind) -> Member {
-    member(name, Presence::Implicit, kind)
+const fn implicit_field(name: &'static str, kind: FieldType) -> SchemaField {
+    field(name, FieldPresence::Implicit, kind)
 }
 
-const fn variant(name: &'static str, members: &'static [Member]) -> Member {
-    member(name, Presence::Variant, Kind::Message(members))
+const fn variant_field(name: &'static str, fields: &'static [SchemaField]) -> SchemaField {
+    field(name, FieldPresence::Variant, FieldType::Message(fields))
 }
 
-const TEXTS: Kind = Kind::List(&Kind::Text);
-const SCOPES: Kind = Kind::Map(&Kind::Text);
-const REQUIREMENTS: Kind = Kind::List(&Kind::Message(&[implicit(
+const TEXT_LIST: FieldType = FieldType::List(&FieldType::Text);
+const SCOPE_MAP: FieldType = FieldType::Map(&FieldType::Text);
+const REQUIREMENT_LIST: FieldType = FieldType::List(&FieldType::Message(&[implicit_field(
     "schemes",
-    Kind::Map(&Kind::Message(&[implicit("list", TEXTS)])),
+    FieldType::Map(&FieldType::Message(&[implicit_field("list", TEXT_LIST)])),
 )]));
 
 /// `AgentCard` of 1.0, without `signatures`.
-pub(super) static CARD_1_0: &[Member] = &[
-    required("name", Kind::Text),
-    required("description", Kind::Text),
-    required(
+pub(super) static CARD_FIELDS_1_0: &[SchemaField] = &[
+    required_field("name", FieldType::Text),
+    required_field("description", FieldType::Text),
+    required_field(
         "supportedInterfaces",
-        Kind::List(&Kind::Message(&[
-            required("url", Kind::Text),
-            required("protocolBinding", Kind::Text),
-            implicit("tenant", Kind::Text),
-            required("protocolVersion", Kind::Text),
+        FieldType::List(&FieldType::Message(&[
+            required_field("url", FieldType::Text),
+            required_field("protocolBinding", FieldType::Text),
+            implicit_field("tenant", FieldType::Text),
+            required_field("protocolVersion", FieldType::Text),
         ])),
     ),
-    implicit(
+    implicit_field(
         "provider",
-        Kind::Message(&[
-            required("url", Kind::Text),
-            required("organization", Kind::Text),
+        FieldType::Message(&[
+            required_field("url", FieldType::Text),
+            required_field("organization", FieldType::Text),
         ]),
     ),
-    required("version", Kind::Text),
-    optional("documentationUrl", Kind::Text),
-    required(
+    required_field("version", FieldType::Text),
+    optional_field("documentationUrl", FieldType::Text),
+    required_field(
         "capabilities",
-        Kind::Message(&[
-            optional("streaming", Kind::Flag),
-            optional("pushNotifications", Kind::Flag),
-            implicit(
+        FieldType::Message(&[
+            optional_field("streaming", FieldType::Bool),
+            optional_field("pushNotifications", FieldType::Bool),
+            implicit_field(
                 "extensions",
-                Kind::List(&Kind::Message(&[
-                    implicit("uri", Kind::Text),
-                    implicit("description", Kind::Text),
-                    implicit("required", Kind::Flag),
-                    implicit("params", Kind::Json),
+                FieldType::List(&FieldType::Message(&[
+                    implicit_field("uri", FieldType::Text),
+                    implicit_field("description", FieldType::Text),
+                    implicit_field("required", FieldType::Bool),
+                    implicit_field("params", FieldType::AnyObject),
                 ])),
             ),
-            optional("extendedAgentCard", Kind::Flag),
+            optional_field("extendedAgentCard", FieldType::Bool),
         ]),
     ),
-    implicit(
+    implicit_field(
         "securitySchemes",
-        Kind::Map(&Kind::Message(SECURITY_SCHEME_1_0)),
+        FieldType::Map(&FieldType::Message(SECURITY_SCHEME_FIELDS_1_0)),
     ),
-    implicit("securityRequirements", REQUIREMENTS),
-    required("defaultInputModes", TEXTS),
-    required("defaultOutputModes", TEXTS),
-    required(
+    implicit_field("securityRequirements", REQUIREMENT_LIST),
+    required_field("defaultInputModes", TEXT_LIST),
+    required_field("defaultOutputModes", TEXT_LIST),
+    required_field(
         "skills",
-        Kind::List(&Kind::Message(&[
-            required("id", Kind::Text),
-            required("name", Kind::Text),
-            required("description", Kind::Text),
-            required("tags", TEXTS),
-            implicit("examples", TEXTS),
-            implicit("inputModes", TEXTS),
-            implicit("outputModes", TEXTS),
-            implicit("securityRequirements", REQUIREMENTS),
+        FieldType::List(&FieldType::Message(&[
+            required_field("id", FieldType::Text),
+            required_field("name", FieldType::Text),
+            required_field("description", FieldType::Text),
+            required_field("tags", TEXT_LIST),
+            implicit_field("examples", TEXT_LIST),
+            implicit_field("inputModes", TEXT_LIST),
+            implicit_field("outputModes", TEXT_LIST),
+            implicit_field("securityRequirements", REQUIREMENT_LIST),
         ])),
     ),
-    optional("iconUrl", Kind::Text),
+    optional_field("iconUrl", FieldType::Text),
 ];
 
-static SECURITY_SCHEME_1_0: &[Member] = &[
-    variant(
+static SECURITY_SCHEME_FIELDS_1_0: &[SchemaField] = &[
+    variant_field(
         "apiKeySecurityScheme",
         &[
-            implicit("description", Kind::Text),
-            required("location", Kind::Text),
-            required("name", Kind::Text),
+            implicit_field("description", FieldType::Text),
+            required_field("location", FieldType::Text),
+            required_field("name", FieldType::Text),
         ],
     ),
-    variant(
+    variant_field(
         "httpAuthSecurityScheme",
         &[
-            implicit("description", Kind::Text),
-            required("scheme", Kind::Text),
-            implicit("bearerFormat", Kind::Text),
+            implicit_field("description", FieldType::Text),
+            required_field("scheme", FieldType::Text),
+            implicit_field("bearerFormat", FieldType::Text),
         ],
     ),
-    variant(
+    variant_field(
         "oauth2SecurityScheme",
         &[
-            implicit("description", Kind::Text),
-            required("flows", Kind::Message(FLOWS_1_0)),
-            implicit("oauth2MetadataUrl", Kind::Text),
+            implicit_field("description", FieldType::Text),
+            required_field("flows", FieldType::Message(FLOW_FIELDS_1_0)),
+            implicit_field("oauth2MetadataUrl", FieldType::Text),
         ],
     ),
-    variant(
+    variant_field(
         "openIdConnectSecurityScheme",
         &[
-            implicit("description", Kind::Text),
-            required("openIdConnectUrl", Kind::Text),
+            implicit_field("description", FieldType::Text),
+            required_field("openIdConnectUrl", FieldType::Text),
         ],
     ),
-    variant("mtlsSecurityScheme", &[implicit("description", Kind::Text)]),
+    variant_field(
+        "mtlsSecurityScheme",
+        &[implicit_field("description", FieldType::Text)],
+    ),
 ];
 
-static FLOWS_1_0: &[Member] = &[
-    variant(
+static FLOW_FIELDS_1_0: &[SchemaField] = &[
+    variant_field(
         "authorizationCode",
         &[
-            required("authorizationUrl", Kind::Text),
-            required("tokenUrl", Kind::Text),
-            implicit("refreshUrl", Kind::Text),
-            required("scopes", SCOPES),
-            implicit("pkceRequired", Kind::Flag),
+            required_field("authorizationUrl", FieldType::Text),
+            required_field("tokenUrl", FieldType::Text),
+            implicit_field("refreshUrl", FieldType::Text),
+            required_field("scopes", SCOPE_MAP),
+            implicit_field("pkceRequired", FieldType::Bool),
         ],
     ),
-    variant(
+    variant_field(
         "clientCredentials",
         &[
-            required("tokenUrl", Kind::Text),
-            implicit("refreshUrl", Kind::Text),
-            required("scopes", SCOPES),
+            required_field("tokenUrl", FieldType::Text),
+            implicit_field("refreshUrl", FieldType::Text),
+            required_field("scopes", SCOPE_MAP),
         ],
     ),
-    variant(
+    variant_field(
         "implicit",
         &[
-            implicit("authorizationUrl", Kind::Text),
-            implicit("refreshUrl", Kind::Text),
-            implicit("scopes", SCOPES),
+            implicit_field("authorizationUrl", FieldType::Text),
+            implicit_field("refreshUrl", FieldType::Text),
+            implicit_field("scopes", SCOPE_MAP),
         ],
     ),
-    variant(
+    variant_field(
         "password",
         &[
-            implicit("tokenUrl", Kind::Text),
-            implicit("refreshUrl", Kind::Text),
-            implicit("scopes", SCOPES),
+            implicit_field("tokenUrl", FieldType::Text),
+            implicit_field("refreshUrl", FieldType::Text),
+            implicit_field("scopes", SCOPE_MAP),
         ],
     ),
-    variant(
+    variant_field(
         "deviceCode",
         &[
-            required("deviceAuthorizationUrl", Kind::Text),
-            required("tokenUrl", Kind::Text),
-            implicit("refreshUrl", Kind::Text),
-            required("scopes", SCOPES),
+            required_field("deviceAuthorizationUrl", FieldType::Text),
+            required_field("tokenUrl", FieldType::Text),
+            implicit_field("refreshUrl", FieldType::Text),
+            required_field("scopes", SCOPE_MAP),
         ],
     ),
 ];
 
-const INTERFACE_0_3: &[Member] = &[
-    optional("transport", Kind::Text),
-    optional("url", Kind::Text),
+const INTERFACE_FIELDS_0_3: &[SchemaField] = &[
+    optional_field("transport", FieldType::Text),
+    optional_field("url", FieldType::Text),
 ];
-const SECURITY_0_3: Kind = Kind::List(&Kind::Map(&TEXTS));
+const REQUIREMENT_LIST_0_3: FieldType = FieldType::List(&FieldType::Map(&TEXT_LIST));
 
 /// `AgentCard` of 0.3, without `signatures`.
-pub(super) static CARD_0_3: &[Member] = &[
-    optional(
+pub(super) static CARD_FIELDS_0_3: &[SchemaField] = &[
+    optional_field(
         "additionalInterfaces",
-        Kind::List(&Kind::Message(INTERFACE_0_3)),
+        FieldType::List(&FieldType::Message(INTERFACE_FIELDS_0_3)),
     ),
-    optional(
+    optional_field(
         "capabilities",
-        Kind::Message(&[
-            optional(
+        FieldType::Message(&[
+            optional_field(
                 "extensions",
-                Kind::List(&Kind::Message(&[
-                    optional("description", Kind::Text),
-                    optional("params", Kind::Json),
-                    optional("required", Kind::Flag),
-                    optional("uri", Kind::Text),
+                FieldType::List(&FieldType::Message(&[
+                    optional_field("description", FieldType::Text),
+                    optional_field("params", FieldType::AnyObject),
+                    optional_field("required", FieldType::Bool),
+                    optional_field("uri", FieldType::Text),
                 ])),
             ),
-            optional("pushNotifications", Kind::Flag),
-            optional("stateTransitionHistory", Kind::Flag),
-            optional("streaming", Kind::Flag),
+            optional_field("pushNotifications", FieldType::Bool),
+            optional_field("stateTransitionHistory", FieldType::Bool),
+            optional_field("streaming", FieldType::Bool),
         ]),
     ),
-    optional("defaultInputModes", TEXTS),
-    optional("defaultOutputModes", TEXTS),
-    optional("description", Kind::Text),
-    optional("documentationUrl", Kind::Text),
-    optional("iconUrl", Kind::Text),
-    optional("name", Kind::Text),
-    member(
+    optional_field("defaultInputModes", TEXT_LIST),
+    optional_field("defaultOutputModes", TEXT_LIST),
+    optional_field("description", FieldType::Text),
+    optional_field("documentationUrl", FieldType::Text),
+    optional_field("iconUrl", FieldType::Text),
+    optional_field("name", FieldType::Text),
+    field(
         "preferredTransport",
-        Presence::Default("JSONRPC"),
-        Kind::Text,
+        FieldPresence::Default("JSONRPC"),
+        FieldType::Text,
     ),
-    member("protocolVersion", Presence::Default("0.3.0"), Kind::Text),
-    optional(
+    field(
+        "protocolVersion",
+        FieldPresence::Default("0.3.0"),
+        FieldType::Text,
+    ),
+    optional_field(
         "provider",
-        Kind::Message(&[
-            optional("organization", Kind::Text),
-            optional("url", Kind::Text),
+        FieldType::Message(&[
+            optional_field("organization", FieldType::Text),
+            optional_field("url", FieldType::Text),
         ]),
     ),
-    optional("security", SECURITY_0_3),
-    optional("securitySchemes", Kind::Map(&SECURITY_SCHEME_0_3)),
-    optional(
+    optional_field("security", REQUIREMENT_LIST_0_3),
+    optional_field("securitySchemes", FieldType::Map(&SECURITY_SCHEME_TYPE_0_3)),
+    optional_field(
         "skills",
-        Kind::List(&Kind::Message(&[
-            optional("description", Kind::Text),
-            optional("examples", TEXTS),
-            optional("id", Kind::Text),
-            optional("inputModes", TEXTS),
-            optional("name", Kind::Text),
-            optional("outputModes", TEXTS),
-            optional("security", SECURITY_0_3),
-            optional("tags", TEXTS),
+        FieldType::List(&FieldType::Message(&[
+            optional_field("description", FieldType::Text),
+            optional_field("examples", TEXT_LIST),
+            optional_field("id", FieldType::Text),
+            optional_field("inputModes", TEXT_LIST),
+            optional_field("name", FieldType::Text),
+            optional_field("outputModes", TEXT_LIST),
+            optional_field("security", REQUIREMENT_LIST_0_3),
+            optional_field("tags", TEXT_LIST),
         ])),
     ),
-    optional("supportsAuthenticatedExtendedCard", Kind::Flag),
-    optional("url", Kind::Text),
-    optional("version", Kind::Text),
+    optional_field("supportsAuthenticatedExtendedCard", FieldType::Bool),
+    optional_field("url", FieldType::Text),
+    optional_field("version", FieldType::Text),
 ];
 
-static SECURITY_SCHEME_0_3: Kind = Kind::Typed(&[
+static SECURITY_SCHEME_TYPE_0_3: FieldType = FieldType::Typed(&[
     (
         "apiKey",
         &[
-            optional("description", Kind::Text),
-            optional("in", Kind::Text),
-            optional("name", Kind::Text),
+            optional_field("description", FieldType::Text),
+            optional_field("in", FieldType::Text),
+            optional_field("name", FieldType::Text),
         ],
     ),
     (
         "http",
         &[
-            optional("bearerFormat", Kind::Text),
-            optional("description", Kind::Text),
-            optional("scheme", Kind::Text),
+            optional_field("bearerFormat", FieldType::Text),
+            optional_field("description", FieldType::Text),
+            optional_field("scheme", FieldType::Text),
         ],
     ),
     (
         "oauth2",
         &[
-            optional("description", Kind::Text),
-            optional("flows", Kind::Message(FLOWS_0_3)),
-            optional("oauth2MetadataUrl", Kind::Text),
+            optional_field("description", FieldType::Text),
+            optional_field("flows", FieldType::Message(FLOW_FIELDS_0_3)),
+            optional_field("oauth2MetadataUrl", FieldType::Text),
         ],
     ),
     (
         "openIdConnect",
         &[
-            optional("description", Kind::Text),
-            optional("openIdConnectUrl", Kind::Text),
+            optional_field("description", FieldType::Text),
+            optional_field("openIdConnectUrl", FieldType::Text),
         ],
     ),
-    ("mutualTLS", &[optional("description", Kind::Text)]),
+    (
+        "mutualTLS",
+        &[optional_field("description", FieldType::Text)],
+    ),
 ]);
 
-static FLOWS_0_3: &[Member] = &[
-    optional(
+static FLOW_FIELDS_0_3: &[SchemaField] = &[
+    optional_field(
         "authorizationCode",
-        Kind::Message(&[
-            optional("authorizationUrl", Kind::Text),
-            optional("refreshUrl", Kind::Text),
-            optional("scopes", SCOPES),
-            optional("tokenUrl", Kind::Text),
+        FieldType::Message(&[
+            optional_field("authorizationUrl", FieldType::Text),
+            optional_field("refreshUrl", FieldType::Text),
+            optional_field("scopes", SCOPE_MAP),
+            optional_field("tokenUrl", FieldType::Text),
         ]),
     ),
-    optional(
+    optional_field(
         "clientCredentials",
-        Kind::Message(&[
-            optional("refreshUrl", Kind::Text),
-            optional("scopes", SCOPES),
-            optional("tokenUrl", Kind::Text),
+        FieldType::Message(&[
+            optional_field("refreshUrl", FieldType::Text),
+            optional_field("scopes", SCOPE_MAP),
+            optional_field("tokenUrl", FieldType::Text),
         ]),
     ),
-    optional(
+    optional_field(
         "implicit",
-        Kind::Message(&[
-            optional("authorizationUrl", Kind::Text),
-            optional("refreshUrl", Kind::Text),
-            optional("scopes", SCOPES),
+        FieldType::Message(&[
+            optional_field("authorizationUrl", FieldType::Text),
+            optional_field("refreshUrl", FieldType::Text),
+            optional_field("scopes", SCOPE_MAP),
         ]),
     ),
-    optional(
+    optional_field(
         "password",
-        Kind::Message(&[
-            optional("refreshUrl", Kind::Text),
-            optional("scopes", SCOPES),
-            optional("tokenUrl", Kind::Text),
+        FieldType::Message(&[
+            optional_field("refreshUrl", FieldType::Text),
+            optional_field("scopes", SCOPE_MAP),
+            optional_field("tokenUrl", FieldType::Text),
         ]),
     ),
 ];

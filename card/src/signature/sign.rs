@@ -4,12 +4,12 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SecureRandom;
 use serde_json::{Map, Value, json};
 
-use super::canonical::{CanonicalForm, has_interfaces, payload};
-use super::entry::MAX_SIGNATURES;
+use super::canonical_form::{CanonicalForm, has_supported_interfaces, signing_payload};
+use super::signature_result::MAX_SIGNATURES;
 use super::signing_key::SigningKey;
-use crate::document::{self, Nul};
-use crate::finding::Findings;
-use crate::{Family, MAX_CARD_BYTES, ParseError, parse};
+use crate::finding::FindingCollector;
+use crate::json_document::{self, NulHandling};
+use crate::{Family, MAX_CARD_BYTES, ParseError, parse_card};
 
 /// The protected header, besides `alg` and `typ`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,14 +58,15 @@ pub enum SignError {
 /// A card with `supportedInterfaces` is signed in the form [`CanonicalForm::Sdk`], any other in
 /// [`CanonicalForm::V0_3`], which the Python SDK 0.3 verifies. [`super::uncovered`] lists the members that the
 /// signature does not cover. `random` is used by ECDSA and RSA.
-pub fn sign(
+pub fn sign_card(
     bytes: &[u8],
     key: &SigningKey,
     header: &ProtectedHeader,
     random: &dyn SecureRandom,
 ) -> Result<Vec<u8>, SignError> {
-    let parsed = parse(bytes)?;
-    let document = document::read(bytes, Nul::Keep, &mut Findings::default())?;
+    let parsed = parse_card(bytes)?;
+    let document =
+        json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())?;
     if !document.exact {
         return Err(SignError::NotIJson);
     }
@@ -73,34 +74,34 @@ pub fn sign(
         return Err(SignError::Kid);
     }
     let mut card = document.value;
-    let form = if has_interfaces(&card) {
+    let form = if has_supported_interfaces(&card) {
         CanonicalForm::Sdk
     } else {
         CanonicalForm::V0_3
     };
-    let payload = payload(&card, form).filter(|_| parsed.family != Family::Nested);
+    let payload = signing_payload(&card, form).filter(|_| parsed.family != Family::Nested);
     let payload = payload.ok_or(SignError::WrongMembers)?;
-    let protected = protected(key, header);
+    let protected = encode_protected_header(key, header);
     let message = format!("{protected}.{}", BASE64URL_NOPAD.encode(&payload));
     let signature = key
-        .signature(message.as_bytes(), random)
+        .sign_message(message.as_bytes(), random)
         .ok_or(SignError::Failed)?;
     let entry = json!({"protected": protected, "signature": signature});
-    append(&mut card, entry)?;
+    append_signature(&mut card, entry)?;
     let several_lines = bytes.trim_ascii().contains(&b'\n');
-    let written = if several_lines {
+    let signed_bytes = if several_lines {
         serde_json::to_vec_pretty(&card)
     } else {
         serde_json::to_vec(&card)
     };
-    written
+    signed_bytes
         .ok()
         .filter(|signed| signed.len() <= MAX_CARD_BYTES)
         .ok_or(SignError::NoRoom)
 }
 
 /// The protected header in base64url. It has `typ` because the JavaScript SDK refuses signatures without it.
-fn protected(key: &SigningKey, header: &ProtectedHeader) -> String {
+fn encode_protected_header(key: &SigningKey, header: &ProtectedHeader) -> String {
     let mut members = Map::new();
     members.insert("alg".to_owned(), key.algorithm().as_str().into());
     if let Some(jku) = &header.jku {
@@ -111,7 +112,7 @@ fn protected(key: &SigningKey, header: &ProtectedHeader) -> String {
     BASE64URL_NOPAD.encode(Value::Object(members).to_string().as_bytes())
 }
 
-fn append(card: &mut Value, entry: Value) -> Result<(), SignError> {
+fn append_signature(card: &mut Value, entry: Value) -> Result<(), SignError> {
     let members = card.as_object_mut().ok_or(SignError::Signatures)?;
     let signatures = members.entry("signatures").or_insert(Value::Null);
     if signatures.is_null() {

@@ -12,9 +12,9 @@ use rustls_pki_types::pem::PemObject;
 use serde_json::{Map, Value};
 
 use super::algorithm::Algorithm;
-use super::key_set::{PublicKey, allows_operation, binary};
-use crate::document::{self, Nul};
-use crate::finding::Findings;
+use super::key_set::{PublicKey, allows_operation, decode_member};
+use crate::finding::FindingCollector;
+use crate::json_document::{self, NulHandling};
 
 /// Size of the largest key file that is read: 64 KiB.
 pub const MAX_KEY_FILE_BYTES: usize = 64 << 10;
@@ -50,13 +50,13 @@ pub enum SigningKeyError {
 
 /// A private key that signs cards.
 pub struct SigningKey {
-    private: Private,
-    public: PublicKey,
+    private_key: PrivateKey,
+    public_key: PublicKey,
     algorithm: Algorithm,
     kid: Option<String>,
 }
 
-enum Private {
+enum PrivateKey {
     Ed25519(Ed25519KeyPair),
     Ecdsa(EcdsaKeyPair),
     Rsa(Box<RsaKeyPair>),
@@ -77,7 +77,7 @@ impl SigningKey {
         }
         let key = if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
             // A file may have other sections before the key, such as curve parameters.
-            PrivatePkcs8KeyDer::from_pem_slice(bytes).map_err(|_| not_a_key(
+            PrivatePkcs8KeyDer::from_pem_slice(bytes).map_err(|_| not_a_key_error(
                 "the PEM file has no section `PRIVATE KEY`; convert the key with `openssl pkcs8 -topk8 -nocrypt`",
             ))?
         } else {
@@ -88,52 +88,66 @@ impl SigningKey {
 
     fn from_pkcs8(der: &[u8], random: &dyn SecureRandom) -> Result<SigningKey, SigningKeyError> {
         if let Ok(pair) = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der) {
-            return Ok(ed25519(pair));
+            return Ok(from_ed25519_pair(pair));
         }
-        for (rule, algorithm) in CURVES {
-            if let Ok(pair) = EcdsaKeyPair::from_pkcs8(rule, der, random) {
-                return Ok(ecdsa(pair, algorithm));
+        for (signing_algorithm, algorithm) in CURVE_ALGORITHMS {
+            if let Ok(pair) = EcdsaKeyPair::from_pkcs8(signing_algorithm, der, random) {
+                return Ok(from_ecdsa_pair(pair, algorithm));
             }
         }
         match RsaKeyPair::from_pkcs8(der) {
-            Ok(pair) => rsa(pair, Algorithm::Rs256),
+            Ok(pair) => from_rsa_pair(pair, Algorithm::Rs256),
             Err(error) if error.to_string() == "InvalidEncoding" => {
-                Err(not_a_key("the bytes are not PKCS#8"))
+                Err(not_a_key_error("the bytes are not PKCS#8"))
             }
-            Err(error) => Err(unusable(&error)),
+            Err(error) => Err(unusable_key_error(&error)),
         }
     }
 
     fn from_jwk(bytes: &[u8], random: &dyn SecureRandom) -> Result<SigningKey, SigningKeyError> {
-        let document = document::read(bytes, Nul::Keep, &mut Findings::default())
-            .map_err(|error| not_a_key(&error.to_string()))?;
+        let document =
+            json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())
+                .map_err(|error| not_a_key_error(&error.to_string()))?;
         let (true, Value::Object(jwk)) = (document.exact, document.value) else {
-            return Err(not_a_key("JSON parsers read the JWK differently"));
+            return Err(not_a_key_error("JSON parsers read the JWK differently"));
         };
         if jwk.contains_key("keys") {
-            return Err(not_a_key("this is a set of keys; provide a single key"));
+            return Err(not_a_key_error(
+                "this is a set of keys; provide a single key",
+            ));
         }
-        let missing =
-            || not_a_key("the JWK lacks members of a private key, or they are not base64url");
-        let public = PublicKey::read(&jwk).ok_or_else(missing)?;
-        let secret = binary(&jwk, "d").ok_or_else(missing)?;
+        let missing_members =
+            || not_a_key_error("the JWK lacks members of a private key, or they are not base64url");
+        let public_key = PublicKey::from_jwk(&jwk).ok_or_else(missing_members)?;
+        let secret = decode_member(&jwk, "d").ok_or_else(missing_members)?;
         if !allows_operation(&jwk, "sign") {
-            return Err(unusable(&"its `use` or `key_ops` is not for signing"));
+            return Err(unusable_key_error(
+                &"its `use` or `key_ops` is not for signing",
+            ));
         }
-        let mut key = match &public {
-            PublicKey::Ed25519(x) => ed25519(
+        let mut key = match &public_key {
+            PublicKey::Ed25519(x) => from_ed25519_pair(
                 Ed25519KeyPair::from_seed_and_public_key(&secret, x)
-                    .map_err(|error| unusable(&error))?,
+                    .map_err(|error| unusable_key_error(&error))?,
             ),
             PublicKey::P256(point) | PublicKey::P384(point) => {
-                let curve = CURVES.iter().find(|(_, algorithm)| public.fits(*algorithm));
-                let (rule, algorithm) = *curve.ok_or_else(missing)?;
-                let made =
-                    EcdsaKeyPair::from_private_key_and_public_key(rule, &secret, point, random);
-                ecdsa(made.map_err(|error| unusable(&error))?, algorithm)
+                let curve = CURVE_ALGORITHMS
+                    .iter()
+                    .find(|(_, algorithm)| public_key.supports(*algorithm));
+                let (signing_algorithm, algorithm) = *curve.ok_or_else(missing_members)?;
+                let key_pair = EcdsaKeyPair::from_private_key_and_public_key(
+                    signing_algorithm,
+                    &secret,
+                    point,
+                    random,
+                );
+                from_ecdsa_pair(
+                    key_pair.map_err(|error| unusable_key_error(&error))?,
+                    algorithm,
+                )
             }
             PublicKey::Rsa { modulus, exponent } => {
-                let part = |name: &str| binary(&jwk, name).ok_or_else(missing);
+                let part = |name: &str| decode_member(&jwk, name).ok_or_else(missing_members);
                 let parts = KeyPairComponents {
                     public_key: PublicKeyComponents {
                         n: modulus.clone(),
@@ -146,16 +160,17 @@ impl SigningKey {
                     dQ: part("dq")?,
                     qInv: part("qi")?,
                 };
-                let pair = RsaKeyPair::from_components(&parts).map_err(|error| unusable(&error))?;
-                rsa(pair, Algorithm::Rs256)?
+                let pair = RsaKeyPair::from_components(&parts)
+                    .map_err(|error| unusable_key_error(&error))?;
+                from_rsa_pair(pair, Algorithm::Rs256)?
             }
         };
-        key.kid = text(&jwk, "kid").map(str::to_owned);
-        match text(&jwk, "alg") {
+        key.kid = text_member(&jwk, "kid").map(str::to_owned);
+        match text_member(&jwk, "alg") {
             None => Ok(key),
             Some(name) => {
                 let algorithm = Algorithm::from_name(name)
-                    .ok_or_else(|| not_a_key(&format!("`alg` is {name:?}")))?;
+                    .ok_or_else(|| not_a_key_error(&format!("`alg` is {name:?}")))?;
                 key.with_algorithm(algorithm)
             }
         }
@@ -163,7 +178,7 @@ impl SigningKey {
 
     /// Selects the algorithm of a key whose type supports several, which is RSA.
     pub fn with_algorithm(mut self, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
-        if !self.public.fits(algorithm) {
+        if !self.public_key.supports(algorithm) {
             return Err(SigningKeyError::Algorithm { algorithm });
         }
         self.algorithm = algorithm;
@@ -182,12 +197,12 @@ impl SigningKey {
 
     /// The RFC 7638 thumbprint of its public key, with SHA-256, in base64url.
     pub fn thumbprint(&self) -> String {
-        self.public.thumbprint()
+        self.public_key.thumbprint()
     }
 
     /// The JWK Set to publish: only the public key, with that identifier.
     pub fn public_jwks(&self, kid: &str) -> String {
-        let mut jwk = self.public.jwk();
+        let mut jwk = self.public_key.to_jwk();
         if let Value::Object(jwk) = &mut jwk {
             jwk.insert("kid".to_owned(), kid.into());
             jwk.insert("use".to_owned(), "sig".into());
@@ -197,11 +212,11 @@ impl SigningKey {
     }
 
     /// The signature of a message, in base64url; `None` if the random number generator or the key fails.
-    pub(super) fn signature(&self, message: &[u8], random: &dyn SecureRandom) -> Option<String> {
-        let bytes = match &self.private {
-            Private::Ed25519(pair) => pair.sign(message).as_ref().to_vec(),
-            Private::Ecdsa(pair) => pair.sign(random, message).ok()?.as_ref().to_vec(),
-            Private::Rsa(pair) => {
+    pub(super) fn sign_message(&self, message: &[u8], random: &dyn SecureRandom) -> Option<String> {
+        let bytes = match &self.private_key {
+            PrivateKey::Ed25519(pair) => pair.sign(message).as_ref().to_vec(),
+            PrivateKey::Ecdsa(pair) => pair.sign(random, message).ok()?.as_ref().to_vec(),
+            PrivateKey::Rsa(pair) => {
                 let mut bytes = vec![0; pair.public().modulus_len()];
                 let padding: &'static dyn ring::signature::RsaEncoding = match self.algorithm {
                     Algorithm::Ps256 => &RSA_PSS_SHA256,
@@ -226,55 +241,56 @@ impl std::fmt::Debug for SigningKey {
     }
 }
 
-const CURVES: [(&EcdsaSigningAlgorithm, Algorithm); 2] = [
+const CURVE_ALGORITHMS: [(&EcdsaSigningAlgorithm, Algorithm); 2] = [
     (&ECDSA_P256_SHA256_FIXED_SIGNING, Algorithm::Es256),
     (&ECDSA_P384_SHA384_FIXED_SIGNING, Algorithm::Es384),
 ];
 
-fn ed25519(pair: Ed25519KeyPair) -> SigningKey {
+fn from_ed25519_pair(pair: Ed25519KeyPair) -> SigningKey {
     SigningKey {
-        public: PublicKey::Ed25519(pair.public_key().as_ref().to_vec()),
-        private: Private::Ed25519(pair),
+        public_key: PublicKey::Ed25519(pair.public_key().as_ref().to_vec()),
+        private_key: PrivateKey::Ed25519(pair),
         algorithm: Algorithm::EdDsa,
         kid: None,
     }
 }
 
-fn ecdsa(pair: EcdsaKeyPair, algorithm: Algorithm) -> SigningKey {
+fn from_ecdsa_pair(pair: EcdsaKeyPair, algorithm: Algorithm) -> SigningKey {
     let point = pair.public_key().as_ref().to_vec();
     SigningKey {
-        public: match algorithm {
+        public_key: match algorithm {
             Algorithm::Es384 => PublicKey::P384(point),
             _ => PublicKey::P256(point),
         },
-        private: Private::Ecdsa(pair),
+        private_key: PrivateKey::Ecdsa(pair),
         algorithm,
         kid: None,
     }
 }
 
-fn rsa(pair: RsaKeyPair, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
+fn from_rsa_pair(pair: RsaKeyPair, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
     let parts: PublicKeyComponents<Vec<u8>> = pair.public().into();
-    let public = PublicKey::rsa(parts.n, parts.e).ok_or_else(|| unusable(&"its size"))?;
+    let public_key = PublicKey::from_rsa_components(parts.n, parts.e)
+        .ok_or_else(|| unusable_key_error(&"its size"))?;
     Ok(SigningKey {
-        private: Private::Rsa(Box::new(pair)),
-        public,
+        private_key: PrivateKey::Rsa(Box::new(pair)),
+        public_key,
         algorithm,
         kid: None,
     })
 }
 
-fn text<'j>(jwk: &'j Map<String, Value>, name: &str) -> Option<&'j str> {
+fn text_member<'j>(jwk: &'j Map<String, Value>, name: &str) -> Option<&'j str> {
     jwk.get(name).and_then(Value::as_str)
 }
 
-fn not_a_key(reason: &str) -> SigningKeyError {
+fn not_a_key_error(reason: &str) -> SigningKeyError {
     SigningKeyError::NotAKey {
         reason: reason.to_owned(),
     }
 }
 
-fn unusable(reason: &dyn std::fmt::Display) -> SigningKeyError {
+fn unusable_key_error(reason: &dyn std::fmt::Display) -> SigningKeyError {
     SigningKeyError::Unusable {
         reason: reason.to_string(),
     }

@@ -23,13 +23,13 @@ fn card(signatures: Vec<Value>) -> AgentCard {
 fn signature_bytes_and_order_do_not_change_the_summary() {
     let one = json!({"alg": "ES256", "kid": "k 1", "jku": "https://a.example/keys"});
     let two = json!({"alg": "EdDSA", "kid": "k2"});
-    let first = signing_summary(&card(vec![jws(&one, "AAAA"), jws(&two, "BBBB")]));
-    let again = signing_summary(&card(vec![jws(&two, "CCCC"), jws(&one, "DDDD")]));
+    let first = signature_summary(&card(vec![jws(&one, "AAAA"), jws(&two, "BBBB")]));
+    let again = signature_summary(&card(vec![jws(&two, "CCCC"), jws(&one, "DDDD")]));
     assert_eq!(first, again);
     assert_eq!(first, "sound \"ES256\" \"k 1\"\nsound \"EdDSA\" \"k2\"");
-    let other = signing_summary(&card(vec![jws(&one, "AAAA")]));
+    let other = signature_summary(&card(vec![jws(&one, "AAAA")]));
     assert_ne!(first, other);
-    assert_eq!(signing_summary(&card(vec![])), "");
+    assert_eq!(signature_summary(&card(vec![])), "");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn what_is_no_jws_leaves_the_card_unsigned() {
     ] {
         let card = card(vec![entry.clone()]);
         assert_eq!(signature_state(&card), SignatureState::Unsigned, "{entry}");
-        assert!(signing_summary(&card).starts_with("unsound "), "{entry}");
+        assert!(signature_summary(&card).starts_with("unsound "), "{entry}");
     }
     assert_eq!(signature_state(&card(vec![])), SignatureState::Unsigned);
     let signed = card(vec![json!(1), jws(&json!({"alg": "ES256"}), "AAAA")]);
@@ -55,7 +55,7 @@ fn what_is_no_jws_leaves_the_card_unsigned() {
 fn the_key_may_be_named_in_the_unprotected_header() {
     let mut entry = jws(&json!({"alg": "ES256"}), "AAAA");
     entry["header"] = json!({"kid": "k", "jku": "https://a.example/keys"});
-    let read = signature_entries(&card(vec![entry]));
+    let read = unverified_signatures(&card(vec![entry]));
     assert_eq!(read[0].kid.as_deref(), Some("k"));
     assert_eq!(read[0].alg.as_deref(), Some("ES256"));
     assert_eq!(read[0].jku, None, "nobody signed it");
@@ -70,23 +70,23 @@ fn states_are_named_as_the_contract_names_them() {
 }
 
 /// An entry with that verdict.
-fn judged(verdict: VerificationResult) -> SignatureEntry {
-    SignatureEntry {
+fn judged(verdict: VerificationResult) -> SignatureResult {
+    SignatureResult {
         kid: Some("k".into()),
         alg: Some("ES256".into()),
         jku: None,
-        verdict,
+        result: verdict,
     }
 }
 
-fn valid(thumbprint: &str) -> SignatureEntry {
+fn valid(thumbprint: &str) -> SignatureResult {
     judged(VerificationResult::Valid {
         form: CanonicalForm::Sdk,
         thumbprint: thumbprint.into(),
     })
 }
 
-fn every_other() -> [SignatureEntry; 5] {
+fn every_other() -> [SignatureResult; 5] {
     let (wrong, algorithm) = (SignatureFault::Mismatch, SignatureFault::Algorithm);
     [
         judged(VerificationResult::KeyUnknown),
@@ -103,8 +103,8 @@ fn every_other() -> [SignatureEntry; 5] {
 
 #[test]
 fn the_best_entry_counts_wherever_it_stands() {
-    let bound = |entry: &SignatureEntry| matches!(&entry.verdict, VerificationResult::Valid { thumbprint, .. } if thumbprint == "ours");
-    let state = |entries: &[SignatureEntry]| verified_state(entries, bound);
+    let bound = |entry: &SignatureResult| matches!(&entry.result, VerificationResult::Valid { thumbprint, .. } if thumbprint == "ours");
+    let state = |entries: &[SignatureResult]| verified_signature_state(entries, bound);
     let [unknown, wrong, refused, header, foreign] = every_other();
     assert_eq!(state(&[]), SignatureState::Unsigned);
     assert_eq!(
@@ -142,7 +142,7 @@ fn the_best_entry_counts_wherever_it_stands() {
 
 #[test]
 fn the_summary_tells_only_whether_something_speaks_against_a_signature() {
-    let line = |entry: SignatureEntry| verified_summary(&[entry]);
+    let line = |entry: SignatureResult| verified_signature_summary(&[entry]);
     let [unknown, bad @ ..] = every_other();
     assert_eq!(line(unknown), r#"sound "ES256" "k""#);
     assert_eq!(line(valid("a")), r#"sound "ES256" "k""#);

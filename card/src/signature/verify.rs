@@ -5,14 +5,18 @@ use std::ops::ControlFlow;
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::Value;
 
-use super::canonical::{CanonicalForm, covered, without_schemes, written};
-use super::entry::{MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult};
-use super::jws::{self, Jws};
-use super::key_set::{Key, KeySet};
-use super::uncovered_list::UncoveredList;
-use crate::document::{self, Nul};
-use crate::finding::Findings;
-use crate::{Family, Parsed};
+use super::canonical_form::{
+    CanonicalForm, covered_part, without_security_schemes, write_canonical,
+};
+use super::jws::{self, DetachedJws};
+use super::key_set::{KeySet, VerificationKey};
+use super::signature_result::{
+    MAX_SIGNATURES, SignatureFault, SignatureResult, VerificationResult,
+};
+use super::uncovered_collector::UncoveredCollector;
+use crate::finding::FindingCollector;
+use crate::json_document::{self, NulHandling};
+use crate::{Family, ParsedCard};
 
 /// Most attempts to verify with a key and a payload for one card. It is enough for every signature that a card may
 /// have, in every form, with the key that it names, and limits the cost of a hostile card with a hostile key set.
@@ -33,27 +37,27 @@ pub const MAX_VERIFICATIONS: usize = 128;
 /// assert_eq!(entries[0].verdict.as_str(), "refused");
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
-pub fn verify(parsed: &Parsed, bytes: &[u8], keys: &KeySet) -> Vec<SignatureEntry> {
-    let mut card = Card {
+pub fn verify_signatures(parsed: &ParsedCard, bytes: &[u8], keys: &KeySet) -> Vec<SignatureResult> {
+    let mut verifier = CardVerifier {
         parsed,
         bytes,
         document: None,
         payloads: None,
-        tries: 0,
+        attempts: 0,
     };
     let entries = parsed.card.signatures.iter().take(MAX_SIGNATURES);
     entries
         .map(|value| {
-            let (mut entry, jws) = jws::read(value);
+            let (mut entry, jws) = jws::parse_entry(value);
             if let Some(jws) = jws {
-                entry.verdict = card.judge(&jws, keys);
+                entry.result = verifier.verify_entry(&jws, keys);
             }
             entry
         })
         .collect()
 }
 
-struct Payload {
+struct CandidatePayload {
     /// The form, or `None` for the SDK's without `securitySchemes`.
     form: Option<CanonicalForm>,
     /// In base64url, as it is signed.
@@ -61,37 +65,45 @@ struct Payload {
 }
 
 /// The card whose signatures are verified. Its forms are computed on first use: most cards need none.
-struct Card<'c> {
-    parsed: &'c Parsed,
+struct CardVerifier<'c> {
+    parsed: &'c ParsedCard,
     bytes: &'c [u8],
     document: Option<Result<Value, SignatureFault>>,
-    payloads: Option<Vec<Payload>>,
-    tries: usize,
+    payloads: Option<Vec<CandidatePayload>>,
+    attempts: usize,
 }
 
-impl Card<'_> {
-    fn judge(&mut self, jws: &Jws<'_>, keys: &KeySet) -> VerificationResult {
-        let read = || signable(self.parsed, self.bytes);
-        let document = match self.document.get_or_insert_with(read) {
+impl CardVerifier<'_> {
+    fn verify_entry(&mut self, jws: &DetachedJws<'_>, keys: &KeySet) -> VerificationResult {
+        let read_signable = || signable_document(self.parsed, self.bytes);
+        let document = match self.document.get_or_insert_with(read_signable) {
             Ok(document) => &*document,
             Err(reason) => return VerificationResult::Invalid { reason: *reason },
         };
-        let named = |key: &&Key| key.kid.is_some() && key.kid == jws.kid;
-        let fitting = || keys.keys().iter().filter(|key| key.fits(jws.algorithm));
-        if fitting().next().is_some() {
-            let payloads = self.payloads.get_or_insert_with(|| payloads(document));
-            let first = fitting().filter(named);
-            let others = fitting().filter(|key| !named(key));
-            let outcome = tried(jws, payloads, first.chain(others), &mut self.tries);
-            if let ControlFlow::Break(verdict) = outcome {
-                return verdict;
+        let is_named_key = |key: &&VerificationKey| key.kid.is_some() && key.kid == jws.kid;
+        let supporting_keys = || keys.keys().iter().filter(|key| key.supports(jws.algorithm));
+        if supporting_keys().next().is_some() {
+            let payloads = self
+                .payloads
+                .get_or_insert_with(|| candidate_payloads(document));
+            let named_keys = supporting_keys().filter(is_named_key);
+            let other_keys = supporting_keys().filter(|key| !is_named_key(key));
+            let attempt_outcome = verify_with_keys(
+                jws,
+                payloads,
+                named_keys.chain(other_keys),
+                &mut self.attempts,
+            );
+            if let ControlFlow::Break(result) = attempt_outcome {
+                return result;
             }
         }
-        let meant = |key: &Key| jws.kid.is_none() || key.kid.is_none() || named(&key);
-        if fitting().any(meant) {
+        let could_have_signed =
+            |key: &VerificationKey| jws.kid.is_none() || key.kid.is_none() || is_named_key(&key);
+        if supporting_keys().any(could_have_signed) {
             let reason = SignatureFault::Mismatch;
             VerificationResult::Invalid { reason }
-        } else if keys.keys().iter().any(|key| named(&key)) {
+        } else if keys.keys().iter().any(|key| is_named_key(&key)) {
             let reason = SignatureFault::KeyAlgorithm;
             VerificationResult::Refused { reason }
         } else if jws
@@ -107,22 +119,22 @@ impl Card<'_> {
     }
 }
 
-fn tried<'k>(
-    jws: &Jws<'_>,
-    payloads: &[Payload],
-    keys: impl Iterator<Item = &'k Key>,
-    tries: &mut usize,
+fn verify_with_keys<'k>(
+    jws: &DetachedJws<'_>,
+    payloads: &[CandidatePayload],
+    keys: impl Iterator<Item = &'k VerificationKey>,
+    attempts: &mut usize,
 ) -> ControlFlow<VerificationResult> {
     for key in keys {
         for payload in payloads {
-            if *tries == MAX_VERIFICATIONS {
+            if *attempts == MAX_VERIFICATIONS {
                 return ControlFlow::Break(VerificationResult::Invalid {
                     reason: SignatureFault::TooManyTries,
                 });
             }
-            *tries += 1;
+            *attempts += 1;
             let message = format!("{}.{}", jws.protected, payload.encoded);
-            if key.verifies(jws.algorithm, message.as_bytes(), &jws.signature) {
+            if key.verify_signature(jws.algorithm, message.as_bytes(), &jws.signature) {
                 return ControlFlow::Break(match payload.form {
                     Some(form) => VerificationResult::Valid {
                         form,
@@ -139,10 +151,11 @@ fn tried<'k>(
 }
 
 /// The document, unless it cannot be signed.
-fn signable(parsed: &Parsed, bytes: &[u8]) -> Result<Value, SignatureFault> {
+fn signable_document(parsed: &ParsedCard, bytes: &[u8]) -> Result<Value, SignatureFault> {
     // The bytes were read before, so they are JSON within the bounds.
-    let document = document::read(bytes, Nul::Keep, &mut Findings::default())
-        .map_err(|_| SignatureFault::NotIJson)?;
+    let document =
+        json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())
+            .map_err(|_| SignatureFault::NotIJson)?;
     if !document.exact {
         return Err(SignatureFault::NotIJson);
     }
@@ -153,26 +166,28 @@ fn signable(parsed: &Parsed, bytes: &[u8]) -> Result<Value, SignatureFault> {
 }
 
 /// The payloads of a card in the order in which they are tried, without duplicates.
-fn payloads(document: &Value) -> Vec<Payload> {
+fn candidate_payloads(document: &Value) -> Vec<CandidatePayload> {
     let mut parts: Vec<(Option<CanonicalForm>, Value)> = Vec::new();
     for form in CanonicalForm::ALL {
         // Equal parts give the same bytes, except in the 0.3 form, which is written differently.
-        let differs = |part: &Value| {
-            form == CanonicalForm::V0_3 || parts.iter().all(|(_, known)| known != part)
+        let is_new_part = |part: &Value| {
+            form == CanonicalForm::V0_3 || parts.iter().all(|(_, other_part)| other_part != part)
         };
-        if let Some(part) = covered(document, form, &mut UncoveredList::none()).filter(differs) {
+        if let Some(part) =
+            covered_part(document, form, &mut UncoveredCollector::disabled()).filter(is_new_part)
+        {
             parts.push((Some(form), part));
         }
     }
     if let Some((Some(CanonicalForm::Sdk), part)) = parts.first()
-        && let Some(part) = without_schemes(part.clone())
+        && let Some(part) = without_security_schemes(part.clone())
     {
         parts.push((None, part));
     }
-    let payload = |(form, part): (Option<CanonicalForm>, Value)| {
-        let bytes = written(&part, form.unwrap_or(CanonicalForm::Sdk))?;
+    let encode_payload = |(form, part): (Option<CanonicalForm>, Value)| {
+        let bytes = write_canonical(&part, form.unwrap_or(CanonicalForm::Sdk))?;
         let encoded = BASE64URL_NOPAD.encode(&bytes);
-        Some(Payload { form, encoded })
+        Some(CandidatePayload { form, encoded })
     };
-    parts.into_iter().filter_map(payload).collect()
+    parts.into_iter().filter_map(encode_payload).collect()
 }

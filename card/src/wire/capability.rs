@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::informal::names::is_about_credentials;
-use super::{elsewhere, skill};
-use crate::finding::Findings;
-use crate::member::{self, Length, Members};
-use crate::pointer::Pointer;
+use super::informal_credentials::credential_names::is_about_credentials;
+use super::{misplaced_members, skill};
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{Capabilities, Extension, Skill, rules};
 
 enum KnownCapability {
@@ -17,8 +17,8 @@ enum KnownCapability {
 }
 
 /// The capability with that name, in any spelling.
-fn known(name: &str) -> Option<KnownCapability> {
-    match member::folded(name).as_str() {
+fn known_capability(name: &str) -> Option<KnownCapability> {
+    match member_reader::fold_name(name).as_str() {
         "streaming" | "canstream" => Some(KnownCapability::Streaming),
         "pushnotifications" | "pushnotification" | "canpushnotifications" => {
             Some(KnownCapability::PushNotifications)
@@ -35,94 +35,98 @@ fn known(name: &str) -> Option<KnownCapability> {
     }
 }
 
-pub(crate) fn is_known(name: &str) -> bool {
-    known(name).is_some()
+pub(crate) fn is_known_capability(name: &str) -> bool {
+    known_capability(name).is_some()
 }
 
 /// Takes `capabilities`, and the flag for the extended card beside them (0.2, 0.3). Returns tools in them as skills.
-pub(super) fn capabilities(
-    members: &mut Members<'_>,
-    out: &mut Findings,
+pub(super) fn take_capabilities(
+    members: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
 ) -> (Capabilities, Vec<Skill>) {
     let mut capabilities = Capabilities {
         extended_agent_card: members
-            .flag("supportsAuthenticatedExtendedCard", out)
+            .take_bool("supportsAuthenticatedExtendedCard", out)
             .unwrap_or(false),
         ..Capabilities::default()
     };
     let mut tools = Vec::new();
-    let Some((spot, value)) = members.take("capabilities", out) else {
+    let Some((position, value)) = members.take("capabilities", out) else {
         return (capabilities, tools);
     };
-    let parent = members.at();
-    let at = spot.below(&parent);
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     match value {
         Value::Object(inner) => {
-            let mut inner = Members::new(inner, at);
-            capabilities.extensions = extensions(&mut inner, out);
-            tools = self::tools(&mut inner, out);
+            let mut inner = MemberReader::new(inner, pointer);
+            capabilities.extensions = take_extensions(&mut inner, out);
+            tools = self::take_tools(&mut inner, out);
             let mut credentials = Map::new();
-            for (name, value) in inner.rest() {
-                set(&mut capabilities, &name, &value, &at, out);
+            for (name, value) in inner.into_remaining() {
+                set_capability(&mut capabilities, &name, &value, &pointer, out);
                 if is_about_credentials(&name) {
                     credentials.insert(name, value);
                 }
             }
             if !credentials.is_empty() {
-                members.keep(&spot, Value::Object(credentials));
+                members.retain_unreadable(&position, Value::Object(credentials));
             }
         }
         Value::Array(list) => {
             out.add(
                 &rules::CAPABILITIES_LIST,
-                &at,
+                &pointer,
                 &format!("{} elements", list.len()),
             );
             for value in &list {
                 if let Some(name) = value.as_str().or_else(|| value.get("name")?.as_str()) {
-                    set_known(&mut capabilities, known(name), true);
+                    set_known_capability(&mut capabilities, known_capability(name), true);
                 }
             }
-            members.keep(&spot, Value::Array(list));
+            members.retain_unreadable(&position, Value::Array(list));
         }
         other => {
-            out.mistyped(&at, &other, "an object of booleans and `extensions`");
-            members.keep(&spot, other);
+            out.add_wrong_type(&pointer, &other, "an object of booleans and `extensions`");
+            members.retain_unreadable(&position, other);
         }
     }
     (capabilities, tools)
 }
 
 /// Sets one capability. Unknown names are ignored.
-fn set(
+fn set_capability(
     capabilities: &mut Capabilities,
     name: &str,
     value: &Value,
-    at: &Pointer<'_>,
-    out: &mut Findings,
+    pointer: &Pointer<'_>,
+    out: &mut FindingCollector,
 ) {
-    let known = known(name);
-    if known.is_none() {
+    let capability = known_capability(name);
+    if capability.is_none() {
         return;
     }
-    let at = at.name(name);
+    let pointer = pointer.member(name);
     match name {
         "streaming" | "pushNotifications" | "extendedAgentCard" | "stateTransitionHistory" => {}
         "push_notifications" | "extended_agent_card" | "state_transition_history" => {
-            out.add_once(&rules::MEMBER_SNAKE, &at, name);
+            out.add_once(&rules::MEMBER_SNAKE, &pointer, name);
         }
-        _ => out.add(&rules::CAPABILITIES_NAME, &at, name),
+        _ => out.add(&rules::CAPABILITIES_NAME, &pointer, name),
     }
     if value.is_null() {
-        out.add(&rules::MEMBER_NULL, &at, "null");
-    } else if let Some(flag) = member::flag(value, &at, out) {
-        set_known(capabilities, known, flag);
+        out.add(&rules::MEMBER_NULL, &pointer, "null");
+    } else if let Some(flag) = member_reader::read_bool(value, &pointer, out) {
+        set_known_capability(capabilities, capability, flag);
     }
 }
 
 /// Sets a flag; once set by one spelling it stays set.
-fn set_known(capabilities: &mut Capabilities, known: Option<KnownCapability>, flag: bool) {
-    match known {
+fn set_known_capability(
+    capabilities: &mut Capabilities,
+    capability: Option<KnownCapability>,
+    flag: bool,
+) {
+    match capability {
         Some(KnownCapability::Streaming) => capabilities.streaming |= flag,
         Some(KnownCapability::PushNotifications) => capabilities.push_notifications |= flag,
         Some(KnownCapability::ExtendedCard) => capabilities.extended_agent_card |= flag,
@@ -131,78 +135,90 @@ fn set_known(capabilities: &mut Capabilities, known: Option<KnownCapability>, fl
     }
 }
 
-const EXTENSION: &str = "an object with `uri`";
+const EXPECTED_EXTENSION: &str = "an object with `uri`";
 
-fn parameters(entry: &mut Members<'_>, out: &mut Findings) -> Option<Value> {
-    let (spot, params) = entry.take("params", out)?;
+fn take_params(entry: &mut MemberReader<'_>, out: &mut FindingCollector) -> Option<Value> {
+    let (position, params) = entry.take("params", out)?;
     if params.is_object() {
         return Some(params);
     }
-    out.mistyped(&spot.below(&entry.at()), &params, "an object");
+    out.add_wrong_type(&position.pointer_in(&entry.pointer()), &params, "an object");
     None
 }
 
 /// Takes `extensions`: objects with `uri`, or the URIs alone.
-fn extensions(members: &mut Members<'_>, out: &mut Findings) -> Vec<Extension> {
-    let Some((spot, value)) = members.take("extensions", out) else {
+fn take_extensions(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<Extension> {
+    let Some((position, value)) = members.take("extensions", out) else {
         return Vec::new();
     };
-    let parent = members.at();
-    let at = spot.below(&parent);
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     let Value::Array(list) = value else {
-        out.mistyped(&at, &value, "a list of extensions");
+        out.add_wrong_type(&pointer, &value, "a list of extensions");
         return Vec::new();
     };
     let mut extensions = Vec::new();
-    for (index, value) in member::cut(list, &at, out).into_iter().enumerate() {
-        let at = at.index(index);
+    for (index, value) in member_reader::truncate_list(list, &pointer, out)
+        .into_iter()
+        .enumerate()
+    {
+        let pointer = pointer.element(index);
         match value {
             Value::Object(entry) => {
-                let mut entry = Members::new(entry, at);
-                let Some(uri) = entry.text("uri", Length::Address, out) else {
-                    let rest = Value::Object(entry.rest());
-                    out.add_value(&rules::EXTENSION_URI, &at, &rest);
+                let mut entry = MemberReader::new(entry, pointer);
+                let Some(uri) = entry.take_text("uri", LengthLimit::Address, out) else {
+                    let rest = Value::Object(entry.into_remaining());
+                    out.add_value(&rules::EXTENSION_URI, &pointer, &rest);
                     continue;
                 };
                 extensions.push(Extension {
                     uri,
-                    description: entry.text("description", Length::Prose, out),
-                    required: entry.flag("required", out).unwrap_or(false),
-                    params: parameters(&mut entry, out),
+                    description: entry.take_text("description", LengthLimit::Prose, out),
+                    required: entry.take_bool("required", out).unwrap_or(false),
+                    params: take_params(&mut entry, out),
                 });
             }
             Value::String(ref uri) => {
-                out.coerced(&at, &value, EXTENSION);
-                let uri = member::bounded(uri.clone(), &at, Length::Address, out);
+                out.add_coerced_type(&pointer, &value, EXPECTED_EXTENSION);
+                let uri = member_reader::trim_and_truncate(
+                    uri.clone(),
+                    &pointer,
+                    LengthLimit::Address,
+                    out,
+                );
                 extensions.extend(uri.map(|uri| Extension {
                     uri,
                     ..Extension::default()
                 }));
             }
-            other => out.mistyped(&at, &other, EXTENSION),
+            other => out.add_wrong_type(&pointer, &other, EXPECTED_EXTENSION),
         }
     }
     extensions
 }
 
-fn tools(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill> {
+fn take_tools(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<Skill> {
     let mut tools = Vec::new();
-    for name in elsewhere::TOOL_PLACES {
+    for name in misplaced_members::TOOL_MEMBERS {
         if !members
             .peek(name)
             .is_some_and(|value| value.is_array() || value.is_object())
         {
             continue;
         }
-        let Some((spot, value)) = members.take(name, out) else {
+        let Some((position, value)) = members.take(name, out) else {
             continue;
         };
-        let parent = members.at();
-        let at = spot.below(&parent);
-        out.add_value(&rules::CAPABILITIES_TOOLS, &at, &value);
+        let parent = members.pointer();
+        let pointer = position.pointer_in(&parent);
+        out.add_value(&rules::CAPABILITIES_TOOLS, &pointer, &value);
         match value {
-            Value::Array(list) => tools.extend(elsewhere::listed(list, &at, out)),
-            Value::Object(named) => tools.extend(skill::named(named, &at, &[], out)),
+            Value::Array(list) => {
+                tools.extend(misplaced_members::read_skill_list(list, &pointer, out))
+            }
+            Value::Object(named) => {
+                tools.extend(skill::read_named_skills(named, &pointer, &[], out))
+            }
             _ => {}
         }
     }

@@ -4,16 +4,16 @@
 use serde_json::{Value, json};
 
 use crate::{
-    ConversionTarget, MAX_LIST, Parsed, auth_labels, convert, has_unreadable_auth, parse,
-    security_sentences,
+    ConversionTarget, MAX_LIST_ELEMENTS, ParsedCard, auth_labels, convert_card,
+    has_unreadable_auth, parse_card, security_sentences,
 };
 
-fn read(members: &Value) -> Parsed {
+fn read(members: &Value) -> ParsedCard {
     let mut document = json!({"name": "A", "url": "https://a.example"});
     for (name, value) in members.as_object().unwrap() {
         document[name] = value.clone();
     }
-    parse(document.to_string().as_bytes()).unwrap()
+    parse_card(document.to_string().as_bytes()).unwrap()
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_demand_is_never_read_as_an_open_door() {
         let nothing = sentences.iter().any(|s| s == "Call without credentials");
         assert_eq!(nothing, open, "{members}: {sentences:?}");
         for target in ConversionTarget::ALL {
-            let lost = convert(&parsed, target).findings;
+            let lost = convert_card(&parsed, target).findings;
             let lost = lost
                 .iter()
                 .any(|finding| finding.rule == "convert.security");
@@ -308,13 +308,13 @@ fn what_was_read_of_a_member_of_a_version_is_no_longer_unknown() {
 
 #[test]
 fn a_list_is_read_to_its_bound() {
-    let many: Vec<String> = (0..=MAX_LIST).map(|n| format!("own{n}")).collect();
+    let many: Vec<String> = (0..=MAX_LIST_ELEMENTS).map(|n| format!("own{n}")).collect();
     let read = |n: usize| {
         read(&json!({"auth": many[..n]}))
             .card
             .security_schemes
             .len()
     };
-    assert_eq!(read(MAX_LIST), MAX_LIST);
-    assert_eq!(read(MAX_LIST + 1), MAX_LIST);
+    assert_eq!(read(MAX_LIST_ELEMENTS), MAX_LIST_ELEMENTS);
+    assert_eq!(read(MAX_LIST_ELEMENTS + 1), MAX_LIST_ELEMENTS);
 }

@@ -4,136 +4,140 @@
 //! members particular to that version, and this one assembles the card.
 
 mod capability;
-pub(crate) mod elsewhere;
-pub(crate) mod informal;
-pub(crate) mod members;
-pub(crate) mod names;
+mod format_detection;
+pub(crate) mod informal_credentials;
+pub(crate) mod member_names;
+pub(crate) mod misplaced_members;
 mod security;
-mod shape;
 mod skill;
 mod v0_1;
 pub(crate) mod v0_2;
 mod v0_3;
 pub(crate) mod v1_0;
+pub(crate) mod value_spellings;
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 use url::Url;
 
-use self::shape::CardShape;
-use crate::finding::Findings;
-use crate::member::{self, Length, MAX_LIST, Members};
-use crate::other_texts::OtherTexts;
-use crate::pointer::Pointer;
-use crate::refusal::ParseError;
+use self::format_detection::DetectedFormat;
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, MemberReader};
+use crate::other_texts::OtherTextCollector;
+use crate::parse_error::ParseError;
 use crate::{
     AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill,
     UNKNOWN_BINDING, rules,
 };
-use members::{CARD_MEMBERS, NESTS, is_security_member};
+use member_names::{CARD_MEMBERS, NESTING_MEMBERS, is_security_member};
 
-pub(crate) use capability::is_known as is_known_capability;
+pub(crate) use capability::is_known_capability;
 
-pub(crate) struct Read {
+pub(crate) struct WireCard {
     pub(crate) card: AgentCard,
     pub(crate) family: Family,
     pub(crate) reason: &'static str,
     /// Whether the version of the flat address comes from the family alone.
-    pub(crate) dated_by_form: bool,
+    pub(crate) version_from_format: bool,
 }
 
-pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read, ParseError> {
-    let other_texts = OtherTexts::of(&root);
-    let mut members = Members::new(root, Pointer::Root);
-    let nested = lift_nested(&mut members, out);
-    let shape = shape::tell(&members);
-    let Some((name, renamed)) = name(&mut members, out) else {
+pub(crate) fn read_card(
+    root: Map<String, Value>,
+    out: &mut FindingCollector,
+) -> Result<WireCard, ParseError> {
+    let other_texts = OtherTextCollector::collect(&root);
+    let mut members = MemberReader::new(root, Pointer::Root);
+    let is_nested = lift_nested_card(&mut members, out);
+    let shape = format_detection::detect_format(&members);
+    let Some((name, is_renamed)) = take_name(&mut members, out) else {
         return Err(ParseError::NotACard {
             reason: "the object has no `name`".into(),
         });
     };
-    let (family, reason) = if nested {
+    let (family, reason) = if is_nested {
         (
             Family::Nested,
             "the name is inside a member of the document",
         )
-    } else if renamed {
+    } else if is_renamed {
         (Family::Nested, "the name is in `agent_name`")
     } else {
         (shape.family, shape.reason)
     };
 
-    let (capabilities, tools) = capability::capabilities(&mut members, out);
-    let interfaces = interfaces(&mut members, &shape, out);
-    let (security_schemes, security) = credentials(&mut members, out);
-    let skills = skills(&mut members, &security_schemes, tools, out);
+    let (capabilities, tools) = capability::take_capabilities(&mut members, out);
+    let interfaces = take_interfaces(&mut members, &shape, out);
+    let (security_schemes, security) = take_credentials(&mut members, out);
+    let skills = take_all_skills(&mut members, &security_schemes, tools, out);
     let mut card = AgentCard {
         name,
-        description: members.text("description", Length::Prose, out),
-        version: members.text("version", Length::Line, out),
-        provider: provider(&mut members, out),
+        description: members.take_text("description", LengthLimit::Prose, out),
+        version: members.take_text("version", LengthLimit::Line, out),
+        provider: take_provider(&mut members, out),
         interfaces,
         capabilities,
         skills,
-        input_modes: names::take_modes(&mut members, "defaultInputModes", out),
-        output_modes: names::take_modes(&mut members, "defaultOutputModes", out),
+        input_modes: value_spellings::take_modes(&mut members, "defaultInputModes", out),
+        output_modes: value_spellings::take_modes(&mut members, "defaultOutputModes", out),
         security_schemes,
         security,
-        documentation_url: members.text("documentationUrl", Length::Address, out),
-        icon_url: members.text("iconUrl", Length::Address, out),
-        signatures: v0_3::signatures(&mut members, out),
+        documentation_url: members.take_text("documentationUrl", LengthLimit::Address, out),
+        icon_url: members.take_text("iconUrl", LengthLimit::Address, out),
+        signatures: v0_3::take_signatures(&mut members, out),
         unknown: Map::new(),
         other_texts: Vec::new(),
     };
-    card.other_texts = other_texts.beside(&card);
-    card.unknown = members.rest();
-    demand_elsewhere(&mut card, out);
+    card.other_texts = other_texts.into_unmodeled_texts(&card);
+    card.unknown = members.into_remaining();
+    apply_undefined_credentials(&mut card, out);
     if family == Family::V0_1 {
-        default_modes(&mut card);
+        add_default_modes(&mut card);
     }
-    Ok(Read {
+    Ok(WireCard {
         card,
         family,
         reason,
-        dated_by_form: shape.dated_by_form,
+        version_from_format: shape.version_from_format,
     })
 }
 
 /// Takes the skills and the tools among the capabilities, or else what other members list. A tool with the id or name
 /// of a skill is that skill. The tools come last, but before a long list of skills, whose end not every reader sees.
-fn skills(
-    members: &mut Members<'_>,
-    declared: &[SecurityScheme],
+fn take_all_skills(
+    members: &mut MemberReader<'_>,
+    declared_schemes: &[SecurityScheme],
     tools: Vec<Skill>,
-    out: &mut Findings,
+    out: &mut FindingCollector,
 ) -> Vec<Skill> {
-    let mut skills = skill::skills(members, declared, out);
-    let known: HashSet<String> = skills
+    let mut skills = skill::take_skills(members, declared_schemes, out);
+    let known_names: HashSet<String> = skills
         .iter()
         .flat_map(|skill| [skill.id.clone(), skill.name.clone()])
         .collect();
-    let is_new = |tool: &Skill| !known.contains(&tool.id) && !known.contains(&tool.name);
+    let is_new =
+        |tool: &Skill| !known_names.contains(&tool.id) && !known_names.contains(&tool.name);
     let tools: Vec<Skill> = tools.into_iter().filter(is_new).collect();
-    let tools_at = if elsewhere::is_long(skills.len()) {
+    let tool_index = if misplaced_members::is_long_skill_list(skills.len()) {
         0
     } else {
         skills.len()
     };
-    skills.splice(tools_at..tools_at, tools);
-    if skills.len() > MAX_LIST {
+    skills.splice(tool_index..tool_index, tools);
+    if skills.len() > MAX_LIST_ELEMENTS {
         let found = format!("{} skills and tools", skills.len());
-        out.add(&rules::LIST_CUT, &Pointer::Root.name("skills"), &found);
-        skills.truncate(MAX_LIST);
+        out.add(&rules::LIST_CUT, &Pointer::Root.member("skills"), &found);
+        skills.truncate(MAX_LIST_ELEMENTS);
     }
     if skills.is_empty() {
-        skills = elsewhere::skills(members, out);
+        skills = misplaced_members::take_misplaced_skills(members, out);
     }
     skills
 }
 
 /// Adds default modes to a card without any; only 0.1 defines them.
-fn default_modes(card: &mut AgentCard) {
+fn add_default_modes(card: &mut AgentCard) {
     for modes in [&mut card.input_modes, &mut card.output_modes] {
         if modes.is_empty() {
             modes.push("text/plain".to_owned());
@@ -142,23 +146,32 @@ fn default_modes(card: &mut AgentCard) {
 }
 
 /// Takes the agent's name, and whether it was in a member of another name.
-fn name(members: &mut Members<'_>, out: &mut Findings) -> Option<(String, bool)> {
-    if let Some(name) = members.text("name", Length::Line, out) {
+fn take_name(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Option<(String, bool)> {
+    if let Some(name) = members.take_text("name", LengthLimit::Line, out) {
         return Some((name, false));
     }
-    let name = members.text("agentName", Length::Line, out)?;
+    let name = members.take_text("agentName", LengthLimit::Line, out)?;
     out.add(&rules::CARD_NAME, &Pointer::Root, &name);
     Some((name, true))
 }
 
-fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) -> Vec<Interface> {
-    let mut interfaces = v1_0::interfaces(members, shape.entry_version.as_deref(), out);
-    let flat = v0_3::interfaces(members, shape.flat_version.as_deref(), out);
-    merge(&mut interfaces, flat);
+fn take_interfaces(
+    members: &mut MemberReader<'_>,
+    shape: &DetectedFormat,
+    out: &mut FindingCollector,
+) -> Vec<Interface> {
+    let mut interfaces =
+        v1_0::take_supported_interfaces(members, shape.interface_version.as_deref(), out);
+    let flat_interfaces = v0_3::take_flat_interfaces(members, shape.flat_version.as_deref(), out);
+    merge_interfaces(&mut interfaces, flat_interfaces);
     if interfaces.is_empty() {
-        let found = address_elsewhere(members);
-        out.add(&rules::CARD_NO_ADDRESS, &Pointer::Root, &found);
-        let address = elsewhere::address(|name| members.peek(name));
+        let other_address_members = other_address_members(members);
+        out.add(
+            &rules::CARD_NO_ADDRESS,
+            &Pointer::Root,
+            &other_address_members,
+        );
+        let address = misplaced_members::find_misplaced_address(|name| members.peek(name));
         interfaces.extend(address.map(|(_, url)| Interface {
             url: url.to_owned(),
             binding: UNKNOWN_BINDING.to_owned(),
@@ -169,18 +182,19 @@ fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) 
     interfaces
 }
 
-fn credentials(
-    members: &mut Members<'_>,
-    out: &mut Findings,
+fn take_credentials(
+    members: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
-    let mut schemes = security::schemes(members, out);
-    let mut requirements = security::requirements(members, &schemes, out);
-    let (mut labelled, mut alternatives) = v0_1::authentication(members, !schemes.is_empty(), out);
-    if schemes.is_empty() && labelled.is_empty() && alternatives.is_empty() {
-        (labelled, alternatives) = v0_3::schemes(members, out);
+    let mut schemes = security::take_schemes(members, out);
+    let mut requirements = security::take_requirements(members, &schemes, out);
+    let (mut labelled_schemes, mut alternatives) =
+        v0_1::take_authentication(members, !schemes.is_empty(), out);
+    if schemes.is_empty() && labelled_schemes.is_empty() && alternatives.is_empty() {
+        (labelled_schemes, alternatives) = v0_3::take_undefined_schemes(members, out);
     }
-    if !labelled.is_empty() {
-        schemes = labelled;
+    if !labelled_schemes.is_empty() {
+        schemes = labelled_schemes;
         schemes.sort_by(|a, b| a.name.cmp(&b.name));
     }
     if requirements.is_empty() {
@@ -190,26 +204,26 @@ fn credentials(
 }
 
 /// Uses the credentials required in members of no version, if no other member requires any.
-fn demand_elsewhere(card: &mut AgentCard, out: &mut Findings) {
-    let asks = |requirement: &SecurityRequirement| !requirement.schemes.is_empty();
-    if !card.security_schemes.is_empty() || card.security.iter().any(asks) {
+fn apply_undefined_credentials(card: &mut AgentCard, out: &mut FindingCollector) {
+    let requires_schemes = |requirement: &SecurityRequirement| !requirement.schemes.is_empty();
+    if !card.security_schemes.is_empty() || card.security.iter().any(requires_schemes) {
         return;
     }
-    let demand = informal::demand_of(&card.unknown);
+    let credential_requirement = informal_credentials::combined_requirement(&card.unknown);
     let root = Pointer::Root;
-    for member in informal::members(&card.unknown) {
+    for member in informal_credentials::find_credential_members(&card.unknown) {
         // An unreadable member of a version already has its finding.
         let has_finding = member.holder.is_none() && is_security_member(member.name);
-        if !has_finding && member.demand().asks() {
-            let holder = member.holder.map_or(root, |holder| root.name(holder));
+        if !has_finding && member.requirement().requires_any() {
+            let holder = member.holder.map_or(root, |holder| root.member(holder));
             out.add_value(
                 &rules::SECURITY_ELSEWHERE,
-                &holder.name(member.name),
+                &holder.member(member.name),
                 member.value,
             );
         }
     }
-    let (mut schemes, alternatives) = demand.into_schemes();
+    let (mut schemes, alternatives) = credential_requirement.into_schemes();
     if card.security.is_empty() && !alternatives.is_empty() {
         schemes.sort_by(|a, b| a.name.cmp(&b.name));
         card.security_schemes = schemes;
@@ -219,20 +233,20 @@ fn demand_elsewhere(card: &mut AgentCard, out: &mut Findings) {
 }
 
 /// Lifts a nested card's members, if the document itself has no name.
-fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
+fn lift_nested_card(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> bool {
     if members.peek("name").is_some() {
         return false;
     }
-    let named = |value: &Value| {
+    let has_name = |value: &Value| {
         value
             .get("name")
             .and_then(Value::as_str)
             .is_some_and(|name| !name.trim().is_empty())
     };
-    for nest in NESTS {
-        if members.peek(nest).is_some_and(named) {
-            out.add(&rules::CARD_NESTED, &Pointer::Root, nest);
-            members.lift(nest, &CARD_MEMBERS);
+    for nesting_member in NESTING_MEMBERS {
+        if members.peek(nesting_member).is_some_and(has_name) {
+            out.add(&rules::CARD_NESTED, &Pointer::Root, nesting_member);
+            members.lift_members(nesting_member, &CARD_MEMBERS);
             return true;
         }
     }
@@ -240,49 +254,56 @@ fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
 }
 
 /// Adds flat addresses, then drops duplicates. Of one address with and without a version, the version counts.
-fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
-    let mut kept: Vec<Interface> = Vec::new();
+fn merge_interfaces(interfaces: &mut Vec<Interface>, flat_interfaces: Vec<Interface>) {
+    let mut merged: Vec<Interface> = Vec::new();
     // The positions kept so far for each address, binding and tenant.
-    let mut known: HashMap<(String, String, Option<String>), Vec<usize>> = HashMap::new();
-    for interface in interfaces.drain(..).chain(flat) {
+    let mut indices_by_target: HashMap<(String, String, Option<String>), Vec<usize>> =
+        HashMap::new();
+    for interface in interfaces.drain(..).chain(flat_interfaces) {
         let key = (
-            normal_address(&interface.url),
+            normalize_address(&interface.url),
             interface.binding.clone(),
             interface.tenant.clone(),
         );
-        let same = known.entry(key).or_default();
+        let same_target = indices_by_target.entry(key).or_default();
         let version = &interface.protocol_version;
-        let has_version = |at: &usize, version: &Option<String>| {
-            kept.get(*at)
+        let has_version = |index: &usize, version: &Option<String>| {
+            merged
+                .get(*index)
                 .is_some_and(|one| one.protocol_version == *version)
         };
-        if same.iter().any(|at| has_version(at, version)) || (version.is_none() && !same.is_empty())
+        if same_target.iter().any(|index| has_version(index, version))
+            || (version.is_none() && !same_target.is_empty())
         {
             continue;
         }
-        match same.iter().copied().find(|at| has_version(at, &None)) {
-            Some(undated) => {
-                if let Some(one) = kept.get_mut(undated) {
+        match same_target
+            .iter()
+            .copied()
+            .find(|index| has_version(index, &None))
+        {
+            Some(undated_index) => {
+                if let Some(one) = merged.get_mut(undated_index) {
                     one.protocol_version = interface.protocol_version;
                 }
             }
             None => {
-                same.push(kept.len());
-                kept.push(interface);
+                same_target.push(merged.len());
+                merged.push(interface);
             }
         }
     }
-    *interfaces = kept;
+    *interfaces = merged;
 }
 
 /// The address in the form in which equal ones are equal texts (RFC 3986 §6.2.2), or as it is.
-pub(crate) fn normal_address(address: &str) -> String {
+pub(crate) fn normalize_address(address: &str) -> String {
     Url::parse(address).map_or_else(|_| address.to_owned(), String::from)
 }
 
 /// Describes, for the finding, where a card without an address has something like one.
-fn address_elsewhere(members: &Members<'_>) -> String {
-    const PLACES: [&str; 9] = [
+fn other_address_members(members: &MemberReader<'_>) -> String {
+    const ADDRESS_LIKE_MEMBERS: [&str; 9] = [
         "endpoint",
         "endpoints",
         "serviceUrl",
@@ -293,43 +314,48 @@ fn address_elsewhere(members: &Members<'_>) -> String {
         "wellKnownURI",
         "transport",
     ];
-    let found: Vec<&str> = PLACES
+    let present_names: Vec<&str> = ADDRESS_LIKE_MEMBERS
         .into_iter()
         .filter(|name| members.peek(name).is_some())
         .collect();
-    found.join(", ")
+    present_names.join(", ")
 }
 
 /// Takes `provider`: an object, or the organisation's name alone.
-fn provider(members: &mut Members<'_>, out: &mut Findings) -> Option<Provider> {
-    let (spot, value) = members.take("provider", out)?;
-    let parent = members.at();
-    let at = spot.below(&parent);
+fn take_provider(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Option<Provider> {
+    let (position, value) = members.take("provider", out)?;
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     let provider = match value {
         Value::Object(inner) => {
-            let mut inner = Members::new(inner, at);
-            let mut organization = inner.text("organization", Length::Line, out);
+            let mut inner = MemberReader::new(inner, pointer);
+            let mut organization = inner.take_text("organization", LengthLimit::Line, out);
             if organization.is_none() {
-                organization = inner.text("name", Length::Line, out);
+                organization = inner.take_text("name", LengthLimit::Line, out);
                 if let Some(name) = &organization {
-                    out.add(&rules::PROVIDER_NAME, &at.name("name"), name);
+                    out.add(&rules::PROVIDER_NAME, &pointer.member("name"), name);
                 }
             }
             Provider {
                 organization,
-                url: inner.text("url", Length::Address, out),
+                url: inner.take_text("url", LengthLimit::Address, out),
             }
         }
         Value::String(text) => {
-            out.add(&rules::PROVIDER_TEXT, &at, &text);
+            out.add(&rules::PROVIDER_TEXT, &pointer, &text);
             Provider {
-                organization: member::bounded(text, &at, Length::Line, out),
+                organization: member_reader::trim_and_truncate(
+                    text,
+                    &pointer,
+                    LengthLimit::Line,
+                    out,
+                ),
                 url: None,
             }
         }
         other => {
-            out.mistyped(&at, &other, "an object with `organization` and `url`");
-            members.keep(&spot, other);
+            out.add_wrong_type(&pointer, &other, "an object with `organization` and `url`");
+            members.retain_unreadable(&position, other);
             return None;
         }
     };

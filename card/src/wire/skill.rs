@@ -5,43 +5,50 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use super::names::take_modes;
-use super::{elsewhere, security};
-use crate::finding::Findings;
-use crate::member::{self, Length, MAX_LIST, Members};
-use crate::pointer::Pointer;
+use super::value_spellings::take_modes;
+use super::{misplaced_members, security};
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, MemberReader};
 use crate::{SecurityScheme, Skill, rules};
 
 /// Members of an example that is an object, the ones with its prompt first.
-const PROMPTS: [&str; 11] = [
+const PROMPT_MEMBERS: [&str; 11] = [
     "input", "prompt", "query", "question", "request", "message", "parts", "text", "content",
     "example", "name",
 ];
 
 /// Deepest object in an example that is searched for its prompt.
-const PROMPT_DEPTH: usize = 4;
+const MAX_PROMPT_DEPTH: usize = 4;
 
 /// Takes the examples; of one that is an object, its prompt.
-fn examples(members: &mut Members<'_>, out: &mut Findings) -> Vec<String> {
+fn take_examples(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<String> {
     let list = members.peek("examples").and_then(Value::as_array);
     if !list.is_some_and(|list| list.iter().any(Value::is_object)) {
-        return members.texts("examples", Length::Prose, out);
+        return members.take_texts("examples", LengthLimit::Prose, out);
     }
-    let Some((spot, Value::Array(list))) = members.take("examples", out) else {
+    let Some((position, Value::Array(list))) = members.take("examples", out) else {
         return Vec::new();
     };
-    let parent = members.at();
-    let at = spot.below(&parent);
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     let mut texts = Vec::new();
-    for (index, value) in member::cut(list, &at, out).into_iter().enumerate() {
-        let at = at.index(index);
-        let prompt = value.as_object().and_then(|_| prompt(&value, PROMPT_DEPTH));
+    for (index, value) in member_reader::truncate_list(list, &pointer, out)
+        .into_iter()
+        .enumerate()
+    {
+        let pointer = pointer.element(index);
+        let prompt = value
+            .as_object()
+            .and_then(|_| find_prompt(&value, MAX_PROMPT_DEPTH));
         let text = match prompt.map(str::to_owned) {
             Some(text) => {
-                out.coerced(&at, &value, "a text");
-                member::bounded(text, &at, Length::Prose, out)
+                out.add_coerced_type(&pointer, &value, "a text");
+                member_reader::trim_and_truncate(text, &pointer, LengthLimit::Prose, out)
             }
-            None => member::text(value, &at, Length::Prose, out).ok().flatten(),
+            None => member_reader::read_text(value, &pointer, LengthLimit::Prose, out)
+                .ok()
+                .flatten(),
         };
         texts.extend(text.filter(|text| !text.is_empty()));
     }
@@ -49,112 +56,138 @@ fn examples(members: &mut Members<'_>, out: &mut Findings) -> Vec<String> {
 }
 
 /// Takes the tags; one text with commas is several.
-fn tags(members: &mut Members<'_>, out: &mut Findings) -> Vec<String> {
+fn take_tags(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<String> {
     let is_text = members.peek("tags").is_some_and(Value::is_string);
-    let tags = members.texts("tags", Length::Line, out);
+    let tags = members.take_texts("tags", LengthLimit::Line, out);
     if !is_text {
         return tags;
     }
-    let split = tags.iter().flat_map(|text| text.split([',', ';']));
-    let split = split.map(str::trim).filter(|tag| !tag.is_empty());
-    split.take(MAX_LIST).map(str::to_owned).collect()
+    let parts = tags.iter().flat_map(|text| text.split([',', ';']));
+    let parts = parts.map(str::trim).filter(|tag| !tag.is_empty());
+    parts.take(MAX_LIST_ELEMENTS).map(str::to_owned).collect()
 }
 
-fn prompt(value: &Value, depth: usize) -> Option<&str> {
+fn find_prompt(value: &Value, depth: usize) -> Option<&str> {
     match value {
         Value::String(text) => (!text.trim().is_empty()).then_some(text),
-        Value::Object(members) if depth > 0 => PROMPTS
+        Value::Object(members) if depth > 0 => PROMPT_MEMBERS
             .iter()
-            .find_map(|name| prompt(members.get(*name)?, depth - 1)),
-        Value::Array(list) if depth > 0 => list.iter().find_map(|one| prompt(one, depth - 1)),
+            .find_map(|name| find_prompt(members.get(*name)?, depth - 1)),
+        Value::Array(list) if depth > 0 => list.iter().find_map(|one| find_prompt(one, depth - 1)),
         _ => None,
     }
 }
 
 /// Takes `skills`. `declared` are the card's own security schemes, which skills refer to.
-pub(super) fn skills(
-    members: &mut Members<'_>,
-    declared: &[SecurityScheme],
-    out: &mut Findings,
+pub(super) fn take_skills(
+    members: &mut MemberReader<'_>,
+    declared_schemes: &[SecurityScheme],
+    out: &mut FindingCollector,
 ) -> Vec<Skill> {
-    let Some((spot, value)) = members.take("skills", out) else {
+    let Some((position, value)) = members.take("skills", out) else {
         return Vec::new();
     };
-    let parent = members.at();
-    let at = spot.below(&parent);
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     match value {
-        Value::Array(list) => listed(list, &at, declared, out),
+        Value::Array(list) => read_listed_skills(list, &pointer, declared_schemes, out),
         Value::Object(named) if named.values().all(Value::is_object) => {
-            out.add(&rules::SKILL_SHAPE, &at, "an object");
-            self::named(named, &at, declared, out)
+            out.add(&rules::SKILL_SHAPE, &pointer, "an object");
+            self::read_named_skills(named, &pointer, declared_schemes, out)
         }
-        Value::Object(tiers) if tiers.values().any(Value::is_array) => {
-            out.add(&rules::SKILL_SHAPE, &at, "lists in an object");
-            let lists = tiers.into_iter().filter_map(|(name, value)| match value {
-                Value::Array(list) => Some(elsewhere::listed(list, &at.name(&name), out)),
-                _ => None,
-            });
-            let mut seen = HashSet::new();
+        Value::Object(lists_by_name) if lists_by_name.values().any(Value::is_array) => {
+            out.add(&rules::SKILL_SHAPE, &pointer, "lists in an object");
+            let lists = lists_by_name
+                .into_iter()
+                .filter_map(|(name, value)| match value {
+                    Value::Array(list) => Some(misplaced_members::read_skill_list(
+                        list,
+                        &pointer.member(&name),
+                        out,
+                    )),
+                    _ => None,
+                });
+            let mut unique_ids = HashSet::new();
             let skills = lists
                 .flatten()
-                .filter(|skill| seen.insert(skill.id.clone()));
-            skills.take(MAX_LIST).collect()
+                .filter(|skill| unique_ids.insert(skill.id.clone()));
+            skills.take(MAX_LIST_ELEMENTS).collect()
         }
         Value::String(_) => {
-            out.add_value(&rules::SKILL_SHAPE, &at, &value);
-            listed(vec![value], &at, declared, out)
+            out.add_value(&rules::SKILL_SHAPE, &pointer, &value);
+            read_listed_skills(vec![value], &pointer, declared_schemes, out)
         }
         other => {
-            out.add_value(&rules::SKILL_SHAPE, &at, &other);
-            members.keep(&spot, other);
+            out.add_value(&rules::SKILL_SHAPE, &pointer, &other);
+            members.retain_unreadable(&position, other);
             Vec::new()
         }
     }
 }
 
-pub(super) fn listed(
+pub(super) fn read_listed_skills(
     list: Vec<Value>,
-    at: &Pointer<'_>,
-    declared: &[SecurityScheme],
-    out: &mut Findings,
+    pointer: &Pointer<'_>,
+    declared_schemes: &[SecurityScheme],
+    out: &mut FindingCollector,
 ) -> Vec<Skill> {
     let mut skills = Vec::new();
-    for (index, value) in member::cut(list, at, out).into_iter().enumerate() {
-        skills.extend(skill(value, None, &at.index(index), declared, out));
+    for (index, value) in member_reader::truncate_list(list, pointer, out)
+        .into_iter()
+        .enumerate()
+    {
+        skills.extend(read_skill(
+            value,
+            None,
+            &pointer.element(index),
+            declared_schemes,
+            out,
+        ));
     }
     skills
 }
 
-pub(super) fn named(
-    named: Map<String, Value>,
-    at: &Pointer<'_>,
-    declared: &[SecurityScheme],
-    out: &mut Findings,
+pub(super) fn read_named_skills(
+    skills_by_name: Map<String, Value>,
+    pointer: &Pointer<'_>,
+    declared_schemes: &[SecurityScheme],
+    out: &mut FindingCollector,
 ) -> Vec<Skill> {
-    if named.len() > MAX_LIST {
-        out.add(&rules::LIST_CUT, at, &format!("{} skills", named.len()));
+    if skills_by_name.len() > MAX_LIST_ELEMENTS {
+        out.add(
+            &rules::LIST_CUT,
+            pointer,
+            &format!("{} skills", skills_by_name.len()),
+        );
     }
     let mut skills = Vec::new();
-    for (name, value) in named.into_iter().take(MAX_LIST) {
-        let at = at.name(&name);
-        skills.extend(skill(value, Some(&name), &at, declared, out));
+    for (name, value) in skills_by_name.into_iter().take(MAX_LIST_ELEMENTS) {
+        let pointer = pointer.member(&name);
+        skills.extend(read_skill(
+            value,
+            Some(&name),
+            &pointer,
+            declared_schemes,
+            out,
+        ));
     }
     skills
 }
 
 /// Reads one skill; `key` is the name under which an object of skills has it.
-pub(super) fn skill(
+pub(super) fn read_skill(
     value: Value,
     key: Option<&str>,
-    at: &Pointer<'_>,
-    declared: &[SecurityScheme],
-    out: &mut Findings,
+    pointer: &Pointer<'_>,
+    declared_schemes: &[SecurityScheme],
+    out: &mut FindingCollector,
 ) -> Option<Skill> {
     let members = match value {
         Value::Object(members) => members,
         Value::String(text) => {
-            out.add(&rules::SKILL_TEXT, at, &text);
-            let name = member::bounded(text, at, Length::Line, out).filter(|t| !t.is_empty())?;
+            out.add(&rules::SKILL_TEXT, pointer, &text);
+            let name = member_reader::trim_and_truncate(text, pointer, LengthLimit::Line, out)
+                .filter(|t| !t.is_empty())?;
             return Some(Skill {
                 id: name.clone(),
                 name,
@@ -162,60 +195,62 @@ pub(super) fn skill(
             });
         }
         other => {
-            out.mistyped(
-                at,
+            out.add_wrong_type(
+                pointer,
                 &other,
                 "an object with `id`, `name`, `description` and `tags`",
             );
             return None;
         }
     };
-    let mut members = Members::new(members, *at);
-    let (id, name) = id_and_name(&mut members, key, at, out)?;
+    let mut members = MemberReader::new(members, *pointer);
+    let (id, name) = take_id_and_name(&mut members, key, pointer, out)?;
     Some(Skill {
         id,
         name,
-        description: members.text("description", Length::Prose, out),
-        tags: tags(&mut members, out),
-        examples: examples(&mut members, out),
+        description: members.take_text("description", LengthLimit::Prose, out),
+        tags: take_tags(&mut members, out),
+        examples: take_examples(&mut members, out),
         input_modes: take_modes(&mut members, "inputModes", out),
         output_modes: take_modes(&mut members, "outputModes", out),
-        security: security::requirements(&mut members, declared, out),
+        security: security::take_requirements(&mut members, declared_schemes, out),
     })
 }
 
 /// Takes the id and the name of a skill, one from the other where it is missing; `None`, with a finding, without either.
-fn id_and_name(
-    members: &mut Members<'_>,
+fn take_id_and_name(
+    members: &mut MemberReader<'_>,
     key: Option<&str>,
-    at: &Pointer<'_>,
-    out: &mut Findings,
+    pointer: &Pointer<'_>,
+    out: &mut FindingCollector,
 ) -> Option<(String, String)> {
     let key = key
-        .and_then(|key| member::bounded(key.to_owned(), at, Length::Line, out))
+        .and_then(|key| {
+            member_reader::trim_and_truncate(key.to_owned(), pointer, LengthLimit::Line, out)
+        })
         .filter(|key| !key.is_empty());
-    let mut id = members.text("id", Length::Line, out).or(key);
-    let name = members.text("name", Length::Line, out);
+    let mut id = members.take_text("id", LengthLimit::Line, out).or(key);
+    let name = members.take_text("name", LengthLimit::Line, out);
     if id.is_none() && name.is_none() {
         // The Open Agentic Schema Framework names skills by their class.
         id = members
-            .text("className", Length::Line, out)
-            .or_else(|| members.text("categoryName", Length::Line, out));
+            .take_text("className", LengthLimit::Line, out)
+            .or_else(|| members.take_text("categoryName", LengthLimit::Line, out));
     }
     match (id, name) {
         (Some(id), Some(name)) => Some((id, name)),
         (None, Some(name)) => {
-            out.add(&rules::SKILL_ID, at, &name);
+            out.add(&rules::SKILL_ID, pointer, &name);
             Some((name.clone(), name))
         }
         (Some(id), None) => {
-            out.add(&rules::SKILL_NAME, at, &id);
+            out.add(&rules::SKILL_NAME, pointer, &id);
             Some((id.clone(), id))
         }
         (None, None) => {
-            let empty = Members::new(Map::new(), members.at());
-            let rest = mem::replace(members, empty).rest();
-            out.add_value(&rules::SKILL_NAMELESS, at, &Value::Object(rest));
+            let empty = MemberReader::new(Map::new(), members.pointer());
+            let rest = mem::replace(members, empty).into_remaining();
+            out.add_value(&rules::SKILL_NAMELESS, pointer, &Value::Object(rest));
             None
         }
     }

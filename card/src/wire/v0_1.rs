@@ -3,105 +3,113 @@
 
 use serde_json::{Map, Value};
 
-use super::informal::{self, CredentialDemand};
-use super::names::take_location;
-use super::v0_2::labelled;
-use crate::finding::Findings;
-use crate::member::{self, Length, Members};
-use crate::pointer::Pointer;
+use super::informal_credentials::{self, CredentialRequirement};
+use super::v0_2::kind_from_label;
+use super::value_spellings::take_key_location;
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
-const WANTED: &str = "an object with the list `schemes`";
+const EXPECTED_AUTHENTICATION: &str = "an object with the list `schemes`";
 
 /// Takes `authentication`; each label becomes a scheme of that name and an alternative of its own.
 ///
 /// A card that also has `securitySchemes` is of a later version, and those count.
-pub(super) fn authentication(
-    members: &mut Members<'_>,
+pub(super) fn take_authentication(
+    members: &mut MemberReader<'_>,
     has_schemes: bool,
-    out: &mut Findings,
+    out: &mut FindingCollector,
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
-    let Some((spot, value)) = members.take("authentication", out) else {
+    let Some((position, value)) = members.take("authentication", out) else {
         return (Vec::new(), Vec::new());
     };
-    let parent = members.at();
-    let at = spot.below(&parent);
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     if has_schemes {
-        out.add_value(&rules::AUTHENTICATION_LATE, &at, &value);
-        members.keep(&spot, value);
+        out.add_value(&rules::AUTHENTICATION_LATE, &pointer, &value);
+        members.retain_unreadable(&position, value);
         return (Vec::new(), Vec::new());
     }
-    let told = CredentialDemand::by(&value);
-    let unread = value.clone();
-    let (mut labels, mut details) = labels(value, &unread, &at, out);
-    labels.retain(|label| !informal::names_no_scheme(label));
+    let requirement = CredentialRequirement::from_value(&value);
+    let original_value = value.clone();
+    let (mut labels, mut details) = scheme_labels(value, &original_value, &pointer, out);
+    labels.retain(|label| !informal_credentials::is_policy_label(label));
     if labels.is_empty() {
         // In a form of no version, or unreadable.
-        let demands = told.demands();
-        let (schemes, alternatives) = told.into_schemes();
+        let is_required = requirement.is_required();
+        let (schemes, alternatives) = requirement.into_schemes();
         if !schemes.is_empty() {
-            out.coerced(&at, &unread, WANTED);
-        } else if demands || !matches!(unread, Value::Object(_) | Value::Array(_)) {
-            out.mistyped(&at, &unread, WANTED);
+            out.add_coerced_type(&pointer, &original_value, EXPECTED_AUTHENTICATION);
+        } else if is_required || !matches!(original_value, Value::Object(_) | Value::Array(_)) {
+            out.add_wrong_type(&pointer, &original_value, EXPECTED_AUTHENTICATION);
         }
-        if demands && schemes.is_empty() {
-            members.keep(&spot, unread);
+        if is_required && schemes.is_empty() {
+            members.retain_unreadable(&position, original_value);
         }
         return (schemes, alternatives);
     }
-    let schemes = described(labels, details.as_mut(), out);
+    let schemes = labelled_schemes(labels, details.as_mut(), out);
     let mut requirements: Vec<SecurityRequirement> = schemes
         .iter()
         .map(|scheme| SecurityRequirement {
             schemes: vec![(scheme.name.clone(), Vec::new())],
         })
         .collect();
-    let open = schemes.iter().any(|scheme| scheme.kind == SchemeKind::None);
-    if told.is_optional() && !open {
+    let has_open_scheme = schemes.iter().any(|scheme| scheme.kind == SchemeKind::None);
+    if requirement.is_explicitly_optional() && !has_open_scheme {
         requirements.push(SecurityRequirement::default());
-    } else if told.demands() && schemes.iter().all(|scheme| scheme.kind == SchemeKind::None) {
-        members.keep(&spot, unread);
+    } else if requirement.is_required()
+        && schemes.iter().all(|scheme| scheme.kind == SchemeKind::None)
+    {
+        members.retain_unreadable(&position, original_value);
     }
     (schemes, requirements)
 }
 
 /// The labels of the schemes, and the object that may describe them further. `unread` is the same value, for findings.
-fn labels<'a>(
+fn scheme_labels<'a>(
     value: Value,
-    unread: &Value,
-    at: &'a Pointer<'a>,
-    out: &mut Findings,
-) -> (Vec<String>, Option<Members<'a>>) {
+    original_value: &Value,
+    pointer: &'a Pointer<'a>,
+    out: &mut FindingCollector,
+) -> (Vec<String>, Option<MemberReader<'a>>) {
     match value {
-        Value::Object(inner) if is_labelled(&inner) => {
-            let mut inner = Members::new(inner, *at);
-            let mut labels = inner.texts("schemes", Length::Line, out);
+        Value::Object(inner) if has_scheme_labels(&inner) => {
+            let mut inner = MemberReader::new(inner, *pointer);
+            let mut labels = inner.take_texts("schemes", LengthLimit::Line, out);
             if labels.is_empty() {
-                labels.extend(inner.text("type", Length::Line, out));
+                labels.extend(inner.take_text("type", LengthLimit::Line, out));
             }
             (labels, Some(inner))
         }
         Value::Array(list) if list.iter().all(Value::is_string) => {
-            out.coerced(at, unread, WANTED);
-            (member::texts(list, at, Length::Line, out), None)
+            out.add_coerced_type(pointer, original_value, EXPECTED_AUTHENTICATION);
+            (
+                member_reader::read_texts(list, pointer, LengthLimit::Line, out),
+                None,
+            )
         }
-        Value::String(ref text) if informal::flag_of(text).is_none() => {
-            out.coerced(at, unread, WANTED);
-            (member::texts(vec![value], at, Length::Line, out), None)
+        Value::String(ref text) if informal_credentials::required_flag(text).is_none() => {
+            out.add_coerced_type(pointer, original_value, EXPECTED_AUTHENTICATION);
+            (
+                member_reader::read_texts(vec![value], pointer, LengthLimit::Line, out),
+                None,
+            )
         }
         _ => (Vec::new(), None),
     }
 }
 
-fn described(
+fn labelled_schemes(
     labels: Vec<String>,
-    mut details: Option<&mut Members<'_>>,
-    out: &mut Findings,
+    mut details: Option<&mut MemberReader<'_>>,
+    out: &mut FindingCollector,
 ) -> Vec<SecurityScheme> {
     let mut schemes: Vec<SecurityScheme> = Vec::new();
     for label in labels {
         if schemes.iter().all(|scheme| scheme.name != label) {
-            let kind = detailed(&label, details.as_deref_mut(), out);
+            let kind = labelled_scheme_kind(&label, details.as_deref_mut(), out);
             schemes.push(SecurityScheme {
                 name: label,
                 kind,
@@ -113,7 +121,7 @@ fn described(
 }
 
 /// Whether the schemes are labels, as 0.1 has them.
-fn is_labelled(object: &Map<String, Value>) -> bool {
+fn has_scheme_labels(object: &Map<String, Value>) -> bool {
     match object.get("schemes") {
         Some(Value::Array(list)) => list.iter().all(|label| !label.is_object()),
         Some(other) => !other.is_object(),
@@ -122,8 +130,12 @@ fn is_labelled(object: &Map<String, Value>) -> bool {
 }
 
 /// The kind of a label, with the key's location from `{"apiKey": {"in": …, "name": …}}` or `apiKeyHeader`.
-fn detailed(label: &str, details: Option<&mut Members<'_>>, out: &mut Findings) -> SchemeKind {
-    let mut kind = labelled(label);
+fn labelled_scheme_kind(
+    label: &str,
+    details: Option<&mut MemberReader<'_>>,
+    out: &mut FindingCollector,
+) -> SchemeKind {
+    let mut kind = kind_from_label(label);
     if let (
         SchemeKind::ApiKey {
             location,
@@ -132,12 +144,14 @@ fn detailed(label: &str, details: Option<&mut Members<'_>>, out: &mut Findings) 
         Some(details),
     ) = (&mut kind, details)
     {
-        if let Some((spot, Value::Object(inner))) = details.take("apiKey", out) {
-            let parent = details.at();
-            let mut inner = Members::new(inner, spot.below(&parent));
-            *location = take_location(&mut inner, out);
-            *parameter = inner.text("name", Length::Line, out).unwrap_or_default();
-        } else if let Some(header) = details.text("apiKeyHeader", Length::Line, out) {
+        if let Some((position, Value::Object(inner))) = details.take("apiKey", out) {
+            let parent = details.pointer();
+            let mut inner = MemberReader::new(inner, position.pointer_in(&parent));
+            *location = take_key_location(&mut inner, out);
+            *parameter = inner
+                .take_text("name", LengthLimit::Line, out)
+                .unwrap_or_default();
+        } else if let Some(header) = details.take_text("apiKeyHeader", LengthLimit::Line, out) {
             *location = "header".to_owned();
             *parameter = header;
         }

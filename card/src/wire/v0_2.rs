@@ -2,64 +2,66 @@
 
 use serde_json::Value;
 
-use super::informal::names_no_scheme;
-use super::names;
-use crate::finding::Findings;
-use crate::member::{self, Length, Members};
+use super::informal_credentials::is_policy_label;
+use super::value_spellings;
+use crate::finding::FindingCollector;
+use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{SchemeKind, rules};
 
 /// Reads a scheme by its `type`, or by its members if `type` is missing.
-pub(super) fn scheme(
-    members: &mut Members<'_>,
-    out: &mut Findings,
+pub(super) fn take_scheme(
+    members: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
 ) -> Option<(SchemeKind, Option<String>)> {
-    let description = members.text("description", Length::Prose, out);
-    let at = members.at();
-    let named = members.text("type", Length::Line, out);
-    let label = match &named {
+    let description = members.take_text("description", LengthLimit::Prose, out);
+    let pointer = members.pointer();
+    let declared_type = members.take_text("type", LengthLimit::Line, out);
+    let label = match &declared_type {
         Some(text) => text.clone(),
         None => {
-            let guess = untyped(members)?;
-            out.add(&rules::SCHEME_KIND, &at, guess);
-            guess.to_owned()
+            let guessed_type = infer_type(members)?;
+            out.add(&rules::SCHEME_KIND, &pointer, guessed_type);
+            guessed_type.to_owned()
         }
     };
-    if names_no_scheme(&label) {
+    if is_policy_label(&label) {
         return None;
     }
-    let mut kind = labelled(&label);
-    if named.is_some() && !is_exact(&label) {
-        out.add(&rules::SCHEME_KIND, &at.name("type"), &label);
+    let mut kind = kind_from_label(&label);
+    if declared_type.is_some() && !is_defined_type(&label) {
+        out.add(&rules::SCHEME_KIND, &pointer.member("type"), &label);
     }
     match &mut kind {
         SchemeKind::ApiKey {
             location,
             parameter,
         } => {
-            *location = names::take_location(members, out);
-            *parameter = members.text("name", Length::Line, out).unwrap_or_default();
+            *location = value_spellings::take_key_location(members, out);
+            *parameter = members
+                .take_text("name", LengthLimit::Line, out)
+                .unwrap_or_default();
         }
         SchemeKind::Http {
             scheme,
             bearer_format,
         } => {
-            if let Some(text) = members.text("scheme", Length::Line, out) {
+            if let Some(text) = members.take_text("scheme", LengthLimit::Line, out) {
                 *scheme = text.to_lowercase();
             }
             *bearer_format = members
-                .text("bearerFormat", Length::Line, out)
+                .take_text("bearerFormat", LengthLimit::Line, out)
                 .or(bearer_format.take());
         }
         SchemeKind::Oauth2 {
             flows,
             metadata_url,
         } => {
-            *flows = names::take_flows(members, out);
-            *metadata_url = members.text("oauth2MetadataUrl", Length::Address, out);
+            *flows = value_spellings::take_flows(members, out);
+            *metadata_url = members.take_text("oauth2MetadataUrl", LengthLimit::Address, out);
         }
         SchemeKind::OpenIdConnect { url } => {
             *url = members
-                .text("openIdConnectUrl", Length::Address, out)
+                .take_text("openIdConnectUrl", LengthLimit::Address, out)
                 .unwrap_or_default();
         }
         SchemeKind::MutualTls | SchemeKind::None | SchemeKind::Other { .. } => {}
@@ -68,17 +70,17 @@ pub(super) fn scheme(
 }
 
 /// Whether the label is one of 0.3, in exact spelling.
-fn is_exact(label: &str) -> bool {
+fn is_defined_type(label: &str) -> bool {
     matches!(
         label,
         "apiKey" | "http" | "oauth2" | "openIdConnect" | "mutualTLS"
     )
 }
 
-fn untyped(members: &Members<'_>) -> Option<&'static str> {
+fn infer_type(members: &MemberReader<'_>) -> Option<&'static str> {
     if let Some(scheme) = members.peek("scheme").and_then(Value::as_str) {
         // `scheme` alone may name any kind; what it does not name is a scheme of HTTP.
-        return Some(match labelled(scheme) {
+        return Some(match kind_from_label(scheme) {
             SchemeKind::ApiKey { .. } => "apiKey",
             SchemeKind::Oauth2 { .. } => "oauth2",
             SchemeKind::OpenIdConnect { .. } => "openIdConnect",
@@ -87,12 +89,14 @@ fn untyped(members: &Members<'_>) -> Option<&'static str> {
             SchemeKind::Http { .. } | SchemeKind::Other { .. } => "http",
         });
     }
-    let has = |name: &str| members.peek(name).is_some();
-    if has("flows") {
+    let has_member = |name: &str| members.peek(name).is_some();
+    if has_member("flows") {
         Some("oauth2")
-    } else if has("openIdConnectUrl") {
+    } else if has_member("openIdConnectUrl") {
         Some("openIdConnect")
-    } else if has("name") && (has("in") || has("location") || has("in_")) {
+    } else if has_member("name")
+        && (has_member("in") || has_member("location") || has_member("in_"))
+    {
         Some("apiKey")
     } else {
         None
@@ -100,24 +104,26 @@ fn untyped(members: &Members<'_>) -> Option<&'static str> {
 }
 
 /// The kind that a label stands for, without details: `bearer`, `api-key`, `OAuth2`, `none`, …
-pub(crate) fn labelled(label: &str) -> SchemeKind {
-    let http = |scheme: &str, format: Option<&str>| SchemeKind::Http {
+pub(crate) fn kind_from_label(label: &str) -> SchemeKind {
+    let http_kind = |scheme: &str, format: Option<&str>| SchemeKind::Http {
         scheme: scheme.to_owned(),
         bearer_format: format.map(str::to_owned),
     };
-    let folded = member::folded(label);
+    let folded_label = member_reader::fold_name(label);
     // `api_key_required` names the key as well.
-    let named = folded.strip_suffix("required").unwrap_or(&folded);
-    match named {
+    let scheme_name = folded_label
+        .strip_suffix("required")
+        .unwrap_or(&folded_label);
+    match scheme_name {
         "apikey" | "key" => SchemeKind::ApiKey {
             location: String::new(),
             parameter: String::new(),
         },
-        "http" | "httpauth" => http("", None),
-        "bearer" | "bearertoken" | "httpbearer" | "bearerauth" => http("bearer", None),
-        "jwt" | "bearerjwt" => http("bearer", Some("JWT")),
-        "basic" | "basicauth" | "httpbasic" => http("basic", None),
-        "digest" => http("digest", None),
+        "http" | "httpauth" => http_kind("", None),
+        "bearer" | "bearertoken" | "httpbearer" | "bearerauth" => http_kind("bearer", None),
+        "jwt" | "bearerjwt" => http_kind("bearer", Some("JWT")),
+        "basic" | "basicauth" | "httpbasic" => http_kind("basic", None),
+        "digest" => http_kind("digest", None),
         "oauth" | "oauth2" | "oauth20" | "oauth21" => SchemeKind::Oauth2 {
             flows: Value::Null,
             metadata_url: None,

@@ -3,59 +3,70 @@
 
 use serde_json::Value;
 
-use super::informal::names::credential_members;
-use super::informal::{CredentialDemand, is_scheme_list};
-use super::names::{binding, binding_at, take_version};
-use super::v1_0::is_mcp;
-use crate::finding::Findings;
-use crate::member::{self, Length, Members};
+use super::informal_credentials::credential_names::collect_credential_members;
+use super::informal_credentials::{CredentialRequirement, is_scheme_list};
+use super::v1_0::is_mcp_entry;
+use super::value_spellings::{binding_for_url, normalize_binding, take_protocol_version};
+use crate::finding::FindingCollector;
+use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{Interface, SecurityRequirement, SecurityScheme, rules};
 
 /// Takes the flat address and its additions, the preferred one first. `version` is their version.
-pub(super) fn interfaces(
-    members: &mut Members<'_>,
+pub(super) fn take_flat_interfaces(
+    members: &mut MemberReader<'_>,
     version: Option<&str>,
-    out: &mut Findings,
+    out: &mut FindingCollector,
 ) -> Vec<Interface> {
     // The form was already determined; here the member is taken and an unreadable text reported.
-    take_version(members, "protocolVersion", out);
-    let at = members.at();
-    let spot = members.spot("preferredTransport");
-    let preferred = match members.text("preferredTransport", Length::Line, out) {
-        Some(text) => binding(&text, &spot.below(&at), out),
+    take_protocol_version(members, "protocolVersion", out);
+    let pointer = members.pointer();
+    let position = members.position_of("preferredTransport");
+    let preferred_binding = match members.take_text("preferredTransport", LengthLimit::Line, out) {
+        Some(text) => normalize_binding(&text, &position.pointer_in(&pointer), out),
         None => "JSONRPC".to_owned(),
     };
     let mut interfaces = Vec::new();
-    if let Some(url) = members.text("url", Length::Address, out) {
-        let preferred = binding_at(&url, preferred, false);
-        interfaces.push(dated(url, preferred, version));
+    if let Some(url) = members.take_text("url", LengthLimit::Address, out) {
+        let preferred_binding = binding_for_url(&url, preferred_binding, false);
+        interfaces.push(new_interface(url, preferred_binding, version));
     }
-    let Some((spot, value)) = members.take("additionalInterfaces", out) else {
+    let Some((position, value)) = members.take("additionalInterfaces", out) else {
         return interfaces;
     };
-    let list_at = spot.below(&at);
+    let list_pointer = position.pointer_in(&pointer);
     let Value::Array(list) = value else {
-        out.mistyped(&list_at, &value, "a list of `{\"url\", \"transport\"}`");
-        members.keep(&spot, value);
+        out.add_wrong_type(
+            &list_pointer,
+            &value,
+            "a list of `{\"url\", \"transport\"}`",
+        );
+        members.retain_unreadable(&position, value);
         return interfaces;
     };
     let mut credentials = Vec::new();
-    for (index, entry) in member::cut(list, &list_at, out).into_iter().enumerate() {
-        let at = list_at.index(index);
+    for (index, entry) in member_reader::truncate_list(list, &list_pointer, out)
+        .into_iter()
+        .enumerate()
+    {
+        let pointer = list_pointer.element(index);
         let Value::Object(entry) = entry else {
-            out.mistyped(&at, &entry, "an object with `url` and `transport`");
+            out.add_wrong_type(&pointer, &entry, "an object with `url` and `transport`");
             continue;
         };
-        credentials.extend(credential_members(&entry));
-        interfaces.extend(additional(Members::new(entry, at), version, out));
+        credentials.extend(collect_credential_members(&entry));
+        interfaces.extend(read_additional_interface(
+            MemberReader::new(entry, pointer),
+            version,
+            out,
+        ));
     }
     if !credentials.is_empty() {
-        members.keep(&spot, Value::Array(credentials));
+        members.retain_unreadable(&position, Value::Array(credentials));
     }
     interfaces
 }
 
-fn dated(url: String, binding: String, version: Option<&str>) -> Interface {
+fn new_interface(url: String, binding: String, version: Option<&str>) -> Interface {
     Interface {
         url,
         binding,
@@ -65,75 +76,82 @@ fn dated(url: String, binding: String, version: Option<&str>) -> Interface {
 }
 
 /// Reads an entry of `additionalInterfaces`, which may name a version of its own.
-fn additional(
-    mut entry: Members<'_>,
+fn read_additional_interface(
+    mut entry: MemberReader<'_>,
     version: Option<&str>,
-    out: &mut Findings,
+    out: &mut FindingCollector,
 ) -> Option<Interface> {
-    let at = entry.at();
-    let is_mcp = is_mcp(&entry);
+    let pointer = entry.pointer();
+    let is_mcp = is_mcp_entry(&entry);
     let binding = ["transport", "protocolBinding", "type", "protocol"]
         .into_iter()
         .find_map(|name| {
-            let text = entry.text(name, Length::Line, out)?;
+            let text = entry.take_text(name, LengthLimit::Line, out)?;
             if name != "transport" {
-                out.add(&rules::INTERFACE_MEMBER, &at.name(name), &text);
+                out.add(&rules::INTERFACE_MEMBER, &pointer.member(name), &text);
             }
-            Some(binding(&text, &at.name(name), out))
+            Some(normalize_binding(&text, &pointer.member(name), out))
         })
         .unwrap_or_else(|| "JSONRPC".to_owned());
-    let own_version = take_version(&mut entry, "protocolVersion", out);
-    let Some(url) = entry.text("url", Length::Address, out) else {
-        out.add(&rules::INTERFACE_URL, &at, &binding);
+    let own_version = take_protocol_version(&mut entry, "protocolVersion", out);
+    let Some(url) = entry.take_text("url", LengthLimit::Address, out) else {
+        out.add(&rules::INTERFACE_URL, &pointer, &binding);
         return None;
     };
-    let binding = binding_at(&url, binding, is_mcp);
-    let mut interface = dated(url, binding, version);
+    let binding = binding_for_url(&url, binding, is_mcp);
+    let mut interface = new_interface(url, binding, version);
     interface.protocol_version = own_version.or(interface.protocol_version);
     Some(interface)
 }
 
 /// Takes the list `schemes` of cards that are written after a reference of 0.3.0 other than the specification: objects
 /// with `scheme`, `in`, `name` and `flows`, any of which is enough. Clients of the specification do not read it.
-pub(super) fn schemes(
-    members: &mut Members<'_>,
-    out: &mut Findings,
+pub(super) fn take_undefined_schemes(
+    members: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
     if !members.peek("schemes").is_some_and(is_scheme_list) {
         return (Vec::new(), Vec::new());
     }
-    let Some((spot, value)) = members.take("schemes", out) else {
+    let Some((position, value)) = members.take("schemes", out) else {
         return (Vec::new(), Vec::new());
     };
-    let parent = members.at();
-    out.add_value(&rules::SECURITY_ELSEWHERE, &spot.below(&parent), &value);
-    CredentialDemand::by(&value).into_schemes()
+    let parent = members.pointer();
+    out.add_value(
+        &rules::SECURITY_ELSEWHERE,
+        &position.pointer_in(&parent),
+        &value,
+    );
+    CredentialRequirement::from_value(&value).into_schemes()
 }
 
 /// Takes `signatures` exactly as received.
-pub(super) fn signatures(members: &mut Members<'_>, out: &mut Findings) -> Vec<Value> {
-    let Some((spot, value)) = members.take("signatures", out) else {
+pub(super) fn take_signatures(
+    members: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
+) -> Vec<Value> {
+    let Some((position, value)) = members.take("signatures", out) else {
         return Vec::new();
     };
-    let parent = members.at();
-    let at = spot.below(&parent);
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     match value {
         Value::Array(list) => {
-            let list = member::cut(list, &at, out);
+            let list = member_reader::truncate_list(list, &pointer, out);
             for (index, entry) in list.iter().enumerate() {
                 if !entry.is_object() {
-                    out.add_value(&rules::SIGNATURES_SHAPE, &at.index(index), entry);
+                    out.add_value(&rules::SIGNATURES_SHAPE, &pointer.element(index), entry);
                 }
             }
             list
         }
         Value::Object(_) => {
-            out.add_value(&rules::SIGNATURES_SHAPE, &at, &value);
+            out.add_value(&rules::SIGNATURES_SHAPE, &pointer, &value);
             vec![value]
         }
         other => {
-            out.add_value(&rules::SIGNATURES_SHAPE, &at, &other);
-            members.keep(&spot, other);
+            out.add_value(&rules::SIGNATURES_SHAPE, &pointer, &other);
+            members.retain_unreadable(&position, other);
             Vec::new()
         }
     }

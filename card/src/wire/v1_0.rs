@@ -3,104 +3,114 @@
 
 use serde_json::{Map, Value};
 
-use super::informal::names::credential_members;
-use super::names::{binding, binding_at, take_flows, take_location, take_version};
-use crate::finding::Findings;
-use crate::member::{self, Length, Members};
-use crate::pointer::Pointer;
+use super::informal_credentials::credential_names::collect_credential_members;
+use super::value_spellings::{
+    binding_for_url, normalize_binding, take_flows, take_key_location, take_protocol_version,
+};
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{Interface, SchemeKind, rules};
 
-const WANTED: &str = "a list of interfaces";
+const EXPECTED_INTERFACES: &str = "a list of interfaces";
 
-const ENTRY: &str = "an object with `url`, `protocolBinding` and `protocolVersion`";
+const EXPECTED_INTERFACE: &str = "an object with `url`, `protocolBinding` and `protocolVersion`";
 
 /// Takes `supportedInterfaces`, in the card's order, which is the order of preference.
-pub(super) fn interfaces(
-    members: &mut Members<'_>,
-    undated: Option<&str>,
-    out: &mut Findings,
+pub(super) fn take_supported_interfaces(
+    members: &mut MemberReader<'_>,
+    default_version: Option<&str>,
+    out: &mut FindingCollector,
 ) -> Vec<Interface> {
-    let Some((spot, value)) = members.take("supportedInterfaces", out) else {
+    let Some((position, value)) = members.take("supportedInterfaces", out) else {
         return Vec::new();
     };
-    let parent = members.at();
-    let at = spot.below(&parent);
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     let list = match value {
         Value::Array(list) => list,
         Value::Object(_) => {
-            out.coerced(&at, &value, WANTED);
+            out.add_coerced_type(&pointer, &value, EXPECTED_INTERFACES);
             vec![value]
         }
         other => {
-            out.mistyped(&at, &other, WANTED);
-            members.keep(&spot, other);
+            out.add_wrong_type(&pointer, &other, EXPECTED_INTERFACES);
+            members.retain_unreadable(&position, other);
             return Vec::new();
         }
     };
     let mut interfaces = Vec::new();
     let mut credentials = Vec::new();
-    for (index, entry) in member::cut(list, &at, out).into_iter().enumerate() {
-        let at = at.index(index);
+    for (index, entry) in member_reader::truncate_list(list, &pointer, out)
+        .into_iter()
+        .enumerate()
+    {
+        let pointer = pointer.element(index);
         match entry {
             Value::Object(entry) => {
-                credentials.extend(credential_members(&entry));
-                interfaces.extend(interface(entry, at, undated, out));
+                credentials.extend(collect_credential_members(&entry));
+                interfaces.extend(read_interface(entry, pointer, default_version, out));
             }
             Value::String(ref url) if url.contains("://") => {
-                out.coerced(&at, &entry, ENTRY);
-                let url = member::bounded(url.clone(), &at, Length::Address, out);
+                out.add_coerced_type(&pointer, &entry, EXPECTED_INTERFACE);
+                let url = member_reader::trim_and_truncate(
+                    url.clone(),
+                    &pointer,
+                    LengthLimit::Address,
+                    out,
+                );
                 interfaces.extend(url.map(|url| Interface {
                     url,
                     binding: "JSONRPC".to_owned(),
-                    protocol_version: undated.map(str::to_owned),
+                    protocol_version: default_version.map(str::to_owned),
                     tenant: None,
                 }));
             }
-            other => out.mistyped(&at, &other, ENTRY),
+            other => out.add_wrong_type(&pointer, &other, EXPECTED_INTERFACE),
         }
     }
     if !credentials.is_empty() {
-        members.keep(&spot, Value::Array(credentials));
+        members.retain_unreadable(&position, Value::Array(credentials));
     }
     interfaces
 }
 
 /// Reads one entry; `None` if it has no address.
-fn interface(
+fn read_interface(
     entry: Map<String, Value>,
-    at: Pointer<'_>,
-    undated: Option<&str>,
-    out: &mut Findings,
+    pointer: Pointer<'_>,
+    default_version: Option<&str>,
+    out: &mut FindingCollector,
 ) -> Option<Interface> {
-    let mut entry = Members::new(entry, at);
-    let is_mcp = is_mcp(&entry);
-    let spot = entry.spot("protocolBinding");
-    let named = entry.text("protocolBinding", Length::Line, out);
-    let binding = match named {
-        Some(text) => binding(&text, &spot.below(&at), out),
-        None => other_binding(&mut entry, out),
+    let mut entry = MemberReader::new(entry, pointer);
+    let is_mcp = is_mcp_entry(&entry);
+    let position = entry.position_of("protocolBinding");
+    let declared_binding = entry.take_text("protocolBinding", LengthLimit::Line, out);
+    let binding = match declared_binding {
+        Some(text) => normalize_binding(&text, &position.pointer_in(&pointer), out),
+        None => take_other_binding(&mut entry, out),
     };
     if let Some(text) = entry.peek("protocolVersion").and_then(Value::as_str)
         && text.matches('.').count() > 1
     {
-        let spot = entry.spot("protocolVersion");
-        out.add(&rules::VERSION_PATCH, &spot.below(&at), text);
+        let position = entry.position_of("protocolVersion");
+        out.add(&rules::VERSION_PATCH, &position.pointer_in(&pointer), text);
     }
-    let own_version = take_version(&mut entry, "protocolVersion", out);
-    let tenant = entry.text("tenant", Length::Line, out);
-    let Some(url) = entry.text("url", Length::Address, out) else {
-        out.add(&rules::INTERFACE_URL, &at, &binding);
+    let own_version = take_protocol_version(&mut entry, "protocolVersion", out);
+    let tenant = entry.take_text("tenant", LengthLimit::Line, out);
+    let Some(url) = entry.take_text("url", LengthLimit::Address, out) else {
+        out.add(&rules::INTERFACE_URL, &pointer, &binding);
         return None;
     };
     Some(Interface {
-        binding: binding_at(&url, binding, is_mcp),
+        binding: binding_for_url(&url, binding, is_mcp),
         url,
-        protocol_version: own_version.or_else(|| undated.map(str::to_owned)),
+        protocol_version: own_version.or_else(|| default_version.map(str::to_owned)),
         tenant,
     })
 }
 
-pub(super) fn is_mcp(entry: &Members<'_>) -> bool {
+pub(super) fn is_mcp_entry(entry: &MemberReader<'_>) -> bool {
     ["type", "protocol"].iter().any(|name| {
         let text = entry.peek(name).and_then(Value::as_str);
         text.is_some_and(|text| text.trim().eq_ignore_ascii_case("mcp"))
@@ -108,19 +118,19 @@ pub(super) fn is_mcp(entry: &Members<'_>) -> bool {
 }
 
 /// The binding from other members that cards use instead of `protocolBinding`.
-fn other_binding(entry: &mut Members<'_>, out: &mut Findings) -> String {
-    let at = entry.at();
+fn take_other_binding(entry: &mut MemberReader<'_>, out: &mut FindingCollector) -> String {
+    let pointer = entry.pointer();
     for name in ["transport", "type", "protocol"] {
-        if let Some(text) = entry.text(name, Length::Line, out) {
-            out.add(&rules::INTERFACE_MEMBER, &at.name(name), &text);
-            return binding(&text, &at.name(name), out);
+        if let Some(text) = entry.take_text(name, LengthLimit::Line, out) {
+            out.add(&rules::INTERFACE_MEMBER, &pointer.member(name), &text);
+            return normalize_binding(&text, &pointer.member(name), out);
         }
     }
     "JSONRPC".to_owned()
 }
 
 /// The wrappers of 1.0 §4.5.1 and the kinds in them.
-pub(crate) const WRAPPERS: [&str; 5] = [
+pub(crate) const SCHEME_WRAPPERS: [&str; 5] = [
     "apiKeySecurityScheme",
     "httpAuthSecurityScheme",
     "oauth2SecurityScheme",
@@ -129,41 +139,43 @@ pub(crate) const WRAPPERS: [&str; 5] = [
 ];
 
 /// Reads a scheme that is wrapped in a member naming its kind; `None` if it has another form.
-pub(super) fn scheme(
-    members: &mut Members<'_>,
-    out: &mut Findings,
+pub(super) fn take_wrapped_scheme(
+    members: &mut MemberReader<'_>,
+    out: &mut FindingCollector,
 ) -> Option<(SchemeKind, Option<String>)> {
-    let wrapper = WRAPPERS
+    let wrapper = SCHEME_WRAPPERS
         .into_iter()
         .find(|name| members.peek(name).is_some())?;
-    let (spot, value) = members.take(wrapper, out)?;
-    let parent = members.at();
-    let at = spot.below(&parent);
+    let (position, value) = members.take(wrapper, out)?;
+    let parent = members.pointer();
+    let pointer = position.pointer_in(&parent);
     let Value::Object(inner) = value else {
-        out.mistyped(&at, &value, "an object that describes the scheme");
+        out.add_wrong_type(&pointer, &value, "an object that describes the scheme");
         return None;
     };
-    let mut inner = Members::new(inner, at);
-    let description = inner.text("description", Length::Prose, out);
+    let mut inner = MemberReader::new(inner, pointer);
+    let description = inner.take_text("description", LengthLimit::Prose, out);
     let kind = match wrapper {
         "apiKeySecurityScheme" => SchemeKind::ApiKey {
-            location: take_location(&mut inner, out),
-            parameter: inner.text("name", Length::Line, out).unwrap_or_default(),
+            location: take_key_location(&mut inner, out),
+            parameter: inner
+                .take_text("name", LengthLimit::Line, out)
+                .unwrap_or_default(),
         },
         "httpAuthSecurityScheme" => SchemeKind::Http {
             scheme: inner
-                .text("scheme", Length::Line, out)
+                .take_text("scheme", LengthLimit::Line, out)
                 .unwrap_or_default()
                 .to_lowercase(),
-            bearer_format: inner.text("bearerFormat", Length::Line, out),
+            bearer_format: inner.take_text("bearerFormat", LengthLimit::Line, out),
         },
         "oauth2SecurityScheme" => SchemeKind::Oauth2 {
             flows: take_flows(&mut inner, out),
-            metadata_url: inner.text("oauth2MetadataUrl", Length::Address, out),
+            metadata_url: inner.take_text("oauth2MetadataUrl", LengthLimit::Address, out),
         },
         "openIdConnectSecurityScheme" => SchemeKind::OpenIdConnect {
             url: inner
-                .text("openIdConnectUrl", Length::Address, out)
+                .take_text("openIdConnectUrl", LengthLimit::Address, out)
                 .unwrap_or_default(),
         },
         _ => SchemeKind::MutualTls,
@@ -172,9 +184,13 @@ pub(super) fn scheme(
 }
 
 /// The scopes of one scheme in a requirement: `{"list": […]}`, or `{}` where `ProtoJSON` dropped the list.
-pub(super) fn scopes(value: Value, at: &Pointer<'_>, out: &mut Findings) -> Vec<String> {
+pub(super) fn read_scopes(
+    value: Value,
+    pointer: &Pointer<'_>,
+    out: &mut FindingCollector,
+) -> Vec<String> {
     let Value::Object(scopes) = value else {
         return Vec::new();
     };
-    Members::new(scopes, *at).texts("list", Length::Line, out)
+    MemberReader::new(scopes, *pointer).take_texts("list", LengthLimit::Line, out)
 }

@@ -7,13 +7,13 @@
 mod plan;
 mod properties;
 
-use a2a_card::parse;
+use a2a_card::parse_card;
 
 pub use properties::{BrokenProperty, PROPERTIES};
 
 /// Reads the bytes as a card and checks every property of it.
 pub fn bytes(data: &[u8]) -> Result<(), BrokenProperty> {
-    let outcome = parse(data);
+    let outcome = parse_card(data);
     for property in PROPERTIES {
         (property.holds)(data, outcome.as_ref()).map_err(|what| BrokenProperty {
             property: property.name,

@@ -1,6 +1,6 @@
 //! Builds cards from instructions: every byte decides something, and any bytes build some card.
 
-use a2a_card::{MAX_CARD_BYTES, MAX_LIST};
+use a2a_card::{MAX_CARD_BYTES, MAX_LIST_ELEMENTS};
 use serde_json::{Map, Number, Value, json};
 
 /// Names and values that the reader knows, in every generation's spelling.
@@ -207,7 +207,7 @@ impl Plan<'_> {
     /// How often the value may be repeated: beyond the limit of lists if it is small.
     fn affordable(&mut self, value: &Value) -> usize {
         let size = value.to_string().len() + 1;
-        let count = (self.room / size).min(MAX_LIST + 1);
+        let count = (self.room / size).min(MAX_LIST_ELEMENTS + 1);
         self.room -= count * size;
         count
     }
@@ -245,7 +245,7 @@ pub fn card(data: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use a2a_card::parse;
+    use a2a_card::parse_card;
 
     use super::*;
 
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(card(&data), card(&data));
         for seed in 0..4 {
             // No changes and no overwritten bytes.
-            assert!(parse(&card(&[seed])).is_ok(), "{seed}");
+            assert!(parse_card(&card(&[seed])).is_ok(), "{seed}");
         }
     }
 
@@ -264,9 +264,9 @@ mod tests {
         // Change the first seed's list of skills: down to `skills`, repeat its last element.
         let repeat = [0, 0, 1, 3, 0, 1];
         let bytes = card(&repeat);
-        let parsed = parse(&bytes);
+        let parsed = parse_card(&bytes);
         let skills = parsed.map(|parsed| parsed.card.skills.len());
-        assert_eq!(skills, Ok(MAX_LIST));
+        assert_eq!(skills, Ok(MAX_LIST_ELEMENTS));
         let ever: Vec<u8> = [0, 0].into_iter().chain([1, 3, 0, 1].repeat(200)).collect();
         assert!(card(&ever).len() <= MAX_CARD_BYTES);
     }

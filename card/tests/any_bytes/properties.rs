@@ -4,14 +4,15 @@ use std::fmt;
 
 use a2a_card::{
     AgentCard, ChangeClass, ConversionTarget, Family, KeySet, LintContext, MAX_FINDINGS,
-    ParseError, Parsed, VerificationResult, all_findings, all_findings_in, auth_labels,
-    capability_labels, content_digest, convert, diff, digest, is_hidden, parse, rules,
-    sarif_results, security_sentences, signature_state, signing_summary, tags, verify,
+    ParseError, ParsedCard, VerificationResult, all_findings, all_findings_with_context, all_rules,
+    auth_labels, bytes_digest, capability_labels, content_digest, convert_card, diff_cards,
+    is_hidden_character, parse_card, sarif_results, security_sentences, signature_state,
+    signature_summary, skill_tags, verify_signatures,
 };
 use serde_json::Value;
 
 /// Checks a property of the bytes and of the result of parsing them. The error says what is wrong.
-pub type PropertyCheck = fn(&[u8], Result<&Parsed, &ParseError>) -> Result<(), String>;
+pub type PropertyCheck = fn(&[u8], Result<&ParsedCard, &ParseError>) -> Result<(), String>;
 
 /// A property that holds for any bytes.
 pub struct Property {
@@ -85,7 +86,7 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-fn named(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn named(_: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     match outcome {
         Ok(parsed) => {
             ensure(!parsed.card.name.trim().is_empty(), || "no name".into())?;
@@ -100,21 +101,21 @@ fn named(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> 
     }
 }
 
-fn stored(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn stored(_: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     let Ok(parsed) = outcome else { return Ok(()) };
     let text = serde_json::to_string(&parsed.card).map_err(|error| error.to_string())?;
     let again: AgentCard = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     ensure(again == parsed.card, || text)
 }
 
-fn findings(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn findings(bytes: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     let Ok(parsed) = outcome else { return Ok(()) };
     let findings = all_findings(parsed, bytes);
     ensure(findings.len() <= 2 * MAX_FINDINGS, || {
         format!("{} findings", findings.len())
     })?;
     for finding in &findings {
-        let listed = rules().iter().any(|rule| rule.id == finding.rule);
+        let listed = all_rules().iter().any(|rule| rule.id == finding.rule);
         let short = finding.found.chars().count() <= 200 && finding.pointer.len() <= 4_096;
         let visible = !finding.found.contains(char::is_control);
         ensure(listed && short && visible, || format!("{finding:?}"))?;
@@ -122,7 +123,7 @@ fn findings(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), S
     Ok(())
 }
 
-fn context(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn context(bytes: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     let Ok(parsed) = outcome else { return Ok(()) };
     let card_url = url::Url::parse("https://agents.dev/.well-known/agent-card.json").ok();
     let context = LintContext {
@@ -130,7 +131,7 @@ fn context(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), St
         previous: Some(parsed),
     };
     let (with, without) = (
-        all_findings_in(parsed, bytes, context),
+        all_findings_with_context(parsed, bytes, context),
         all_findings(parsed, bytes),
     );
     let alone = with
@@ -142,8 +143,8 @@ fn context(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), St
     })
 }
 
-fn digests(bytes: &[u8], _: Result<&Parsed, &ParseError>) -> Result<(), String> {
-    for text in [digest(bytes), content_digest(bytes)] {
+fn digests(bytes: &[u8], _: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
+    for text in [bytes_digest(bytes), content_digest(bytes)] {
         let hex = text.strip_prefix("sha256:").unwrap_or_default();
         let wanted = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
         ensure(wanted, || text)?;
@@ -151,16 +152,16 @@ fn digests(bytes: &[u8], _: Result<&Parsed, &ParseError>) -> Result<(), String> 
     Ok(())
 }
 
-fn words(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn words(_: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     let Ok(parsed) = outcome else { return Ok(()) };
     let card = &parsed.card;
-    let _ = (tags(card), auth_labels(card), capability_labels(card));
-    let _ = (signature_state(card), signing_summary(card));
+    let _ = (skill_tags(card), auth_labels(card), capability_labels(card));
+    let _ = (signature_state(card), signature_summary(card));
     let sentences = security_sentences(card);
     ensure(!sentences.is_empty(), || "no sentence".into())
 }
 
-fn results(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn results(bytes: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     let Ok(parsed) = outcome else { return Ok(()) };
     let findings = all_findings(parsed, bytes);
     let results = sarif_results("card.json", bytes, &findings);
@@ -173,50 +174,54 @@ fn results(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), St
         ensure(placed && result.get("ruleIndex").is_some(), || {
             result.to_string()
         })?;
-        let hidden = |character| is_hidden(character) || character.is_control();
+        let hidden = |character| is_hidden_character(character) || character.is_control();
         ensure(!result.to_string().contains(hidden), || result.to_string())?;
     }
     Ok(())
 }
 
-fn conversions(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn conversions(_: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     let Ok(parsed) = outcome else { return Ok(()) };
     for target in ConversionTarget::ALL {
-        let once = convert(parsed, target);
+        let once = convert_card(parsed, target);
         let bytes = serde_json::to_vec(&once.card).map_err(|error| error.to_string())?;
         // A card with a very long list may become too large to be read.
-        let Ok(again) = parse(&bytes) else { continue };
+        let Ok(again) = parse_card(&bytes) else {
+            continue;
+        };
         ensure(again.card.name == parsed.card.name, || {
             format!("to {target}: {:?}", again.card.name)
         })?;
-        let twice = convert(&again, target);
+        let twice = convert_card(&again, target);
         ensure(twice.card == once.card, || format!("to {target}, twice"))?;
     }
     Ok(())
 }
 
-fn differences(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn differences(bytes: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     const OTHER: &[u8] = br#"{"name": "Another", "url": "https://another.example/"}"#;
     if outcome.is_err() {
-        return ensure(diff(bytes, OTHER, None).is_err(), || "compared".into());
+        return ensure(diff_cards(bytes, OTHER, None).is_err(), || {
+            "compared".into()
+        });
     }
-    let same = diff(bytes, bytes, None).map_err(|error| error.to_string())?;
+    let same = diff_cards(bytes, bytes, None).map_err(|error| error.to_string())?;
     ensure(
         same.class == ChangeClass::None && same.changes.is_empty(),
         || format!("{same:?}"),
     )?;
-    let other = diff(bytes, OTHER, None).map_err(|error| error.to_string())?;
+    let other = diff_cards(bytes, OTHER, None).map_err(|error| error.to_string())?;
     let expected = content_digest(bytes) == content_digest(OTHER);
     ensure(other.changes.is_empty() == expected, || {
         format!("{other:?}")
     })
 }
 
-fn signatures(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
+fn signatures(bytes: &[u8], outcome: Result<&ParsedCard, &ParseError>) -> Result<(), String> {
     let Ok(parsed) = outcome else { return Ok(()) };
-    let entries = verify(parsed, bytes, &KeySet::default());
+    let entries = verify_signatures(parsed, bytes, &KeySet::default());
     let valid = entries
         .iter()
-        .any(|entry| matches!(entry.verdict, VerificationResult::Valid { .. }));
+        .any(|entry| matches!(entry.result, VerificationResult::Valid { .. }));
     ensure(!valid, || format!("{entries:?}"))
 }

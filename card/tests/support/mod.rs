@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use a2a_card::{KeySet, SignatureEntry, SigningKey, parse, verify};
+use a2a_card::{KeySet, SignatureResult, SigningKey, parse_card, verify_signatures};
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -68,8 +68,8 @@ pub fn with(card: &str, signatures: &[Value]) -> String {
 }
 
 /// The verdicts of a card.
-pub fn judged(card: &str, keys: &KeySet) -> Vec<SignatureEntry> {
-    verify(&parse(card.as_bytes()).unwrap(), card.as_bytes(), keys)
+pub fn judged(card: &str, keys: &KeySet) -> Vec<SignatureResult> {
+    verify_signatures(&parse_card(card.as_bytes()).unwrap(), card.as_bytes(), keys)
 }
 
 /// The first verdict as text: its name and the form or the reason.
@@ -78,9 +78,9 @@ pub fn verdict(card: &str, keys: &KeySet) -> String {
 }
 
 /// A verdict as text: its name and the form or the reason.
-pub fn describe(entry: &SignatureEntry) -> String {
-    let name = entry.verdict.as_str();
-    match &entry.verdict {
+pub fn describe(entry: &SignatureResult) -> String {
+    let name = entry.result.as_str();
+    match &entry.result {
         a2a_card::VerificationResult::Valid { form, .. } => format!("{name} {form}"),
         other => match other.reason() {
             Some(reason) => format!("{name} {}", reason.as_str()),

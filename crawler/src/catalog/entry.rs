@@ -1,6 +1,6 @@
 //! One entry of a catalog, member by member.
 
-use a2a_card::{canonical_json, digest, exact_json};
+use a2a_card::{bytes_digest, canonical_json, parse_exact_json};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -8,10 +8,10 @@ use time::format_description::well_known::Rfc3339;
 use url::Url;
 
 use super::MAX_IDENTIFIER_BYTES;
-use super::finding::PassedOver;
-use super::identifier::{current, names_other_domain};
-use super::registry::{ListedRegistry, REGISTRIES};
-use crate::guard::{MAX_URL_BYTES, normalised};
+use super::identifier::{is_identity_mismatch, with_current_prefix};
+use super::registry::{ListedRegistry, REGISTRY_MEDIA_TYPES};
+use super::skipped_entries::SkipReason;
+use crate::guard::{MAX_URL_BYTES, normalize_url};
 
 /// An entry that names or contains an A2A agent card.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,66 +27,66 @@ pub struct CatalogEntry {
     /// entry was compared already.
     pub digest: Option<String>,
     /// The card inside the entry, byte for byte as it stands in the document.
-    pub inline: Option<Vec<u8>>,
+    pub inline_card: Option<Vec<u8>>,
 }
 
-pub(super) enum Kind<'a> {
+pub(super) enum EntryKind<'a> {
     Card(CatalogEntry),
-    Elsewhere(Url),
-    Inline(&'a RawValue),
+    CatalogUrl(Url),
+    InlineCatalog(&'a RawValue),
     Registry(ListedRegistry),
 }
 
-const CARD: &str = "application/a2a-agent-card+json";
-const CATALOG: &str = "application/ai-catalog+json";
+const CARD_MEDIA_TYPE: &str = "application/a2a-agent-card+json";
+const CATALOG_MEDIA_TYPE: &str = "application/ai-catalog+json";
 
 /// Reads an entry. Its URL is relative to `base`, where the document came from. Registries are read only if
 /// `registries` is true; of any other entry that is neither card nor catalog only the type is read.
-pub(super) fn read_entry<'a>(
+pub(super) fn parse_entry<'a>(
     raw: &'a RawValue,
     base: &Url,
-    registries: bool,
-) -> Result<Kind<'a>, PassedOver> {
-    let value: Value = serde_json::from_str(raw.get()).map_err(|_| PassedOver::Malformed)?;
-    let entry = value.as_object().ok_or(PassedOver::Malformed)?;
-    match essence(kind_of(entry).ok_or(PassedOver::Malformed)?).as_str() {
-        CARD => read_card(raw, entry, base).map(Kind::Card),
-        CATALOG => match content(entry, base)? {
-            EntryContent::Url(url) => Ok(Kind::Elsewhere(url)),
-            EntryContent::Inline => Ok(Kind::Inline(data_of(raw)?)),
+    read_registries: bool,
+) -> Result<EntryKind<'a>, SkipReason> {
+    let value: Value = serde_json::from_str(raw.get()).map_err(|_| SkipReason::Malformed)?;
+    let entry = value.as_object().ok_or(SkipReason::Malformed)?;
+    match media_type_essence(declared_media_type(entry).ok_or(SkipReason::Malformed)?).as_str() {
+        CARD_MEDIA_TYPE => parse_card_entry(raw, entry, base).map(EntryKind::Card),
+        CATALOG_MEDIA_TYPE => match entry_content(entry, base)? {
+            EntryContent::Url(url) => Ok(EntryKind::CatalogUrl(url)),
+            EntryContent::Inline => Ok(EntryKind::InlineCatalog(data_member(raw)?)),
         },
-        kind if registries && REGISTRIES.contains(&kind) => {
-            ListedRegistry::read(raw.get(), base).map(Kind::Registry)
+        media_type if read_registries && REGISTRY_MEDIA_TYPES.contains(&media_type) => {
+            ListedRegistry::parse(raw.get(), base).map(EntryKind::Registry)
         }
-        _ => Err(PassedOver::NotACard),
+        _ => Err(SkipReason::NotACard),
     }
 }
 
 /// The media type that an entry states: `type` or, in older documents, `mediaType`.
-fn kind_of(entry: &Map<String, Value>) -> Option<&str> {
+fn declared_media_type(entry: &Map<String, Value>) -> Option<&str> {
     let text = |name| entry.get(name).and_then(Value::as_str);
     text("type").or_else(|| text("mediaType"))
 }
 
-fn read_card(
+fn parse_card_entry(
     raw: &RawValue,
     entry: &Map<String, Value>,
     base: &Url,
-) -> Result<CatalogEntry, PassedOver> {
-    let identifier = identifier(entry).ok_or(PassedOver::Malformed)?;
-    if names_other_domain(&identifier, declared_identity(entry)) {
-        return Err(PassedOver::OtherPublisher);
+) -> Result<CatalogEntry, SkipReason> {
+    let identifier = entry_identifier(entry).ok_or(SkipReason::Malformed)?;
+    if is_identity_mismatch(&identifier, declared_identity(entry)) {
+        return Err(SkipReason::PublisherMismatch);
     }
-    let stated = stated_digest(entry)?.map(str::to_owned);
-    let updated_at = updated_at(entry);
-    let (url, digest, inline) = match content(entry, base)? {
-        EntryContent::Url(url) => (url, stated, None),
+    let stated_digest = stated_digest(entry)?.map(str::to_owned);
+    let updated_at = entry_updated_at(entry);
+    let (url, digest, inline) = match entry_content(entry, base)? {
+        EntryContent::Url(url) => (url, stated_digest, None),
         EntryContent::Inline => {
-            let bytes = data_of(raw)?.get().as_bytes().to_vec();
-            if stated.is_some() && stated != digest_of_data(&bytes) {
-                return Err(PassedOver::OtherDigest);
+            let bytes = data_member(raw)?.get().as_bytes().to_vec();
+            if stated_digest.is_some() && stated_digest != data_digest(&bytes) {
+                return Err(SkipReason::DigestMismatch);
             }
-            (inline_url(base, &identifier), None, Some(bytes))
+            (inline_card_url(base, &identifier), None, Some(bytes))
         }
     };
     Ok(CatalogEntry {
@@ -94,23 +94,23 @@ fn read_card(
         url,
         updated_at,
         digest,
-        inline,
+        inline_card: inline,
     })
 }
 
-fn inline_url(base: &Url, identifier: &str) -> Url {
-    let mut url = normalised(base.clone());
+fn inline_card_url(base: &Url, identifier: &str) -> Url {
+    let mut url = normalize_url(base.clone());
     url.set_fragment(Some(identifier));
     url
 }
 
 /// Name of an entry in a finding: its identifier, its URL, or its number.
-pub(super) fn name_of(raw: &RawValue, number: usize) -> String {
+pub(super) fn entry_label(raw: &RawValue, number: usize) -> String {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     let text = |name| value.get(name).and_then(Value::as_str);
-    let named = text("identifier").or_else(|| text("url"));
-    let named = named.filter(|text| !text.trim().is_empty());
-    named.map_or_else(|| format!("entry {number}"), str::to_owned)
+    let label = text("identifier").or_else(|| text("url"));
+    let label = label.filter(|text| !text.trim().is_empty());
+    label.map_or_else(|| format!("entry {number}"), str::to_owned)
 }
 
 pub(super) enum EntryContent {
@@ -119,32 +119,35 @@ pub(super) enum EntryContent {
 }
 
 /// The content of an entry: exactly one of `url` and `data`; a null counts as missing.
-pub(super) fn content(entry: &Map<String, Value>, base: &Url) -> Result<EntryContent, PassedOver> {
-    let given = |name| entry.get(name).filter(|value| !value.is_null());
-    match (given("url"), given("data")) {
+pub(super) fn entry_content(
+    entry: &Map<String, Value>,
+    base: &Url,
+) -> Result<EntryContent, SkipReason> {
+    let present_member = |name| entry.get(name).filter(|value| !value.is_null());
+    match (present_member("url"), present_member("data")) {
         (Some(Value::String(text)), None) if text.len() <= MAX_URL_BYTES => {
-            let mut url = base.join(text.trim()).map_err(|_| PassedOver::Malformed)?;
+            let mut url = base.join(text.trim()).map_err(|_| SkipReason::Malformed)?;
             url.set_fragment(None);
-            Ok(EntryContent::Url(normalised(url)))
+            Ok(EntryContent::Url(normalize_url(url)))
         }
         (None, Some(_)) => Ok(EntryContent::Inline),
-        _ => Err(PassedOver::Malformed),
+        _ => Err(SkipReason::Malformed),
     }
 }
 
 /// The member `data` of an entry as it stands in the document; of several the last, as elsewhere.
-fn data_of(raw: &RawValue) -> Result<&RawValue, PassedOver> {
-    let members = super::read::members(raw).ok_or(PassedOver::Malformed)?;
-    members.get("data").copied().ok_or(PassedOver::Malformed)
+fn data_member(raw: &RawValue) -> Result<&RawValue, SkipReason> {
+    let members = super::parser::object_members(raw).ok_or(SkipReason::Malformed)?;
+    members.get("data").copied().ok_or(SkipReason::Malformed)
 }
 
 /// The digest of `data`: of its canonical form. `None` if JSON parsers read it differently.
-pub(super) fn digest_of_data(bytes: &[u8]) -> Option<String> {
-    Some(digest(&canonical_json(&exact_json(bytes)?)?))
+pub(super) fn data_digest(bytes: &[u8]) -> Option<String> {
+    Some(bytes_digest(&canonical_json(&parse_exact_json(bytes)?)?))
 }
 
 /// The digest that an entry states. An algorithm that AI Catalog does not know states nothing.
-pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, PassedOver> {
+pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, SkipReason> {
     let Some(text) = entry.get("digest").and_then(Value::as_str) else {
         return Ok(None);
     };
@@ -155,21 +158,21 @@ pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, 
     let is_whole = digits.len() == 64 && digits.bytes().all(is_digit);
     is_whole
         .then_some(Some(text))
-        .ok_or(PassedOver::OtherDigest)
+        .ok_or(SkipReason::DigestMismatch)
 }
 
 /// The essence of a media type: without parameters, in lower case.
-fn essence(text: &str) -> String {
+fn media_type_essence(text: &str) -> String {
     let essence = text.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()
 }
 
-pub(super) fn identifier(entry: &Map<String, Value>) -> Option<String> {
+pub(super) fn entry_identifier(entry: &Map<String, Value>) -> Option<String> {
     let text = entry.get("identifier")?.as_str()?;
     let usable = !text.trim().is_empty()
         && text.len() <= MAX_IDENTIFIER_BYTES
         && !text.contains(char::is_control);
-    usable.then(|| current(text))
+    usable.then(|| with_current_prefix(text))
 }
 
 /// What the entry's `trustManifest` declares as its identity (ARD 4.5.1).
@@ -177,6 +180,6 @@ pub(super) fn declared_identity(entry: &Map<String, Value>) -> Option<&str> {
     entry.get("trustManifest")?.get("identity")?.as_str()
 }
 
-fn updated_at(entry: &Map<String, Value>) -> Option<OffsetDateTime> {
+fn entry_updated_at(entry: &Map<String, Value>) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(entry.get("updatedAt")?.as_str()?, &Rfc3339).ok()
 }

@@ -2,12 +2,12 @@
 
 use std::net::Ipv4Addr;
 
-const PREFIX: &str = "urn:air:";
+const URN_PREFIX: &str = "urn:air:";
 /// The prefix until June 2026, which many catalogs still use.
-const FORMER_PREFIX: &str = "urn:ai:";
+const FORMER_URN_PREFIX: &str = "urn:ai:";
 /// Most bytes of a domain's name (RFC 1035 section 2.3.4).
-const MAX_DOMAIN: usize = 253;
-const MAX_LABEL: usize = 63;
+const MAX_DOMAIN_BYTES: usize = 253;
+const MAX_LABEL_BYTES: usize = 63;
 
 /// The publisher of a well-formed identifier that names a domain in normal form; `None` for any other text.
 ///
@@ -17,40 +17,40 @@ const MAX_LABEL: usize = 63;
 /// assert_eq!(publisher_of("urn:air:house.example.com:tools:sorter"), Some("house.example.com"));
 /// assert_eq!(publisher_of("urn:air:House.example.com:sorter"), None);
 /// ```
-pub fn publisher_of(identifier: &str) -> Option<&str> {
-    let (publisher, path) = identifier.strip_prefix(PREFIX)?.split_once(':')?;
+pub fn identifier_publisher(identifier: &str) -> Option<&str> {
+    let (publisher, path) = identifier.strip_prefix(URN_PREFIX)?.split_once(':')?;
     let is_part = |part: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         !part.is_empty() && part.bytes().all(plain)
     };
-    (is_publisher(publisher) && path.split(':').all(is_part)).then_some(publisher)
+    (is_publisher_domain(publisher) && path.split(':').all(is_part)).then_some(publisher)
 }
 
 /// Whether a text is a publisher's domain in normal form: lower case, a dot inside, no port, address or final dot.
-pub fn is_publisher(text: &str) -> bool {
+pub fn is_publisher_domain(text: &str) -> bool {
     let is_label = |label: &str| {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        (1..=MAX_LABEL).contains(&label.len())
+        (1..=MAX_LABEL_BYTES).contains(&label.len())
             && label.bytes().all(plain)
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    text.len() <= MAX_DOMAIN
+    text.len() <= MAX_DOMAIN_BYTES
         && text.contains('.')
         && text.split('.').all(is_label)
         && text.parse::<Ipv4Addr>().is_err()
 }
 
 /// Whether an entry's `trustManifest` declares an identity in another domain than its identifier, if both name one.
-pub(super) fn names_other_domain(identifier: &str, identity: Option<&str>) -> bool {
-    let named = identifier.strip_prefix(PREFIX);
+pub(super) fn is_identity_mismatch(identifier: &str, identity: Option<&str>) -> bool {
+    let named = identifier.strip_prefix(URN_PREFIX);
     let named = named.and_then(|rest| rest.split(':').next());
-    let declared = identity.and_then(domain_of_identity);
+    let declared = identity.and_then(identity_domain);
     matches!((named, declared), (Some(named), Some(declared)) if named.to_ascii_lowercase() != declared)
 }
 
 /// Domain of `did:web:D`, `spiffe://D/…`, `https://D/…` or a bare `D`, in lower case.
-pub fn domain_of_identity(identity: &str) -> Option<String> {
+pub fn identity_domain(identity: &str) -> Option<String> {
     let rest = ["did:web:", "spiffe://", "https://"]
         .iter()
         .find_map(|prefix| identity.strip_prefix(prefix))
@@ -59,9 +59,9 @@ pub fn domain_of_identity(identity: &str) -> Option<String> {
     domain.contains('.').then(|| domain.to_ascii_lowercase())
 }
 
-pub(super) fn current(identifier: &str) -> String {
-    match identifier.strip_prefix(FORMER_PREFIX) {
-        Some(rest) => format!("{PREFIX}{rest}"),
+pub(super) fn with_current_prefix(identifier: &str) -> String {
+    match identifier.strip_prefix(FORMER_URN_PREFIX) {
+        Some(rest) => format!("{URN_PREFIX}{rest}"),
         None => identifier.to_owned(),
     }
 }
@@ -78,11 +78,11 @@ mod tests {
             "a.example:X_1.2-3",
             "xn--bcher-kva.example:x",
         ] {
-            let identifier = format!("{PREFIX}{valid}");
+            let identifier = format!("{URN_PREFIX}{valid}");
             let publisher = valid.split(':').next();
-            assert_eq!(publisher_of(&identifier), publisher, "{valid}");
+            assert_eq!(identifier_publisher(&identifier), publisher, "{valid}");
         }
-        let long = format!("{}.example:x", "a".repeat(MAX_LABEL + 1));
+        let long = format!("{}.example:x", "a".repeat(MAX_LABEL_BYTES + 1));
         let deep = format!("{}example:x", "abcdefg.".repeat(32));
         for invalid in [
             "",
@@ -105,13 +105,13 @@ mod tests {
             &deep,
         ] {
             assert_eq!(
-                publisher_of(&format!("{PREFIX}{invalid}")),
+                identifier_publisher(&format!("{URN_PREFIX}{invalid}")),
                 None,
                 "{invalid}"
             );
         }
-        assert_eq!(publisher_of("urn:ai:a.example:x"), None);
-        assert_eq!(publisher_of("URN:AIR:a.example:x"), None);
+        assert_eq!(identifier_publisher("urn:ai:a.example:x"), None);
+        assert_eq!(identifier_publisher("URN:AIR:a.example:x"), None);
     }
 
     /// A declared identity proves nothing, but it may not contradict the identifier.
@@ -135,7 +135,7 @@ mod tests {
             ("free text", Some("evil.example"), false),
         ] {
             assert_eq!(
-                names_other_domain(identifier, identity),
+                is_identity_mismatch(identifier, identity),
                 expected,
                 "{identifier} {identity:?}"
             );
@@ -144,8 +144,14 @@ mod tests {
 
     #[test]
     fn the_former_prefix_is_rewritten() {
-        assert_eq!(current("urn:ai:a.example:x"), "urn:air:a.example:x");
-        assert_eq!(current("urn:air:a.example:x"), "urn:air:a.example:x");
-        assert_eq!(current("free text"), "free text");
+        assert_eq!(
+            with_current_prefix("urn:ai:a.example:x"),
+            "urn:air:a.example:x"
+        );
+        assert_eq!(
+            with_current_prefix("urn:air:a.example:x"),
+            "urn:air:a.example:x"
+        );
+        assert_eq!(with_current_prefix("free text"), "free text");
     }
 }

@@ -5,20 +5,20 @@
 //! makes the requests.
 
 mod entry;
-mod finding;
 mod identifier;
-mod read;
+mod parser;
 mod registry;
+mod skipped_entries;
 #[cfg(test)]
 mod tests;
 mod walk;
 
 pub use entry::CatalogEntry;
-pub use finding::{Finding, Findings, MAX_FINDINGS, PassedOver};
-pub use identifier::{domain_of_identity, is_publisher, publisher_of};
-pub use read::{CatalogDocument, NoCatalog, ReadOptions, read};
+pub use identifier::{identifier_publisher, identity_domain, is_publisher_domain};
+pub use parser::{CatalogDocument, CatalogError, CatalogReadOptions, parse_catalog};
 pub use registry::ListedRegistry;
-pub use walk::{CatalogWalk, NestedCatalog, WalkedCatalog};
+pub use skipped_entries::{MAX_SKIPPED_ENTRIES, SkipReason, SkippedEntry, SkippedEntryList};
+pub use walk::{CatalogContents, CatalogWalk, NestedCatalog};
 
 /// Path of a domain's catalog in ARD.
 pub const ARD_PATH: &str = "/.well-known/ard.json";
@@ -29,10 +29,10 @@ pub const MAX_DEPTH: usize = 4;
 /// Most entries read in one catalog and all catalogs nested in it, of any type.
 pub const MAX_ENTRIES: usize = 1_000;
 /// Most requests for one catalog and all catalogs nested in it.
-pub const MAX_REQUESTS: usize = 6;
+pub const MAX_CATALOG_REQUESTS: usize = 6;
 /// Most bytes of one catalog and all catalogs nested in it; a single document is also limited by
 /// [`FetchLimits::body`](crate::fetch::FetchLimits::body).
-pub const MAX_BYTES: usize = 2 * 1024 * 1024;
+pub const MAX_CATALOG_BYTES: usize = 2 * 1024 * 1024;
 /// Most bytes of an entry's identifier.
 pub const MAX_IDENTIFIER_BYTES: usize = 512;
 /// Most cards read from inside a catalog and all nested in it. Each costs a request whenever it is due.

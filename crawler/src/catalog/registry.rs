@@ -1,17 +1,17 @@
 //! Entries of registries, which a catalog names as further places to search.
 
-use a2a_card::exact_json;
+use a2a_card::parse_exact_json;
 use serde_json::Value;
 use url::Url;
 
-use super::entry::{EntryContent, content, declared_identity, identifier};
-use super::finding::PassedOver;
-use super::identifier::names_other_domain;
-use crate::fetch::bounded;
+use super::entry::{EntryContent, declared_identity, entry_content, entry_identifier};
+use super::identifier::is_identity_mismatch;
+use super::skipped_entries::SkipReason;
+use crate::fetch::sanitize_text;
 
-pub(super) const REGISTRIES: [&str; 2] =
+pub(super) const REGISTRY_MEDIA_TYPES: [&str; 2] =
     ["application/ai-registry+json", "application/ai-registry"];
-const MAX_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// A registry that a catalog names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,24 +26,24 @@ pub struct ListedRegistry {
 
 impl ListedRegistry {
     /// Reads an entry of a document from `base`; refused if JSON parsers read it differently.
-    pub(super) fn read(raw: &str, base: &Url) -> Result<Self, PassedOver> {
-        let Some(Value::Object(entry)) = exact_json(raw.as_bytes()) else {
-            return Err(PassedOver::Ambiguous);
+    pub(super) fn parse(raw: &str, base: &Url) -> Result<Self, SkipReason> {
+        let Some(Value::Object(entry)) = parse_exact_json(raw.as_bytes()) else {
+            return Err(SkipReason::Ambiguous);
         };
-        let identifier = identifier(&entry).ok_or(PassedOver::Malformed)?;
-        let url = match content(&entry, base)? {
+        let identifier = entry_identifier(&entry).ok_or(SkipReason::Malformed)?;
+        let url = match entry_content(&entry, base)? {
             EntryContent::Url(url) if matches!(url.scheme(), "https" | "http") => url,
-            _ => return Err(PassedOver::Malformed),
+            _ => return Err(SkipReason::Malformed),
         };
-        if names_other_domain(&identifier, declared_identity(&entry)) {
-            return Err(PassedOver::OtherPublisher);
+        if is_identity_mismatch(&identifier, declared_identity(&entry)) {
+            return Err(SkipReason::PublisherMismatch);
         }
-        let named = entry.get("displayName").and_then(Value::as_str);
-        let named = named.map(|name| bounded(name.trim(), MAX_NAME));
-        let named = named.filter(|name| !name.is_empty());
+        let display_name = entry.get("displayName").and_then(Value::as_str);
+        let display_name = display_name.map(|name| sanitize_text(name.trim(), MAX_NAME_CHARS));
+        let display_name = display_name.filter(|name| !name.is_empty());
         let last = identifier.rsplit(':').next().unwrap_or_default();
         Ok(Self {
-            display_name: named.unwrap_or_else(|| bounded(last, MAX_NAME)),
+            display_name: display_name.unwrap_or_else(|| sanitize_text(last, MAX_NAME_CHARS)),
             url,
             identifier,
         })

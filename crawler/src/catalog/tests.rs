@@ -6,16 +6,17 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::PassedOver::{
-    Ambiguous, ForeignOrigin, ForeignRegistry, ForeignSite, Loop, Malformed, NotACard, OtherDigest,
-    OtherPublisher, Refused, Repeated, TooDeep, TooMany, TooManyInline,
+use super::SkipReason::{
+    AlreadyFetched, Ambiguous, DigestMismatch, DuplicateIdentifier, ForeignOrigin, ForeignSite,
+    LimitReached, Malformed, NotACard, PublisherMismatch, RegistryOfOtherPublisher,
+    RejectedByGuard, TooDeep, TooManyInline,
 };
 use super::{
-    CatalogDocument, CatalogEntry, CatalogWalk, Findings, MAX_DEPTH, MAX_ENTRIES, MAX_FINDINGS,
-    MAX_IDENTIFIER_BYTES, MAX_INLINE_CARDS, MAX_REGISTRIES, MAX_REQUESTS, NoCatalog, PassedOver,
-    ReadOptions, WalkedCatalog, read,
+    CatalogContents, CatalogDocument, CatalogEntry, CatalogError, CatalogReadOptions, CatalogWalk,
+    MAX_CATALOG_REQUESTS, MAX_DEPTH, MAX_ENTRIES, MAX_IDENTIFIER_BYTES, MAX_INLINE_CARDS,
+    MAX_REGISTRIES, MAX_SKIPPED_ENTRIES, SkipReason, SkippedEntryList, parse_catalog,
 };
-use crate::guard::{Guard, GuardConfig};
+use crate::guard::{GuardConfig, SsrfGuard};
 
 const CARD: &str = "application/a2a-agent-card+json";
 const CATALOG: &str = "application/ai-catalog+json";
@@ -30,21 +31,25 @@ fn card(identifier: &str, url: &str) -> Value {
     json!({"identifier": identifier, "displayName": "An agent", "type": CARD, "url": url})
 }
 
-fn options(depth: usize, most: usize) -> ReadOptions {
-    ReadOptions {
+fn options(depth: usize, most: usize) -> CatalogReadOptions {
+    CatalogReadOptions {
         depth,
-        most,
-        registries: false,
+        max_entries: most,
+        read_registries: false,
     }
 }
 
 fn reading(entries: &[Value]) -> CatalogDocument {
     let document = json!({"specVersion": "1.0", "entries": entries}).to_string();
-    read(document.as_bytes(), &base(), options(0, usize::MAX)).unwrap()
+    parse_catalog(document.as_bytes(), &base(), options(0, usize::MAX)).unwrap()
 }
 
-fn passed(findings: &Findings) -> Vec<PassedOver> {
-    findings.kept.iter().map(|finding| finding.why).collect()
+fn passed(findings: &SkippedEntryList) -> Vec<SkipReason> {
+    findings
+        .entries
+        .iter()
+        .map(|finding| finding.reason)
+        .collect()
 }
 
 #[test]
@@ -94,11 +99,11 @@ fn an_entry_is_read_member_by_member() {
                 "trustManifest",
                 json!({"identity": "https://other.example/x"}),
             ),
-            Some(OtherPublisher),
+            Some(PublisherMismatch),
         ),
         (
             with("trustManifest", json!({"identity": "example.com"})),
-            Some(OtherPublisher),
+            Some(PublisherMismatch),
         ),
         (
             with("type", json!("application/mcp-server-card+json")),
@@ -126,7 +131,7 @@ fn an_entry_is_read_member_by_member() {
             json!({"identifier": "a", "type": CARD, "data": {"name": "inline"}}),
             None,
         ),
-        (with("digest", json!("sha256:short")), Some(OtherDigest)),
+        (with("digest", json!("sha256:short")), Some(DigestMismatch)),
         (with("digest", json!("md5:whatever")), None),
         (with("digest", json!(7)), None),
         (json!("no object"), Some(Malformed)),
@@ -140,8 +145,8 @@ fn an_entry_is_read_member_by_member() {
             1 + usize::from(expected.is_none()),
             "{shown}"
         );
-        assert_eq!(passed(&found.findings), Vec::from_iter(expected), "{shown}");
-        assert!(found.complete);
+        assert_eq!(passed(&found.skipped), Vec::from_iter(expected), "{shown}");
+        assert!(found.is_complete);
     }
 }
 
@@ -173,15 +178,19 @@ fn only_a_document_with_entries_is_a_catalog() {
         (r#"{"specVersion":[2],"entries":[]}"#, Ok(0)),
         (
             r#"{"specVersion":"2.0","entries":[]}"#,
-            Err(NoCatalog::Version("2.0".into())),
+            Err(CatalogError::UnsupportedVersion("2.0".into())),
         ),
-        (r#"{"entries":{}}"#, Err(NoCatalog::NoEntries)),
-        (r#"{"name":"a card"}"#, Err(NoCatalog::NoEntries)),
-        ("[]", Err(NoCatalog::NoEntries)),
-        ("null", Err(NoCatalog::NoEntries)),
+        (r#"{"entries":{}}"#, Err(CatalogError::NoEntries)),
+        (r#"{"name":"a card"}"#, Err(CatalogError::NoEntries)),
+        ("[]", Err(CatalogError::NoEntries)),
+        ("null", Err(CatalogError::NoEntries)),
     ] {
-        let found = read(document.as_bytes(), &base(), options(0, 10));
-        assert_eq!(found.map(|reading| reading.entries), expected, "{document}");
+        let found = parse_catalog(document.as_bytes(), &base(), options(0, 10));
+        assert_eq!(
+            found.map(|reading| reading.entry_count),
+            expected,
+            "{document}"
+        );
     }
     for broken in [
         "",
@@ -189,8 +198,8 @@ fn only_a_document_with_entries_is_a_catalog() {
         "{\"entries\":[",
         &"[".repeat(100_000),
     ] {
-        let found = read(broken.as_bytes(), &base(), options(0, 10));
-        assert!(matches!(found, Err(NoCatalog::NotJson(_))));
+        let found = parse_catalog(broken.as_bytes(), &base(), options(0, 10));
+        assert!(matches!(found, Err(CatalogError::NotJson(_))));
     }
 }
 
@@ -207,19 +216,19 @@ fn inline(levels: usize) -> Value {
 fn inline_catalogs_count_for_the_depth() {
     for levels in 0..=MAX_DEPTH + 2 {
         let bytes = inline(levels).to_string();
-        let found = read(bytes.as_bytes(), &base(), options(0, 100)).unwrap();
+        let found = parse_catalog(bytes.as_bytes(), &base(), options(0, 100)).unwrap();
         let reached = levels <= MAX_DEPTH;
         assert_eq!(found.cards.len(), usize::from(reached), "{levels}");
         assert_eq!(
-            passed(&found.findings),
+            passed(&found.skipped),
             if reached { vec![] } else { vec![TooDeep] }
         );
     }
     let elsewhere = json!({"entries": [{"type": CATALOG, "url": "/next.json"}]}).to_string();
-    let at = |depth| read(elsewhere.as_bytes(), &base(), options(depth, 10)).unwrap();
-    assert_eq!(at(MAX_DEPTH - 1).nested[0].1, MAX_DEPTH);
-    assert_eq!(at(MAX_DEPTH).nested, []);
-    assert_eq!(passed(&at(MAX_DEPTH).findings), [TooDeep]);
+    let at = |depth| parse_catalog(elsewhere.as_bytes(), &base(), options(depth, 10)).unwrap();
+    assert_eq!(at(MAX_DEPTH - 1).nested_urls[0].1, MAX_DEPTH);
+    assert_eq!(at(MAX_DEPTH).nested_urls, []);
+    assert_eq!(passed(&at(MAX_DEPTH).skipped), [TooDeep]);
 }
 
 #[test]
@@ -230,36 +239,36 @@ fn entries_and_findings_are_bounded() {
             .collect()
     };
     let whole = reading(&cards(MAX_ENTRIES));
-    assert_eq!((whole.cards.len(), whole.complete), (MAX_ENTRIES, true));
-    assert_eq!(whole.findings, Findings::default());
+    assert_eq!((whole.cards.len(), whole.is_complete), (MAX_ENTRIES, true));
+    assert_eq!(whole.skipped, SkippedEntryList::default());
     let cut = reading(&cards(MAX_ENTRIES + 1));
-    assert_eq!((cut.cards.len(), cut.complete), (MAX_ENTRIES, false));
-    assert_eq!(passed(&cut.findings), [TooMany]);
+    assert_eq!((cut.cards.len(), cut.is_complete), (MAX_ENTRIES, false));
+    assert_eq!(passed(&cut.skipped), [LimitReached]);
 
-    let broken = reading(&vec![json!({}); MAX_FINDINGS + 7]);
-    assert_eq!(broken.findings.kept.len(), MAX_FINDINGS);
-    let told = broken.findings.sentence().unwrap();
+    let broken = reading(&vec![json!({}); MAX_SKIPPED_ENTRIES + 7]);
+    assert_eq!(broken.skipped.entries.len(), MAX_SKIPPED_ENTRIES);
+    let told = broken.skipped.summary().unwrap();
     assert!(
         told.starts_with("entry 0 is not a complete entry; "),
         "{told}"
     );
     assert!(told.ends_with("; and 49 more"), "{told}");
-    let mut mixed = vec![json!({"type": "text/markdown"}); MAX_FINDINGS];
+    let mut mixed = vec![json!({"type": "text/markdown"}); MAX_SKIPPED_ENTRIES];
     mixed.push(json!({}));
-    mixed.swap(3, MAX_FINDINGS);
-    let told = reading(&mixed).findings.sentence().unwrap();
+    mixed.swap(3, MAX_SKIPPED_ENTRIES);
+    let told = reading(&mixed).skipped.summary().unwrap();
     assert!(
         told.starts_with("entry 3 is not a complete entry; "),
         "{told}"
     );
-    assert_eq!(Findings::default().sentence(), None);
+    assert_eq!(SkippedEntryList::default().summary(), None);
 }
 
-fn walked(documents: &[(&str, Vec<Value>)]) -> (Vec<CatalogEntry>, Vec<PassedOver>, bool, usize) {
-    let guard = Guard::new(GuardConfig::default());
+fn walked(documents: &[(&str, Vec<Value>)]) -> (Vec<CatalogEntry>, Vec<SkipReason>, bool, usize) {
+    let guard = SsrfGuard::new(GuardConfig::default());
     let first = base();
     let mut walk = CatalogWalk::new(&guard, &first);
-    walk.take(&first, 10, reading(&documents[0].1));
+    walk.add_document(&first, 10, reading(&documents[0].1));
     let mut asked = 1;
     while let Some(nested) = walk.next_nested() {
         asked += 1;
@@ -268,20 +277,20 @@ fn walked(documents: &[(&str, Vec<Value>)]) -> (Vec<CatalogEntry>, Vec<PassedOve
             .find(|(url, _)| nested.url.path() == *url)
             .unwrap();
         let document = json!({"entries": found.1}).to_string();
-        let reading = read(
+        let reading = parse_catalog(
             document.as_bytes(),
             &nested.url,
             options(nested.depth, 1_000),
         )
         .unwrap();
-        walk.take(&nested.url, 10, reading);
+        walk.add_document(&nested.url, 10, reading);
     }
-    let WalkedCatalog {
+    let CatalogContents {
         cards,
-        findings,
-        complete,
+        skipped: findings,
+        is_complete: complete,
         ..
-    } = walk.end();
+    } = walk.into_contents();
     (cards, passed(&findings), complete, asked)
 }
 
@@ -313,7 +322,7 @@ fn cards_of_other_hosts_and_catalogs_of_other_sites_are_passed_over() {
             ForeignOrigin,
             ForeignOrigin,
             ForeignOrigin,
-            Refused,
+            RejectedByGuard,
             ForeignOrigin,
             ForeignSite,
             ForeignSite
@@ -326,7 +335,7 @@ fn cards_of_other_hosts_and_catalogs_of_other_sites_are_passed_over() {
 /// A URL on the catalog's own host is not reported as on another host.
 #[test]
 fn findings_tell_a_scheme_and_a_port_from_a_host() {
-    let guard = Guard::new(GuardConfig::default());
+    let guard = SsrfGuard::new(GuardConfig::default());
     let first = base();
     let mut walk = CatalogWalk::new(&guard, &first);
     let entries = [
@@ -334,9 +343,9 @@ fn findings_tell_a_scheme_and_a_port_from_a_host() {
         card("b", "https://house.example.com:444/b.json"),
         nested("http://house.example.com/c.json"),
     ];
-    walk.take(&first, 1, reading(&entries));
-    let findings = walk.end().findings;
-    let texts: Vec<String> = findings.kept.iter().map(ToString::to_string).collect();
+    walk.add_document(&first, 1, reading(&entries));
+    let findings = walk.into_contents().skipped;
+    let texts: Vec<String> = findings.entries.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
         [
@@ -349,16 +358,16 @@ fn findings_tell_a_scheme_and_a_port_from_a_host() {
 
 #[test]
 fn two_names_on_one_public_suffix_are_strangers() {
-    let guard = Guard::new(GuardConfig::default());
+    let guard = SsrfGuard::new(GuardConfig::default());
     let first: Url = "https://one.github.io/c.json".parse().unwrap();
     let mut walk = CatalogWalk::new(&guard, &first);
-    walk.take(
+    walk.add_document(
         &first,
         1,
         reading(&[nested("https://two.github.io/c.json")]),
     );
     assert_eq!(walk.next_nested(), None);
-    assert_eq!(passed(&walk.end().findings), [ForeignSite]);
+    assert_eq!(passed(&walk.into_contents().skipped), [ForeignSite]);
 }
 
 #[test]
@@ -378,24 +387,35 @@ fn loops_end_and_diamonds_are_asked_once() {
         ),
     ]);
     assert_eq!((cards.len(), asked, complete), (2, 3, true));
-    assert_eq!(findings, [Loop, Loop, Loop, Loop]);
+    assert_eq!(
+        findings,
+        [
+            AlreadyFetched,
+            AlreadyFetched,
+            AlreadyFetched,
+            AlreadyFetched
+        ]
+    );
 }
 
 #[test]
 fn requests_are_bounded() {
-    let wide: Vec<Value> = (1..=MAX_REQUESTS)
+    let wide: Vec<Value> = (1..=MAX_CATALOG_REQUESTS)
         .map(|number| nested(&format!("/{number}.json")))
         .collect();
     let mut documents = vec![("", wide)];
-    let paths: Vec<String> = (1..=MAX_REQUESTS)
+    let paths: Vec<String> = (1..=MAX_CATALOG_REQUESTS)
         .map(|number| format!("/{number}.json"))
         .collect();
     for path in &paths {
         documents.push((path, vec![card(path, "/x.json")]));
     }
     let (cards, findings, complete, asked) = walked(&documents);
-    assert_eq!((asked, cards.len()), (MAX_REQUESTS, MAX_REQUESTS - 1));
-    assert_eq!(findings, [TooMany]);
+    assert_eq!(
+        (asked, cards.len()),
+        (MAX_CATALOG_REQUESTS, MAX_CATALOG_REQUESTS - 1)
+    );
+    assert_eq!(findings, [LimitReached]);
     assert!(!complete);
 }
 
@@ -416,7 +436,7 @@ fn of_two_entries_with_one_identifier_the_later_counts() {
         let (cards, findings, ..) = walked(&[("", entries)]);
         assert_eq!(cards.len(), 1);
         assert_eq!(cards[0].url.path(), expected);
-        assert_eq!(findings, [Repeated]);
+        assert_eq!(findings, [DuplicateIdentifier]);
     }
 }
 
@@ -458,16 +478,16 @@ proptest! {
     #[test]
     fn no_document_breaks_the_reader(entries in prop::collection::vec(any_json(), 0..8), depth in 0..7_usize) {
         let document = json!({"entries": entries}).to_string();
-        let found = read(document.as_bytes(), &base(), options(depth, 5)).unwrap();
-        prop_assert!(found.entries <= 5 && found.cards.len() <= found.entries);
-        prop_assert!(found.nested.iter().all(|(_, depth)| *depth <= MAX_DEPTH.max(1)));
+        let found = parse_catalog(document.as_bytes(), &base(), options(depth, 5)).unwrap();
+        prop_assert!(found.entry_count <= 5 && found.cards.len() <= found.entry_count);
+        prop_assert!(found.nested_urls.iter().all(|(_, depth)| *depth <= MAX_DEPTH.max(1)));
     }
 
     #[test]
     fn no_bytes_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0..400_usize) {
-        let _any = read(&bytes, &base(), options(0, 5));
+        let _any = parse_catalog(&bytes, &base(), options(0, 5));
         let whole = inline(4).to_string();
-        let _cut = read(&whole.as_bytes()[..cut.min(whole.len())], &base(), options(0, 5));
+        let _cut = parse_catalog(&whole.as_bytes()[..cut.min(whole.len())], &base(), options(0, 5));
     }
 }
 
@@ -478,10 +498,10 @@ fn a_card_inside_an_entry_is_taken_as_it_stands() {
     let document = format!(
         r#"{{"entries":[{{"identifier":"urn:air:house.example.com:a b","type":"{CARD}","data":{data}}}]}}"#
     );
-    let found = read(document.as_bytes(), &base(), options(0, 10)).unwrap();
-    assert_eq!(passed(&found.findings), []);
+    let found = parse_catalog(document.as_bytes(), &base(), options(0, 10)).unwrap();
+    assert_eq!(passed(&found.skipped), []);
     let card = &found.cards[0];
-    assert_eq!(card.inline.as_deref(), Some(data.as_bytes()));
+    assert_eq!(card.inline_card.as_deref(), Some(data.as_bytes()));
     assert_eq!(
         card.url.as_str(),
         "https://house.example.com/.well-known/ard.json#urn:air:house.example.com:a%20b"
@@ -491,23 +511,23 @@ fn a_card_inside_an_entry_is_taken_as_it_stands() {
 /// The digest of `data` is that of its canonical form; what has none cannot be compared.
 #[test]
 fn a_stated_digest_of_data_is_compared() {
-    let digest = a2a_card::digest(br#"{"name":"A","n":1}"#);
-    let canonical = a2a_card::digest(br#"{"n":1,"name":"A"}"#);
+    let digest = a2a_card::bytes_digest(br#"{"name":"A","n":1}"#);
+    let canonical = a2a_card::bytes_digest(br#"{"n":1,"name":"A"}"#);
     for (data, stated, expected) in [
         (r#"{"name":"A","n":1.0}"#, canonical.as_str(), None),
-        (r#"{"name":"A","n":1}"#, &digest, Some(OtherDigest)),
+        (r#"{"name":"A","n":1}"#, &digest, Some(DigestMismatch)),
         (
             r#"{"name":"A","name":"A","n":1}"#,
             &canonical,
-            Some(OtherDigest),
+            Some(DigestMismatch),
         ),
-        (r#"{"name":"A","n":1}"#, "sha256:AA", Some(OtherDigest)),
+        (r#"{"name":"A","n":1}"#, "sha256:AA", Some(DigestMismatch)),
     ] {
         let document = format!(
             r#"{{"entries":[{{"identifier":"a","type":"{CARD}","digest":"{stated}","data":{data}}}]}}"#
         );
-        let found = read(document.as_bytes(), &base(), options(0, 10)).unwrap();
-        assert_eq!(passed(&found.findings), Vec::from_iter(expected), "{data}");
+        let found = parse_catalog(document.as_bytes(), &base(), options(0, 10)).unwrap();
+        assert_eq!(passed(&found.skipped), Vec::from_iter(expected), "{data}");
     }
 }
 
@@ -529,17 +549,17 @@ fn cards_inside_catalogs_are_bounded() {
         one
     }));
     let (cards, ..) = walked(&[("", urls)]);
-    let inline = cards.iter().filter(|card| card.inline.is_some());
+    let inline = cards.iter().filter(|card| card.inline_card.is_some());
     assert_eq!(inline.count(), MAX_INLINE_CARDS);
 }
 
 fn with_registries(entries: &str) -> CatalogDocument {
     let document = format!(r#"{{"entries":[{entries}]}}"#);
-    let all = ReadOptions {
-        registries: true,
+    let all = CatalogReadOptions {
+        read_registries: true,
         ..options(0, 100)
     };
-    read(document.as_bytes(), &base(), all).unwrap()
+    parse_catalog(document.as_bytes(), &base(), all).unwrap()
 }
 
 /// MCP servers, skills and whatever else is listed are skipped, and named as skipped.
@@ -555,13 +575,13 @@ fn entries_of_other_types_are_skipped_by_name() {
         let entries = [other(kind), card("a", "/a.json")].map(|entry| entry.to_string());
         let found = with_registries(&entries.join(","));
         assert_eq!(
-            found.findings.sentence().as_deref(),
+            found.skipped.summary().as_deref(),
             Some("urn:air:house.example.com:tools:sorter is not an A2A agent card")
         );
         assert_eq!((found.cards.len(), found.registries.len()), (1, 0));
     }
     let registry = reading(&[other("application/ai-registry+json")]);
-    assert_eq!(passed(&registry.findings), [NotACard]);
+    assert_eq!(passed(&registry.skipped), [NotACard]);
 }
 
 /// A broken registry costs that entry, never the document.
@@ -600,11 +620,11 @@ fn registries_are_read_unless_parsers_disagree() {
         (format!(r#"{{{kind},"url":"/a"}}"#), Some(Malformed)),
         (
             format!(r#"{{{id},{kind},"url":"/a","trustManifest":{{"identity":"other.example"}}}}"#),
-            Some(OtherPublisher),
+            Some(PublisherMismatch),
         ),
     ] {
         let found = with_registries(&format!(r#"{entry},{{{id},{kind},"url":"/next"}}"#));
-        assert_eq!(passed(&found.findings), Vec::from_iter(expected), "{entry}");
+        assert_eq!(passed(&found.skipped), Vec::from_iter(expected), "{entry}");
         let read = 1 + usize::from(expected.is_none());
         assert_eq!(found.registries.len(), read, "{entry}");
     }
@@ -644,14 +664,14 @@ fn registries_of_other_publishers_are_skipped() {
         json!({"identifier": identifier, "type": kind, "url": "/ard"}).to_string()
     };
     let walk = |documents: &[(&str, &[String])]| {
-        let guard = Guard::new(GuardConfig::default());
+        let guard = SsrfGuard::new(GuardConfig::default());
         let first = documents[0].0.parse().unwrap();
         let mut walk = CatalogWalk::new(&guard, &first);
         for (url, entries) in documents {
             let url = url.parse().unwrap();
-            walk.take(&url, 10, with_registries(&entries.join(",")));
+            walk.add_document(&url, 10, with_registries(&entries.join(",")));
         }
-        walk.end()
+        walk.into_contents()
     };
     let ours = registry("urn:air:house.example.com:r");
     let own = "https://house.example.com/.well-known/ard.json";
@@ -660,39 +680,43 @@ fn registries_of_other_publishers_are_skipped() {
         (
             own,
             &registry("urn:air:neighbour.example.com:r"),
-            Some(ForeignRegistry),
+            Some(RegistryOfOtherPublisher),
         ),
         (
             own,
             &registry("urn:air:example.com:r"),
-            Some(ForeignRegistry),
+            Some(RegistryOfOtherPublisher),
         ),
         (
             own,
             &registry("urn:air:a.house.example.com:r"),
-            Some(ForeignRegistry),
+            Some(RegistryOfOtherPublisher),
         ),
         (
             own,
             &registry("urn:air:House.example.com:r"),
-            Some(ForeignRegistry),
+            Some(RegistryOfOtherPublisher),
         ),
-        (own, &registry("free text"), Some(ForeignRegistry)),
+        (own, &registry("free text"), Some(RegistryOfOtherPublisher)),
         (
             "https://house.example.com:8443/ard.json",
             &ours,
-            Some(ForeignRegistry),
+            Some(RegistryOfOtherPublisher),
         ),
         (
             "http://house.example.com/ard.json",
             &ours,
-            Some(ForeignRegistry),
+            Some(RegistryOfOtherPublisher),
         ),
-        ("https://example.com/ard.json", &ours, Some(ForeignRegistry)),
+        (
+            "https://example.com/ard.json",
+            &ours,
+            Some(RegistryOfOtherPublisher),
+        ),
     ] {
         let walked = walk(&[(url, std::slice::from_ref(entry))]);
         assert_eq!(
-            passed(&walked.findings),
+            passed(&walked.skipped),
             Vec::from_iter(expected),
             "{url} {entry}"
         );
@@ -707,7 +731,10 @@ fn registries_of_other_publishers_are_skipped() {
             &[ours.clone(), theirs],
         ),
     ]);
-    assert_eq!(passed(&walked.findings), [ForeignRegistry, ForeignRegistry]);
+    assert_eq!(
+        passed(&walked.skipped),
+        [RegistryOfOtherPublisher, RegistryOfOtherPublisher]
+    );
     assert_eq!(walked.registries, []);
     // One identifier is one registry, and there are only so many.
     let mut many: Vec<String> = (0..=MAX_REGISTRIES)
@@ -716,5 +743,5 @@ fn registries_of_other_publishers_are_skipped() {
     many.insert(1, many[0].clone());
     let walked = walk(&[(own, &many)]);
     assert_eq!(walked.registries.len(), MAX_REGISTRIES);
-    assert_eq!(passed(&walked.findings), [Repeated, TooMany]);
+    assert_eq!(passed(&walked.skipped), [DuplicateIdentifier, LimitReached]);
 }

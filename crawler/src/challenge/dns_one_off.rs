@@ -4,7 +4,7 @@
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::fetch::visible;
+use crate::fetch::escape_invisible;
 
 /// A parsed one-off record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,43 +17,44 @@ pub struct OneOffRecord {
 
 /// Why a text is not a one-off record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum OneOffRecordError {
     /// It does not begin with `token=`.
     #[error("it does not begin with token=")]
     NoToken,
     /// A part is not of the form `key=value`.
     #[error("{0:?} is not of the form key=value")]
-    NotAPair(String),
+    NotKeyValue(String),
     /// A key occurs twice.
     #[error("it has {0:?} twice")]
-    Twice(String),
+    DuplicateKey(String),
     /// It has no `expiry=`.
     #[error("it has no expiry=")]
     NoExpiry,
     /// The expiry is not a date.
     #[error("its expiry is not a date like 2026-12-31T23:59:59Z")]
-    Expiry,
+    InvalidExpiry,
 }
 
 /// Parses a record. Unknown keys are ignored; no key may occur twice.
-pub fn parse(text: &str) -> Result<OneOffRecord, Malformed> {
+pub fn parse_one_off_record(text: &str) -> Result<OneOffRecord, OneOffRecordError> {
     if !text.starts_with("token=") {
-        return Err(Malformed::NoToken);
+        return Err(OneOffRecordError::NoToken);
     }
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen_keys: Vec<&str> = Vec::new();
     let (mut token, mut expiry) = ("", None);
     for part in text.split(' ').filter(|part| !part.is_empty()) {
         let Some((key, value)) = part.split_once('=') else {
-            return Err(Malformed::NotAPair(visible(part, 40)));
+            return Err(OneOffRecordError::NotKeyValue(escape_invisible(part, 40)));
         };
-        if seen.contains(&key) {
-            return Err(Malformed::Twice(visible(key, 40)));
+        if seen_keys.contains(&key) {
+            return Err(OneOffRecordError::DuplicateKey(escape_invisible(key, 40)));
         }
-        seen.push(key);
+        seen_keys.push(key);
         match key {
             "token" => token = value,
             "expiry" => {
-                let date = OffsetDateTime::parse(value, &Rfc3339).map_err(|_| Malformed::Expiry)?;
+                let date = OffsetDateTime::parse(value, &Rfc3339)
+                    .map_err(|_| OneOffRecordError::InvalidExpiry)?;
                 expiry = Some(date);
             }
             _ => {}
@@ -61,15 +62,19 @@ pub fn parse(text: &str) -> Result<OneOffRecord, Malformed> {
     }
     Ok(OneOffRecord {
         token: token.to_owned(),
-        expiry: expiry.ok_or(Malformed::NoExpiry)?,
+        expiry: expiry.ok_or(OneOffRecordError::NoExpiry)?,
     })
 }
 
 /// Checks whether a record is the expected one and has not expired; the error says what is wrong with it. The record
 /// still counts at the very moment of its expiry. How far off the expiry may lie is for the caller to limit.
-pub fn judge(text: &str, token: &str, now: OffsetDateTime) -> Result<OneOffRecord, String> {
-    let record = parse(text).map_err(|error| error.to_string())?;
-    if record.token != token {
+pub fn evaluate_one_off_record(
+    text: &str,
+    expected_token: &str,
+    now: OffsetDateTime,
+) -> Result<OneOffRecord, String> {
+    let record = parse_one_off_record(text).map_err(|error| error.to_string())?;
+    if record.token != expected_token {
         return Err("it has another token".to_owned());
     }
     if now > record.expiry {
@@ -129,7 +134,7 @@ mod tests {
             ("abc", Err("begin")),
             ("", Err("begin")),
         ] {
-            match (judge(text, "abc", NOW), expected) {
+            match (evaluate_one_off_record(text, "abc", NOW), expected) {
                 (Ok(_), Ok(())) => {}
                 (Err(found), Err(wanted)) => assert!(found.contains(wanted), "{text}: {found}"),
                 (found, _) => panic!("{text}: {found:?}"),
@@ -140,23 +145,23 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_is_a_panic(text in "(token=)?\\PC*|[\\x00-\\x{ffff}]*|(token|expiry|[ =;0-9TZ:-])*") {
-            if let Ok(record) = parse(&text) {
+            if let Ok(record) = parse_one_off_record(&text) {
                 proptest::prop_assert!(text.starts_with("token="));
                 proptest::prop_assert!(text.contains(&record.token));
-                proptest::prop_assert!(judge(&text, "not this one", NOW).is_err());
+                proptest::prop_assert!(evaluate_one_off_record(&text, "not this one", NOW).is_err());
             }
         }
 
         #[test]
         fn what_is_told_is_what_is_read(account in "\\PC{0,60}", nonce: [u8; 32], seconds in 0_i64..2_000_000_000) {
             let nonce = super::super::Nonce::from_bytes(&nonce);
-            let expected = super::super::Expected { account: &account, nonce: &nonce };
+            let expected = super::super::ExpectedProof { account: &account, nonce: &nonce };
             let expiry = OffsetDateTime::from_unix_timestamp(seconds).expect("in range");
             let record = expected.one_off_record(expiry);
-            let read = judge(&record, &expected.dns_token(), expiry);
+            let read = evaluate_one_off_record(&record, &expected.dns_token(), expiry);
             proptest::prop_assert_eq!(read, Ok(OneOffRecord { token: expected.dns_token(), expiry }));
             let later = expiry + time::Duration::seconds(1);
-            proptest::prop_assert!(judge(&record, &expected.dns_token(), later).is_err());
+            proptest::prop_assert!(evaluate_one_off_record(&record, &expected.dns_token(), later).is_err());
         }
     }
 }

@@ -5,19 +5,19 @@
 use time::macros::datetime;
 
 use super::*;
-use crate::challenge::standing_record;
+use crate::challenge::persistent_record;
 
 const NOW: OffsetDateTime = datetime!(2026-10-01 12:00 UTC);
 const A: &str = "https://registry.example.com/accounts/Acme";
 
-fn word(text: &str) -> RecordVerdict {
-    judge(text, "Registry.example.com", Some(A), NOW)
+fn word(text: &str) -> RecordResult {
+    evaluate_persistent_record(text, "Registry.example.com", Some(A), NOW)
 }
 
-fn proves(reach: Reach, until: Option<i64>) -> RecordVerdict {
-    RecordVerdict::Proves {
-        reach,
-        until: until.map(|at| OffsetDateTime::from_unix_timestamp(at).unwrap()),
+fn proves(reach: ProofScope, until: Option<i64>) -> RecordResult {
+    RecordResult::Proves {
+        scope: reach,
+        expires_at: until.map(|at| OffsetDateTime::from_unix_timestamp(at).unwrap()),
     }
 }
 
@@ -25,15 +25,21 @@ fn proves(reach: Reach, until: Option<i64>) -> RecordVerdict {
 fn a_record_proves_what_it_says() {
     let until = NOW.unix_timestamp();
     for (rest, expected) in [
-        ("", proves(Reach::Exact, None)),
-        ("; policy=exact", proves(Reach::Exact, None)),
-        ("; Policy=SubDomains", proves(Reach::Subdomains, None)),
-        ("; policy = subdomains", proves(Reach::Subdomains, None)),
-        ("; future=thing; policy=exact", proves(Reach::Exact, None)),
-        ("; policy=none", RecordVerdict::OptsOut),
+        ("", proves(ProofScope::Exact, None)),
+        ("; policy=exact", proves(ProofScope::Exact, None)),
+        ("; Policy=SubDomains", proves(ProofScope::Subdomains, None)),
+        (
+            "; policy = subdomains",
+            proves(ProofScope::Subdomains, None),
+        ),
+        (
+            "; future=thing; policy=exact",
+            proves(ProofScope::Exact, None),
+        ),
+        ("; policy=none", RecordResult::OptsOut),
         (
             &format!(";persistUntil={until}"),
-            proves(Reach::Exact, Some(until)),
+            proves(ProofScope::Exact, Some(until)),
         ),
     ] {
         let record = format!("registry.example.com.; accounturi={A}{rest}");
@@ -42,15 +48,15 @@ fn a_record_proves_what_it_says() {
     // Whoever opts out need not have an account here.
     assert_eq!(
         word("registry.example.com; policy=none"),
-        RecordVerdict::OptsOut
+        RecordResult::OptsOut
     );
-    let nobody = judge(
+    let nobody = evaluate_persistent_record(
         &format!("registry.example.com; accounturi={A}"),
         "registry.example.com",
         None,
         NOW,
     );
-    assert!(matches!(nobody, RecordVerdict::Fails(_)));
+    assert!(matches!(nobody, RecordResult::Fails(_)));
 }
 
 #[test]
@@ -142,7 +148,7 @@ fn malformed_and_foreign_records_prove_nothing() {
         ),
     ] {
         match word(&record) {
-            RecordVerdict::Fails(found) => assert!(found.contains(reason), "{record}: {found}"),
+            RecordResult::Fails(found) => assert!(found.contains(reason), "{record}: {found}"),
             other => panic!("{record}: {other:?}"),
         }
     }
@@ -156,23 +162,23 @@ fn malformed_and_foreign_records_prove_nothing() {
         String::new(),
         ";".to_owned(),
     ] {
-        assert_eq!(word(&record), RecordVerdict::OfOthers, "{record}");
+        assert_eq!(word(&record), RecordResult::Unrelated, "{record}");
     }
 }
 
 proptest::proptest! {
     #[test]
     fn no_text_is_a_panic(text in "\\PC*|[\\x00-\\x{ffff}]*|registry.example.com(; ?(accounturi|policy|persistuntil|x)=?[a-z0-9]*)*;?") {
-        let RecordVerdict::Proves { .. } = word(&text) else { return Ok(()) };
+        let RecordResult::Proves { .. } = word(&text) else { return Ok(()) };
         proptest::prop_assert!(text.contains(A));
     }
 
     #[test]
     fn what_is_told_is_what_is_read(account in "https://[!-:<-~]{1,60}", until in proptest::option::of(0_i64..4_000_000_000)) {
         let until = until.map(|at| OffsetDateTime::from_unix_timestamp(at).unwrap());
-        let record = standing_record("registry.example.com", &account, Policy::Subdomains, until);
-        let read = parse(&record).unwrap();
+        let record = persistent_record("registry.example.com", &account, Policy::Subdomains, until);
+        let read = parse_persistent_record(&record).unwrap();
         proptest::prop_assert_eq!(read.account.as_deref(), Some(account.as_str()));
-        proptest::prop_assert_eq!((read.policy, read.until), (Policy::Subdomains, until));
+        proptest::prop_assert_eq!((read.policy, read.expires_at), (Policy::Subdomains, until));
     }
 }

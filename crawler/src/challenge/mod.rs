@@ -15,16 +15,16 @@
 //! [`check_https_file`](crate::fetch::Fetcher::check_https_file). Accounts, schedules and rights are the caller's
 //! business.
 
-mod check;
-mod checks;
+mod check_result;
 pub mod dns_one_off;
-pub mod dns_standing;
-mod expected;
-mod file;
+pub mod dns_persistent;
+mod expected_proof;
+mod network_checks;
+mod proof_file;
 
-pub use check::{Check, CheckVerdict, Format, MAX_FOUND, Reach};
-pub use expected::{
-    CHALLENGE_LABEL, CHALLENGE_PATH, Expected, InvalidNonce, Nonce, STANDING_LABEL, account_label,
-    standing_name, standing_record,
+pub use check_result::{ChallengeCheck, ChallengeResult, MAX_FOUND_TEXTS, ProofFormat, ProofScope};
+pub use expected_proof::{
+    CHALLENGE_LABEL, CHALLENGE_PATH, ExpectedProof, InvalidNonce, Nonce, PERSISTENT_LABEL,
+    account_label, persistent_record, persistent_record_name,
 };
-pub use file::{FileAnswer, MAX_FILE_BYTES};
+pub use proof_file::{MAX_FILE_BYTES, ProofFileResult};

@@ -13,7 +13,9 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::system_conf::read_system_conf;
 
-use super::{DnsError, MAX_ADDRESSES, MAX_NAME_SERVERS, Resolver, TxtAnswer, TxtRecords, reason};
+use super::{
+    DnsError, MAX_ADDRESSES, MAX_NAME_SERVERS, Resolver, TxtLookup, TxtRecords, extended_errors,
+};
 use crate::descriptors;
 
 /// Cached answers. Most hosts are fetched hours apart, so a larger cache would not be hit more often.
@@ -24,7 +26,7 @@ const NEGATIVE_TTL: Duration = Duration::from_secs(60);
 /// Resolver with the name servers and the hosts file of the system's configuration.
 #[derive(Clone)]
 pub struct HickoryResolver {
-    addresses: TokioResolver,
+    cached: TokioResolver,
     /// Resolver without a cache, so that an owner who requests a check gets a fresh one.
     uncached: TokioResolver,
     servers: Vec<SocketAddr>,
@@ -53,7 +55,7 @@ impl HickoryResolver {
     }
 
     /// Uses only the given name servers.
-    pub fn from_servers(
+    pub fn from_name_servers(
         servers: Vec<NameServerConfig>,
         timeout: Duration,
     ) -> Result<Self, DnsError> {
@@ -66,22 +68,22 @@ impl HickoryResolver {
         options: &ResolverOpts,
         timeout: Duration,
     ) -> Result<Self, DnsError> {
-        let resolver = |cache_size| {
+        let build_resolver = |cache_size| {
             let provider = TokioRuntimeProvider::default();
             let mut builder = TokioResolver::builder_with_config(config.clone(), provider);
-            let chosen = builder.options_mut();
-            *chosen = options.clone();
-            chosen.timeout = timeout / 2;
-            chosen.attempts = 1;
-            chosen.cache_size = cache_size;
-            chosen.negative_max_ttl = Some(NEGATIVE_TTL);
+            let resolver_options = builder.options_mut();
+            *resolver_options = options.clone();
+            resolver_options.timeout = timeout / 2;
+            resolver_options.attempts = 1;
+            resolver_options.cache_size = cache_size;
+            resolver_options.negative_max_ttl = Some(NEGATIVE_TTL);
             // Kept, so that an alias in the answer can be recognised.
-            chosen.preserve_intermediates = true;
+            resolver_options.preserve_intermediates = true;
             builder
                 .build()
                 .map_err(|error| DnsError::Failure(error.to_string()))
         };
-        let plain = |server: &NameServerConfig| {
+        let udp_address = |server: &NameServerConfig| {
             let connection = server
                 .connections
                 .iter()
@@ -89,16 +91,16 @@ impl HickoryResolver {
             Some(SocketAddr::new(server.ip, connection.port))
         };
         Ok(Self {
-            addresses: resolver(CACHE_ENTRIES)?,
-            uncached: resolver(0)?,
-            servers: config.name_servers.iter().filter_map(plain).collect(),
+            cached: build_resolver(CACHE_ENTRIES)?,
+            uncached: build_resolver(0)?,
+            servers: config.name_servers.iter().filter_map(udp_address).collect(),
             timeout,
         })
     }
 }
 
 /// Parses a rooted name, which is not tried below the system's search domains.
-fn rooted(name: &str) -> Result<Name, String> {
+fn parse_rooted_name(name: &str) -> Result<Name, String> {
     let mut name = Name::from_ascii(name).map_err(|error| error.to_string())?;
     name.set_fqdn(true);
     Ok(name)
@@ -107,66 +109,70 @@ fn rooted(name: &str) -> Result<Name, String> {
 #[async_trait]
 impl Resolver for HickoryResolver {
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DnsError> {
-        let name = rooted(host).map_err(DnsError::Failure)?;
+        let name = parse_rooted_name(host).map_err(DnsError::Failure)?;
         let (v4, v6) = tokio::join!(
-            self.addresses.lookup(name.clone(), RecordType::A),
-            self.addresses.lookup(name, RecordType::AAAA),
+            self.cached.lookup(name.clone(), RecordType::A),
+            self.cached.lookup(name, RecordType::AAAA),
         );
-        merge(v4, v6)
+        merge_address_lookups(v4, v6)
     }
 
-    async fn texts(&self, name: &str) -> TxtAnswer {
-        let name = match rooted(name) {
+    async fn lookup_txt(&self, name: &str) -> TxtLookup {
+        let name = match parse_rooted_name(name) {
             Ok(name) => name,
-            Err(error) => return TxtAnswer::Failed(error),
+            Err(error) => return TxtLookup::Failed(error),
         };
         match self.uncached.lookup(name.clone(), RecordType::TXT).await {
-            Ok(lookup) => read_texts(&lookup),
-            Err(error) if error.is_no_records_found() => TxtAnswer::Absent,
+            Ok(lookup) => extract_txt_records(&lookup),
+            Err(error) if error.is_no_records_found() => TxtLookup::Absent,
             Err(NetError::Dns(WireError::DnssecBogus)) => {
-                TxtAnswer::Bogus("the answer does not pass DNSSEC validation".to_owned())
+                TxtLookup::Bogus("the answer does not pass DNSSEC validation".to_owned())
             }
             Err(NetError::Dns(WireError::ResponseCode(ResponseCode::ServFail))) => {
-                let why =
-                    reason::of_failure(&self.servers, &name, RecordType::TXT, self.timeout / 2);
-                match why.await {
-                    Some(reason) => TxtAnswer::Bogus(reason),
-                    None => TxtAnswer::Failed("the name servers failed (SERVFAIL)".to_owned()),
+                let dnssec_reason = extended_errors::find_dnssec_reason(
+                    &self.servers,
+                    &name,
+                    RecordType::TXT,
+                    self.timeout / 2,
+                );
+                match dnssec_reason.await {
+                    Some(reason) => TxtLookup::Bogus(reason),
+                    None => TxtLookup::Failed("the name servers failed (SERVFAIL)".to_owned()),
                 }
             }
-            Err(error) => TxtAnswer::Failed(error.to_string()),
+            Err(error) => TxtLookup::Failed(error.to_string()),
         }
     }
 
-    async fn name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
-        let name = rooted(zone).map_err(DnsError::Failure)?;
+    async fn lookup_name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
+        let name = parse_rooted_name(zone).map_err(DnsError::Failure)?;
         match self.uncached.lookup(name, RecordType::NS).await {
-            Ok(lookup) => read_name_servers(&lookup),
+            Ok(lookup) => extract_name_servers(&lookup),
             Err(error) if error.is_no_records_found() || error.is_nx_domain() => {
                 Err(DnsError::NoSuchHost)
             }
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(to_dns_error(&error)),
         }
     }
 }
 
 /// The failure of a look-up that has no definite answer. The library does not say why a query could not be sent.
-fn failure(error: &NetError) -> DnsError {
+fn to_dns_error(error: &NetError) -> DnsError {
     match error {
-        NetError::Io(_) | NetError::NoConnections if no_socket_is_left() => {
+        NetError::Io(_) | NetError::NoConnections if is_out_of_sockets() => {
             DnsError::OutOfDescriptors
         }
         error => DnsError::Failure(error.to_string()),
     }
 }
 
-fn no_socket_is_left() -> bool {
+fn is_out_of_sockets() -> bool {
     let opened = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
-    opened.is_err_and(|error| descriptors::are_used_up(&error))
+    opened.is_err_and(|error| descriptors::is_out_of_descriptors(&error))
 }
 
 /// Reads the name servers from an answer. Those behind an alias count too: they show who controls the name.
-fn read_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
+fn extract_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
     let mut servers: Vec<String> = lookup
         .answers()
         .iter()
@@ -190,30 +196,30 @@ fn read_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
 }
 
 /// Reads the TXT records from an answer. One without any is incomplete, as in a loop of aliases, and not absence.
-fn read_texts(lookup: &Lookup) -> TxtAnswer {
-    let mut found = TxtRecords::default();
+fn extract_txt_records(lookup: &Lookup) -> TxtLookup {
+    let mut txt = TxtRecords::default();
     for record in lookup.answers() {
         match &record.data {
-            RData::TXT(text) => found.push(text.txt_data.iter()),
-            RData::CNAME(_) => found.aliased = true,
+            RData::TXT(text) => txt.push(text.txt_data.iter()),
+            RData::CNAME(_) => txt.aliased = true,
             _ => {}
         }
     }
-    if found.records.is_empty() && found.left_out == 0 {
-        return TxtAnswer::Failed("the aliases of the name lead to no answer".to_owned());
+    if txt.records.is_empty() && txt.skipped_count == 0 {
+        return TxtLookup::Failed("the aliases of the name lead to no answer".to_owned());
     }
-    TxtAnswer::Records(found)
+    TxtLookup::Records(txt)
 }
 
 /// Merges the IPv4 and IPv6 look-ups: absence only where both report it.
-fn merge(
+fn merge_address_lookups(
     v4: Result<Lookup, NetError>,
     v6: Result<Lookup, NetError>,
 ) -> Result<Vec<IpAddr>, DnsError> {
     let mut addresses = Vec::new();
-    let mut failed = None;
-    for answer in [v4, v6] {
-        match answer {
+    let mut last_error = None;
+    for lookup in [v4, v6] {
+        match lookup {
             Ok(lookup) => addresses.extend(
                 lookup
                     .answers()
@@ -221,7 +227,7 @@ fn merge(
                     .filter_map(|record| record.data.ip_addr()),
             ),
             Err(error) if error.is_no_records_found() || error.is_nx_domain() => {}
-            Err(error) => failed = Some(failure(&error)),
+            Err(error) => last_error = Some(to_dns_error(&error)),
         }
     }
     if addresses.len() > MAX_ADDRESSES {
@@ -230,7 +236,7 @@ fn merge(
             addresses.len()
         )));
     }
-    match (addresses.is_empty(), failed) {
+    match (addresses.is_empty(), last_error) {
         (false, _) => Ok(addresses),
         (true, Some(error)) => Err(error),
         (true, None) => Err(DnsError::NoSuchHost),

@@ -1,7 +1,7 @@
 //! DNS look-ups: addresses, the TXT records of proofs, and name servers.
 
+mod extended_errors;
 mod hickory;
-mod reason;
 mod txt;
 
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 
 pub use hickory::HickoryResolver;
-pub use txt::{MAX_TXT_BYTES, MAX_TXT_RECORDS, TxtAnswer, TxtRecords};
+pub use txt::{MAX_TXT_BYTES, MAX_TXT_RECORDS, TxtLookup, TxtRecords};
 
 /// Most addresses of one response; more are a failure, because an unchecked address must not be dialled.
 pub const MAX_ADDRESSES: usize = 64;
@@ -25,15 +25,15 @@ pub trait Resolver: Send + Sync + std::fmt::Debug {
 
     /// The TXT records of `name`, which may contain underscores, without a cache of our own. A resolver that only
     /// knows addresses fails here; that is not absence.
-    async fn texts(&self, name: &str) -> TxtAnswer {
-        TxtAnswer::Failed(format!(
+    async fn lookup_txt(&self, name: &str) -> TxtLookup {
+        TxtLookup::Failed(format!(
             "this resolver cannot look up the TXT records of {name}"
         ))
     }
 
     /// The name servers of `zone`, in lower case without a trailing dot, sorted, without duplicates. Never empty, and
     /// at most [`MAX_NAME_SERVERS`]. A resolver that only knows addresses fails here.
-    async fn name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
+    async fn lookup_name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
         Err(DnsError::Failure(format!(
             "this resolver cannot look up the name servers of {zone}"
         )))
@@ -50,11 +50,11 @@ impl Resolver for EmptyResolver {
         Err(DnsError::NoSuchHost)
     }
 
-    async fn texts(&self, _: &str) -> TxtAnswer {
-        TxtAnswer::Absent
+    async fn lookup_txt(&self, _: &str) -> TxtLookup {
+        TxtLookup::Absent
     }
 
-    async fn name_servers(&self, _: &str) -> Result<Vec<String>, DnsError> {
+    async fn lookup_name_servers(&self, _: &str) -> Result<Vec<String>, DnsError> {
         Err(DnsError::NoSuchHost)
     }
 }

@@ -7,7 +7,7 @@ pub const MAX_TXT_BYTES: usize = 2048;
 
 /// The result of looking up TXT records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TxtAnswer {
+pub enum TxtLookup {
     /// The name has records.
     Records(TxtRecords),
     /// The name has none: NXDOMAIN, or a name without TXT records. This is a definite answer.
@@ -29,7 +29,7 @@ pub struct TxtRecords {
     /// of at most [`MAX_TXT_BYTES`] each. Bytes that are not UTF-8 become U+FFFD.
     pub records: Vec<String>,
     /// Number of records that are not read, because there are too many or they are too long.
-    pub left_out: usize,
+    pub skipped_count: usize,
     /// Whether a CNAME led to them, so that the records are kept in another zone.
     pub aliased: bool,
 }
@@ -41,12 +41,12 @@ impl TxtRecords {
         for string in strings {
             bytes.extend_from_slice(string.as_ref());
             if bytes.len() > MAX_TXT_BYTES {
-                self.left_out += 1;
+                self.skipped_count += 1;
                 return;
             }
         }
         if self.records.len() == MAX_TXT_RECORDS {
-            self.left_out += 1;
+            self.skipped_count += 1;
         } else {
             self.records
                 .push(String::from_utf8_lossy(&bytes).into_owned());
@@ -66,12 +66,12 @@ mod tests {
         records.push([vec![b'x'; MAX_TXT_BYTES]]);
         records.push([vec![b'x'; MAX_TXT_BYTES], vec![b'x'; 1]]);
         assert_eq!(records.records[..2], ["token=a b", "\u{fffd}\u{1b}"]);
-        assert_eq!((records.records.len(), records.left_out), (3, 1));
+        assert_eq!((records.records.len(), records.skipped_count), (3, 1));
         for _ in 3..=MAX_TXT_RECORDS {
             records.push(["x"]);
         }
         assert_eq!(
-            (records.records.len(), records.left_out),
+            (records.records.len(), records.skipped_count),
             (MAX_TXT_RECORDS, 2)
         );
     }

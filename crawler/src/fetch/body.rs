@@ -7,16 +7,16 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use tokio::time::Instant;
 
-use super::failure::{FetchError, classify};
+use super::error::{FetchError, classify_error};
 use super::limits::FetchLimits;
 use crate::AttemptOutcome;
 
 /// Decoded bytes read at a time.
-const DECODE_STEP: usize = 16 * 1024;
+const DECODE_CHUNK_BYTES: usize = 16 * 1024;
 
 /// The one layer of content encoding that is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encoding {
+enum ContentEncoding {
     Identity,
     Gzip,
     Brotli,
@@ -25,48 +25,55 @@ enum Encoding {
 /// Reads a body of at most `limits.body` bytes and decodes one layer of encoding, to at most as many bytes again.
 ///
 /// Decoding begins when the body is complete, so a slow server ties up no decoder's window.
-pub(super) async fn read(
+pub(super) async fn read_body(
     mut response: Response,
     headers: &HeaderMap,
     limits: &FetchLimits,
 ) -> Result<Vec<u8>, FetchError> {
-    let encoding = encoding(headers)?;
-    let announced = response.content_length().unwrap_or(0);
-    if announced > limits.body as u64 {
-        return Err(too_large(limits.body));
+    let encoding = content_encoding(headers)?;
+    let content_length = response.content_length().unwrap_or(0);
+    if content_length > limits.body_bytes as u64 {
+        return Err(body_too_large_error(limits.body_bytes));
     }
     let started = Instant::now();
     // An announced length is only a claim: no more memory than a usual card needs is reserved for it.
-    let mut raw = Vec::with_capacity(usize::try_from(announced).unwrap_or(0).min(DECODE_STEP));
+    let mut raw = Vec::with_capacity(
+        usize::try_from(content_length)
+            .unwrap_or(0)
+            .min(DECODE_CHUNK_BYTES),
+    );
     loop {
         // The time from which this many bytes would be too slow.
-        let owed = std::time::Duration::from_secs_f64(
+        let expected_time = std::time::Duration::from_secs_f64(
             raw.len() as f64 / f64::from(limits.min_rate.max(1)),
         );
-        let chunk = tokio::time::timeout_at(started + limits.rate_grace + owed, response.chunk())
-            .await
-            .map_err(|_| {
-                FetchError::new(
-                    AttemptOutcome::Timeout,
-                    &format!(
-                        "the body was sent slower than {} bytes a second",
-                        limits.min_rate
-                    ),
-                )
-            })?
-            .map_err(|error| broken_body(&error))?;
+        let chunk = tokio::time::timeout_at(
+            started + limits.rate_grace + expected_time,
+            response.chunk(),
+        )
+        .await
+        .map_err(|_| {
+            FetchError::new(
+                AttemptOutcome::Timeout,
+                &format!(
+                    "the body was sent slower than {} bytes a second",
+                    limits.min_rate
+                ),
+            )
+        })?
+        .map_err(|error| body_error(&error))?;
         let Some(chunk) = chunk else { break };
-        if raw.len() + chunk.len() > limits.body {
-            return Err(too_large(limits.body));
+        if raw.len() + chunk.len() > limits.body_bytes {
+            return Err(body_too_large_error(limits.body_bytes));
         }
         raw.extend_from_slice(&chunk);
     }
-    decode(raw, encoding, limits.body)
+    decode_body(raw, encoding, limits.body_bytes)
 }
 
 /// An incomplete body is the server's fault, and differs from a server that cannot be reached.
-fn broken_body(error: &reqwest::Error) -> FetchError {
-    let mut failure = classify(error);
+fn body_error(error: &reqwest::Error) -> FetchError {
+    let mut failure = classify_error(error);
     if failure.outcome == AttemptOutcome::Unreachable {
         failure = FetchError::new(
             AttemptOutcome::BadBody,
@@ -76,7 +83,7 @@ fn broken_body(error: &reqwest::Error) -> FetchError {
     failure
 }
 
-fn too_large(limit: usize) -> FetchError {
+fn body_too_large_error(limit: usize) -> FetchError {
     FetchError::new(
         AttemptOutcome::BadBody,
         &format!("the body is larger than {limit} bytes"),
@@ -84,8 +91,8 @@ fn too_large(limit: usize) -> FetchError {
 }
 
 /// Reads the encoding from the header; more than one layer, or an unknown one, is refused.
-fn encoding(headers: &HeaderMap) -> Result<Encoding, FetchError> {
-    let mut found = Encoding::Identity;
+fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, FetchError> {
+    let mut outer_encoding = ContentEncoding::Identity;
     let names = headers
         .get_all(CONTENT_ENCODING)
         .iter()
@@ -94,8 +101,8 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, FetchError> {
         .filter(|name| !name.is_empty() && name != b"identity");
     for name in names {
         let layer = match name.as_slice() {
-            b"gzip" | b"x-gzip" => Encoding::Gzip,
-            b"br" => Encoding::Brotli,
+            b"gzip" | b"x-gzip" => ContentEncoding::Gzip,
+            b"br" => ContentEncoding::Brotli,
             _ => {
                 return Err(FetchError::new(
                     AttemptOutcome::BadBody,
@@ -103,24 +110,28 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, FetchError> {
                 ));
             }
         };
-        if found != Encoding::Identity {
+        if outer_encoding != ContentEncoding::Identity {
             return Err(FetchError::new(
                 AttemptOutcome::BadBody,
                 "the body has more than one content encoding; send at most one",
             ));
         }
-        found = layer;
+        outer_encoding = layer;
     }
-    Ok(found)
+    Ok(outer_encoding)
 }
 
-fn decode(raw: Vec<u8>, encoding: Encoding, limit: usize) -> Result<Vec<u8>, FetchError> {
+fn decode_body(
+    raw: Vec<u8>,
+    encoding: ContentEncoding,
+    limit: usize,
+) -> Result<Vec<u8>, FetchError> {
     match encoding {
-        Encoding::Identity => Ok(raw),
-        Encoding::Gzip => inflate(MultiGzDecoder::new(raw.as_slice()), "gzip", limit),
-        Encoding::Brotli if has_large_window(&raw) => Err(undecodable("br")),
-        Encoding::Brotli => inflate(
-            brotli::Decompressor::new(raw.as_slice(), DECODE_STEP),
+        ContentEncoding::Identity => Ok(raw),
+        ContentEncoding::Gzip => decompress(MultiGzDecoder::new(raw.as_slice()), "gzip", limit),
+        ContentEncoding::Brotli if has_large_window(&raw) => Err(undecodable_body_error("br")),
+        ContentEncoding::Brotli => decompress(
+            brotli::Decompressor::new(raw.as_slice(), DECODE_CHUNK_BYTES),
             "br",
             limit,
         ),
@@ -128,13 +139,13 @@ fn decode(raw: Vec<u8>, encoding: Encoding, limit: usize) -> Result<Vec<u8>, Fet
 }
 
 /// Decodes until the end, or until the first byte beyond `limit`.
-fn inflate(decoder: impl Read, name: &str, limit: usize) -> Result<Vec<u8>, FetchError> {
+fn decompress(decoder: impl Read, name: &str, limit: usize) -> Result<Vec<u8>, FetchError> {
     let mut out = Vec::new();
     let beyond = (limit as u64).saturating_add(1);
     match decoder.take(beyond).read_to_end(&mut out) {
-        Ok(_) if out.len() > limit => Err(too_large(limit)),
+        Ok(_) if out.len() > limit => Err(body_too_large_error(limit)),
         Ok(_) => Ok(out),
-        Err(_) => Err(undecodable(name)),
+        Err(_) => Err(undecodable_body_error(name)),
     }
 }
 
@@ -145,7 +156,7 @@ fn has_large_window(raw: &[u8]) -> bool {
     raw.first().is_some_and(|first| first & 0x7f == 0x11)
 }
 
-fn undecodable(name: &str) -> FetchError {
+fn undecodable_body_error(name: &str) -> FetchError {
     FetchError::new(
         AttemptOutcome::BadBody,
         &format!("the body is not valid {name}, although its Content-Encoding says so"),
@@ -187,9 +198,9 @@ mod tests {
             ..Default::default()
         };
         brotli::BrotliCompress(&mut b"{}".as_slice(), &mut large, &parameters).unwrap();
-        let refused = decode(large, Encoding::Brotli, LIMIT).unwrap_err();
+        let refused = decode_body(large, ContentEncoding::Brotli, LIMIT).unwrap_err();
         assert_eq!(refused.outcome, AttemptOutcome::BadBody);
-        let usual = decode(brotli(b"{}"), Encoding::Brotli, LIMIT);
+        let usual = decode_body(brotli(b"{}"), ContentEncoding::Brotli, LIMIT);
         assert_eq!(usual.unwrap(), b"{}");
     }
 
@@ -198,15 +209,15 @@ mod tests {
         let fits = vec![b'a'; LIMIT];
         let beyond = vec![b'a'; LIMIT + 1];
         for (encoding, encode) in [
-            (Encoding::Gzip, gzip as fn(&[u8]) -> Vec<u8>),
-            (Encoding::Brotli, brotli),
+            (ContentEncoding::Gzip, gzip as fn(&[u8]) -> Vec<u8>),
+            (ContentEncoding::Brotli, brotli),
         ] {
-            assert_eq!(decode(encode(&fits), encoding, LIMIT).unwrap(), fits);
-            let error = decode(encode(&beyond), encoding, LIMIT).unwrap_err();
+            assert_eq!(decode_body(encode(&fits), encoding, LIMIT).unwrap(), fits);
+            let error = decode_body(encode(&beyond), encoding, LIMIT).unwrap_err();
             assert_eq!(error.outcome, AttemptOutcome::BadBody);
             assert!(error.detail.contains("larger"), "{error}");
             for broken in [&b"not compressed at all"[..], &encode(&fits)[..10]] {
-                let error = decode(broken.to_vec(), encoding, LIMIT).unwrap_err();
+                let error = decode_body(broken.to_vec(), encoding, LIMIT).unwrap_err();
                 assert_eq!(error.outcome, AttemptOutcome::BadBody);
             }
         }
@@ -216,12 +227,12 @@ mod tests {
     fn bombs_stop_at_the_bound() {
         let zeros = vec![0; 64 * 1024 * 1024];
         for (encoding, bomb) in [
-            (Encoding::Gzip, gzip(&zeros)),
-            (Encoding::Brotli, brotli(&zeros)),
+            (ContentEncoding::Gzip, gzip(&zeros)),
+            (ContentEncoding::Brotli, brotli(&zeros)),
         ] {
             assert!(bomb.len() < 100 * 1024);
             assert!(
-                decode(bomb, encoding, LIMIT)
+                decode_body(bomb, encoding, LIMIT)
                     .unwrap_err()
                     .detail
                     .contains("larger")
@@ -236,12 +247,12 @@ mod tests {
             for value in values {
                 headers.append(CONTENT_ENCODING, HeaderValue::from_static(value));
             }
-            encoding(&headers)
+            content_encoding(&headers)
         };
-        assert_eq!(read(&[]).unwrap(), Encoding::Identity);
-        assert_eq!(read(&["identity"]).unwrap(), Encoding::Identity);
-        assert_eq!(read(&["GZIP"]).unwrap(), Encoding::Gzip);
-        assert_eq!(read(&["br, identity"]).unwrap(), Encoding::Brotli);
+        assert_eq!(read(&[]).unwrap(), ContentEncoding::Identity);
+        assert_eq!(read(&["identity"]).unwrap(), ContentEncoding::Identity);
+        assert_eq!(read(&["GZIP"]).unwrap(), ContentEncoding::Gzip);
+        assert_eq!(read(&["br, identity"]).unwrap(), ContentEncoding::Brotli);
         for refused in [
             &["gzip, gzip"][..],
             &["gzip", "br"],

@@ -3,55 +3,58 @@
 use time::OffsetDateTime;
 use url::Url;
 
-use super::freshness::freshness;
-use super::sentence::{MAX_SUMMARY, bounded};
-use super::source::failed;
+use super::freshness::parse_freshness;
+use super::sanitize::{MAX_SUMMARY, sanitize_text};
+use super::source::failed_result;
 use super::{Fetcher, GetOptions, HttpResponse};
-use crate::catalog::{CatalogWalk, Findings, NestedCatalog, NoCatalog, ReadOptions, read};
-use crate::guard::Guard;
-use crate::{Attempt, AttemptOutcome, FetchedCatalog, SourceVerdict, Validators};
+use crate::catalog::{
+    CatalogError, CatalogReadOptions, CatalogWalk, NestedCatalog, SkippedEntryList, parse_catalog,
+};
+use crate::guard::SsrfGuard;
+use crate::{AttemptOutcome, FetchAttempt, FetchedCatalog, SourceResult, Validators};
 
 /// Media types of both standards; ARD has none of its own.
-pub(super) const ACCEPT: &str = "application/ai-catalog+json, application/json";
+pub(super) const CATALOG_ACCEPT: &str = "application/ai-catalog+json, application/json";
 
 /// What the documents of one catalog are read into.
-pub(super) struct Reading<'a> {
+pub(super) struct CatalogFetch<'a> {
     walk: CatalogWalk<'a>,
-    registries: bool,
+    read_registries: bool,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn new(guard: &'a Guard, url: &Url, registries: bool) -> Self {
+impl<'a> CatalogFetch<'a> {
+    pub(super) fn new(guard: &'a SsrfGuard, url: &Url, read_registries: bool) -> Self {
         Self {
             walk: CatalogWalk::new(guard, url),
-            registries,
+            read_registries,
         }
     }
 
-    pub(super) fn take(
+    pub(super) fn add_response(
         &mut self,
-        answer: &HttpResponse,
+        response: &HttpResponse,
         depth: usize,
-        asked: &str,
+        requested_url: &str,
         now: OffsetDateTime,
-    ) -> Result<(SourceVerdict, String), NoCatalog> {
-        let options = ReadOptions {
+    ) -> Result<(SourceResult, String), CatalogError> {
+        let options = CatalogReadOptions {
             depth,
-            most: self.walk.entries_left(),
-            registries: self.registries,
+            max_entries: self.walk.entries_left(),
+            read_registries: self.read_registries,
         };
-        let content = read(&answer.body, &answer.url, options)?;
-        let detail = format!("a catalog of {}", entries(content.entries));
-        self.walk.take(&answer.url, answer.body.len(), content);
+        let content = parse_catalog(&response.body, &response.url, options)?;
+        let detail = format!("a catalog of {}", format_entry_count(content.entry_count));
+        self.walk
+            .add_document(&response.url, response.body.len(), content);
         let catalog = FetchedCatalog {
-            url: answer.url.to_string(),
+            url: response.url.to_string(),
             entries: Vec::new(),
             registries: Vec::new(),
-            findings: Findings::default(),
-            complete: true,
-            freshness: freshness(&answer.headers, asked, None, now),
+            skipped: SkippedEntryList::default(),
+            is_complete: true,
+            freshness: parse_freshness(&response.headers, requested_url, None, now),
         };
-        Ok((SourceVerdict::Catalog(Box::new(catalog)), detail))
+        Ok((SourceResult::Catalog(Box::new(catalog)), detail))
     }
 }
 
@@ -62,73 +65,83 @@ impl Fetcher {
         &self,
         url: &Url,
         validators: Option<&Validators>,
-        registries: bool,
-    ) -> (Vec<Attempt>, SourceVerdict) {
+        read_registries: bool,
+    ) -> (Vec<FetchAttempt>, SourceResult) {
         let validators = validators.filter(|v| v.url == url.as_str());
         let first = NestedCatalog {
             url: url.clone(),
             depth: 0,
         };
-        let mut reading = Reading::new(self.guard(), url, registries);
-        let (attempt, verdict) = self.fetch_document(&mut reading, &first, validators).await;
-        match verdict {
-            SourceVerdict::Catalog(catalog) => self.fetch_nested(reading, attempt, catalog).await,
-            verdict => (vec![attempt], verdict),
+        let mut catalog_fetch = CatalogFetch::new(self.guard(), url, read_registries);
+        let (attempt, result) = self
+            .fetch_catalog_document(&mut catalog_fetch, &first, validators)
+            .await;
+        match result {
+            SourceResult::Catalog(catalog) => {
+                self.fetch_nested_catalogs(catalog_fetch, attempt, catalog)
+                    .await
+            }
+            result => (vec![attempt], result),
         }
     }
 
-    pub(super) async fn fetch_nested(
+    pub(super) async fn fetch_nested_catalogs(
         &self,
-        mut reading: Reading<'_>,
-        first: Attempt,
+        mut catalog_fetch: CatalogFetch<'_>,
+        first: FetchAttempt,
         mut catalog: Box<FetchedCatalog>,
-    ) -> (Vec<Attempt>, SourceVerdict) {
+    ) -> (Vec<FetchAttempt>, SourceResult) {
         let url = first.url.clone();
         let mut attempts = vec![first];
-        while let Some(nested) = reading.walk.next_nested() {
-            let (attempt, verdict) = self.fetch_document(&mut reading, &nested, None).await;
+        while let Some(nested) = catalog_fetch.walk.next_nested() {
+            let (attempt, result) = self
+                .fetch_catalog_document(&mut catalog_fetch, &nested, None)
+                .await;
             attempts.push(attempt);
-            if !matches!(verdict, SourceVerdict::Catalog(_)) {
-                reading.walk.failed();
+            if !matches!(result, SourceResult::Catalog(_)) {
+                catalog_fetch.walk.mark_incomplete();
             }
         }
-        if reading.walk.nests() {
+        if catalog_fetch.walk.has_nested() {
             catalog.freshness.validators = None;
         }
-        let walked = reading.walk.end();
-        catalog.entries = walked.cards;
-        catalog.registries = walked.registries;
-        catalog.findings = walked.findings;
-        catalog.complete = walked.complete;
+        let contents = catalog_fetch.walk.into_contents();
+        catalog.entries = contents.cards;
+        catalog.registries = contents.registries;
+        catalog.skipped = contents.skipped;
+        catalog.is_complete = contents.is_complete;
         if let Some(last) = attempts.last_mut() {
-            let nested = last.url != url;
-            let link = if nested { "; together " } else { "" };
-            let said = if nested { last.detail.as_str() } else { "" };
-            last.detail = bounded(&format!("{said}{link}{}", sum(&catalog)), MAX_SUMMARY);
+            let has_nested = last.url != url;
+            let link = if has_nested { "; together " } else { "" };
+            let last_detail = if has_nested { last.detail.as_str() } else { "" };
+            last.detail = sanitize_text(
+                &format!("{last_detail}{link}{}", summarize_catalog(&catalog)),
+                MAX_SUMMARY,
+            );
         }
-        (attempts, SourceVerdict::Catalog(catalog))
+        (attempts, SourceResult::Catalog(catalog))
     }
 
     /// Fetches one document and adds its entries to the walk. The lists in the returned verdict stay empty.
-    async fn fetch_document(
+    async fn fetch_catalog_document(
         &self,
-        reading: &mut Reading<'_>,
+        catalog_fetch: &mut CatalogFetch<'_>,
         document: &NestedCatalog,
         validators: Option<&Validators>,
-    ) -> (Attempt, SourceVerdict) {
+    ) -> (FetchAttempt, SourceResult) {
         let options = GetOptions {
-            accept: ACCEPT,
+            accept: CATALOG_ACCEPT,
             validators,
-            body: reading.walk.bytes_left(),
+            max_body_bytes: catalog_fetch.walk.bytes_left(),
             ..GetOptions::default()
         };
-        let fetched = self.get(&document.url, &options).await;
-        self.judge(fetched, validators, "catalog", |answer, asked, now| {
-            reading
-                .take(&answer, document.depth, asked, now)
+        let record = self.get(&document.url, &options).await;
+        self.interpret_response(record, validators, "catalog", |response, requested_url, now| {
+            catalog_fetch
+                .add_response(&response, document.depth, requested_url, now)
                 .unwrap_or_else(|error| {
                     (
-                        failed(AttemptOutcome::NotACatalog),
+                        failed_result(AttemptOutcome::NotACatalog),
                         format!("the server responded with status 200 and something that is not a catalog: {error}"),
                     )
                 })
@@ -136,7 +149,7 @@ impl Fetcher {
     }
 }
 
-fn sum(catalog: &FetchedCatalog) -> String {
+fn summarize_catalog(catalog: &FetchedCatalog) -> String {
     let registries = match catalog.registries.len() {
         0 => String::new(),
         1 => " and 1 registry".to_owned(),
@@ -146,12 +159,12 @@ fn sum(catalog: &FetchedCatalog) -> String {
         1 => "it names 1 agent of this host".to_owned(),
         count => format!("it names {count} agents of this host"),
     };
-    let skipped = catalog.findings.sentence();
+    let skipped = catalog.skipped.summary();
     let skipped = skipped.map(|skipped| format!("; skipped: {skipped}"));
     format!("{agents}{registries}{}", skipped.unwrap_or_default())
 }
 
-fn entries(count: usize) -> String {
+fn format_entry_count(count: usize) -> String {
     match count {
         1 => "1 entry".to_owned(),
         count => format!("{count} entries"),

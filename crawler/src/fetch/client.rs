@@ -11,17 +11,17 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::phase::{self, PhaseLayer};
-use super::{FetchLimits, FetcherError, own};
+use super::{FetchLimits, FetcherError, local_addresses};
 use crate::dns::{DnsError, Resolver};
-use crate::guard::{Guard, GuardRefusal};
+use crate::guard::{GuardError, SsrfGuard};
 
 /// Bytes that a server may send on an HTTP/2 stream before they are read.
-const HTTP2_WINDOW: u32 = 256 * 1024;
+const HTTP2_WINDOW_BYTES: u32 = 256 * 1024;
 
 /// What every client of a fetcher is made of, so that one for a visit needs no certificates or TLS sessions anew.
 #[derive(Debug)]
 pub(super) struct ClientParts {
-    guard: Arc<Guard>,
+    guard: Arc<SsrfGuard>,
     resolver: Arc<dyn Resolver>,
     limits: FetchLimits,
     user_agent: HeaderValue,
@@ -30,7 +30,7 @@ pub(super) struct ClientParts {
 
 impl ClientParts {
     pub(super) fn new(
-        guard: Arc<Guard>,
+        guard: Arc<SsrfGuard>,
         resolver: Arc<dyn Resolver>,
         limits: FetchLimits,
         user_agent: &str,
@@ -48,9 +48,9 @@ impl ClientParts {
 
     /// A client that keeps up to `idle` idle connections to each host, for `idle_timeout` or as long as it exists: no
     /// proxies, redirects, cookies, referer, retries or decoding of its own.
-    pub(super) fn client(
+    pub(super) fn build_client(
         &self,
-        idle: usize,
+        max_idle: usize,
         idle_timeout: Option<Duration>,
     ) -> Result<reqwest::Client, FetcherError> {
         let mut headers = HeaderMap::new();
@@ -73,11 +73,11 @@ impl ClientParts {
             .connector_layer(PhaseLayer)
             // Each phase has its own limit; this one is for connections that outlive their request.
             .connect_timeout(self.limits.dns + self.limits.connect)
-            .pool_max_idle_per_host(idle)
+            .pool_max_idle_per_host(max_idle)
             .pool_idle_timeout(idle_timeout)
             .http2_max_header_list_size(self.limits.header_bytes)
-            .http2_initial_stream_window_size(HTTP2_WINDOW)
-            .http2_initial_connection_window_size(HTTP2_WINDOW)
+            .http2_initial_stream_window_size(HTTP2_WINDOW_BYTES)
+            .http2_initial_connection_window_size(HTTP2_WINDOW_BYTES)
             .build()
             .map_err(|error| FetcherError::Client(error.to_string()))
     }
@@ -132,17 +132,17 @@ fn read_certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, Fetche
 
 /// Why a name could not be dialled. Passed through the client's error chain.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NameError {
+pub(super) enum DialError {
     #[error(transparent)]
     Dns(#[from] DnsError),
     #[error(transparent)]
-    Refused(#[from] GuardRefusal),
+    RejectedByGuard(#[from] GuardError),
 }
 
 /// The resolver of the client: it dials the addresses returned here, and no others.
 #[derive(Debug)]
 struct GuardedResolver {
-    guard: Arc<Guard>,
+    guard: Arc<SsrfGuard>,
     resolver: Arc<dyn Resolver>,
     limits: FetchLimits,
 }
@@ -153,8 +153,8 @@ impl Resolve for GuardedResolver {
         let resolver = Arc::clone(&self.resolver);
         let limits = self.limits;
         Box::pin(async move {
-            let lookup = checked(&guard, resolver.as_ref(), &limits, name.as_str());
-            let addresses = phase::resolving(lookup).await?;
+            let lookup = resolve_checked(&guard, resolver.as_ref(), &limits, name.as_str());
+            let addresses = phase::run_resolving_phase(lookup).await?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
@@ -162,12 +162,12 @@ impl Resolve for GuardedResolver {
 
 /// Resolves a name once and checks every address. One refused address refuses them all: a name with a public and a
 /// private address is an attack or a mistake, and never a card's host.
-async fn checked(
-    guard: &Guard,
+async fn resolve_checked(
+    guard: &SsrfGuard,
     resolver: &dyn Resolver,
     limits: &FetchLimits,
     host: &str,
-) -> Result<Vec<SocketAddr>, NameError> {
+) -> Result<Vec<SocketAddr>, DialError> {
     let addresses = tokio::time::timeout(limits.dns, resolver.resolve(host))
         .await
         .map_err(|_| DnsError::Failure(format!("no answer within {:?}", limits.dns)))??;
@@ -177,14 +177,14 @@ async fn checked(
     for address in &addresses {
         guard.check_address(*address)?;
         // Services behind this machine's own public address would treat us as a neighbour.
-        if !guard.is_opened(*address) && own::is_own(*address)? {
-            return Err(GuardRefusal::OwnAddress { address: *address }.into());
+        if !guard.is_network_allowed(*address) && local_addresses::is_local_address(*address)? {
+            return Err(GuardError::OwnAddress { address: *address }.into());
         }
     }
     // Port 0 stands for the URL's own port.
     Ok(addresses
         .into_iter()
-        .take(limits.addresses)
+        .take(limits.max_addresses)
         .map(|address| SocketAddr::new(address, 0))
         .collect())
 }

@@ -7,27 +7,28 @@ use reqwest::header::HeaderValue;
 use url::Url;
 use url::form_urlencoded::byte_serialize;
 
-use super::exchange::BodyLimits;
-use super::{Fetched, Fetcher, NotAToken};
+use super::single_request::BodyLimits;
+use super::{FetchRecord, Fetcher, InvalidToken};
 
-const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+const FORM_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
 /// The name and password of a client at an authorization server (RFC 6749 section 2.3.1). They are never displayed.
 #[derive(Clone)]
-pub struct ClientPassword(HeaderValue);
+pub struct ClientSecretBasic(HeaderValue);
 
-impl ClientPassword {
+impl ClientSecretBasic {
     /// Takes both as the server has issued them.
-    pub fn new(client: &str, password: &str) -> Result<Self, NotAToken> {
+    pub fn new(client_id: &str, client_secret: &str) -> Result<Self, InvalidToken> {
         let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-        let pair = BASE64.encode(format!("{}:{}", part(client), part(password)).as_bytes());
-        let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| NotAToken)?;
+        let pair = BASE64.encode(format!("{}:{}", part(client_id), part(client_secret)).as_bytes());
+        let mut value =
+            HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| InvalidToken)?;
         value.set_sensitive(true);
         Ok(Self(value))
     }
 }
 
-impl fmt::Debug for ClientPassword {
+impl fmt::Debug for ClientSecretBasic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ClientPassword(…)")
     }
@@ -37,9 +38,9 @@ impl fmt::Debug for ClientPassword {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FormOptions<'a> {
     /// Sent to this URL only.
-    pub password: Option<&'a ClientPassword>,
+    pub client_secret: Option<&'a ClientSecretBasic>,
     /// Most bytes of the body, of a 200 and of any other status; a longer one of another status counts as none.
-    pub body: usize,
+    pub max_body_bytes: usize,
 }
 
 impl Fetcher {
@@ -49,16 +50,16 @@ impl Fetcher {
         url: &Url,
         fields: &[(&str, &str)],
         options: &FormOptions<'_>,
-    ) -> Fetched {
+    ) -> FetchRecord {
         let mut form = url::form_urlencoded::Serializer::new(String::new());
         form.extend_pairs(fields);
-        let most = BodyLimits {
-            body: options.body,
-            reason: options.body,
+        let body_limits = BodyLimits {
+            success_bytes: options.max_body_bytes,
+            error_bytes: options.max_body_bytes,
         };
-        let authorization = options.password.map(|ClientPassword(value)| value);
-        let body = (FORM, form.finish().into_bytes());
-        self.post(url, body, authorization, most).await
+        let authorization = options.client_secret.map(|ClientSecretBasic(value)| value);
+        let body = (FORM_MEDIA_TYPE, form.finish().into_bytes());
+        self.post(url, body, authorization, body_limits).await
     }
 }
 
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_password_is_escaped_once_and_shown_by_nothing() {
-        let password = ClientPassword::new("a b", "hu:sh%").unwrap();
+        let password = ClientSecretBasic::new("a b", "hu:sh%").unwrap();
         let pair = BASE64.encode(b"a+b:hu%3Ash%25");
         assert_eq!(password.0.to_str().unwrap(), format!("Basic {pair}"));
         assert!(password.0.is_sensitive());

@@ -17,35 +17,36 @@ use crate::{Freshness, Validators};
 /// Longest wait that an origin can request: 7 days, in seconds.
 pub const MAX_RETRY_AFTER: u32 = 7 * 24 * 60 * 60;
 /// Longest `ETag` that is kept; a longer one is ignored.
-const MAX_ETAG: usize = 512;
-const MAX_VARY: usize = 256;
-const MAX_LAST_MODIFIED: usize = 64;
+const MAX_ETAG_BYTES: usize = 512;
+const MAX_VARY_BYTES: usize = 256;
+const MAX_LAST_MODIFIED_BYTES: usize = 64;
 
 /// Reads the freshness of a 200 or a 304. `asked` is the URL before redirects. Validators that were `sent` stay valid
 /// after a 304 that names no others (RFC 9111 section 4.3.4).
-pub fn freshness(
+pub fn parse_freshness(
     headers: &HeaderMap,
-    asked: &str,
-    sent: Option<&Validators>,
+    requested_url: &str,
+    sent_validators: Option<&Validators>,
     now: OffsetDateTime,
 ) -> Freshness {
-    let sent = sent.cloned().unwrap_or_default();
-    let etag = text(headers, ETAG, MAX_ETAG).or(sent.etag);
-    let last_modified = text(headers, LAST_MODIFIED, MAX_LAST_MODIFIED).or(sent.last_modified);
+    let previous = sent_validators.cloned().unwrap_or_default();
+    let etag = bounded_header_value(headers, ETAG, MAX_ETAG_BYTES).or(previous.etag);
+    let last_modified = bounded_header_value(headers, LAST_MODIFIED, MAX_LAST_MODIFIED_BYTES)
+        .or(previous.last_modified);
     let validators = (etag.is_some() || last_modified.is_some()).then(|| Validators {
-        url: asked.to_owned(),
+        url: requested_url.to_owned(),
         etag,
         last_modified,
     });
     Freshness {
         validators,
-        max_age: max_age(headers, now),
-        vary: vary(headers),
+        max_age: seconds_fresh(headers, now),
+        vary: parse_vary(headers),
     }
 }
 
 /// The names in `Vary`, or `*` where it is among them; names beyond the limit are left out.
-fn vary(headers: &HeaderMap) -> Option<String> {
+fn parse_vary(headers: &HeaderMap) -> Option<String> {
     let values = headers
         .get_all(VARY)
         .iter()
@@ -60,7 +61,7 @@ fn vary(headers: &HeaderMap) -> Option<String> {
     }
     let mut list = String::new();
     for name in names {
-        if list.len() + ", ".len() + name.len() > MAX_VARY {
+        if list.len() + ", ".len() + name.len() > MAX_VARY_BYTES {
             break;
         }
         if !list.is_empty() {
@@ -73,33 +74,37 @@ fn vary(headers: &HeaderMap) -> Option<String> {
 
 /// Seconds for which a response stays fresh: `s-maxage`, else `max-age`, else `Expires` less `Date`, each less `Age`
 /// (RFC 9111 sections 4.2.1 and 4.2.3). Zero if no shared cache may reuse it or the values are unreadable.
-pub fn max_age(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
-    let control = CacheControl::of(headers);
+pub fn seconds_fresh(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
+    let control = CacheControl::from_headers(headers);
     // A response with `Vary: *` never matches a later request (RFC 9111 section 4.1).
-    if control.unusable || vary(headers).as_deref() == Some("*") {
+    if control.is_unusable || parse_vary(headers).as_deref() == Some("*") {
         return Some(0);
     }
     let lifetime = match control.s_maxage.or(control.max_age) {
         Some(seconds) => seconds,
         None => {
             let expires = headers.get(EXPIRES)?;
-            let Some(expires) = expires.to_str().ok().and_then(http_date) else {
+            let Some(expires) = expires.to_str().ok().and_then(parse_http_date) else {
                 // An unreadable date, in particular "0", means already expired (RFC 9111 section 5.3).
                 return Some(0);
             };
-            let date = one(headers, DATE).and_then(http_date).unwrap_or(now);
+            let date = first_header_value(headers, DATE)
+                .and_then(parse_http_date)
+                .unwrap_or(now);
             seconds_between(date, expires)
         }
     };
-    let age = one(headers, AGE).and_then(delta_seconds).unwrap_or(0);
+    let age = first_header_value(headers, AGE)
+        .and_then(parse_delta_seconds)
+        .unwrap_or(0);
     Some(lifetime.saturating_sub(age))
 }
 
 /// Seconds of `Retry-After` from `now`, at most [`MAX_RETRY_AFTER`], in either form of RFC 9110 section 10.2.3.
-pub fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
-    let value = one(headers, RETRY_AFTER)?.trim();
-    let seconds =
-        delta_seconds(value).or_else(|| http_date(value).map(|date| seconds_between(now, date)))?;
+pub fn parse_retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
+    let value = first_header_value(headers, RETRY_AFTER)?.trim();
+    let seconds = parse_delta_seconds(value)
+        .or_else(|| parse_http_date(value).map(|date| seconds_between(now, date)))?;
     Some(seconds.min(MAX_RETRY_AFTER))
 }
 
@@ -107,26 +112,26 @@ pub fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
 #[derive(Debug, Default)]
 struct CacheControl {
     /// `no-store`, `no-cache` or `private` in any form, or a lifetime that is not a number.
-    unusable: bool,
+    is_unusable: bool,
     s_maxage: Option<u32>,
     max_age: Option<u32>,
 }
 
 impl CacheControl {
     /// Of repeated directives the first counts (RFC 9111 section 4.2.1).
-    fn of(headers: &HeaderMap) -> Self {
+    fn from_headers(headers: &HeaderMap) -> Self {
         let mut control = Self::default();
         for value in headers.get_all(CACHE_CONTROL) {
             let Ok(value) = value.to_str() else {
-                control.unusable = true;
+                control.is_unusable = true;
                 continue;
             };
             for directive in split_unquoted(value) {
                 let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
                 match name.trim().to_ascii_lowercase().as_str() {
-                    "no-store" | "no-cache" | "private" => control.unusable = true,
-                    "s-maxage" => control.lifetime(argument, |c| &mut c.s_maxage),
-                    "max-age" => control.lifetime(argument, |c| &mut c.max_age),
+                    "no-store" | "no-cache" | "private" => control.is_unusable = true,
+                    "s-maxage" => control.set_lifetime(argument, |c| &mut c.s_maxage),
+                    "max-age" => control.set_lifetime(argument, |c| &mut c.max_age),
                     _ => {}
                 }
             }
@@ -134,12 +139,12 @@ impl CacheControl {
         control
     }
 
-    fn lifetime(&mut self, argument: &str, field: impl Fn(&mut Self) -> &mut Option<u32>) {
-        match delta_seconds(argument.trim().trim_matches('"')) {
+    fn set_lifetime(&mut self, argument: &str, field: impl Fn(&mut Self) -> &mut Option<u32>) {
+        match parse_delta_seconds(argument.trim().trim_matches('"')) {
             Some(seconds) => {
                 field(self).get_or_insert(seconds);
             }
-            None => self.unusable = true,
+            None => self.is_unusable = true,
         }
     }
 }
@@ -157,13 +162,13 @@ fn split_unquoted(value: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A number of seconds; one that does not fit 32 bits becomes the largest (RFC 9111 section 1.2.2).
-fn delta_seconds(text: &str) -> Option<u32> {
+fn parse_delta_seconds(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u32::MAX))
 }
 
 /// Parses the three date forms of RFC 9110 section 5.6.7.
-fn http_date(text: &str) -> Option<OffsetDateTime> {
+fn parse_http_date(text: &str) -> Option<OffsetDateTime> {
     let date: SystemTime = httpdate::parse_http_date(text.trim()).ok()?;
     Some(OffsetDateTime::from(date))
 }
@@ -175,12 +180,16 @@ fn seconds_between(from: OffsetDateTime, until: OffsetDateTime) -> u32 {
 }
 
 /// The first value of a header field, as visible ASCII.
-fn one(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+fn first_header_value(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn text(headers: &HeaderMap, name: impl AsHeaderName, limit: usize) -> Option<String> {
-    one(headers, name)
+fn bounded_header_value(
+    headers: &HeaderMap,
+    name: impl AsHeaderName,
+    limit: usize,
+) -> Option<String> {
+    first_header_value(headers, name)
         .filter(|value| !value.is_empty() && value.len() <= limit)
         .map(str::to_owned)
 }
@@ -263,13 +272,14 @@ mod tests {
                 Some(1),
             ),
         ] {
-            assert_eq!(max_age(&headers(pairs), NOW), expected, "{pairs:?}");
+            assert_eq!(seconds_fresh(&headers(pairs), NOW), expected, "{pairs:?}");
         }
     }
 
     #[test]
     fn what_an_answer_differs_by_is_recorded_within_a_bound() {
-        let recorded = |pairs| freshness(&headers(pairs), "https://a.example.com/", None, NOW).vary;
+        let recorded =
+            |pairs| parse_freshness(&headers(pairs), "https://a.example.com/", None, NOW).vary;
         assert_eq!(recorded(&[]), None);
         assert_eq!(recorded(&[("vary", " , ")]), None);
         assert_eq!(
@@ -281,7 +291,7 @@ mod tests {
         );
         let any = [("vary", "accept, *"), ("cache-control", "max-age=60")];
         assert_eq!(recorded(&any), Some("*".to_owned()));
-        assert_eq!(max_age(&headers(&any), NOW), Some(0));
+        assert_eq!(seconds_fresh(&headers(&any), NOW), Some(0));
         let mut map = HeaderMap::new();
         for n in 0..100 {
             map.append(
@@ -289,8 +299,8 @@ mod tests {
                 HeaderValue::from_str(&format!("x-field-{n}")).unwrap(),
             );
         }
-        let list = vary(&map).unwrap();
-        assert!((200..=MAX_VARY).contains(&list.len()), "{list}");
+        let list = parse_vary(&map).unwrap();
+        assert!((200..=MAX_VARY_BYTES).contains(&list.len()), "{list}");
     }
 
     #[test]
@@ -308,12 +318,12 @@ mod tests {
             ("-5", None),
         ] {
             assert_eq!(
-                retry_after(&headers(&[("retry-after", value)]), NOW),
+                parse_retry_after(&headers(&[("retry-after", value)]), NOW),
                 expected,
                 "{value}"
             );
         }
-        assert_eq!(retry_after(&HeaderMap::new(), NOW), None);
+        assert_eq!(parse_retry_after(&HeaderMap::new(), NOW), None);
     }
 
     #[test]
@@ -323,10 +333,10 @@ mod tests {
             etag: Some("\"1\"".to_owned()),
             last_modified: Some("then".to_owned()),
         };
-        let kept = freshness(&HeaderMap::new(), &sent.url, Some(&sent), NOW);
+        let kept = parse_freshness(&HeaderMap::new(), &sent.url, Some(&sent), NOW);
         assert_eq!(kept.validators.as_ref(), Some(&sent));
         let answer = headers(&[("etag", "W/\"2\""), ("cache-control", "max-age=9")]);
-        let refreshed = freshness(&answer, &sent.url, Some(&sent), NOW);
+        let refreshed = parse_freshness(&answer, &sent.url, Some(&sent), NOW);
         let validators = refreshed.validators.unwrap();
         assert_eq!(validators.etag.as_deref(), Some("W/\"2\""));
         assert_eq!(validators.last_modified.as_deref(), Some("then"));
@@ -335,10 +345,10 @@ mod tests {
 
     #[test]
     fn an_oversized_validator_is_ignored() {
-        for (length, kept) in [(MAX_ETAG, true), (MAX_ETAG + 1, false)] {
+        for (length, kept) in [(MAX_ETAG_BYTES, true), (MAX_ETAG_BYTES + 1, false)] {
             let mut map = HeaderMap::new();
             map.insert(ETAG, HeaderValue::from_str(&"e".repeat(length)).unwrap());
-            let found = freshness(&map, "https://a.example.com/", None, NOW);
+            let found = parse_freshness(&map, "https://a.example.com/", None, NOW);
             assert_eq!(found.validators.is_some(), kept);
         }
     }

@@ -18,17 +18,17 @@ pub struct FetchLimits {
     /// How long a body may be slower than [`min_rate`](Self::min_rate): 2 s.
     pub rate_grace: Duration,
     /// Most header fields of a response: 64. On HTTP/1 the client library's own limit of 100 applies in any case.
-    pub headers: usize,
+    pub header_fields: usize,
     /// Most bytes of a response header on HTTP/2: 16 KiB. On HTTP/1 the client library's read buffer is the limit.
     pub header_bytes: u32,
     /// Most bytes of a body, both as sent and as decoded: 1 MiB, inclusive.
-    pub body: usize,
+    pub body_bytes: usize,
     /// Most bytes of a request body: 1 MiB, inclusive.
-    pub sent: usize,
+    pub request_body_bytes: usize,
     /// Most redirects followed: 3.
-    pub redirects: usize,
+    pub max_redirects: usize,
     /// Most addresses of a host that are tried, after all of them were checked: 4.
-    pub addresses: usize,
+    pub max_addresses: usize,
     /// Idle connections kept for each host, except [in a visit](super::Fetcher::for_visit): 16.
     pub idle_connections: usize,
     /// How long an idle connection is kept: 15 s.
@@ -44,12 +44,12 @@ impl Default for FetchLimits {
             total: Duration::from_secs(10),
             min_rate: 1024,
             rate_grace: Duration::from_secs(2),
-            headers: 64,
+            header_fields: 64,
             header_bytes: 16 * 1024,
-            body: 1024 * 1024,
-            sent: 1024 * 1024,
-            redirects: 3,
-            addresses: 4,
+            body_bytes: 1024 * 1024,
+            request_body_bytes: 1024 * 1024,
+            max_redirects: 3,
+            max_addresses: 4,
             idle_connections: 16,
             idle_timeout: Duration::from_secs(15),
         }

@@ -7,21 +7,21 @@
 mod body;
 mod catalog;
 mod client;
-mod exchange;
-mod failure;
+mod error;
 mod form;
 mod freshness;
-mod inline;
-mod keys;
+mod inline_card;
+mod key_sets;
 mod limits;
-mod own;
-mod owner;
+mod local_addresses;
+mod owner_fingerprint;
 mod phase;
 mod post;
 mod redirect;
-mod sentence;
+mod sanitize;
+mod single_request;
 mod source;
-mod visiting;
+mod visit_client;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,31 +32,31 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE
 use time::OffsetDateTime;
 use url::Url;
 
-pub use failure::FetchError;
-pub use form::{ClientPassword, FormOptions};
-pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
-pub use keys::{KeySetRules, MAX_KEY_SETS};
+pub use error::FetchError;
+pub use form::{ClientSecretBasic, FormOptions};
+pub use freshness::{MAX_RETRY_AFTER, parse_freshness, parse_retry_after, seconds_fresh};
+pub use key_sets::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
-pub use post::{Bearer, NotAToken, PostOptions};
-pub use sentence::{MAX_DETAIL, MAX_SUMMARY, bounded, visible};
-pub use source::{AGENT_CARD_PATH, AGENT_PATH, card_under};
+pub use post::{BearerToken, InvalidToken, PostOptions};
+pub use sanitize::{MAX_DETAIL, MAX_SUMMARY, escape_invisible, sanitize_text};
+pub use source::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH, card_url_under};
 
-use crate::dns::{Resolver, TxtAnswer};
-use crate::guard::Guard;
+use crate::dns::{Resolver, TxtLookup};
+use crate::guard::SsrfGuard;
 use crate::{Clock, Validators};
 use client::ClientParts;
-use exchange::{BodyLimits, Trail};
-use visiting::VisitClient;
+use single_request::{BodyLimits, FetchProgress};
+use visit_client::VisitClient;
 
 /// Parts of a [`Fetcher`], besides its resolver and clock.
 #[derive(Debug)]
 pub struct FetcherConfig {
     /// The guard for every URL, address and peer.
-    pub guard: Guard,
+    pub guard: SsrfGuard,
     /// The limits of one fetch.
     pub limits: FetchLimits,
     /// Page that explains our requests to the owner of a host. Part of the user agent.
-    pub contact: Option<Url>,
+    pub contact_url: Option<Url>,
     /// Additional root certificates, each PEM (one or more) or DER.
     pub extra_ca: Vec<Vec<u8>>,
     /// Hosts that may hold the keys of any card: see [`KeySetRules::hosts`].
@@ -81,15 +81,15 @@ pub enum FetcherError {
 /// connection hold for every request on it; a visit of a host has [one of its own](Self::for_visit).
 #[derive(Debug)]
 pub struct Fetcher {
-    guard: Arc<Guard>,
+    guard: Arc<SsrfGuard>,
     limits: FetchLimits,
-    parts: Arc<ClientParts>,
+    client_parts: Arc<ClientParts>,
     /// For all hosts but that of `visit`.
     client: reqwest::Client,
     /// Closes each connection after its response.
-    single: reqwest::Client,
+    single_use_client: reqwest::Client,
     /// For the host of a visit; `None` outside of visits.
-    visit: Option<VisitClient>,
+    visit_client: Option<VisitClient>,
     resolver: Arc<dyn Resolver>,
     clock: Arc<dyn Clock>,
     key_hosts: Arc<[String]>,
@@ -103,11 +103,11 @@ pub struct GetOptions<'a> {
     /// Makes the request conditional: `If-None-Match` if there is an `ETag`, else `If-Modified-Since`.
     pub validators: Option<&'a Validators>,
     /// Most redirects, if fewer than the limits allow.
-    pub redirects: usize,
+    pub max_redirects: usize,
     /// Most bytes of body, if fewer than the limits allow.
-    pub body: usize,
+    pub max_body_bytes: usize,
     /// Sent as `Authorization: Bearer …` to this URL only, and to no URL that it redirects to.
-    pub bearer: Option<&'a Bearer>,
+    pub bearer: Option<&'a BearerToken>,
 }
 
 impl Default for GetOptions<'_> {
@@ -116,8 +116,8 @@ impl Default for GetOptions<'_> {
         Self {
             accept: "application/json",
             validators: None,
-            redirects: usize::MAX,
-            body: usize::MAX,
+            max_redirects: usize::MAX,
+            max_body_bytes: usize::MAX,
             bearer: None,
         }
     }
@@ -125,15 +125,15 @@ impl Default for GetOptions<'_> {
 
 /// One fetch, redirects included.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchRecord {
     /// When the fetch began.
-    pub at: OffsetDateTime,
+    pub started_at: OffsetDateTime,
     /// The URL requested, before redirects.
     pub url: Url,
     /// How long it took.
     pub elapsed: Duration,
     /// The response, or why there is none.
-    pub answer: Result<HttpResponse, FetchError>,
+    pub result: Result<HttpResponse, FetchError>,
 }
 
 /// A response with any status except a redirect that was followed or refused.
@@ -150,7 +150,7 @@ pub struct HttpResponse {
     /// The address of the peer.
     pub address: Option<IpAddr>,
     /// Whether every redirect came over valid TLS.
-    pub tls: bool,
+    pub over_tls: bool,
 }
 
 impl Fetcher {
@@ -161,24 +161,24 @@ impl Fetcher {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, FetcherError> {
         let guard = Arc::new(config.guard);
-        let agent = user_agent(config.contact.as_ref());
+        let user_agent = format_user_agent(config.contact_url.as_ref());
         let limits = config.limits;
         let parts = ClientParts::new(
             Arc::clone(&guard),
             Arc::clone(&resolver),
             limits,
-            &agent,
+            &user_agent,
             &config.extra_ca,
         )?;
-        let client = parts.client(limits.idle_connections, Some(limits.idle_timeout))?;
-        let single = parts.client(0, None)?;
+        let client = parts.build_client(limits.idle_connections, Some(limits.idle_timeout))?;
+        let single = parts.build_client(0, None)?;
         Ok(Self {
             guard,
             limits,
-            parts: Arc::new(parts),
+            client_parts: Arc::new(parts),
             client,
-            single,
-            visit: None,
+            single_use_client: single,
+            visit_client: None,
             resolver,
             clock,
             key_hosts: config.key_hosts.into(),
@@ -186,7 +186,7 @@ impl Fetcher {
     }
 
     /// The guard that every request passes.
-    pub fn guard(&self) -> &Guard {
+    pub fn guard(&self) -> &SsrfGuard {
         &self.guard
     }
 
@@ -196,74 +196,81 @@ impl Fetcher {
     }
 
     /// Looks up the TXT records of a name through this fetcher's resolver, within [`FetchLimits::dns`].
-    pub async fn texts(&self, name: &str) -> TxtAnswer {
-        tokio::time::timeout(self.limits.dns, self.resolver.texts(name))
+    pub async fn lookup_txt(&self, name: &str) -> TxtLookup {
+        tokio::time::timeout(self.limits.dns, self.resolver.lookup_txt(name))
             .await
             .unwrap_or_else(|_| {
-                TxtAnswer::Failed(format!("no answer within {:?}", self.limits.dns))
+                TxtLookup::Failed(format!("no answer within {:?}", self.limits.dns))
             })
     }
 
     /// The longest that a visit can take. A lease must be longer, or two crawlers may hold it at once.
-    pub fn longest_visit(&self) -> Duration {
+    pub fn max_visit_duration(&self) -> Duration {
         let paths = 2;
-        let of_source = (paths + MAX_KEY_SETS).max(crate::catalog::MAX_REQUESTS);
+        let of_source = (paths + MAX_KEY_SETS).max(crate::catalog::MAX_CATALOG_REQUESTS);
         let requests = crate::MAX_SOURCES_PER_VISIT * of_source;
         let requests = u32::try_from(requests).unwrap_or(u32::MAX);
         self.limits.total.saturating_mul(requests)
     }
 
     /// Fetches one URL and follows its redirects, within [`FetchLimits::total`].
-    pub async fn get(&self, url: &Url, options: &GetOptions<'_>) -> Fetched {
-        let begun = self.begin();
-        let mut trail = Trail::default();
-        let followed = self.follow(url, options, &mut trail);
-        let answer = self.in_time(&begun, followed).await;
-        begun.end(url, answer, &trail)
+    pub async fn get(&self, url: &Url, options: &GetOptions<'_>) -> FetchRecord {
+        let start = self.start_fetch();
+        let mut progress = FetchProgress::default();
+        let fetch = self.follow_redirects(url, options, &mut progress);
+        let result = self.with_total_timeout(&start, fetch).await;
+        start.into_record(url, result, &progress)
     }
 
-    async fn follow(
+    async fn follow_redirects(
         &self,
         url: &Url,
         options: &GetOptions<'_>,
-        trail: &mut Trail,
+        progress: &mut FetchProgress,
     ) -> Result<HttpResponse, FetchError> {
-        let mut url = self.guard.check_parsed(url.clone())?;
-        let most = options.redirects.min(self.limits.redirects);
-        let mut asked = Vec::new();
-        let mut tls = true;
+        let mut url = self.guard.check_parsed_url(url.clone())?;
+        let max_redirects = options.max_redirects.min(self.limits.max_redirects);
+        let mut visited = Vec::new();
+        let mut over_tls = true;
         loop {
-            tls &= url.scheme() == "https";
-            asked.push(url.clone());
-            *trail = Trail::default();
-            let bearer = options.bearer.filter(|_| asked.len() == 1);
-            let request = self.asking(url, options);
+            over_tls &= url.scheme() == "https";
+            visited.push(url.clone());
+            *progress = FetchProgress::default();
+            let bearer = options.bearer.filter(|_| visited.len() == 1);
+            let request = self.build_request(url, options);
             let request = match bearer {
-                Some(bearer) => bearer.added_to(request),
+                Some(bearer) => bearer.add_to(request),
                 None => request,
             };
-            let response = self.send(request, trail).await?;
+            let response = self.send_request(request, progress).await?;
             let status = response.status().as_u16();
-            if let Some(refused) = redirect::refused_status(status) {
-                return Err(refused);
+            if let Some(error) = redirect::unfollowed_status_error(status) {
+                return Err(error);
             }
-            if !redirect::is_followed(status) {
-                let most = BodyLimits {
-                    body: options.body,
-                    reason: 0,
+            if !redirect::is_followed_status(status) {
+                let body_limits = BodyLimits {
+                    success_bytes: options.max_body_bytes,
+                    error_bytes: 0,
                 };
-                return self.answer(response, most, tls, trail).await;
+                return self
+                    .read_response(response, body_limits, over_tls, progress)
+                    .await;
             }
-            url = redirect::next_hop(&self.guard, &asked, response.headers(), most)?;
+            url = redirect::next_redirect_url(
+                &self.guard,
+                &visited,
+                response.headers(),
+                max_redirects,
+            )?;
         }
     }
 
-    fn asking(&self, url: Url, options: &GetOptions<'_>) -> RequestBuilder {
+    fn build_request(&self, url: Url, options: &GetOptions<'_>) -> RequestBuilder {
         let request = self
             .client_for(&url)
             .get(url)
             .header(ACCEPT, HeaderValue::from_static(options.accept));
-        match condition(options.validators) {
+        match condition_header(options.validators) {
             Some((name, value)) => request.header(name, value),
             None => request,
         }
@@ -271,7 +278,7 @@ impl Fetcher {
 }
 
 /// The one condition to send: the entity tag, which is more precise than a date (RFC 9110 section 13.1.3).
-fn condition(
+fn condition_header(
     validators: Option<&Validators>,
 ) -> Option<(reqwest::header::HeaderName, HeaderValue)> {
     let validators = validators?;
@@ -284,7 +291,7 @@ fn condition(
 }
 
 /// In the form `a2a-registry/<version> (+<contact>)`.
-fn user_agent(contact: Option<&Url>) -> String {
+fn format_user_agent(contact: Option<&Url>) -> String {
     let product = concat!("a2a-registry/", env!("CARGO_PKG_VERSION"));
     match contact {
         Some(contact) => format!("{product} (+{contact})"),

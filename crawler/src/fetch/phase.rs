@@ -16,11 +16,11 @@ use tower_service::Service;
 use super::limits::FetchLimits;
 
 tokio::task_local! {
-    static PHASE: watch::Sender<Phase>;
+    static PHASE: watch::Sender<RequestPhase>;
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Phase {
+enum RequestPhase {
     /// Resolving the name, which has its own limit.
     Resolving,
     /// Connecting, including the TLS handshake, since this time.
@@ -30,37 +30,44 @@ enum Phase {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Elapsed {
+pub(super) enum TimedOutPhase {
     Connect,
     FirstByte,
 }
 
 /// Runs a request, and fails when one of its phases takes longer than `limits` allow.
-pub(super) async fn with_limits<F: Future>(
+pub(super) async fn with_phase_limits<F: Future>(
     limits: &FetchLimits,
     request: F,
-) -> Result<F::Output, Elapsed> {
-    let (sender, receiver) = watch::channel(Phase::Waiting(Instant::now()));
+) -> Result<F::Output, TimedOutPhase> {
+    let (sender, receiver) = watch::channel(RequestPhase::Waiting(Instant::now()));
     tokio::select! {
         output = PHASE.scope(sender, request) => Ok(output),
-        elapsed = elapsed(receiver, limits) => Err(elapsed),
+        elapsed = wait_for_phase_timeout(receiver, limits) => Err(elapsed),
     }
 }
 
 /// Completes when the limit of the current phase has passed.
-async fn elapsed(mut phase: watch::Receiver<Phase>, limits: &FetchLimits) -> Elapsed {
+async fn wait_for_phase_timeout(
+    mut phase: watch::Receiver<RequestPhase>,
+    limits: &FetchLimits,
+) -> TimedOutPhase {
     loop {
-        let present = *phase.borrow_and_update();
-        let (until, which) = match present {
-            Phase::Resolving => (None, Elapsed::Connect),
-            Phase::Connecting(since) => (Some(since + limits.connect), Elapsed::Connect),
-            Phase::Waiting(since) => (Some(since + limits.first_byte), Elapsed::FirstByte),
+        let current = *phase.borrow_and_update();
+        let (deadline, timed_out) = match current {
+            RequestPhase::Resolving => (None, TimedOutPhase::Connect),
+            RequestPhase::Connecting(since) => {
+                (Some(since + limits.connect), TimedOutPhase::Connect)
+            }
+            RequestPhase::Waiting(since) => {
+                (Some(since + limits.first_byte), TimedOutPhase::FirstByte)
+            }
         };
-        let changed = match until {
+        let changed = match deadline {
             None => phase.changed().await,
             Some(until) => match tokio::time::timeout_at(until, phase.changed()).await {
                 Ok(changed) => changed,
-                Err(_) => return which,
+                Err(_) => return timed_out,
             },
         };
         if changed.is_err() {
@@ -71,17 +78,17 @@ async fn elapsed(mut phase: watch::Receiver<Phase>, limits: &FetchLimits) -> Ela
 }
 
 /// Runs a look-up for the request that waits for it, so that its time does not count as connecting.
-pub(super) async fn resolving<F: Future>(lookup: F) -> F::Output {
+pub(super) async fn run_resolving_phase<F: Future>(lookup: F) -> F::Output {
     let phase = PHASE.try_with(Clone::clone).ok();
     let enter = |next| {
         if let Some(phase) = &phase {
             phase.send_replace(next);
         }
     };
-    enter(Phase::Resolving);
-    let answer = lookup.await;
-    enter(Phase::Connecting(Instant::now()));
-    answer
+    enter(RequestPhase::Resolving);
+    let output = lookup.await;
+    enter(RequestPhase::Connecting(Instant::now()));
+    output
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +121,7 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let phase = PHASE.try_with(Clone::clone).ok();
         if let Some(phase) = &phase {
-            phase.send_replace(Phase::Connecting(Instant::now()));
+            phase.send_replace(RequestPhase::Connecting(Instant::now()));
         }
         let connecting = self.0.call(request);
         Box::pin(async move {
@@ -123,7 +130,7 @@ where
             };
             // Whichever task polls the connection, the look-up inside it finds the request that it belongs to.
             let connection = PHASE.scope(phase.clone(), connecting).await;
-            phase.send_replace(Phase::Waiting(Instant::now()));
+            phase.send_replace(RequestPhase::Waiting(Instant::now()));
             connection
         })
     }

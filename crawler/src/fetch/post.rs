@@ -6,54 +6,57 @@ use reqwest::RequestBuilder;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use url::Url;
 
-use super::exchange::{BodyLimits, Trail};
-use super::{FetchError, Fetched, Fetcher, HttpResponse};
+use super::single_request::{BodyLimits, FetchProgress};
+use super::{FetchError, FetchRecord, Fetcher, HttpResponse};
 use crate::AttemptOutcome;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const SCHEME: &str = "Bearer ";
+const JSON_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/json");
+const BEARER_PREFIX: &str = "Bearer ";
 /// Longest token in bytes: with it a request header still fits the limits of usual servers.
-const MAX_TOKEN: usize = 4096;
-const HIDDEN: &str = "[key]";
+const MAX_TOKEN_BYTES: usize = 4096;
+const REDACTED: &str = "[key]";
 
 /// A bearer token for a service (RFC 6750 section 2.1), hidden from `Debug` and the logs of the HTTP libraries.
 #[derive(Clone)]
-pub struct Bearer(HeaderValue);
+pub struct BearerToken(HeaderValue);
 
 /// A text that cannot be a token. The error does not repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a key is 1 to {} visible ASCII characters without spaces", MAX_TOKEN)]
-pub struct NotAToken;
+#[error(
+    "a key is 1 to {} visible ASCII characters without spaces",
+    MAX_TOKEN_BYTES
+)]
+pub struct InvalidToken;
 
-impl Bearer {
+impl BearerToken {
     /// Takes a token as issued by the service.
-    pub fn new(token: &str) -> Result<Self, NotAToken> {
+    pub fn new(token: &str) -> Result<Self, InvalidToken> {
         let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
-        if token.is_empty() || token.len() > MAX_TOKEN || !visible {
-            return Err(NotAToken);
+        if token.is_empty() || token.len() > MAX_TOKEN_BYTES || !visible {
+            return Err(InvalidToken);
         }
         let mut value =
-            HeaderValue::from_str(&format!("{SCHEME}{token}")).map_err(|_| NotAToken)?;
+            HeaderValue::from_str(&format!("{BEARER_PREFIX}{token}")).map_err(|_| InvalidToken)?;
         // Keeps libraries from logging it, and HTTP/2 from storing it in its compression table.
         value.set_sensitive(true);
         Ok(Self(value))
     }
 
-    pub(super) fn added_to(&self, request: RequestBuilder) -> RequestBuilder {
+    pub(super) fn add_to(&self, request: RequestBuilder) -> RequestBuilder {
         request.header(AUTHORIZATION, &self.0)
     }
 
     /// Replaces the token in `text`: a service may quote its input, and its messages reach logs and people.
-    pub fn hidden_in(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let token = self.0.to_str().ok();
-        match token.and_then(|value| value.strip_prefix(SCHEME)) {
-            Some(token) => text.replace(token, HIDDEN),
+        match token.and_then(|value| value.strip_prefix(BEARER_PREFIX)) {
+            Some(token) => text.replace(token, REDACTED),
             None => text.to_owned(),
         }
     }
 }
 
-impl fmt::Debug for Bearer {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Bearer([key])")
     }
@@ -63,11 +66,11 @@ impl fmt::Debug for Bearer {
 #[derive(Debug, Clone, Copy)]
 pub struct PostOptions<'a> {
     /// Sent as `Authorization: Bearer …` to this URL only.
-    pub bearer: Option<&'a Bearer>,
+    pub bearer: Option<&'a BearerToken>,
     /// Most bytes of a 200's body, if fewer than the limits allow.
-    pub body: usize,
+    pub max_body_bytes: usize,
     /// Most bytes of body that are read for another status, where it explains the error; a longer one counts as none.
-    pub reason: usize,
+    pub max_error_bytes: usize,
 }
 
 impl Default for PostOptions<'_> {
@@ -75,8 +78,8 @@ impl Default for PostOptions<'_> {
     fn default() -> Self {
         Self {
             bearer: None,
-            body: usize::MAX,
-            reason: 0,
+            max_body_bytes: usize::MAX,
+            max_error_bytes: 0,
         }
     }
 }
@@ -85,13 +88,19 @@ impl Fetcher {
     /// Sends JSON to one URL and reads the response, within [`total`](super::FetchLimits::total) and
     /// [`sent`](super::FetchLimits::sent). A redirect is a failure, because the body and the token are for this URL
     /// only. A request is never repeated, so the service handles it at most once.
-    pub async fn post_json(&self, url: &Url, json: Vec<u8>, options: &PostOptions<'_>) -> Fetched {
-        let authorization = options.bearer.map(|Bearer(value)| value);
-        let most = BodyLimits {
-            body: options.body,
-            reason: options.reason,
+    pub async fn post_json(
+        &self,
+        url: &Url,
+        json: Vec<u8>,
+        options: &PostOptions<'_>,
+    ) -> FetchRecord {
+        let authorization = options.bearer.map(|BearerToken(value)| value);
+        let body_limits = BodyLimits {
+            success_bytes: options.max_body_bytes,
+            error_bytes: options.max_error_bytes,
         };
-        self.post(url, (JSON, json), authorization, most).await
+        self.post(url, (JSON_MEDIA_TYPE, json), authorization, body_limits)
+            .await
     }
 
     /// Sends a body with its media type to one URL, and reads the response as JSON.
@@ -100,45 +109,45 @@ impl Fetcher {
         url: &Url,
         body: (HeaderValue, Vec<u8>),
         authorization: Option<&HeaderValue>,
-        most: BodyLimits,
-    ) -> Fetched {
-        let begun = self.begin();
-        let mut trail = Trail::default();
-        let posted = self.posted(url, body, authorization, most, &mut trail);
-        let answer = self.in_time(&begun, posted).await;
-        begun.end(url, answer, &trail)
+        body_limits: BodyLimits,
+    ) -> FetchRecord {
+        let start = self.start_fetch();
+        let mut progress = FetchProgress::default();
+        let fetch = self.send_post(url, body, authorization, body_limits, &mut progress);
+        let result = self.with_total_timeout(&start, fetch).await;
+        start.into_record(url, result, &progress)
     }
 
-    async fn posted(
+    async fn send_post(
         &self,
         url: &Url,
-        (media, body): (HeaderValue, Vec<u8>),
+        (media_type, body): (HeaderValue, Vec<u8>),
         authorization: Option<&HeaderValue>,
-        most: BodyLimits,
-        trail: &mut Trail,
+        body_limits: BodyLimits,
+        progress: &mut FetchProgress,
     ) -> Result<HttpResponse, FetchError> {
-        let url = self.guard.check_parsed(url.clone())?;
-        if body.len() > self.limits.sent {
+        let url = self.guard.check_parsed_url(url.clone())?;
+        if body.len() > self.limits.request_body_bytes {
             return Err(FetchError::new(
                 AttemptOutcome::Refused,
                 &format!(
                     "the request body has {} bytes; at most {} are allowed",
                     body.len(),
-                    self.limits.sent
+                    self.limits.request_body_bytes
                 ),
             ));
         }
-        let tls = url.scheme() == "https";
+        let over_tls = url.scheme() == "https";
         let mut request = self
             .client_for(&url)
             .post(url)
-            .header(ACCEPT, JSON)
-            .header(CONTENT_TYPE, media)
+            .header(ACCEPT, JSON_MEDIA_TYPE)
+            .header(CONTENT_TYPE, media_type)
             .body(body);
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
         }
-        let response = self.send(request, trail).await?;
+        let response = self.send_request(request, progress).await?;
         let status = response.status();
         if status.is_redirection() {
             return Err(FetchError::new(
@@ -149,7 +158,8 @@ impl Fetcher {
                 ),
             ));
         }
-        self.answer(response, most, tls, trail).await
+        self.read_response(response, body_limits, over_tls, progress)
+            .await
     }
 }
 
@@ -163,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_token_is_visible_ascii_within_bounds() {
-        for token in ["x", "sk-proj_1.2~3+/==", &"x".repeat(MAX_TOKEN)] {
-            assert!(Bearer::new(token).is_ok(), "{token}");
+        for token in ["x", "sk-proj_1.2~3+/==", &"x".repeat(MAX_TOKEN_BYTES)] {
+            assert!(BearerToken::new(token).is_ok(), "{token}");
         }
         for token in [
             "",
@@ -174,15 +184,19 @@ mod tests {
             "a\n",
             "\u{e4}",
             "a\0",
-            &"x".repeat(MAX_TOKEN + 1),
+            &"x".repeat(MAX_TOKEN_BYTES + 1),
         ] {
-            assert_eq!(Bearer::new(token).unwrap_err(), NotAToken, "{token:?}");
+            assert_eq!(
+                BearerToken::new(token).unwrap_err(),
+                InvalidToken,
+                "{token:?}"
+            );
         }
     }
 
     #[test]
     fn a_token_is_shown_by_nothing() {
-        let bearer = Bearer::new("hush-hush").unwrap();
+        let bearer = BearerToken::new("hush-hush").unwrap();
         assert_eq!(bearer.0.to_str().unwrap(), "Bearer hush-hush");
         let options = PostOptions {
             bearer: Some(&bearer),
@@ -192,13 +206,10 @@ mod tests {
             format!("{bearer:?}"),
             format!("{options:?}"),
             format!("{:?}", bearer.0),
-            bearer.hidden_in("no hush-hush and hush-hush"),
+            bearer.redact("no hush-hush and hush-hush"),
         ] {
             assert!(!shown.contains("hush-hush"), "{shown}");
         }
-        assert_eq!(
-            bearer.hidden_in("no hush-hush and hush"),
-            "no [key] and hush"
-        );
+        assert_eq!(bearer.redact("no hush-hush and hush"), "no [key] and hush");
     }
 }

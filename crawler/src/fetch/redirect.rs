@@ -3,80 +3,90 @@
 use reqwest::header::{HeaderMap, LOCATION};
 use url::Url;
 
-use super::failure::FetchError;
-use super::sentence::bounded;
+use super::error::FetchError;
+use super::sanitize::sanitize_text;
 use crate::AttemptOutcome;
-use crate::guard::{Guard, MAX_URL_BYTES};
+use crate::guard::{MAX_URL_BYTES, SsrfGuard};
 
-const SHOWN: usize = 120;
+const MAX_TARGET_CHARS: usize = 120;
 
 /// Whether the status says that the same resource is at another URL. 303 refers to another resource, 300 offers a
 /// choice, 305 and 306 are obsolete: none of them leads to a card.
-pub(super) const fn is_followed(status: u16) -> bool {
+pub(super) const fn is_followed_status(status: u16) -> bool {
     matches!(status, 301 | 302 | 307 | 308)
 }
 
 /// The error for a redirection that is not followed. 304 is not a redirection.
-pub(super) fn refused_status(status: u16) -> Option<FetchError> {
-    (matches!(status, 300..=399) && status != 304 && !is_followed(status)).then(|| {
-        bad(&format!(
+pub(super) fn unfollowed_status_error(status: u16) -> Option<FetchError> {
+    (matches!(status, 300..=399) && status != 304 && !is_followed_status(status)).then(|| {
+        bad_redirect_error(&format!(
             "the server responded with status {status}, which is not followed; redirect with 301, 302, 307 or 308, or serve the card here"
         ))
     })
 }
 
 /// The next URL: exactly one `Location`, accepted by the guard, on the same site, never from https to http, and new.
-pub(super) fn next_hop(
-    guard: &Guard,
-    asked: &[Url],
+pub(super) fn next_redirect_url(
+    guard: &SsrfGuard,
+    visited: &[Url],
     headers: &HeaderMap,
-    most: usize,
+    max_redirects: usize,
 ) -> Result<Url, FetchError> {
-    let Some(current) = asked.last() else {
-        return Err(bad("the redirect has no URL to start from"));
+    let Some(current) = visited.last() else {
+        return Err(bad_redirect_error("the redirect has no URL to start from"));
     };
-    if asked.len() > most {
-        return Err(bad(&format!("the server redirects more than {most} times")));
+    if visited.len() > max_redirects {
+        return Err(bad_redirect_error(&format!(
+            "the server redirects more than {max_redirects} times"
+        )));
     }
     let mut locations = headers.get_all(LOCATION).iter();
     let (Some(location), None) = (locations.next(), locations.next()) else {
-        return Err(bad("the server redirects without exactly one Location"));
+        return Err(bad_redirect_error(
+            "the server redirects without exactly one Location",
+        ));
     };
     let text = location.to_str().ok().filter(|text| {
         !text.is_empty() && text.len() <= MAX_URL_BYTES && !text.contains(['\\', ' ', '\t'])
     });
     let Some(text) = text else {
-        return Err(bad("the server redirects to something that is not a URL"));
+        return Err(bad_redirect_error(
+            "the server redirects to something that is not a URL",
+        ));
     };
-    let shown = bounded(text, SHOWN);
+    let displayed = sanitize_text(text, MAX_TARGET_CHARS);
     let mut target = current.join(text).map_err(|error| {
-        bad(&format!(
-            "the server redirects to {shown}, which is not a URL: {error}"
+        bad_redirect_error(&format!(
+            "the server redirects to {displayed}, which is not a URL: {error}"
         ))
     })?;
     // A fragment is for the reader of a page and is never sent to a server.
     target.set_fragment(None);
-    let target = guard.check_parsed(target).map_err(|refusal| {
+    let target = guard.check_parsed_url(target).map_err(|error| {
         FetchError::new(
             AttemptOutcome::Refused,
-            &format!("the server redirects to {shown}: {refusal}"),
+            &format!("the server redirects to {displayed}: {error}"),
         )
     })?;
-    if !Guard::same_site(current, &target) {
-        return Err(bad(&format!(
-            "the server redirects to {shown}, on another registrable domain; register the card at that URL"
+    if !SsrfGuard::is_same_site(current, &target) {
+        return Err(bad_redirect_error(&format!(
+            "the server redirects to {displayed}, on another registrable domain; register the card at that URL"
         )));
     }
     if current.scheme() == "https" && target.scheme() != "https" {
-        return Err(bad(&format!("the server redirects from https to {shown}")));
+        return Err(bad_redirect_error(&format!(
+            "the server redirects from https to {displayed}"
+        )));
     }
-    if asked.contains(&target) {
-        return Err(bad(&format!("the server redirects in a loop, to {shown}")));
+    if visited.contains(&target) {
+        return Err(bad_redirect_error(&format!(
+            "the server redirects in a loop, to {displayed}"
+        )));
     }
     Ok(target)
 }
 
-fn bad(detail: &str) -> FetchError {
+fn bad_redirect_error(detail: &str) -> FetchError {
     FetchError::new(AttemptOutcome::BadRedirect, detail)
 }
 
@@ -87,12 +97,12 @@ mod tests {
     use reqwest::header::HeaderValue;
 
     use super::*;
-    use crate::guard::{AllowPorts, GuardConfig};
+    use crate::guard::{AllowedPorts, GuardConfig};
 
     fn hop(from: &str, locations: &[&str]) -> Result<String, AttemptOutcome> {
-        let guard = Guard::new(GuardConfig {
+        let guard = SsrfGuard::new(GuardConfig {
             allow_http: true,
-            allow_ports: AllowPorts::List(vec![80, 443, 8443]),
+            allow_ports: AllowedPorts::List(vec![80, 443, 8443]),
             ..GuardConfig::default()
         });
         let mut headers = HeaderMap::new();
@@ -102,7 +112,7 @@ mod tests {
                 HeaderValue::from_bytes(location.as_bytes()).unwrap(),
             );
         }
-        next_hop(&guard, &[from.parse().unwrap()], &headers, 3)
+        next_redirect_url(&guard, &[from.parse().unwrap()], &headers, 3)
             .map(String::from)
             .map_err(|error| error.outcome)
     }
@@ -162,12 +172,12 @@ mod tests {
     fn other_redirections_are_named() {
         for status in [300, 303, 305, 306, 310, 399] {
             assert_eq!(
-                refused_status(status).unwrap().outcome,
+                unfollowed_status_error(status).unwrap().outcome,
                 AttemptOutcome::BadRedirect
             );
         }
         for status in [200, 299, 301, 302, 304, 307, 308, 400] {
-            assert_eq!(refused_status(status), None);
+            assert_eq!(unfollowed_status_error(status), None);
         }
     }
 }

@@ -1,29 +1,32 @@
 //! Fetches a source: a card or a catalog.
 
-use a2a_card::{ParseError, Parsed};
+use a2a_card::{ParseError, ParsedCard};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use time::OffsetDateTime;
 use url::Url;
 
-use super::catalog::Reading;
-use super::freshness::{freshness, retry_after};
-use super::sentence::{MAX_DETAIL, bounded};
-use super::{Fetched, Fetcher, GetOptions, HttpResponse, KeySetRules};
+use super::catalog::CatalogFetch;
+use super::freshness::{parse_freshness, parse_retry_after};
+use super::sanitize::{MAX_DETAIL, sanitize_text};
+use super::{FetchRecord, Fetcher, GetOptions, HttpResponse, KeySetRules};
 use crate::{
-    Attempt, AttemptOutcome, FetchedCard, Freshness, Slot, SourceOutcome, SourceTask,
-    SourceVerdict, Validators,
+    AttemptOutcome, FetchAttempt, FetchTarget, FetchedCard, Freshness, SourceOutcome, SourceResult,
+    SourceTask, Validators,
 };
 
 /// Path of cards since protocol 0.3.
 pub const AGENT_CARD_PATH: &str = "/.well-known/agent-card.json";
 /// Path of older cards.
-pub const AGENT_PATH: &str = "/.well-known/agent.json";
+pub const LEGACY_AGENT_CARD_PATH: &str = "/.well-known/agent.json";
 
 /// The well-known path under a base URL, where SDKs look for the card of one agent of several on a host. `None` for a URL
 /// with a query, and for one that is such a path itself.
-pub fn card_under(base: &Url) -> Option<Url> {
+pub fn card_url_under(base: &Url) -> Option<Url> {
     let path = base.path();
-    if base.query().is_some() || path.ends_with(AGENT_CARD_PATH) || path.ends_with(AGENT_PATH) {
+    if base.query().is_some()
+        || path.ends_with(AGENT_CARD_PATH)
+        || path.ends_with(LEGACY_AGENT_CARD_PATH)
+    {
         return None;
     }
     let mut url = base.clone();
@@ -41,30 +44,34 @@ impl Fetcher {
     ///
     /// Key sets come from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes rules.
     pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
-        self.fetch_source_with(task, &KeySetRules::default()).await
+        self.fetch_source_with_rules(task, &KeySetRules::default())
+            .await
     }
 
     /// Fetches one source like [`fetch_source`](Self::fetch_source), with the key sets that `rules` admit.
-    pub async fn fetch_source_with(
+    pub async fn fetch_source_with_rules(
         &self,
         task: &SourceTask,
         rules: &KeySetRules<'_>,
     ) -> SourceOutcome {
         let validators = task.validators.as_ref();
-        let (attempts, verdict) = match &task.slot {
-            Slot::Url { url } => {
-                let (attempt, verdict) = self.fetch_card_with(url, validators, rules).await;
+        let (attempts, result) = match &task.target {
+            FetchTarget::CardUrl { url } => {
+                let (attempt, verdict) = self.fetch_card_with_rules(url, validators, rules).await;
                 (vec![attempt], verdict)
             }
-            Slot::Registered { url, may_be_base } => {
-                self.fetch_registered(url, *may_be_base, validators, rules)
+            FetchTarget::RegisteredUrl { url, may_be_base } => {
+                self.fetch_registered_url(url, *may_be_base, validators, rules)
                     .await
             }
-            Slot::WellKnown { origin } => self.fetch_well_known(origin, validators, rules).await,
-            Slot::Catalog { url, registries } => {
-                self.fetch_catalog(url, validators, *registries).await
+            FetchTarget::WellKnown { origin } => {
+                self.fetch_well_known_card(origin, validators, rules).await
             }
-            Slot::Inline { url, identifier } => {
+            FetchTarget::Catalog {
+                url,
+                read_registries: registries,
+            } => self.fetch_catalog(url, validators, *registries).await,
+            FetchTarget::InlineCard { url, identifier } => {
                 let (attempt, verdict) = self
                     .fetch_inline_card(url, identifier, validators, rules)
                     .await;
@@ -74,82 +81,91 @@ impl Fetcher {
         SourceOutcome {
             source_key: task.source_key,
             attempts,
-            verdict,
+            result,
         }
     }
 
-    async fn fetch_well_known(
+    async fn fetch_well_known_card(
         &self,
         origin: &Url,
         validators: Option<&Validators>,
         rules: &KeySetRules<'_>,
-    ) -> (Vec<Attempt>, SourceVerdict) {
-        let (mut first, verdict) = self
-            .fetch_card_with(&well_known(origin, AGENT_CARD_PATH), validators, rules)
+    ) -> (Vec<FetchAttempt>, SourceResult) {
+        let (mut first, result) = self
+            .fetch_card_with_rules(&well_known_url(origin, AGENT_CARD_PATH), validators, rules)
             .await;
         if let Some(hint) = self.plain_http_hint(origin, first.outcome) {
-            first.detail = bounded(&format!("{}; {hint}", first.detail), MAX_DETAIL);
+            first.detail = sanitize_text(&format!("{}; {hint}", first.detail), MAX_DETAIL);
         }
-        if !may_lie_elsewhere(&first, &verdict) {
-            return (vec![first], verdict);
+        if !should_try_other_url(&first, &result) {
+            return (vec![first], result);
         }
-        let (second, other) = self
-            .fetch_card_with(&well_known(origin, AGENT_PATH), validators, rules)
+        let (retry, retry_result) = self
+            .fetch_card_with_rules(
+                &well_known_url(origin, LEGACY_AGENT_CARD_PATH),
+                validators,
+                rules,
+            )
             .await;
-        (vec![first, second], deciding(&verdict, other))
+        (vec![first, retry], combine_results(&result, retry_result))
     }
 
     /// Fetches a registered URL of a card or a catalog, and the well-known path under it if it responds with neither.
-    async fn fetch_registered(
+    async fn fetch_registered_url(
         &self,
         url: &Url,
         may_be_base: bool,
         validators: Option<&Validators>,
         rules: &KeySetRules<'_>,
-    ) -> (Vec<Attempt>, SourceVerdict) {
+    ) -> (Vec<FetchAttempt>, SourceResult) {
         let validators = validators.filter(|v| v.url == url.as_str());
         let options = GetOptions {
             validators,
             ..GetOptions::default()
         };
-        let fetched = self.get(url, &options).await;
-        let mut reading = Reading::new(self.guard(), url, false);
-        let (first, mut verdict) = self.judge(
-            fetched,
+        let record = self.get(url, &options).await;
+        let mut catalog_fetch = CatalogFetch::new(self.guard(), url, false);
+        let (first, mut result) = self.interpret_response(
+            record,
             validators,
             "card",
             // Nearly every registered URL is that of a card.
-            |answer, asked, now| match a2a_card::parse(&answer.body) {
-                Ok(parsed) => card_of(answer, parsed, asked, now),
-                Err(error) => reading
-                    .take(&answer, 0, asked, now)
-                    .unwrap_or_else(|_| not_a_card(&answer, &error)),
+            |response, requested_url, now| match a2a_card::parse_card(&response.body) {
+                Ok(parsed) => card_result(response, parsed, requested_url, now),
+                Err(error) => catalog_fetch
+                    .add_response(&response, 0, requested_url, now)
+                    .unwrap_or_else(|_| not_a_card_result(&response, &error)),
             },
         );
-        if let SourceVerdict::Fetched(card) = &mut verdict {
+        if let SourceResult::Fetched(card) = &mut result {
             card.key_sets = self.fetch_key_sets(url, &card.parsed.card, rules).await;
         }
-        if let SourceVerdict::Catalog(catalog) = verdict {
-            return self.fetch_nested(reading, first, catalog).await;
+        if let SourceResult::Catalog(catalog) = result {
+            return self
+                .fetch_nested_catalogs(catalog_fetch, first, catalog)
+                .await;
         }
-        let under = card_under(url).filter(|_| may_be_base && may_lie_elsewhere(&first, &verdict));
-        let Some(under) = under else {
-            return (vec![first], verdict);
+        let url_under_base =
+            card_url_under(url).filter(|_| may_be_base && should_try_other_url(&first, &result));
+        let Some(url_under_base) = url_under_base else {
+            return (vec![first], result);
         };
-        let (second, other) = self.fetch_card_with(&under, None, rules).await;
-        (vec![first, second], deciding(&verdict, other))
+        let (second, retry_result) = self
+            .fetch_card_with_rules(&url_under_base, None, rules)
+            .await;
+        (vec![first, second], combine_results(&result, retry_result))
     }
 
     /// A URL to register instead, if a bare `host:port`, which means https, probably speaks http.
     fn plain_http_hint(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
-        let bare_port = origin.scheme() == "https" && origin.port().is_some();
-        let mut plain = well_known(origin, AGENT_CARD_PATH);
-        plain.set_scheme("http").ok()?;
-        let admitted = self.guard().check_parsed(plain.clone()).is_ok();
+        let is_bare_port = origin.scheme() == "https" && origin.port().is_some();
+        let mut http_url = well_known_url(origin, AGENT_CARD_PATH);
+        http_url.set_scheme("http").ok()?;
+        let admitted = self.guard().check_parsed_url(http_url.clone()).is_ok();
         // A server that falls silent says nothing about what it speaks: it may be asleep, or slow.
         let answers_without_tls = outcome == AttemptOutcome::TlsInvalid;
-        (bare_port && admitted && answers_without_tls)
-            .then(|| format!("if it speaks http without TLS, register {plain}"))
+        (is_bare_port && admitted && answers_without_tls)
+            .then(|| format!("if it speaks http without TLS, register {http_url}"))
     }
 
     /// Fetches one URL as a card; conditionally if the validators belong to this very URL.
@@ -157,129 +173,135 @@ impl Fetcher {
         &self,
         url: &Url,
         validators: Option<&Validators>,
-    ) -> (Attempt, SourceVerdict) {
-        self.fetch_card_with(url, validators, &KeySetRules::default())
+    ) -> (FetchAttempt, SourceResult) {
+        self.fetch_card_with_rules(url, validators, &KeySetRules::default())
             .await
     }
 
     /// Fetches one URL like [`fetch_card`](Self::fetch_card), with the key sets that `rules` admit.
-    pub async fn fetch_card_with(
+    pub async fn fetch_card_with_rules(
         &self,
         url: &Url,
         validators: Option<&Validators>,
         rules: &KeySetRules<'_>,
-    ) -> (Attempt, SourceVerdict) {
+    ) -> (FetchAttempt, SourceResult) {
         let validators = validators.filter(|v| v.url == url.as_str());
         let options = GetOptions {
             validators,
             ..GetOptions::default()
         };
-        let fetched = self.get(url, &options).await;
-        let (attempt, mut verdict) = self.judge(fetched, validators, "card", read_card);
-        if let SourceVerdict::Fetched(card) = &mut verdict {
+        let record = self.get(url, &options).await;
+        let (attempt, mut result) =
+            self.interpret_response(record, validators, "card", interpret_card_body);
+        if let SourceResult::Fetched(card) = &mut result {
             card.key_sets = self.fetch_key_sets(url, &card.parsed.card, rules).await;
         }
-        (attempt, verdict)
+        (attempt, result)
     }
 
     /// The attempt and the verdict for a response. `what` names the expected document, which `read` reads from a 200.
-    pub(super) fn judge(
+    pub(super) fn interpret_response(
         &self,
-        fetched: Fetched,
+        record: FetchRecord,
         validators: Option<&Validators>,
-        what: &str,
-        read: impl FnOnce(HttpResponse, &str, OffsetDateTime) -> (SourceVerdict, String),
-    ) -> (Attempt, SourceVerdict) {
-        let mut attempt = Attempt {
-            at: fetched.at,
-            url: fetched.url.to_string(),
+        document_name: &str,
+        interpret_body: impl FnOnce(HttpResponse, &str, OffsetDateTime) -> (SourceResult, String),
+    ) -> (FetchAttempt, SourceResult) {
+        let mut attempt = FetchAttempt {
+            started_at: record.started_at,
+            url: record.url.to_string(),
             outcome: AttemptOutcome::BadStatus,
             status: None,
             address: None,
             detail: String::new(),
-            conditional: validators.is_some(),
-            elapsed_ms: u32::try_from(fetched.elapsed.as_millis()).unwrap_or(u32::MAX),
+            is_conditional: validators.is_some(),
+            elapsed_ms: u32::try_from(record.elapsed.as_millis()).unwrap_or(u32::MAX),
         };
-        let (judgement, detail) = match fetched.answer {
+        let (result, detail) = match record.result {
             Err(error) => {
                 attempt.status = error.status;
                 attempt.address = error.address;
-                (failed(error.outcome), error.detail)
+                (failed_result(error.outcome), error.detail)
             }
-            Ok(answer) => {
-                attempt.status = Some(answer.status);
-                attempt.address = answer.address;
-                let moved = answer.url != fetched.url;
-                let seen_at = answer.url.clone();
+            Ok(response) => {
+                attempt.status = Some(response.status);
+                attempt.address = response.address;
+                let was_redirected = response.url != record.url;
+                let final_url = response.url.clone();
                 let now = self.clock.now();
-                let (judgement, mut detail) = match answer.status {
-                    200 => read(answer, &attempt.url, now),
+                let (result, mut detail) = match response.status {
+                    200 => interpret_body(response, &attempt.url, now),
                     304 if validators.is_some() => {
-                        let freshness = freshness(&answer.headers, &attempt.url, validators, now);
+                        let freshness =
+                            parse_freshness(&response.headers, &attempt.url, validators, now);
                         (
-                            SourceVerdict::NotModified(freshness),
+                            SourceResult::NotModified(freshness),
                             "not modified".to_owned(),
                         )
                     }
-                    status => read_status(status, &answer.headers, what, now),
+                    status => interpret_status(status, &response.headers, document_name, now),
                 };
-                if moved {
+                if was_redirected {
                     detail = format!(
                         "{detail}, after a redirect to {}",
-                        bounded(seen_at.as_str(), 120)
+                        sanitize_text(final_url.as_str(), 120)
                     );
                 }
-                (judgement, detail)
+                (result, detail)
             }
         };
-        attempt.detail = bounded(&detail, MAX_DETAIL);
-        attempt.outcome = match &judgement {
-            SourceVerdict::Fetched(_) => AttemptOutcome::Card,
-            SourceVerdict::Catalog(_) => AttemptOutcome::Catalog,
-            SourceVerdict::NotModified(_) => AttemptOutcome::NotModified,
-            SourceVerdict::Failed { outcome, .. } => *outcome,
+        attempt.detail = sanitize_text(&detail, MAX_DETAIL);
+        attempt.outcome = match &result {
+            SourceResult::Fetched(_) => AttemptOutcome::Card,
+            SourceResult::Catalog(_) => AttemptOutcome::Catalog,
+            SourceResult::NotModified(_) => AttemptOutcome::NotModified,
+            SourceResult::Failed { outcome, .. } => *outcome,
         };
-        (attempt, judgement)
+        (attempt, result)
     }
 }
 
-fn read_card(answer: HttpResponse, asked: &str, now: OffsetDateTime) -> (SourceVerdict, String) {
-    match a2a_card::parse(&answer.body) {
-        Ok(parsed) => card_of(answer, parsed, asked, now),
-        Err(error) => not_a_card(&answer, &error),
-    }
-}
-
-fn card_of(
-    answer: HttpResponse,
-    parsed: Parsed,
-    asked: &str,
+fn interpret_card_body(
+    response: HttpResponse,
+    requested_url: &str,
     now: OffsetDateTime,
-) -> (SourceVerdict, String) {
-    let name = bounded(&parsed.card.name, 80);
-    let freshness: Freshness = freshness(&answer.headers, asked, None, now);
+) -> (SourceResult, String) {
+    match a2a_card::parse_card(&response.body) {
+        Ok(parsed) => card_result(response, parsed, requested_url, now),
+        Err(error) => not_a_card_result(&response, &error),
+    }
+}
+
+fn card_result(
+    response: HttpResponse,
+    parsed: ParsedCard,
+    requested_url: &str,
+    now: OffsetDateTime,
+) -> (SourceResult, String) {
+    let name = sanitize_text(&parsed.card.name, 80);
+    let freshness: Freshness = parse_freshness(&response.headers, requested_url, None, now);
     let card = FetchedCard {
-        url: answer.url.into(),
-        bytes: answer.body,
+        url: response.url.into(),
+        bytes: response.body,
         parsed,
         key_sets: Vec::new(),
-        tls: answer.tls,
+        over_tls: response.over_tls,
         freshness,
     };
     (
-        SourceVerdict::Fetched(Box::new(card)),
+        SourceResult::Fetched(Box::new(card)),
         format!("the card of {name:?}"),
     )
 }
 
-fn not_a_card(answer: &HttpResponse, error: &ParseError) -> (SourceVerdict, String) {
+fn not_a_card_result(response: &HttpResponse, error: &ParseError) -> (SourceResult, String) {
     (
-        failed(AttemptOutcome::NotACard),
-        no_card(&answer.headers, &answer.body, error),
+        failed_result(AttemptOutcome::NotACard),
+        describe_non_card(&response.headers, &response.body, error),
     )
 }
 
-fn no_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
+fn describe_non_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
     let declared = headers.get(CONTENT_TYPE).is_some_and(|value| {
         value
             .as_bytes()
@@ -297,19 +319,25 @@ fn no_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
     }
 }
 
-fn read_status(
+fn interpret_status(
     status: u16,
     headers: &HeaderMap,
-    what: &str,
+    document_name: &str,
     now: OffsetDateTime,
-) -> (SourceVerdict, String) {
-    let retry = retry_after(headers, now);
+) -> (SourceResult, String) {
+    let retry = parse_retry_after(headers, now);
     let (outcome, hint) = match status {
-        404 => (AttemptOutcome::NotFound, format!("no {what} at this URL")),
-        410 => (AttemptOutcome::Gone, format!("the {what} has been removed")),
+        404 => (
+            AttemptOutcome::NotFound,
+            format!("no {document_name} at this URL"),
+        ),
+        410 => (
+            AttemptOutcome::Gone,
+            format!("the {document_name} has been removed"),
+        ),
         401 | 403 => (
             AttemptOutcome::Forbidden,
-            format!("make the {what} readable without credentials"),
+            format!("make the {document_name} readable without credentials"),
         ),
         429 => (
             AttemptOutcome::Throttled,
@@ -322,27 +350,27 @@ fn read_status(
         500..=599 => (AttemptOutcome::BadStatus, "the server failed".to_owned()),
         _ => (
             AttemptOutcome::BadStatus,
-            format!("serve the {what} with status 200"),
+            format!("serve the {document_name} with status 200"),
         ),
     };
-    let verdict = SourceVerdict::Failed {
+    let result = SourceResult::Failed {
         outcome,
         retry_after: retry,
     };
     (
-        verdict,
+        result,
         format!("the server responded with status {status}: {hint}"),
     )
 }
 
-pub(super) const fn failed(outcome: AttemptOutcome) -> SourceVerdict {
-    SourceVerdict::Failed {
+pub(super) const fn failed_result(outcome: AttemptOutcome) -> SourceResult {
+    SourceResult::Failed {
         outcome,
         retry_after: None,
     }
 }
 
-fn well_known(origin: &Url, path: &str) -> Url {
+fn well_known_url(origin: &Url, path: &str) -> Url {
     let mut url = origin.clone();
     url.set_path(path);
     url.set_query(None);
@@ -351,11 +379,11 @@ fn well_known(origin: &Url, path: &str) -> Url {
 }
 
 /// Whether the card may be at the other URL: after a response without a card, unless the server wants a rest.
-const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
-    let SourceVerdict::Failed {
+const fn should_try_other_url(attempt: &FetchAttempt, result: &SourceResult) -> bool {
+    let SourceResult::Failed {
         outcome,
         retry_after: None,
-    } = verdict
+    } = result
     else {
         return false;
     };
@@ -369,19 +397,22 @@ const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
 }
 
 /// The result of two URLs without a card. A pause that the second response asks for is obeyed, whichever counts.
-fn deciding(first: &SourceVerdict, second: SourceVerdict) -> SourceVerdict {
+fn combine_results(first: &SourceResult, second: SourceResult) -> SourceResult {
     match (first, second) {
         (
-            SourceVerdict::Failed { outcome: one, .. },
-            SourceVerdict::Failed {
-                outcome: other,
+            SourceResult::Failed {
+                outcome: first_outcome,
+                ..
+            },
+            SourceResult::Failed {
+                outcome: second_outcome,
                 retry_after,
             },
-        ) => SourceVerdict::Failed {
-            outcome: if first_counts(*one, other) {
-                *one
+        ) => SourceResult::Failed {
+            outcome: if first_failure_decides(*first_outcome, second_outcome) {
+                *first_outcome
             } else {
-                other
+                second_outcome
             },
             retry_after,
         },
@@ -391,7 +422,7 @@ fn deciding(first: &SourceVerdict, second: SourceVerdict) -> SourceVerdict {
 
 /// Which of two failures counts for liveness and is shown as the reason: the one that says more than that nothing is
 /// there, and never one that ends an agent sooner than the first alone would have (docs/model.md#liveness).
-const fn first_counts(first: AttemptOutcome, second: AttemptOutcome) -> bool {
+const fn first_failure_decides(first: AttemptOutcome, second: AttemptOutcome) -> bool {
     use AttemptOutcome::{Gone, NotACard, NotFound, Throttled, TlsInvalid};
     match (first, second) {
         (NotACard, _) | (_, NotFound | Gone | TlsInvalid) => true,
@@ -405,16 +436,16 @@ mod tests {
     use time::Duration;
 
     use super::*;
-    use crate::liveness::{History, Liveness};
+    use crate::liveness::{FailureHistory, Liveness};
 
     /// When an agent is gone whose fetches all fail so, within a month.
     fn gone_after(outcome: AttemptOutcome, every: Duration) -> Option<Duration> {
-        let (start, mut history) = (OffsetDateTime::UNIX_EPOCH, History::default());
+        let (start, mut history) = (OffsetDateTime::UNIX_EPOCH, FailureHistory::default());
         let times = (0_i32..).map(|number| every * number);
         let mut times = times.take_while(|after| *after < Duration::days(30));
         times.find(|after| {
-            history = history.after(outcome, start + *after);
-            history.judge(start + *after).0 == Liveness::Gone
+            history = history.with_fetch(outcome, start + *after);
+            history.liveness_at(start + *after).0 == Liveness::Gone
         })
     }
 
@@ -429,7 +460,7 @@ mod tests {
         for every in [Duration::hours(1), Duration::hours(24)] {
             for (first, second) in failures().flat_map(|one| failures().map(move |two| (one, two)))
             {
-                let counts = if first_counts(first, second) {
+                let counts = if first_failure_decides(first, second) {
                     first
                 } else {
                     second

@@ -1,23 +1,23 @@
 //! The SSRF guard: decides which targets may be fetched at all. Pure, so that a registration can be judged without
 //! sending a packet; the fetcher applies it again to every redirect, resolved address and connected peer.
 
-mod address;
-mod name;
-mod normal;
-mod refusal;
+mod error;
+mod host_name;
+mod special_addresses;
 #[cfg(test)]
 mod tests;
+mod url_normalization;
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use url::{Host, Url};
 
-pub use address::{Block, SPECIAL_V4, SPECIAL_V6};
-pub use normal::normalised;
-pub use refusal::GuardRefusal;
+pub use error::GuardError;
+pub use special_addresses::{SPECIAL_V4, SPECIAL_V6, SpecialBlock};
+pub use url_normalization::normalize_url;
 
-use name::NamePattern;
+use host_name::NamePattern;
 
 /// Longest URL that is fetched, in bytes.
 pub const MAX_URL_BYTES: usize = 2048;
@@ -33,21 +33,21 @@ pub struct GuardConfig {
     /// Whether plain http is fetched.
     pub allow_http: bool,
     /// Ports that are fetched.
-    pub allow_ports: AllowPorts,
+    pub allow_ports: AllowedPorts,
     /// Networks that are never fetched, whatever else is allowed.
     pub deny_networks: Vec<IpNet>,
 }
 
 /// Ports that are fetched. Port 0 never is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AllowPorts {
+pub enum AllowedPorts {
     /// Every port but 0.
     Any,
     /// These ports and no others.
     List(Vec<u16>),
 }
 
-impl Default for AllowPorts {
+impl Default for AllowedPorts {
     fn default() -> Self {
         Self::List(vec![443])
     }
@@ -64,7 +64,7 @@ pub struct Domain {
 
 impl Domain {
     /// The domain of a URL that passed [`Guard::check_url`].
-    pub fn of(url: &Url) -> Self {
+    pub fn from_url(url: &Url) -> Self {
         let mut origin = url.clone();
         origin.set_path("/");
         origin.set_query(None);
@@ -80,18 +80,18 @@ impl Domain {
 
 /// Judges targets by a [`GuardConfig`].
 #[derive(Debug)]
-pub struct Guard {
+pub struct SsrfGuard {
     config: GuardConfig,
     allow_names: Vec<NamePattern>,
 }
 
-impl Guard {
+impl SsrfGuard {
     /// A guard with the exceptions of `config`.
     pub fn new(config: GuardConfig) -> Self {
         let allow_names = config
             .allow_names
             .iter()
-            .map(|p| NamePattern::new(p))
+            .map(|p| NamePattern::parse(p))
             .collect();
         Self {
             config,
@@ -104,30 +104,30 @@ impl Guard {
     ///
     /// Text that parsers are known to read differently (control characters, spaces, backslashes, percent escapes in
     /// the host, a missing `//`) is refused rather than interpreted.
-    pub fn check_url(&self, text: &str) -> Result<Url, GuardRefusal> {
-        check_text(text)?;
-        let url = Url::parse(text).map_err(|error| not_a_url(error.to_string()))?;
-        self.check_parsed(url)
+    pub fn check_url(&self, text: &str) -> Result<Url, GuardError> {
+        check_url_text(text)?;
+        let url = Url::parse(text).map_err(|error| not_a_url_error(error.to_string()))?;
+        self.check_parsed_url(url)
     }
 
     /// Checks a URL that is already parsed, such as a redirect's target, by the same rules.
-    pub fn check_parsed(&self, mut url: Url) -> Result<Url, GuardRefusal> {
+    pub fn check_parsed_url(&self, mut url: Url) -> Result<Url, GuardError> {
         if url.as_str().len() > MAX_URL_BYTES {
-            return Err(GuardRefusal::UrlTooLong {
+            return Err(GuardError::UrlTooLong {
                 bytes: url.as_str().len(),
             });
         }
         let scheme = url.scheme();
         if !(scheme == "https" || scheme == "http" && self.config.allow_http) {
-            return Err(GuardRefusal::Scheme {
+            return Err(GuardError::Scheme {
                 found: scheme.chars().take(20).collect(),
             });
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(GuardRefusal::UserInfo);
+            return Err(GuardError::UserInfo);
         }
         if url.fragment().is_some() {
-            return Err(GuardRefusal::Fragment);
+            return Err(GuardError::Fragment);
         }
         if let Some(without_dot) = url
             .host_str()
@@ -135,25 +135,25 @@ impl Guard {
             .map(str::to_owned)
         {
             url.set_host(Some(&without_dot))
-                .map_err(|error| not_a_url(error.to_string()))?;
+                .map_err(|error| not_a_url_error(error.to_string()))?;
         }
         match url.host() {
-            Some(Host::Domain(host)) => self.check_name(host)?,
-            Some(Host::Ipv4(address)) => self.check_literal(address.into())?,
-            Some(Host::Ipv6(address)) => self.check_literal(address.into())?,
-            None => return Err(not_a_url("it has no host".to_owned())),
+            Some(Host::Domain(host)) => self.check_host_name(host)?,
+            Some(Host::Ipv4(address)) => self.check_ip_literal(address.into())?,
+            Some(Host::Ipv6(address)) => self.check_ip_literal(address.into())?,
+            None => return Err(not_a_url_error("it has no host".to_owned())),
         }
         match url.port_or_known_default() {
-            Some(port) if self.port_is_open(port) => Ok(url),
-            port => Err(GuardRefusal::Port {
+            Some(port) if self.is_port_allowed(port) => Ok(url),
+            port => Err(GuardError::Port {
                 port: port.unwrap_or_default(),
             }),
         }
     }
 
     /// Parses and checks a bare `host` or `host:port` from a registration. A bare domain means https.
-    pub fn check_domain(&self, text: &str) -> Result<Domain, GuardRefusal> {
-        let not_a_domain = |reason: &str| GuardRefusal::NotADomain {
+    pub fn check_domain(&self, text: &str) -> Result<Domain, GuardError> {
+        let not_a_domain = |reason: &str| GuardError::NotADomain {
             reason: reason.to_owned(),
         };
         if text.is_empty() {
@@ -166,37 +166,37 @@ impl Guard {
         }
         let url = self
             .check_url(&format!("https://{text}/"))
-            .map_err(|refusal| match refusal {
-                GuardRefusal::NotAUrl { reason } => GuardRefusal::NotADomain { reason },
+            .map_err(|error| match error {
+                GuardError::NotAUrl { reason } => GuardError::NotADomain { reason },
                 other => other,
             })?;
-        Ok(Domain::of(&url))
+        Ok(Domain::from_url(&url))
     }
 
     /// Checks an address that a name resolved to, or that a connection reached.
-    pub fn check_address(&self, address: IpAddr) -> Result<(), GuardRefusal> {
+    pub fn check_address(&self, address: IpAddr) -> Result<(), GuardError> {
         if self
             .config
             .deny_networks
             .iter()
             .any(|net| net.contains(&address))
         {
-            return Err(GuardRefusal::DeniedNetwork { address });
+            return Err(GuardError::DeniedNetwork { address });
         }
-        if self.is_opened(address) {
+        if self.is_network_allowed(address) {
             return Ok(());
         }
-        match address::special_block(address) {
-            Some(block) => Err(GuardRefusal::Address { address, block }),
+        match special_addresses::special_block(address) {
+            Some(block) => Err(GuardError::Address { address, block }),
             None => Ok(()),
         }
     }
 
     /// Whether two URLs have the same registrable domain or IP literal. Redirects stay within such a site.
-    pub fn same_site(one: &Url, other: &Url) -> bool {
+    pub fn is_same_site(one: &Url, other: &Url) -> bool {
         match (one.host(), other.host()) {
             (Some(Host::Domain(one)), Some(Host::Domain(other))) => {
-                name::same_registrable_domain(one, other)
+                host_name::is_same_registrable_domain(one, other)
             }
             (Some(one), Some(other)) => one == other,
             _ => false,
@@ -208,75 +208,79 @@ impl Guard {
         psl::domain_str(host).unwrap_or(host)
     }
 
-    fn check_name(&self, host: &str) -> Result<(), GuardRefusal> {
-        name::check_spelling(host)?;
-        if self.allow_names.iter().any(|pattern| pattern.admits(host)) {
+    fn check_host_name(&self, host: &str) -> Result<(), GuardError> {
+        host_name::check_host_syntax(host)?;
+        if self.allow_names.iter().any(|pattern| pattern.matches(host)) {
             return Ok(());
         }
-        name::check_meaning(host)
+        host_name::check_public_host(host)
     }
 
-    fn check_literal(&self, address: IpAddr) -> Result<(), GuardRefusal> {
-        if self.is_opened(address) {
+    fn check_ip_literal(&self, address: IpAddr) -> Result<(), GuardError> {
+        if self.is_network_allowed(address) {
             self.check_address(address)
         } else {
-            Err(GuardRefusal::IpLiteral { address })
+            Err(GuardError::IpLiteral { address })
         }
     }
 
-    pub(crate) fn is_opened(&self, address: IpAddr) -> bool {
+    pub(crate) fn is_network_allowed(&self, address: IpAddr) -> bool {
         self.config
             .allow_networks
             .iter()
             .any(|net| net.contains(&address))
     }
 
-    fn port_is_open(&self, port: u16) -> bool {
+    fn is_port_allowed(&self, port: u16) -> bool {
         port != 0
             && match &self.config.allow_ports {
-                AllowPorts::Any => true,
-                AllowPorts::List(ports) => ports.contains(&port),
+                AllowedPorts::Any => true,
+                AllowedPorts::List(ports) => ports.contains(&port),
             }
     }
 }
 
 /// Refuses text that URL parsers read differently.
-fn check_text(text: &str) -> Result<(), GuardRefusal> {
+fn check_url_text(text: &str) -> Result<(), GuardError> {
     if text.len() > MAX_URL_BYTES {
-        return Err(GuardRefusal::UrlTooLong { bytes: text.len() });
+        return Err(GuardError::UrlTooLong { bytes: text.len() });
     }
     if text.chars().any(|c| c <= ' ' || c == '\u{7f}') {
-        return Err(not_a_url(
+        return Err(not_a_url_error(
             "it contains spaces or control characters".to_owned(),
         ));
     }
     if text.contains('\\') {
-        return Err(not_a_url("it contains a backslash".to_owned()));
+        return Err(not_a_url_error("it contains a backslash".to_owned()));
     }
     // A scheme that is never fetched is reported first, whatever else is wrong with the text.
     if let Ok(url) = Url::parse(text)
         && !matches!(url.scheme(), "https" | "http")
     {
-        return Err(GuardRefusal::Scheme {
+        return Err(GuardError::Scheme {
             found: url.scheme().chars().take(20).collect(),
         });
     }
     let Some((_, rest)) = text.split_once("://") else {
-        return Err(not_a_url("it does not begin with https://".to_owned()));
+        return Err(not_a_url_error(
+            "it does not begin with https://".to_owned(),
+        ));
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
-        return Err(not_a_url("it has no host".to_owned()));
+        return Err(not_a_url_error("it has no host".to_owned()));
     }
     if authority.contains('@') {
-        return Err(GuardRefusal::UserInfo);
+        return Err(GuardError::UserInfo);
     }
     if authority.contains('%') {
-        return Err(not_a_url("its host contains percent escapes".to_owned()));
+        return Err(not_a_url_error(
+            "its host contains percent escapes".to_owned(),
+        ));
     }
     Ok(())
 }
 
-fn not_a_url(reason: String) -> GuardRefusal {
-    GuardRefusal::NotAUrl { reason }
+fn not_a_url_error(reason: String) -> GuardError {
+    GuardError::NotAUrl { reason }
 }

@@ -4,20 +4,20 @@
 
 use super::*;
 
-fn default_guard() -> Guard {
-    Guard::new(GuardConfig::default())
+fn default_guard() -> SsrfGuard {
+    SsrfGuard::new(GuardConfig::default())
 }
 
-fn laptop() -> Guard {
-    Guard::new(GuardConfig {
+fn laptop() -> SsrfGuard {
+    SsrfGuard::new(GuardConfig {
         allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
         allow_http: true,
-        allow_ports: AllowPorts::Any,
+        allow_ports: AllowedPorts::Any,
         ..GuardConfig::default()
     })
 }
 
-fn code(guard: &Guard, text: &str) -> &'static str {
+fn code(guard: &SsrfGuard, text: &str) -> &'static str {
     match guard.check_url(text) {
         Ok(url) => panic!("{text:?} was let through as {url}"),
         Err(refusal) => {
@@ -246,7 +246,7 @@ fn settings_open_exactly_what_they_name() {
     assert_eq!(code(&guard, "http://localhost/"), "special_name");
     assert_eq!(code(&guard, "http://127.0.0.1:0/"), "port");
 
-    let named = Guard::new(GuardConfig {
+    let named = SsrfGuard::new(GuardConfig {
         allow_names: vec!["*.corp.internal".to_owned(), "intranet".to_owned()],
         ..GuardConfig::default()
     });
@@ -256,7 +256,7 @@ fn settings_open_exactly_what_they_name() {
     // An admitted name does not open an address.
     assert!(named.check_address("10.0.0.1".parse().unwrap()).is_err());
 
-    let denied = Guard::new(GuardConfig {
+    let denied = SsrfGuard::new(GuardConfig {
         deny_networks: vec![
             "9.9.9.0/24".parse().unwrap(),
             "127.0.0.9/32".parse().unwrap(),
@@ -277,8 +277,8 @@ fn settings_open_exactly_what_they_name() {
 
 #[test]
 fn ports_are_a_list() {
-    let guard = Guard::new(GuardConfig {
-        allow_ports: AllowPorts::List(vec![443, 8443]),
+    let guard = SsrfGuard::new(GuardConfig {
+        allow_ports: AllowedPorts::List(vec![443, 8443]),
         ..GuardConfig::default()
     });
     assert!(guard.check_url("https://example.com:8443/").is_ok());
@@ -333,15 +333,16 @@ fn domains_are_read_as_registered() {
         );
     }
     let url = guard.check_url("http://127.0.0.1:9001/a/b?c").unwrap();
-    let domain = Domain::of(&url);
+    let domain = Domain::from_url(&url);
     assert_eq!(domain.name, "127.0.0.1:9001");
     assert_eq!(domain.origin.as_str(), "http://127.0.0.1:9001/");
 }
 
 #[test]
 fn redirects_stay_on_the_site() {
-    let same =
-        |one: &str, other: &str| Guard::same_site(&one.parse().unwrap(), &other.parse().unwrap());
+    let same = |one: &str, other: &str| {
+        SsrfGuard::is_same_site(&one.parse().unwrap(), &other.parse().unwrap())
+    };
     assert!(same("https://a.example.com/", "https://b.example.com/x"));
     assert!(!same("https://one.github.io/", "https://two.github.io/"));
     assert!(same("http://127.0.0.1:1/", "http://127.0.0.1:2/"));

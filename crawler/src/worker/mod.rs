@@ -3,7 +3,7 @@
 //! One task leases and starts visits, each visit is a task of its own, and one task delivers. A bounded channel lies
 //! between them, so that a slow sink stops the fetching and nothing piles up.
 
-mod deliver;
+mod delivery;
 mod lease;
 
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::fetch::{Fetcher, KeySetRules};
-use crate::{Frontier, MAX_SOURCES_PER_VISIT, Sink, Visit, VisitOutcome};
+use crate::{CrawlFrontier, MAX_SOURCES_PER_VISIT, OutcomeSink, Visit, VisitOutcome};
 
-use lease::{Leases, Woken};
+use lease::{LeaseRequester, NewLeases};
 
 /// Settings of the worker. The defaults are those of production.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,16 +27,16 @@ pub struct WorkerConfig {
     /// How long room for a few visits waits for more after a lease that was met in full: 10 ms.
     pub lease_wait: Duration,
     /// Places that a lease may leave free although visits are due, for visits that are more urgent: none.
-    pub reserved: usize,
+    pub reserved_permits: usize,
     /// Most outcomes in a group: 200.
-    pub group_size: usize,
+    pub batch_size: usize,
     /// How long an outcome waits for others while further visits are under way: 20 ms.
-    pub group_wait: Duration,
+    pub batch_wait: Duration,
     /// Attempts to store one outcome before its visit is returned: 3.
     pub delivery_attempts: u32,
     /// Pause before a visit whose outcome was not stored, or that this process could not make, is made again: 5 min. The
     /// sink may refuse it again, and the origin must not be fetched in a hot loop meanwhile.
-    pub refused_pause: Duration,
+    pub rejected_pause: Duration,
     /// Wait after a failed delivery or lease, doubled with each further failure: 100 ms.
     pub first_backoff: Duration,
     /// Longest such wait: 10 s.
@@ -50,11 +50,11 @@ impl Default for WorkerConfig {
         Self {
             concurrency: 64,
             lease_wait: Duration::from_millis(10),
-            reserved: 0,
-            group_size: 200,
-            group_wait: Duration::from_millis(20),
+            reserved_permits: 0,
+            batch_size: 200,
+            batch_wait: Duration::from_millis(20),
             delivery_attempts: 3,
-            refused_pause: Duration::from_secs(300),
+            rejected_pause: Duration::from_secs(300),
             first_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(10),
             idle_poll: Duration::from_secs(30),
@@ -71,25 +71,25 @@ impl WorkerConfig {
 }
 
 #[derive(Debug)]
-struct Finished {
+struct CompletedVisit {
     visit: Visit,
     outcome: VisitOutcome,
     /// Counts the visit as under way until the deliverer has it.
-    _under_way: UnderWay,
+    _in_flight: InFlightGuard,
 }
 
 /// Counts leased visits that the deliverer does not have yet, so that it knows whether waiting for more can help.
 #[derive(Debug)]
-struct UnderWay(Arc<AtomicUsize>);
+struct InFlightGuard(Arc<AtomicUsize>);
 
-impl UnderWay {
+impl InFlightGuard {
     fn new(counter: &Arc<AtomicUsize>) -> Self {
         counter.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(counter))
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -100,26 +100,34 @@ impl Drop for UnderWay {
 ///
 /// Once cancelled it leases nothing more, returns the visits of running fetches, which it aborts, delivers the finished
 /// ones, and ends. Calls to the frontier or the sink are never aborted, lest a lease or a group be lost.
-pub async fn run(
-    frontier: Arc<dyn Frontier>,
-    sink: Arc<dyn Sink>,
+pub async fn run_worker(
+    frontier: Arc<dyn CrawlFrontier>,
+    sink: Arc<dyn OutcomeSink>,
     fetcher: Arc<Fetcher>,
     config: WorkerConfig,
     cancel: CancellationToken,
 ) {
-    let under_way = Arc::new(AtomicUsize::new(0));
-    let (finished, queue) = mpsc::channel(config.group_size.max(1));
-    let deliverer = tokio::spawn(deliver::run(deliver::Deliverer {
+    let in_flight = Arc::new(AtomicUsize::new(0));
+    let (completed_sender, queue) = mpsc::channel(config.batch_size.max(1));
+    let deliverer = tokio::spawn(delivery::run_deliverer(delivery::Deliverer {
         queue,
         frontier: Arc::clone(&frontier),
         sink,
         config,
-        under_way: Arc::clone(&under_way),
+        in_flight: Arc::clone(&in_flight),
         cancel: cancel.clone(),
     }));
 
-    let unmade = lease_and_visit(&frontier, fetcher, config, &cancel, finished, &under_way).await;
-    lease::give_back(frontier.as_ref(), unmade, Duration::ZERO).await;
+    let unmade_visits = lease_and_visit(
+        &frontier,
+        fetcher,
+        config,
+        &cancel,
+        completed_sender,
+        &in_flight,
+    )
+    .await;
+    lease::release_visits(frontier.as_ref(), unmade_visits, Duration::ZERO).await;
     // The last sender is dropped, so the deliverer ends when its queue is empty.
     if let Err(error) = deliverer.await {
         tracing::error!(%error, "the delivery task crashed; the leases of its visits will expire");
@@ -128,62 +136,64 @@ pub async fn run(
 
 /// The main loop. Returns the visits that were leased but not made.
 async fn lease_and_visit(
-    frontier: &Arc<dyn Frontier>,
+    frontier: &Arc<dyn CrawlFrontier>,
     fetcher: Arc<Fetcher>,
     config: WorkerConfig,
     cancel: &CancellationToken,
-    finished: mpsc::Sender<Finished>,
-    under_way: &Arc<AtomicUsize>,
+    completed_sender: mpsc::Sender<CompletedVisit>,
+    in_flight: &Arc<AtomicUsize>,
 ) -> Vec<Visit> {
-    let mut visits: JoinSet<Ended> = JoinSet::new();
-    let mut unmade = Vec::new();
-    let mut leases = Leases::new(Arc::clone(frontier), config);
+    let mut visits: JoinSet<VisitEnd> = JoinSet::new();
+    let mut unmade_visits = Vec::new();
+    let mut leases = LeaseRequester::new(Arc::clone(frontier), config);
     loop {
-        leases.want(config.concurrency.max(1).saturating_sub(visits.len()));
+        leases.request_if_room(config.concurrency.max(1).saturating_sub(visits.len()));
         tokio::select! {
             biased;
             () = cancel.cancelled() => break,
-            Some(ended) = visits.join_next() => match ended_of(ended) {
-                Ended::Done => {}
-                Ended::Aborted(visit) => unmade.push(visit),
-                Ended::Failed(visit) => {
-                    lease::give_back(frontier.as_ref(), vec![visit], config.refused_pause).await;
+            Some(joined) = visits.join_next() => match visit_end(joined) {
+                VisitEnd::Done => {}
+                VisitEnd::Aborted(visit) => unmade_visits.push(visit),
+                VisitEnd::Failed(visit) => {
+                    lease::release_visits(frontier.as_ref(), vec![visit], config.rejected_pause).await;
                 }
-                Ended::OutOfDescriptors(visit) => {
+                VisitEnd::OutOfDescriptors(visit) => {
                     leases.pause();
-                    frontier.note_descriptor_shortage();
-                    lease::give_back(frontier.as_ref(), vec![visit], config.refused_pause).await;
+                    frontier.record_descriptor_shortage();
+                    lease::release_visits(frontier.as_ref(), vec![visit], config.rejected_pause).await;
                 }
             },
-            Woken(leased) = leases.next() => {
+            NewLeases(leased) = leases.next_leases() => {
                 for visit in leased {
-                    let under_way = UnderWay::new(under_way);
-                    let visiting = make_visit(
+                    let in_flight_guard = InFlightGuard::new(in_flight);
+                    let visit_task = make_visit(
                         visit,
                         Arc::clone(frontier),
                         Arc::clone(&fetcher),
                         cancel.clone(),
-                        finished.clone(),
-                        under_way,
+                        completed_sender.clone(),
+                        in_flight_guard,
                     );
-                    visits.spawn(visiting);
+                    visits.spawn(visit_task);
                 }
             }
         }
     }
-    unmade.extend(leases.stop().await);
-    while let Some(ended) = visits.join_next().await {
-        match ended_of(ended) {
-            Ended::Done => {}
-            Ended::Aborted(visit) | Ended::Failed(visit) | Ended::OutOfDescriptors(visit) => {
-                unmade.push(visit);
+    unmade_visits.extend(leases.stop().await);
+    while let Some(joined) = visits.join_next().await {
+        match visit_end(joined) {
+            VisitEnd::Done => {}
+            VisitEnd::Aborted(visit)
+            | VisitEnd::Failed(visit)
+            | VisitEnd::OutOfDescriptors(visit) => {
+                unmade_visits.push(visit);
             }
         }
     }
-    unmade
+    unmade_visits
 }
 
-enum Ended {
+enum VisitEnd {
     /// Its outcome was passed on, it must not be made, or the task crashed.
     Done,
     /// It was aborted, because the worker stops.
@@ -197,77 +207,77 @@ enum Ended {
 /// Makes one visit, if it may begin, and passes its outcome on.
 async fn make_visit(
     visit: Visit,
-    frontier: Arc<dyn Frontier>,
+    frontier: Arc<dyn CrawlFrontier>,
     fetcher: Arc<Fetcher>,
     cancel: CancellationToken,
-    finished: mpsc::Sender<Finished>,
-    under_way: UnderWay,
-) -> Ended {
+    completed_sender: mpsc::Sender<CompletedVisit>,
+    in_flight_guard: InFlightGuard,
+) -> VisitEnd {
     let may_begin = tokio::select! {
         biased;
-        may_begin = frontier.may_begin(&visit) => may_begin,
-        () = cancel.cancelled() => return Ended::Aborted(visit),
+        may_begin = frontier.can_start(&visit) => may_begin,
+        () = cancel.cancelled() => return VisitEnd::Aborted(visit),
     };
     match may_begin {
         Ok(true) => {}
-        Ok(false) => return Ended::Done,
+        Ok(false) => return VisitEnd::Done,
         Err(error) => {
             tracing::warn!(%error, domain = visit.domain, "a visit could not begin; it is made later");
-            return Ended::Failed(visit);
+            return VisitEnd::Failed(visit);
         }
     }
     let outcome = tokio::select! {
         biased;
-        outcome = ask_sources(&visit, &fetcher) => outcome,
-        () = cancel.cancelled() => return Ended::Aborted(visit),
+        outcome = fetch_sources(&visit, &fetcher) => outcome,
+        () = cancel.cancelled() => return VisitEnd::Aborted(visit),
     };
     let Some(outcome) = outcome else {
-        return Ended::OutOfDescriptors(visit);
+        return VisitEnd::OutOfDescriptors(visit);
     };
-    let finished_visit = Finished {
+    let completed = CompletedVisit {
         visit,
         outcome,
-        _under_way: under_way,
+        _in_flight: in_flight_guard,
     };
-    match finished.send(finished_visit).await {
-        Ok(()) => Ended::Done,
-        Err(unsent) => Ended::Aborted(unsent.0.visit),
+    match completed_sender.send(completed).await {
+        Ok(()) => VisitEnd::Done,
+        Err(unsent) => VisitEnd::Aborted(unsent.0.visit),
     }
 }
 
 /// Fetches a visit's sources one after another, on connections that close with the visit. `None` if this process ran out of
 /// file descriptors: even a part of the visit, such as a missing key set, would be held against the agent.
-async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome> {
+async fn fetch_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome> {
     let first = visit.sources.first();
-    let own = first.map(|task| fetcher.for_visit(task.slot.url()));
-    let fetcher = own.as_ref().unwrap_or(fetcher);
+    let visit_fetcher = first.map(|task| fetcher.for_visit(task.target.url()));
+    let fetcher = visit_fetcher.as_ref().unwrap_or(fetcher);
     let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
     let rules = KeySetRules {
         dns_proved: visit.dns_proved,
-        hosts: fetcher.key_hosts(),
+        trusted_hosts: fetcher.key_hosts(),
     };
     for task in visit.sources.iter().take(MAX_SOURCES_PER_VISIT) {
-        let result = fetcher.fetch_source_with(task, &rules).await;
+        let result = fetcher.fetch_source_with_rules(task, &rules).await;
         // All sources of a visit lie on one host: if it wants no further request, the others wait too.
-        let alone = result.asks_for_rest();
+        let stops_visit = result.is_throttled();
         sources.push(result);
         if fetcher.ran_out_of_descriptors() {
             return None;
         }
-        if alone {
+        if stops_visit {
             break;
         }
     }
     Some(VisitOutcome {
         domain_key: visit.domain_key,
-        lease: visit.lease,
+        lease_token: visit.lease_token,
         sources,
     })
 }
 
-fn ended_of(ended: Result<Ended, tokio::task::JoinError>) -> Ended {
-    ended.unwrap_or_else(|error| {
+fn visit_end(joined: Result<VisitEnd, tokio::task::JoinError>) -> VisitEnd {
+    joined.unwrap_or_else(|error| {
         tracing::error!(%error, "a visit crashed; its lease will expire");
-        Ended::Done
+        VisitEnd::Done
     })
 }

@@ -15,7 +15,7 @@ async fn get(reply: ScriptedReply) -> Result<HttpResponse, FetchError> {
     fetcher()
         .get(&server.url("/"), &GetOptions::default())
         .await
-        .answer
+        .result
 }
 
 /// Turns a body into a reply.
@@ -119,13 +119,13 @@ async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
         let lies = fetcher
             .get(&server.url("/lies"), &GetOptions::default())
             .await
-            .answer
+            .result
             .unwrap();
         assert_eq!(lies.body, b"{}");
         let next = fetcher
             .get(&server.url("/next"), &GetOptions::default())
             .await
-            .answer
+            .result
             .unwrap();
         assert_eq!(next.body, b"[]");
     }
@@ -148,13 +148,13 @@ async fn bodies_of_other_answers_are_not_read() {
 async fn a_purpose_may_ask_for_less() {
     let server = Server::always(ScriptedReply::json(vec![b'x'; 257])).await;
     let options = GetOptions {
-        body: 256,
+        max_body_bytes: 256,
         ..GetOptions::default()
     };
     let error = fetcher()
         .get(&server.url("/"), &options)
         .await
-        .answer
+        .result
         .unwrap_err();
     assert_eq!(error.outcome, BadBody);
 }

@@ -6,9 +6,13 @@ use std::sync::Arc;
 use a2a_crawler::AttemptOutcome::{
     self, BadBody, BadStatus, Catalog, NotACatalog, NotFound, NotModified, Refused,
 };
-use a2a_crawler::catalog::{ARD_PATH, MAX_BYTES, MAX_DEPTH, MAX_REQUESTS, PassedOver};
+use a2a_crawler::catalog::{
+    ARD_PATH, MAX_CATALOG_BYTES, MAX_CATALOG_REQUESTS, MAX_DEPTH, SkipReason,
+};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, MAX_SUMMARY};
-use a2a_crawler::{FetchedCatalog, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
+use a2a_crawler::{
+    FetchTarget, FetchedCatalog, SourceOutcome, SourceResult, SourceTask, Validators,
+};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -32,9 +36,9 @@ fn document(entries: &[Value]) -> String {
 async fn ask_with(fetcher: &Fetcher, url: Url, validators: Option<Validators>) -> SourceOutcome {
     let task = SourceTask {
         source_key: 7,
-        slot: Slot::Catalog {
+        target: FetchTarget::Catalog {
             url,
-            registries: true,
+            read_registries: true,
         },
         validators,
     };
@@ -56,8 +60,8 @@ fn outcomes(outcome: &SourceOutcome) -> Vec<AttemptOutcome> {
 }
 
 fn catalog(outcome: &SourceOutcome) -> &FetchedCatalog {
-    match &outcome.verdict {
-        SourceVerdict::Catalog(catalog) => catalog,
+    match &outcome.result {
+        SourceResult::Catalog(catalog) => catalog,
         other => panic!("{other:?}"),
     }
 }
@@ -85,7 +89,7 @@ async fn a_catalog_names_cards_and_says_what_it_passes_over() {
     assert_eq!(outcomes(&outcome), [Catalog]);
     let found = catalog(&outcome);
     assert_eq!(paths(found), ["/cards/a.json", "/.well-known/b.json"]);
-    assert!(found.complete);
+    assert!(found.is_complete);
     assert_eq!(found.freshness.max_age, Some(60));
     let kept = found.freshness.validators.clone().unwrap();
     assert_eq!(kept.etag.as_deref(), Some("\"1\""));
@@ -124,13 +128,13 @@ async fn a_registered_url_may_be_that_of_a_catalog() {
     })
     .await;
     let ask = async |path: &str| {
-        let slot = Slot::Registered {
+        let slot = FetchTarget::RegisteredUrl {
             url: server.url(path),
             may_be_base: true,
         };
         let task = SourceTask {
             source_key: 7,
-            slot,
+            target: slot,
             validators: None,
         };
         fetcher().fetch_source(&task).await
@@ -198,7 +202,7 @@ async fn what_is_no_catalog_is_told_from_what_is_not_there() {
         let outcome = ask(&server).await;
         assert_eq!(outcomes(&outcome), [expected]);
         assert!(
-            matches!(outcome.verdict, SourceVerdict::Failed { outcome, .. } if outcome == expected)
+            matches!(outcome.result, SourceResult::Failed { outcome, .. } if outcome == expected)
         );
         assert!(last_detail(&outcome).contains("catalog") || expected == BadStatus);
     }
@@ -225,7 +229,7 @@ async fn nesting_is_followed_to_the_depth_of_four() {
     assert_eq!(outcomes(&outcome), [Catalog; MAX_DEPTH + 1]);
     let found = catalog(&outcome);
     assert_eq!(paths(found), ["/c0", "/c1", "/c2", "/c3", "/c4"]);
-    assert_eq!(found.findings.kept[0].why, PassedOver::TooDeep);
+    assert_eq!(found.skipped.entries[0].reason, SkipReason::TooDeep);
     assert_eq!(
         found.freshness.validators, None,
         "a 304 would hide what the others say"
@@ -258,13 +262,13 @@ async fn a_loop_ends_and_requests_are_bounded() {
     })
     .await;
     let outcome = ask(&server).await;
-    assert_eq!(server.requests().len(), MAX_REQUESTS);
-    assert!(!catalog(&outcome).complete);
+    assert_eq!(server.requests().len(), MAX_CATALOG_REQUESTS);
+    assert!(!catalog(&outcome).is_complete);
 }
 
 #[tokio::test]
 async fn bytes_are_bounded_over_all_documents() {
-    let half = MAX_BYTES / 2;
+    let half = MAX_CATALOG_BYTES / 2;
     let server = Server::start(move |request: &Request| {
         let entries: Vec<Value> = match request.path.as_str() {
             ARD_PATH => (0..4).map(|n| nested(&format!("/{n}"))).collect(),
@@ -276,7 +280,7 @@ async fn bytes_are_bounded_over_all_documents() {
     })
     .await;
     let limits = FetchLimits {
-        body: MAX_BYTES,
+        body_bytes: MAX_CATALOG_BYTES,
         ..FetchLimits::default()
     };
     let generous = fetcher_with(config(limits), resolver());
@@ -287,7 +291,7 @@ async fn bytes_are_bounded_over_all_documents() {
         "what two documents fill is full"
     );
     assert_eq!(catalog(&outcome).entries.len(), 1);
-    assert!(!catalog(&outcome).complete);
+    assert!(!catalog(&outcome).is_complete);
 
     // A single document has the same size limit as every other response.
     let outcome = ask(&Server::always(ScriptedReply::json(" ".repeat(half + 1))).await).await;
@@ -309,7 +313,7 @@ async fn a_nested_catalog_that_fails_leaves_the_rest_and_says_that_it_is_not_all
     let outcome = ask(&server).await;
     assert_eq!(outcomes(&outcome), [Catalog, BadStatus, Catalog]);
     assert_eq!(paths(catalog(&outcome)), ["/a", "/b"]);
-    assert!(!catalog(&outcome).complete);
+    assert!(!catalog(&outcome).is_complete);
 }
 
 /// A catalog cannot lead the crawler to a target that is refused for a card.
@@ -358,7 +362,7 @@ async fn a_card_inside_a_catalog_is_read_from_its_document() {
         url.set_fragment(Some("in"));
         let task = SourceTask {
             source_key: 7,
-            slot: Slot::Inline {
+            target: FetchTarget::InlineCard {
                 url,
                 identifier: "in".to_owned(),
             },
@@ -369,7 +373,7 @@ async fn a_card_inside_a_catalog_is_read_from_its_document() {
         outcome
     };
     let found = card_of(&[card("other", "/x"), inside(json!({"name": "Inline"}))]).await;
-    let SourceVerdict::Fetched(fetched) = &found.verdict else {
+    let SourceResult::Fetched(fetched) = &found.result else {
         panic!("{found:?}");
     };
     assert_eq!(fetched.bytes, br#"{"name":"Inline"}"#);

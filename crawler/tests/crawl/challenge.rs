@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::challenge::{
-    Check, CheckVerdict, Expected, MAX_FILE_BYTES, MAX_FOUND, Nonce, Reach, standing_name,
+    ChallengeCheck, ChallengeResult, ExpectedProof, MAX_FILE_BYTES, MAX_FOUND_TEXTS, Nonce,
+    ProofScope, persistent_record_name,
 };
-use a2a_crawler::dns::{TxtAnswer, TxtRecords};
+use a2a_crawler::dns::{TxtLookup, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use hickory_resolver::proto::op::ResponseCode;
 use time::OffsetDateTime;
@@ -27,17 +28,17 @@ fn nonce() -> Nonce {
 }
 
 #[track_caller]
-fn fit_for_people(check: &Check) {
+fn fit_for_people(check: &ChallengeCheck) {
     assert!(!check.detail.is_empty(), "{check:?}");
     assert!(check.detail.chars().count() <= 300, "{check:?}");
     for text in check.found.iter().chain([&check.detail]) {
         assert!(!text.chars().any(char::is_control), "{text:?}");
     }
-    assert!(check.found.len() <= MAX_FOUND);
+    assert!(check.found.len() <= MAX_FOUND_TEXTS);
 }
 
 /// A fetcher whose resolver has these TXT records and no others.
-fn fetcher_answering(records: &[(&str, TxtAnswer)]) -> Fetcher {
+fn fetcher_answering(records: &[(&str, TxtLookup)]) -> Fetcher {
     let resolver = StaticResolver::new();
     for (name, answer) in records {
         resolver.set_texts(name, answer.clone());
@@ -45,54 +46,58 @@ fn fetcher_answering(records: &[(&str, TxtAnswer)]) -> Fetcher {
     fetcher_with(config(FetchLimits::default()), Arc::new(resolver))
 }
 
-fn said(records: &[&str]) -> TxtAnswer {
+fn said(records: &[&str]) -> TxtLookup {
     let mut found = TxtRecords::default();
     for record in records {
         found.push([record]);
     }
-    TxtAnswer::Records(found)
+    TxtLookup::Records(found)
 }
 
 #[tokio::test]
 async fn a_one_off_record_proves_at_either_name() {
     let nonce = nonce();
-    let expected = Expected {
+    let expected = ExpectedProof {
         account: ACCOUNT,
         nonce: &nonce,
     };
     let expiry = datetime!(2026-10-08 12:00 UTC);
     let record = expected.one_off_record(expiry);
-    let foreign = Expected {
+    let foreign = ExpectedProof {
         account: "https://registry.example.org/accounts/other",
         nonce: &nonce,
     }
     .one_off_record(expiry);
     let late = expected.one_off_record(datetime!(2026-09-30 12:00 UTC));
     let [plain, own] = expected.one_off_names(HOST);
-    let proved = CheckVerdict::Proved {
-        reach: Reach::Exact,
-        until: Some(expiry),
+    let proved = ChallengeResult::Proved {
+        scope: ProofScope::Exact,
+        expires_at: Some(expiry),
     };
-    let failed = || TxtAnswer::Failed("SERVFAIL".to_owned());
-    let bogus = || TxtAnswer::Bogus("a signature is missing".to_owned());
+    let failed = || TxtLookup::Failed("SERVFAIL".to_owned());
+    let bogus = || TxtLookup::Bogus("a signature is missing".to_owned());
     for (at_plain, at_own, verdict) in [
-        (said(&[&record]), TxtAnswer::Absent, proved),
-        (TxtAnswer::Absent, said(&["other", &record]), proved),
+        (said(&[&record]), TxtLookup::Absent, proved),
+        (TxtLookup::Absent, said(&["other", &record]), proved),
         // A proof at one name counts, with any response at the other name.
         (failed(), said(&[&record]), proved),
         (bogus(), said(&[&record]), proved),
-        (said(&[&foreign]), TxtAnswer::Absent, CheckVerdict::Wrong),
-        (said(&[&late]), TxtAnswer::Absent, CheckVerdict::Wrong),
-        (said(&[&foreign]), failed(), CheckVerdict::Failed),
-        (said(&[&foreign]), bogus(), CheckVerdict::Bogus),
-        (TxtAnswer::Absent, failed(), CheckVerdict::Failed),
-        (TxtAnswer::Absent, TxtAnswer::Absent, CheckVerdict::Absent),
+        (said(&[&foreign]), TxtLookup::Absent, ChallengeResult::Wrong),
+        (said(&[&late]), TxtLookup::Absent, ChallengeResult::Wrong),
+        (said(&[&foreign]), failed(), ChallengeResult::Failed),
+        (said(&[&foreign]), bogus(), ChallengeResult::Bogus),
+        (TxtLookup::Absent, failed(), ChallengeResult::Failed),
+        (
+            TxtLookup::Absent,
+            TxtLookup::Absent,
+            ChallengeResult::Absent,
+        ),
     ] {
         let fetcher = fetcher_answering(&[(&plain, at_plain.clone()), (&own, at_own.clone())]);
         let check = fetcher.check_dns_one_off(HOST, &expected, NOW).await;
-        assert_eq!(check.verdict, verdict, "{at_plain:?} {at_own:?} {check:?}");
-        assert_eq!(check.places, [plain.clone(), own.clone()]);
-        assert!(check.wanted.contains(&expected.dns_token()));
+        assert_eq!(check.result, verdict, "{at_plain:?} {at_own:?} {check:?}");
+        assert_eq!(check.locations, [plain.clone(), own.clone()]);
+        assert!(check.expected_text.contains(&expected.dns_token()));
         fit_for_people(&check);
     }
 }
@@ -100,9 +105,9 @@ async fn a_one_off_record_proves_at_either_name() {
 #[tokio::test]
 async fn a_standing_record_proves_or_opts_out() {
     let ours = format!("{REGISTRY}; accounturi={ACCOUNT}; policy=subdomains");
-    let proved = CheckVerdict::Proved {
-        reach: Reach::Subdomains,
-        until: None,
+    let proved = ChallengeResult::Proved {
+        scope: ProofScope::Subdomains,
+        expires_at: None,
     };
     let opted_out = format!("{REGISTRY}; policy=none");
     let hostile = format!("{REGISTRY}; \u{1b}[2J\u{202e}{}", "x".repeat(500));
@@ -111,48 +116,52 @@ async fn a_standing_record_proves_or_opts_out() {
         (said(&["v=spf1 -all", &ours]), proved, "record was found at"),
         (
             said(&[&ours, &opted_out]),
-            CheckVerdict::OptedOut,
+            ChallengeResult::OptedOut,
             "every registry",
         ),
         (
             said(&[&opted_out, &ours]),
-            CheckVerdict::OptedOut,
+            ChallengeResult::OptedOut,
             "every registry",
         ),
         (
             said(&["v=spf1 -all"]),
-            CheckVerdict::Wrong,
+            ChallengeResult::Wrong,
             "not for this registry",
         ),
-        (said(&[&hostile]), CheckVerdict::Wrong, "tag=value"),
-        (said(&["x"; 51]), CheckVerdict::Wrong, "were not read"),
-        (TxtAnswer::Absent, CheckVerdict::Absent, "no TXT record"),
+        (said(&[&hostile]), ChallengeResult::Wrong, "tag=value"),
+        (said(&["x"; 51]), ChallengeResult::Wrong, "were not read"),
+        (TxtLookup::Absent, ChallengeResult::Absent, "no TXT record"),
         (
-            TxtAnswer::Failed("x".to_owned()),
-            CheckVerdict::Failed,
+            TxtLookup::Failed("x".to_owned()),
+            ChallengeResult::Failed,
             "looked up",
         ),
         (
-            TxtAnswer::Bogus("x".to_owned()),
-            CheckVerdict::Bogus,
+            TxtLookup::Bogus("x".to_owned()),
+            ChallengeResult::Bogus,
             "DNSSEC",
         ),
     ] {
-        let fetcher = fetcher_answering(&[(&standing_name(HOST), answer.clone())]);
+        let fetcher = fetcher_answering(&[(&persistent_record_name(HOST), answer.clone())]);
         let check = fetcher
-            .check_dns_standing(HOST, REGISTRY, Some(ACCOUNT), NOW)
+            .check_dns_persistent(HOST, REGISTRY, Some(ACCOUNT), NOW)
             .await;
-        assert_eq!(check.verdict, verdict, "{answer:?} {check:?}");
+        assert_eq!(check.result, verdict, "{answer:?} {check:?}");
         assert!(check.detail.contains(found), "{check:?}");
         fit_for_people(&check);
     }
     // An opt-out is found for every account that is checked; a proof counts only for its own account.
-    let fetcher = fetcher_answering(&[(&standing_name(HOST), said(&[&opted_out]))]);
-    let check = fetcher.check_dns_standing(HOST, REGISTRY, None, NOW).await;
-    assert_eq!(check.verdict, CheckVerdict::OptedOut);
-    let fetcher = fetcher_answering(&[(&standing_name(HOST), said(&[&ours]))]);
-    let check = fetcher.check_dns_standing(HOST, REGISTRY, None, NOW).await;
-    assert_eq!(check.verdict, CheckVerdict::Wrong);
+    let fetcher = fetcher_answering(&[(&persistent_record_name(HOST), said(&[&opted_out]))]);
+    let check = fetcher
+        .check_dns_persistent(HOST, REGISTRY, None, NOW)
+        .await;
+    assert_eq!(check.result, ChallengeResult::OptedOut);
+    let fetcher = fetcher_answering(&[(&persistent_record_name(HOST), said(&[&ours]))]);
+    let check = fetcher
+        .check_dns_persistent(HOST, REGISTRY, None, NOW)
+        .await;
+    assert_eq!(check.result, ChallengeResult::Wrong);
 }
 
 /// A public suffix, an address or a special name cannot be proved, so no query is sent.
@@ -161,7 +170,7 @@ async fn hosts_that_cannot_be_proved_are_refused() {
     let names = NameServer::start(|name, _| panic!("{name} was asked")).await;
     let fetcher = fetcher_with(config(FetchLimits::default()), Arc::new(names.resolver()));
     let nonce = nonce();
-    let expected = Expected {
+    let expected = ExpectedProof {
         account: ACCOUNT,
         nonce: &nonce,
     };
@@ -176,12 +185,12 @@ async fn hosts_that_cannot_be_proved_are_refused() {
         "a b",
     ] {
         let check = fetcher.check_dns_one_off(host, &expected, NOW).await;
-        assert_eq!(check.verdict, CheckVerdict::Refused, "{host}");
+        assert_eq!(check.result, ChallengeResult::RejectedByGuard, "{host}");
         fit_for_people(&check);
         let check = fetcher
-            .check_dns_standing(host, REGISTRY, Some(ACCOUNT), NOW)
+            .check_dns_persistent(host, REGISTRY, Some(ACCOUNT), NOW)
             .await;
-        assert_eq!(check.verdict, CheckVerdict::Refused, "{host}");
+        assert_eq!(check.result, ChallengeResult::RejectedByGuard, "{host}");
     }
     assert_eq!(names.asked(), 0);
 }
@@ -201,39 +210,39 @@ async fn records_come_through_the_real_resolver() {
     let fetcher = fetcher_with(config(FetchLimits::default()), Arc::new(names.resolver()));
     let check = async |host| {
         fetcher
-            .check_dns_standing(host, REGISTRY, Some(ACCOUNT), NOW)
+            .check_dns_persistent(host, REGISTRY, Some(ACCOUNT), NOW)
             .await
     };
     let found = check(HOST).await;
     assert!(
-        matches!(found.verdict, CheckVerdict::Proved { .. }),
+        matches!(found.result, ChallengeResult::Proved { .. }),
         "{found:?}"
     );
-    assert!(found.aliased);
+    assert!(found.is_aliased);
     assert_eq!(
-        check("broken.example.com").await.verdict,
-        CheckVerdict::Failed
+        check("broken.example.com").await.result,
+        ChallengeResult::Failed
     );
     assert_eq!(
-        check("nowhere.example.com").await.verdict,
-        CheckVerdict::Absent
+        check("nowhere.example.com").await.result,
+        ChallengeResult::Absent
     );
 }
 
 /// Serves the reply over TLS with a certificate that the fetcher trusts.
 async fn checked_file(
     reply: impl Fn(&str) -> ScriptedReply + Send + Sync + 'static,
-) -> (Check, String) {
+) -> (ChallengeCheck, String) {
     let authority = Authority::new("challenge");
     let identity = authority.identity(HOST);
     let nonce = nonce();
-    let expected = Expected {
+    let expected = ExpectedProof {
         account: ACCOUNT,
         nonce: &nonce,
     };
     let path = expected.file_url(&"https://x.example.com/".parse().unwrap());
     let path = path.path().to_owned();
-    let wanted = expected.file();
+    let wanted = expected.file_content();
     let server = Server::bind(OPEN.into(), Some(identity.acceptor(None)), move |request| {
         assert_eq!(request.path, path);
         reply(&wanted)
@@ -251,22 +260,22 @@ async fn checked_file(
         .await;
     assert_eq!(server.requests().len(), 1);
     fit_for_people(&check);
-    (check, expected.file())
+    (check, expected.file_content())
 }
 
 #[tokio::test]
 async fn a_file_proves_byte_for_byte() {
     let plain = |body: &str| ScriptedReply::new(200, "content-type: text/plain\r\n", body);
     let (check, wanted) = checked_file(move |wanted| plain(wanted)).await;
-    let proved = CheckVerdict::Proved {
-        reach: Reach::Exact,
-        until: None,
+    let proved = ChallengeResult::Proved {
+        scope: ProofScope::Exact,
+        expires_at: None,
     };
-    assert_eq!((check.verdict, check.wanted), (proved, wanted));
+    assert_eq!((check.result, check.expected_text), (proved, wanted));
     let (check, _) = checked_file(move |wanted| plain(&format!("{wanted}\r\n"))).await;
-    assert_eq!(check.verdict, proved);
+    assert_eq!(check.result, proved);
     let echo = nonce().as_str().to_owned();
-    let wanted = check.wanted;
+    let wanted = check.expected_text;
     let wrong = [
         echo,
         String::new(),
@@ -278,7 +287,7 @@ async fn a_file_proves_byte_for_byte() {
     ];
     for body in wrong {
         let (check, _) = checked_file(move |_| plain(&body)).await;
-        assert_eq!(check.verdict, CheckVerdict::Wrong, "{check:?}");
+        assert_eq!(check.result, ChallengeResult::Wrong, "{check:?}");
     }
 }
 
@@ -292,32 +301,35 @@ async fn other_answers_than_the_file_are_told_apart() {
     };
     let (check, _) = checked_file(padded(MAX_FILE_BYTES)).await;
     assert!(
-        matches!(check.verdict, CheckVerdict::Proved { .. }),
+        matches!(check.result, ChallengeResult::Proved { .. }),
         "{check:?}"
     );
     let (check, _) = checked_file(padded(MAX_FILE_BYTES + 1)).await;
-    assert_eq!(check.verdict, CheckVerdict::Wrong, "{check:?}");
+    assert_eq!(check.result, ChallengeResult::Wrong, "{check:?}");
     for (reply, verdict) in [
-        (ScriptedReply::new(404, "", ""), CheckVerdict::Absent),
-        (ScriptedReply::new(410, "", ""), CheckVerdict::Absent),
-        (ScriptedReply::new(403, "", ""), CheckVerdict::Wrong),
-        (ScriptedReply::new(204, "", ""), CheckVerdict::Wrong),
-        (ScriptedReply::redirect("/elsewhere"), CheckVerdict::Wrong),
-        (ScriptedReply::new(500, "", ""), CheckVerdict::Failed),
-        (ScriptedReply::new(429, "", ""), CheckVerdict::Failed),
-        (ScriptedReply::raw("").then_close(), CheckVerdict::Failed),
+        (ScriptedReply::new(404, "", ""), ChallengeResult::Absent),
+        (ScriptedReply::new(410, "", ""), ChallengeResult::Absent),
+        (ScriptedReply::new(403, "", ""), ChallengeResult::Wrong),
+        (ScriptedReply::new(204, "", ""), ChallengeResult::Wrong),
+        (
+            ScriptedReply::redirect("/elsewhere"),
+            ChallengeResult::Wrong,
+        ),
+        (ScriptedReply::new(500, "", ""), ChallengeResult::Failed),
+        (ScriptedReply::new(429, "", ""), ChallengeResult::Failed),
+        (ScriptedReply::raw("").then_close(), ChallengeResult::Failed),
     ] {
         let (check, _) = checked_file(move |_| reply.clone()).await;
         assert_eq!(
-            (check.verdict, check.retry_after),
+            (check.result, check.retry_after),
             (verdict, None),
             "{check:?}"
         );
     }
     let (throttled, _) = checked_file(|_| ScriptedReply::new(503, "retry-after: 5\r\n", "")).await;
     assert_eq!(
-        (throttled.verdict, throttled.retry_after),
-        (CheckVerdict::Failed, Some(5))
+        (throttled.result, throttled.retry_after),
+        (ChallengeResult::Failed, Some(5))
     );
     // `Retry-After` counts only with an error: a response that delivers the file has none.
     let (given, _) =
@@ -328,23 +340,23 @@ async fn other_answers_than_the_file_are_told_apart() {
 #[tokio::test]
 async fn where_there_is_no_answer_nothing_is_proved_or_lost() {
     let nonce = nonce();
-    let expected = Expected {
+    let expected = ExpectedProof {
         account: ACCOUNT,
         nonce: &nonce,
     };
     // A certificate of an authority that is not trusted.
     let stranger = Authority::new("stranger").identity(HOST);
-    let server = Server::with_tls(&stranger, ScriptedReply::json(expected.file())).await;
+    let server = Server::with_tls(&stranger, ScriptedReply::json(expected.file_content())).await;
     let check = fetcher()
         .check_https_file(&server.url("/"), &expected, NOW)
         .await;
-    assert_eq!(check.verdict, CheckVerdict::Failed, "{check:?}");
+    assert_eq!(check.result, ChallengeResult::Failed, "{check:?}");
     // A server that never answers.
     let server = Server::always(ScriptedReply::raw("").then_hang()).await;
     let check = hasty_fetcher()
         .check_https_file(&server.url("/"), &expected, NOW)
         .await;
-    assert_eq!(check.verdict, CheckVerdict::Failed, "{check:?}");
+    assert_eq!(check.result, ChallengeResult::Failed, "{check:?}");
     // A host that does not exist, and one at a forbidden address.
     let canary = Canary::new();
     let names = StaticResolver::new();
@@ -358,13 +370,13 @@ async fn where_there_is_no_answer_nothing_is_proved_or_lost() {
     );
     let port = canary.at.port();
     for (host, verdict) in [
-        ("nowhere.example.com", CheckVerdict::Absent),
-        ("inside.example.com", CheckVerdict::Refused),
-        ("127.0.0.2", CheckVerdict::Refused),
+        ("nowhere.example.com", ChallengeResult::Absent),
+        ("inside.example.com", ChallengeResult::RejectedByGuard),
+        ("127.0.0.2", ChallengeResult::RejectedByGuard),
     ] {
         let origin = format!("http://{host}:{port}/").parse().unwrap();
         let check = fetcher.check_https_file(&origin, &expected, NOW).await;
-        assert_eq!(check.verdict, verdict, "{check:?}");
+        assert_eq!(check.result, verdict, "{check:?}");
         let shown = format!("{} {:?}", check.detail, check.found);
         let address: IpAddr = canary.at.ip();
         assert!(

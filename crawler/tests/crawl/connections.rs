@@ -27,7 +27,7 @@ fn patient_fetcher() -> Fetcher {
 
 async fn get(fetcher: &Fetcher, url: &Url) {
     let fetched = fetcher.get(url, &GetOptions::default()).await;
-    assert_eq!(fetched.answer.unwrap().status, 200);
+    assert_eq!(fetched.result.unwrap().status, 200);
 }
 
 #[tokio::test]

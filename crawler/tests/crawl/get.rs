@@ -15,7 +15,7 @@ async fn failure(server: &Server) -> FetchError {
     let fetched = hasty_fetcher()
         .get(&server.url("/"), &GetOptions::default())
         .await;
-    fetched.answer.expect_err("the fetch should have failed")
+    fetched.result.expect_err("the fetch should have failed")
 }
 
 #[tokio::test]
@@ -29,10 +29,10 @@ async fn a_request_says_who_asks_and_nothing_more() {
     let fetched = fetcher
         .get(&server.url("/from"), &GetOptions::default())
         .await;
-    let answer = fetched.answer.unwrap();
+    let answer = fetched.result.unwrap();
     assert_eq!((answer.status, answer.body.as_slice()), (200, &b"{}"[..]));
     assert_eq!(answer.address, Some(server.at.ip()));
-    assert!(!answer.tls);
+    assert!(!answer.over_tls);
     assert_eq!(answer.url, server.url("/to"));
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
@@ -78,7 +78,7 @@ async fn a_conditional_request_prefers_the_entity_tag() {
         let answer = fetcher
             .get(&server.url("/"), &options)
             .await
-            .answer
+            .result
             .unwrap();
         assert_eq!(answer.status, 304);
         let request = server.requests().pop().unwrap();
@@ -99,7 +99,7 @@ async fn a_401_is_answered_with_no_credentials() {
     let answer = fetcher()
         .get(&server.url("/"), &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap();
     assert_eq!(answer.status, 401);
     assert_eq!(server.requests().len(), 1);
@@ -120,7 +120,7 @@ async fn sixty_four_header_fields_pass_and_one_more_does_not() {
             .get(&server.url("/"), &GetOptions::default())
             .await;
         assert_eq!(
-            fetched.answer.err().map(|error| error.outcome),
+            fetched.result.err().map(|error| error.outcome),
             outcome,
             "{fields}"
         );
@@ -242,7 +242,7 @@ async fn the_total_limit_ends_what_no_other_limit_does() {
     };
     let fetcher = fetcher_with(config(limits), resolver());
     let fetched = fetcher.get(&server.url("/"), &GetOptions::default()).await;
-    let error = fetched.answer.unwrap_err();
+    let error = fetched.result.unwrap_err();
     assert_eq!(error.outcome, Timeout);
     assert!(error.detail.contains("500ms"), "{error}");
     // The part of the response received by then is reported.
@@ -259,7 +259,7 @@ async fn a_closed_port_is_unreachable() {
     let error = fetcher()
         .get(&url, &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap_err();
     assert_eq!(error.outcome, Unreachable);
 }
@@ -284,7 +284,7 @@ async fn forbidden_literals_are_never_connected_to() {
         let error = fetcher
             .get(&url, &GetOptions::default())
             .await
-            .answer
+            .result
             .unwrap_err();
         assert_eq!(error.outcome, Refused, "{host}");
     }
@@ -296,7 +296,7 @@ async fn forbidden_literals_are_never_connected_to() {
         let error = fetcher
             .get(&url, &GetOptions::default())
             .await
-            .answer
+            .result
             .unwrap_err();
         assert_eq!(error.outcome, Refused, "{host}");
     }
@@ -312,7 +312,7 @@ async fn an_opened_literal_is_a_host_like_any_other() {
         fetcher()
             .get(&url, &GetOptions::default())
             .await
-            .answer
+            .result
             .unwrap()
             .status,
         200
@@ -366,7 +366,7 @@ async fn a_silent_server_ends_with_the_first_byte_limit() {
             last = fetcher
                 .get(&server.url(path), &GetOptions::default())
                 .await
-                .answer
+                .result
                 .err();
         }
         let error = last.unwrap();

@@ -45,7 +45,7 @@ async fn get(script: Http2Script) -> Result<HttpResponse, FetchError> {
     let answer = fetcher
         .get(&url.parse().unwrap(), &GetOptions::default())
         .await
-        .answer;
+        .result;
     server.abort();
     answer
 }
@@ -70,7 +70,7 @@ async fn an_answer_comes_over_http2() {
     let answer = get(Http2Script::Answer(head(64, 1), Bytes::from_static(b"{}")))
         .await
         .unwrap();
-    assert!(answer.tls);
+    assert!(answer.over_tls);
     assert_eq!(answer.address, Some(OPEN.into()));
     assert_eq!(answer.body, b"{}");
 }

@@ -1,7 +1,7 @@
 //! Key sets named by signatures: fetched from the card's own origin, and from nowhere else.
 
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig, KeySetRules, MAX_KEY_SETS};
-use a2a_crawler::{FetchedKeySet, Slot, SourceTask, SourceVerdict};
+use a2a_crawler::{FetchTarget, FetchedKeySet, SourceResult, SourceTask};
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
@@ -44,13 +44,13 @@ async fn server(
 async fn key_sets(server: &Server) -> Vec<FetchedKeySet> {
     let task = SourceTask {
         source_key: 1,
-        slot: Slot::Url {
+        target: FetchTarget::CardUrl {
             url: server.url(CARD),
         },
         validators: None,
     };
-    match fetcher().fetch_source(&task).await.verdict {
-        SourceVerdict::Fetched(card) => card.key_sets,
+    match fetcher().fetch_source(&task).await.result {
+        SourceResult::Fetched(card) => card.key_sets,
         other => panic!("{other:?}"),
     }
 }
@@ -67,7 +67,7 @@ async fn key_sets_of_the_cards_origin_are_fetched_once_each() {
     assert_eq!(sets.len(), MAX_KEY_SETS);
     assert_eq!(sets[0].url, server.url("/keys").as_str());
     for set in &sets {
-        assert_eq!(set.answer.as_deref(), Ok(br#"{"keys": []}"#.as_slice()));
+        assert_eq!(set.result.as_deref(), Ok(br#"{"keys": []}"#.as_slice()));
     }
     assert_eq!(server.requests().len(), 1 + MAX_KEY_SETS);
 }
@@ -81,11 +81,11 @@ async fn nothing_is_sent_where_else_a_signature_points() {
     let sets = key_sets(&server).await;
     canary.assert_untouched();
     assert_eq!(sets[0].url, elsewhere);
-    let why = sets[0].answer.as_ref().unwrap_err();
+    let why = sets[0].result.as_ref().unwrap_err();
     assert!(why.contains("is not on"), "{why}");
     for wrong in ["", "keys", "data:application/json,{}", "https://"] {
         let server = self::server(move |_| vec![wrong.to_owned()], ScriptedReply::json("{}")).await;
-        assert!(key_sets(&server).await[0].answer.is_err(), "{wrong}");
+        assert!(key_sets(&server).await[0].result.is_err(), "{wrong}");
         assert_eq!(server.requests().len(), 1, "{wrong}");
     }
 }
@@ -103,7 +103,7 @@ async fn no_redirect_is_followed_and_no_huge_set_read() {
     ] {
         let server = server(|base| vec![format!("{base}/keys")], reply).await;
         let sets = key_sets(&server).await;
-        assert!(sets[0].answer.is_err(), "{sets:?}");
+        assert!(sets[0].result.is_err(), "{sets:?}");
         assert_eq!(server.requests().len(), 2);
     }
     canary.assert_untouched();
@@ -114,7 +114,7 @@ async fn no_redirect_is_followed_and_no_huge_set_read() {
     )
     .await;
     assert_eq!(
-        key_sets(&server).await[0].answer.as_deref(),
+        key_sets(&server).await[0].result.as_deref(),
         Ok(most.as_bytes())
     );
 }
@@ -139,7 +139,7 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
         (
             "keys.example.net",
             KeySetRules {
-                hosts: &["keys.example.net".to_owned()],
+                trusted_hosts: &["keys.example.net".to_owned()],
                 ..KeySetRules::default()
             },
         ),
@@ -159,14 +159,14 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
         let identity = authority.identity(HOST);
         let server = Server::with_tls(&identity, ScriptedReply::json(body)).await;
         let (_, verdict) = fetcher
-            .fetch_card_with(&server.url(CARD), None, &rules)
+            .fetch_card_with_rules(&server.url(CARD), None, &rules)
             .await;
-        let SourceVerdict::Fetched(card) = verdict else {
+        let SourceResult::Fetched(card) = verdict else {
             panic!("{verdict:?}")
         };
         // Even a host that the rules admit must pass the guard, which refuses its address.
-        foreign.push(card.key_sets[0].foreign);
-        let why = card.key_sets[0].answer.clone().unwrap_err();
+        foreign.push(card.key_sets[0].is_foreign);
+        let why = card.key_sets[0].result.clone().unwrap_err();
         hits.push(why.contains("loopback"));
         assert_ne!(why.contains("loopback"), why.contains("is not on"), "{why}");
         canary.assert_untouched();
@@ -179,6 +179,6 @@ async fn a_dns_proof_and_the_operators_list_open_what_they_name() {
 const fn proved() -> KeySetRules<'static> {
     KeySetRules {
         dns_proved: true,
-        hosts: &[],
+        trusted_hosts: &[],
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome::Refused;
-use a2a_crawler::dns::{DnsError, MAX_ADDRESSES, Resolver, TxtAnswer, TxtRecords};
+use a2a_crawler::dns::{DnsError, MAX_ADDRESSES, Resolver, TxtLookup, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, GetOptions};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
@@ -74,44 +74,44 @@ async fn resolve(label: &str) -> Result<Vec<IpAddr>, DnsError> {
         .await
 }
 
-async fn texts(label: &str) -> TxtAnswer {
+async fn texts(label: &str) -> TxtLookup {
     let server = NameServer::start(zone).await;
     server
         .resolver()
-        .texts(&format!("{label}.example.com"))
+        .lookup_txt(&format!("{label}.example.com"))
         .await
 }
 
 #[tokio::test]
 async fn texts_are_records_absence_failure_or_forgery() {
     let said = |aliased| {
-        TxtAnswer::Records(TxtRecords {
+        TxtLookup::Records(TxtRecords {
             records: vec!["one record".to_owned(), "two".to_owned()],
-            left_out: 0,
+            skipped_count: 0,
             aliased,
         })
     };
     assert_eq!(texts("_said").await, said(false));
     assert_eq!(texts("_delegated").await, said(true));
-    assert_eq!(texts("_nothing").await, TxtAnswer::Absent);
+    assert_eq!(texts("_nothing").await, TxtLookup::Absent);
     // A name without this type, an alias to such a name, and one that leads to itself.
-    assert_eq!(texts("both").await, TxtAnswer::Absent);
-    assert_eq!(texts("alias").await, TxtAnswer::Absent);
-    assert_eq!(texts("circle").await, TxtAnswer::Absent);
+    assert_eq!(texts("both").await, TxtLookup::Absent);
+    assert_eq!(texts("alias").await, TxtLookup::Absent);
+    assert_eq!(texts("circle").await, TxtLookup::Absent);
     for failing in ["broken", "_busy", "_refused", "_cut"] {
         let answer = texts(failing).await;
         assert!(
-            matches!(answer, TxtAnswer::Failed(_)),
+            matches!(answer, TxtLookup::Failed(_)),
             "{failing}: {answer:?}"
         );
     }
-    let TxtAnswer::Bogus(reason) = texts("_forged").await else {
+    let TxtLookup::Bogus(reason) = texts("_forged").await else {
         panic!("the extended error was not seen");
     };
     assert!(reason.contains("expired"), "{reason}");
     assert!(!reason.contains('\u{1b}'), "{reason}");
     let long = "x".repeat(64);
-    assert!(matches!(texts(&long).await, TxtAnswer::Failed(_)));
+    assert!(matches!(texts(&long).await, TxtLookup::Failed(_)));
 }
 
 /// A check makes a DNS query of its own, and does not use the cache of an earlier one.
@@ -121,8 +121,8 @@ async fn texts_are_asked_for_each_time() {
     let resolver = server.resolver();
     for name in ["_said.example.com", "_nothing.example.com"] {
         let before = server.asked();
-        let first = resolver.texts(name).await;
-        assert_eq!(first, resolver.texts(name).await);
+        let first = resolver.lookup_txt(name).await;
+        assert_eq!(first, resolver.lookup_txt(name).await);
         assert_eq!(server.asked() - before, 2, "{name}");
     }
 }
@@ -131,8 +131,8 @@ async fn texts_are_asked_for_each_time() {
 async fn a_silent_name_server_is_no_absence_of_texts() {
     let server = NameServer::start(zone).await;
     let resolver = server.hasty_resolver(Duration::from_millis(200));
-    let answer = resolver.texts("silent.example.com").await;
-    assert!(matches!(answer, TxtAnswer::Failed(_)), "{answer:?}");
+    let answer = resolver.lookup_txt("silent.example.com").await;
+    assert!(matches!(answer, TxtLookup::Failed(_)), "{answer:?}");
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn the_whole_way_from_name_server_to_answer() {
     let answer = fetcher
         .get(&url, &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap();
     assert_eq!(answer.address, Some(OPEN.into()));
     let url = format!("http://mixed.example.com:{}/", canary.at.port())
@@ -183,7 +183,7 @@ async fn the_whole_way_from_name_server_to_answer() {
     let error = fetcher
         .get(&url, &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap_err();
     assert_eq!(error.outcome, Refused, "{error}");
     canary.assert_untouched();

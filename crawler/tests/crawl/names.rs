@@ -44,7 +44,7 @@ async fn one_forbidden_address_refuses_them_all() {
             let error = fetcher(resolver.clone())
                 .get(&url, &GetOptions::default())
                 .await
-                .answer
+                .result
                 .unwrap_err();
             assert_eq!(error.outcome, Refused, "{addresses:?}: {error}");
             // The detail is shown to owners; addresses are for curators only.
@@ -71,13 +71,13 @@ async fn a_name_that_changes_its_address_leads_nowhere() {
     );
     let fetcher = fetcher(resolver.clone());
     let first = fetcher.get(&server.url("/"), &GetOptions::default()).await;
-    assert_eq!(first.answer.unwrap().status, 200);
+    assert_eq!(first.result.unwrap().status, 200);
     assert_eq!(resolver.asked(HOST), 1);
     let url = format!("http://{HOST}:{}/", canary.at.port())
         .parse()
         .unwrap();
     let second = fetcher.get(&url, &GetOptions::default()).await;
-    assert_eq!(second.answer.unwrap_err().outcome, Refused);
+    assert_eq!(second.result.unwrap_err().outcome, Refused);
     canary.assert_untouched();
 }
 
@@ -99,7 +99,7 @@ async fn absence_and_failure_are_told_apart() {
         let error = fetcher
             .get(&url, &GetOptions::default())
             .await
-            .answer
+            .result
             .unwrap_err();
         assert_eq!(error.outcome, outcome, "{host}");
         assert!(!error.detail.contains('\u{1b}'));
@@ -124,7 +124,7 @@ async fn a_silent_name_server_is_a_failure_and_no_absence() {
     let error = fetcher
         .get(&url, &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap_err();
     assert_eq!(error.outcome, DnsFailure, "{error}");
 }
@@ -154,5 +154,5 @@ async fn looking_up_counts_as_neither_connecting_nor_waiting() {
     };
     let fetcher = fetcher_with(config(limits), Arc::new(Slow(limits.connect * 2)));
     let fetched = fetcher.get(&server.url("/"), &GetOptions::default()).await;
-    assert_eq!(fetched.answer.unwrap().status, 200);
+    assert_eq!(fetched.result.unwrap().status, 200);
 }

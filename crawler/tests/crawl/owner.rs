@@ -48,17 +48,24 @@ async fn name_servers_are_those_of_the_registrable_domain() {
     let fetcher = fetcher_with(config(FetchLimits::default()), Arc::new(resolver));
     let both = ["ns1.example.net", "ns2.example.net"];
     for host in ["example.com", "a.example.com", "a.b.c.example.com"] {
-        assert_eq!(fetcher.name_servers(host).await.unwrap(), both, "{host}");
+        assert_eq!(
+            fetcher.lookup_name_servers(host).await.unwrap(),
+            both,
+            "{host}"
+        );
     }
-    assert_eq!(fetcher.name_servers("alias.com").await.unwrap(), both[..1]);
-    let most = fetcher.name_servers("most.com").await.unwrap();
+    assert_eq!(
+        fetcher.lookup_name_servers("alias.com").await.unwrap(),
+        both[..1]
+    );
+    let most = fetcher.lookup_name_servers("most.com").await.unwrap();
     assert_eq!(most.len(), MAX_NAME_SERVERS);
     for absent in ["nothing.com", "nowhere.com"] {
-        let answer = fetcher.name_servers(absent).await;
+        let answer = fetcher.lookup_name_servers(absent).await;
         assert_eq!(answer, Err(DnsError::NoSuchHost), "{absent}");
     }
     for failing in ["beyond.com", "broken.com", "silent.com"] {
-        let answer = fetcher.name_servers(failing).await;
+        let answer = fetcher.lookup_name_servers(failing).await;
         assert!(matches!(answer, Err(DnsError::Failure(_))), "{answer:?}");
     }
 }
@@ -77,7 +84,10 @@ async fn the_tls_key_is_the_digest_of_the_certificates_key() {
         // The fingerprint does not need the body, which never ends here.
         let endless = ScriptedReply::json("{").then_hang();
         let server = Server::with_tls(&identity, endless).await;
-        let key = fetcher.tls_key(&server.url("/elsewhere")).await.unwrap();
+        let key = fetcher
+            .fetch_tls_key_hash(&server.url("/elsewhere"))
+            .await
+            .unwrap();
         let expected = digest(&SHA256, &identity.public_key());
         assert_eq!(key, BASE64URL_NOPAD.encode(expected.as_ref()));
         assert_eq!(server.requests()[0].path, "/.well-known/agent-card.json");
@@ -90,17 +100,23 @@ async fn the_tls_key_is_the_digest_of_the_certificates_key() {
 async fn no_key_is_told_without_valid_tls_and_none_beyond_the_guard() {
     let stranger = Authority::new("a stranger to keys").identity(HOST);
     let server = Server::with_tls(&stranger, ScriptedReply::json("{}")).await;
-    let error = fetcher().tls_key(&server.url("/")).await.unwrap_err();
+    let error = fetcher()
+        .fetch_tls_key_hash(&server.url("/"))
+        .await
+        .unwrap_err();
     assert_eq!(error.outcome, TlsInvalid, "{error}");
     assert!(server.requests().is_empty());
 
     let plain = Server::always(ScriptedReply::json("{}")).await;
-    let error = fetcher().tls_key(&plain.url("/")).await.unwrap_err();
+    let error = fetcher()
+        .fetch_tls_key_hash(&plain.url("/"))
+        .await
+        .unwrap_err();
     assert_eq!(error.outcome, TlsInvalid, "{error}");
 
     let canary = Canary::new();
     let url = format!("https://{}/", canary.at).parse().unwrap();
-    let error = fetcher().tls_key(&url).await.unwrap_err();
+    let error = fetcher().fetch_tls_key_hash(&url).await.unwrap_err();
     assert_eq!(error.outcome, Refused, "{error}");
     canary.assert_untouched();
 }

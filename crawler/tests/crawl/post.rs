@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, BadRedirect, Refused, Timeout, Unreachable};
 use a2a_crawler::fetch::{
-    Bearer, ClientPassword, FetchLimits, Fetched, FetcherConfig, FormOptions, PostOptions,
+    BearerToken, ClientSecretBasic, FetchLimits, FetchRecord, FetcherConfig, FormOptions,
+    PostOptions,
 };
 
 use crate::support::{
@@ -17,42 +18,42 @@ const TOKEN: &str = "hush-0123456789";
 /// Maximum length of the body of an error response that is read.
 const REASON: usize = 100;
 
-fn options(bearer: &Bearer) -> PostOptions<'_> {
+fn options(bearer: &BearerToken) -> PostOptions<'_> {
     PostOptions {
         bearer: Some(bearer),
-        body: usize::MAX,
-        reason: REASON,
+        max_body_bytes: usize::MAX,
+        max_error_bytes: REASON,
     }
 }
 
 /// Posts with the token, and checks that no part of the response shows it.
-async fn post(server: &Server) -> Fetched {
-    let bearer = Bearer::new(TOKEN).unwrap();
+async fn post(server: &Server) -> FetchRecord {
+    let bearer = BearerToken::new(TOKEN).unwrap();
     let fetched = fetcher()
         .post_json(&server.url("/v1"), b"{}".to_vec(), &options(&bearer))
         .await;
-    if let Err(error) = &fetched.answer {
+    if let Err(error) = &fetched.result {
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains(TOKEN), "{shown}");
     }
     fetched
 }
 
-fn outcome(fetched: &Fetched) -> Option<AttemptOutcome> {
-    let failed = fetched.answer.as_ref().err();
+fn outcome(fetched: &FetchRecord) -> Option<AttemptOutcome> {
+    let failed = fetched.result.as_ref().err();
     failed.map(|error| error.outcome)
 }
 
 #[tokio::test]
 async fn what_is_posted_arrives_as_it_is() {
     let server = Server::always(ScriptedReply::json("[]")).await;
-    let (fetcher, bearer) = (fetcher(), Bearer::new(TOKEN).unwrap());
+    let (fetcher, bearer) = (fetcher(), BearerToken::new(TOKEN).unwrap());
     let json = r#"{"a":"ä"}"#.as_bytes();
     for options in [options(&bearer), PostOptions::default()] {
         let fetched = fetcher
             .post_json(&server.url("/v1?x=y"), json.to_vec(), &options)
             .await;
-        let answer = fetched.answer.unwrap();
+        let answer = fetched.result.unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (200, &b"[]"[..]));
         assert_eq!(answer.address, Some(OPEN.into()));
         assert_eq!(answer.url, server.url("/v1?x=y"));
@@ -79,15 +80,15 @@ async fn what_is_posted_arrives_as_it_is() {
 async fn a_form_is_sent_with_the_password_of_its_client_and_its_refusal_read() {
     let refusal = r#"{"error":"invalid_grant"}"#;
     let server = Server::always(ScriptedReply::new(400, "", refusal)).await;
-    let password = ClientPassword::new("registry", "hush").unwrap();
+    let password = ClientSecretBasic::new("registry", "hush").unwrap();
     let options = FormOptions {
-        password: Some(&password),
-        body: REASON,
+        client_secret: Some(&password),
+        max_body_bytes: REASON,
     };
     let fields = [("code", "a b&c"), ("grant_type", "authorization_code")];
     let url = server.url("/token");
     let fetched = fetcher().post_form(&url, &fields, &options).await;
-    let answer = fetched.answer.unwrap();
+    let answer = fetched.result.unwrap();
     assert_eq!(
         (answer.status, answer.body.as_slice()),
         (400, refusal.as_bytes())
@@ -115,9 +116,9 @@ async fn tls_is_checked_as_ever() {
     let answer = fetcher_with(with, resolver())
         .post_json(&server.url("/"), Vec::new(), &options)
         .await
-        .answer
+        .result
         .unwrap();
-    assert!(answer.tls);
+    assert!(answer.over_tls);
     let stranger = fetcher()
         .post_json(&server.url("/"), Vec::new(), &options)
         .await;
@@ -134,7 +135,7 @@ async fn no_redirect_is_followed() {
             let server = Server::always(ScriptedReply::new(status, &headers, "")).await;
             let fetched = post(&server).await;
             assert_eq!(outcome(&fetched), Some(BadRedirect), "{status}");
-            assert_eq!(fetched.answer.unwrap_err().status, Some(status));
+            assert_eq!(fetched.result.unwrap_err().status, Some(status));
             assert_eq!(server.requests().len(), 1, "{status} {location}");
         }
     }
@@ -152,7 +153,7 @@ async fn nothing_is_sent_where_the_guard_is_against_it() {
         [IpAddr::V4(OPEN), IpAddr::V4(FORBIDDEN)],
     );
     let fetcher = fetcher_with(config(FetchLimits::default()), resolver);
-    let bearer = Bearer::new(TOKEN).unwrap();
+    let bearer = BearerToken::new(TOKEN).unwrap();
     for url in [
         canary.url().to_string(),
         format!("http://private.example.com:{port}/"),
@@ -173,7 +174,7 @@ async fn nothing_is_sent_where_the_guard_is_against_it() {
 async fn no_more_is_sent_than_may_be() {
     let server = Server::always(ScriptedReply::json("[]")).await;
     let limits = FetchLimits {
-        sent: 1000,
+        request_body_bytes: 1000,
         ..FetchLimits::default()
     };
     let fetcher = fetcher_with(config(limits), resolver());
@@ -212,14 +213,14 @@ async fn the_bound_of_an_answer_holds_to_the_byte() {
     ] {
         let server = Server::always(reply).await;
         let options = PostOptions {
-            body: 500,
+            max_body_bytes: 500,
             ..PostOptions::default()
         };
         let fetched = fetcher()
             .post_json(&server.url("/"), b"{}".to_vec(), &options)
             .await;
         assert_eq!(outcome(&fetched), expected);
-        if let Ok(answer) = fetched.answer {
+        if let Ok(answer) = fetched.result {
             assert_eq!(answer.body, vec![b'1'; 500]);
         }
     }
@@ -240,7 +241,7 @@ async fn the_reason_of_a_refusal_is_read_within_its_bound() {
         (broken, ""),
     ] {
         let server = Server::always(reply).await;
-        let answer = post(&server).await.answer.unwrap();
+        let answer = post(&server).await.result.unwrap();
         assert_eq!(answer.status, 401);
         assert_eq!(String::from_utf8(answer.body).unwrap(), expected);
     }
@@ -248,7 +249,7 @@ async fn the_reason_of_a_refusal_is_read_within_its_bound() {
     let unasked = fetcher()
         .post_json(&server.url("/"), Vec::new(), &PostOptions::default())
         .await;
-    assert_eq!(unasked.answer.unwrap().body, b"");
+    assert_eq!(unasked.result.unwrap().body, b"");
 }
 
 #[tokio::test]

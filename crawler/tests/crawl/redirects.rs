@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use a2a_crawler::AttemptOutcome::{BadRedirect, Refused};
-use a2a_crawler::fetch::{Bearer, FetchError, FetchLimits, GetOptions};
+use a2a_crawler::fetch::{BearerToken, FetchError, FetchLimits, GetOptions};
 
 use crate::support::{
     Canary, FORBIDDEN, OPEN, ScriptedReply, Server, config, fetcher, fetcher_with, resolver,
@@ -15,7 +15,7 @@ async fn redirected(reply: ScriptedReply) -> FetchError {
         .get(&server.url("/"), &GetOptions::default())
         .await;
     fetched
-        .answer
+        .result
         .expect_err("the redirect should not have been followed")
 }
 
@@ -34,7 +34,7 @@ async fn three_hops_are_followed_and_a_fourth_is_not() {
         let fetched = fetcher()
             .get(&server.url("/0"), &GetOptions::default())
             .await;
-        assert_eq!(fetched.answer.err().map(|error| error.outcome), outcome);
+        assert_eq!(fetched.result.err().map(|error| error.outcome), outcome);
         assert_eq!(server.requests().len(), 4);
     }
 }
@@ -43,13 +43,13 @@ async fn three_hops_are_followed_and_a_fourth_is_not() {
 async fn a_purpose_may_follow_none() {
     let server = Server::always(ScriptedReply::redirect("/other")).await;
     let options = GetOptions {
-        redirects: 0,
+        max_redirects: 0,
         ..GetOptions::default()
     };
     let error = fetcher()
         .get(&server.url("/"), &options)
         .await
-        .answer
+        .result
         .unwrap_err();
     assert_eq!(error.outcome, BadRedirect);
     assert_eq!(server.requests().len(), 1);
@@ -62,13 +62,13 @@ async fn a_token_goes_to_the_first_url_only() {
         _ => ScriptedReply::json("{}"),
     })
     .await;
-    let bearer = Bearer::new("hush-0123456789").unwrap();
+    let bearer = BearerToken::new("hush-0123456789").unwrap();
     let options = GetOptions {
         bearer: Some(&bearer),
         ..GetOptions::default()
     };
     let fetched = fetcher().get(&server.url("/"), &options).await;
-    assert!(fetched.answer.is_ok());
+    assert!(fetched.result.is_ok());
     let requests = server.requests();
     let sent = requests.iter().map(|one| one.header("authorization"));
     let sent: Vec<Option<&str>> = sent.collect();
@@ -94,8 +94,8 @@ async fn every_following_status_is_followed_and_no_other() {
         let fetched = fetcher()
             .get(&server.url("/"), &GetOptions::default())
             .await;
-        assert_eq!(fetched.answer.is_ok(), followed, "{status}");
-        if let Err(error) = fetched.answer {
+        assert_eq!(fetched.result.is_ok(), followed, "{status}");
+        if let Err(error) = fetched.result {
             assert_eq!((error.outcome, error.status), (BadRedirect, Some(status)));
         }
     }
@@ -150,7 +150,7 @@ async fn the_second_hop_is_resolved_and_checked_like_the_first() {
     let error = fetcher
         .get(&server.url("/"), &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap_err();
     assert_eq!(error.outcome, Refused, "{error}");
     canary.assert_untouched();
@@ -167,7 +167,7 @@ async fn another_host_of_the_same_site_is_followed() {
     let answer = fetcher
         .get(&server.url("/"), &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap();
     assert_eq!(answer.url, target.url_of("cards.example.com", "/card"));
 }

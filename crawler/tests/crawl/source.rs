@@ -4,7 +4,7 @@ use a2a_crawler::AttemptOutcome::{
     self, BadBody, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified,
     Refused, Throttled, Timeout, TlsInvalid, Unreachable,
 };
-use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
+use a2a_crawler::{FetchTarget, Freshness, SourceOutcome, SourceResult, SourceTask, Validators};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -26,7 +26,7 @@ fn card(name: &str) -> String {
 fn well_known(server: &Server, validators: Option<Validators>) -> SourceTask {
     SourceTask {
         source_key: 7,
-        slot: Slot::WellKnown {
+        target: FetchTarget::WellKnown {
             origin: server.url("/ignored?x=y"),
         },
         validators,
@@ -36,7 +36,7 @@ fn well_known(server: &Server, validators: Option<Validators>) -> SourceTask {
 fn one_url(server: &Server, path: &str, validators: Option<Validators>) -> SourceTask {
     SourceTask {
         source_key: 7,
-        slot: Slot::Url {
+        target: FetchTarget::CardUrl {
             url: server.url(path),
         },
         validators,
@@ -62,8 +62,8 @@ fn attempts(outcome: &SourceOutcome) -> Vec<(String, AttemptOutcome)> {
 }
 
 fn failed(outcome: &SourceOutcome) -> (AttemptOutcome, Option<u32>) {
-    match &outcome.verdict {
-        SourceVerdict::Failed {
+    match &outcome.result {
+        SourceResult::Failed {
             outcome,
             retry_after,
         } => (*outcome, *retry_after),
@@ -106,13 +106,13 @@ async fn a_card_comes_with_its_exact_bytes_and_its_freshness() {
     assert_eq!(attempts(&outcome), [(CARD.to_owned(), Card)]);
     assert_eq!(outcome.attempts[0].status, Some(200));
     assert_eq!(outcome.attempts[0].address, Some(server.at.ip()));
-    let SourceVerdict::Fetched(fetched) = outcome.verdict else {
+    let SourceResult::Fetched(fetched) = outcome.result else {
         panic!()
     };
     assert_eq!(fetched.bytes, body.as_bytes());
     assert_eq!(fetched.parsed.card.name, "Flights");
     assert_eq!(fetched.url, server.url(CARD).as_str());
-    assert!(!fetched.tls);
+    assert!(!fetched.over_tls);
     assert_eq!(fetched.freshness.max_age, Some(60));
     let validators = fetched.freshness.validators.unwrap();
     assert_eq!(validators.url, server.url(CARD).as_str());
@@ -151,7 +151,7 @@ async fn the_older_path_is_fetched_after_any_response_without_a_card() {
             attempts(&found),
             [(CARD.to_owned(), outcome), (OLD.to_owned(), Card)]
         );
-        assert!(matches!(found.verdict, SourceVerdict::Fetched(_)));
+        assert!(matches!(found.result, SourceResult::Fetched(_)));
     }
 }
 
@@ -231,13 +231,13 @@ async fn a_card_is_looked_for_under_a_base_url() {
     })
     .await;
     let ask = async |path: &str, may_be_base| {
-        let slot = Slot::Registered {
+        let slot = FetchTarget::RegisteredUrl {
             url: server.url(path),
             may_be_base,
         };
         let task = SourceTask {
             source_key: 7,
-            slot,
+            target: slot,
             validators: None,
         };
         fetcher().fetch_source(&task).await
@@ -257,7 +257,7 @@ async fn a_card_is_looked_for_under_a_base_url() {
     ] {
         let found = ask(path, may_be_base).await;
         assert_eq!(found.attempts.len(), requests, "{path}");
-        assert!(matches!(found.verdict, SourceVerdict::Failed { .. }));
+        assert!(matches!(found.result, SourceResult::Failed { .. }));
     }
 }
 
@@ -277,7 +277,7 @@ async fn a_card_that_is_what_it_was_is_not_sent_again() {
         .fetch_source(&well_known(&server, Some(sent.clone())))
         .await;
     assert_eq!(attempts(&found), [(CARD.to_owned(), NotModified)]);
-    let SourceVerdict::NotModified(freshness) = found.verdict else {
+    let SourceResult::NotModified(freshness) = found.result else {
         panic!()
     };
     let refreshed = Freshness {
@@ -316,7 +316,7 @@ async fn each_path_is_asked_with_its_own_validators() {
         attempts(&found),
         [(CARD.to_owned(), NotFound), (OLD.to_owned(), NotModified)]
     );
-    let SourceVerdict::NotModified(freshness) = found.verdict else {
+    let SourceResult::NotModified(freshness) = found.result else {
         panic!()
     };
     assert_eq!(freshness.validators, Some(sent));
@@ -411,7 +411,7 @@ async fn a_moved_card_says_where_it_lies_and_keeps_its_validators() {
         "{:?}",
         found.attempts
     );
-    let SourceVerdict::Fetched(fetched) = found.verdict else {
+    let SourceResult::Fetched(fetched) = found.result else {
         panic!()
     };
     assert_eq!(fetched.url, server.url("/moved").as_str());
@@ -428,7 +428,7 @@ async fn a_refused_target_is_an_attempt_without_a_packet() {
     for host in ["127.0.0.2", "localhost", "intranet"] {
         let task = SourceTask {
             source_key: 7,
-            slot: Slot::WellKnown {
+            target: FetchTarget::WellKnown {
                 origin: format!("http://{host}:{}/", canary.at.port())
                     .parse()
                     .unwrap(),
@@ -476,7 +476,7 @@ async fn concurrent_fetches_do_not_mix() {
         .into_iter()
         .enumerate()
     {
-        let SourceVerdict::Fetched(fetched) = found.verdict else {
+        let SourceResult::Fetched(fetched) = found.result else {
             panic!()
         };
         assert_eq!(fetched.parsed.card.name, format!("/{n}"));
@@ -489,7 +489,7 @@ async fn detail_over_https(port: u16) -> (AttemptOutcome, String) {
     let origin = format!("https://{HOST}:{port}/").parse().unwrap();
     let task = SourceTask {
         source_key: 7,
-        slot: Slot::WellKnown { origin },
+        target: FetchTarget::WellKnown { origin },
         validators: None,
     };
     let outcome = hasty_fetcher().fetch_source(&task).await;

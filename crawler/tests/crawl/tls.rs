@@ -21,7 +21,7 @@ async fn get(identity: &Identity, trusted: &[Vec<u8>]) -> Result<HttpResponse, F
     fetcher
         .get(&server.url("/"), &GetOptions::default())
         .await
-        .answer
+        .result
 }
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn the_operators_roots_are_trusted_in_both_forms() {
     let identity = authority.identity(HOST);
     for trusted in [authority.pem(), authority.der()] {
         let answer = get(&identity, &[trusted]).await.unwrap();
-        assert!(answer.tls);
+        assert!(answer.over_tls);
         assert_eq!(answer.status, 200);
     }
 }
@@ -71,7 +71,7 @@ async fn a_port_without_tls_is_named() {
     let error = fetcher
         .get(&url, &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap_err();
     assert_eq!(error.outcome, TlsInvalid, "{error}");
     task.await.unwrap();
@@ -96,7 +96,7 @@ async fn a_stalled_handshake_ends_with_the_connect_limit() {
     let error = fetcher_with(config(limits), resolver())
         .get(&url, &GetOptions::default())
         .await
-        .answer
+        .result
         .unwrap_err();
     assert_eq!(error.outcome, Timeout);
     assert!(error.detail.contains("no connection"), "{error}");

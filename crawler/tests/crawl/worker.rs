@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use a2a_crawler::dns::{DnsError, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher};
-use a2a_crawler::worker::{WorkerConfig, run};
-use a2a_crawler::{Frontier, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit, VisitOutcome};
+use a2a_crawler::worker::{WorkerConfig, run_worker};
+use a2a_crawler::{
+    BackendError, CrawlFrontier, DeliveryError, FetchTarget, OutcomeSink, SourceTask, Visit,
+    VisitOutcome,
+};
 use async_trait::async_trait;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -46,7 +49,7 @@ struct Queue {
     /// Places that are left free.
     reserved: usize,
     /// Whether the visit of a domain may begin, by its key; with `None` that is never told.
-    permission: fn(i64) -> Option<Result<bool, OwnerError>>,
+    permission: fn(i64) -> Option<Result<bool, BackendError>>,
     /// Blocks a lease in progress, so that a test can stop the worker in the middle of it.
     gate: Option<Arc<Notify>>,
 }
@@ -84,8 +87,8 @@ impl Queue {
 }
 
 #[async_trait]
-impl Frontier for Queue {
-    async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
+impl CrawlFrontier for Queue {
+    async fn lease_visits(&self, limit: usize) -> Result<Vec<Visit>, BackendError> {
         self.leases.send_modify(|count| *count += 1);
         if let Some(gate) = &self.gate {
             gate.notified().await;
@@ -97,7 +100,7 @@ impl Frontier for Queue {
             let mut failing = self.failing.lock().unwrap();
             if *failing > 0 {
                 *failing -= 1;
-                return Err(OwnerError("the database is away".to_owned()));
+                return Err(BackendError("the database is away".to_owned()));
             }
         }
         let mut due = self.due.lock().unwrap();
@@ -105,25 +108,25 @@ impl Frontier for Queue {
         Ok(due.drain(..count).collect())
     }
 
-    async fn may_begin(&self, visit: &Visit) -> Result<bool, OwnerError> {
+    async fn can_start(&self, visit: &Visit) -> Result<bool, BackendError> {
         match (self.permission)(visit.domain_key) {
             Some(answer) => answer,
             None => std::future::pending().await,
         }
     }
 
-    async fn wait(&self) {
+    async fn wait_for_due(&self) {
         match self.waking {
             Waking::Never => std::future::pending().await,
             Waking::Always => {}
         }
     }
 
-    async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError> {
+    async fn release(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), BackendError> {
         let mut stubborn = self.stubborn.lock().unwrap();
         if *stubborn > 0 {
             *stubborn -= 1;
-            return Err(OwnerError("the connection has gone".to_owned()));
+            return Err(BackendError("the connection has gone".to_owned()));
         }
         *self.pause.lock().unwrap() = pause;
         self.returned
@@ -131,7 +134,7 @@ impl Frontier for Queue {
         Ok(())
     }
 
-    fn note_descriptor_shortage(&self) {
+    fn record_descriptor_shortage(&self) {
         *self.shortages.lock().unwrap() += 1;
     }
 }
@@ -168,15 +171,18 @@ impl Store {
 }
 
 #[async_trait]
-impl Sink for Store {
-    async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), Undelivered> {
+impl OutcomeSink for Store {
+    async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), DeliveryError> {
         self.entered.send_modify(|count| *count += 1);
         let mut open = self.open.subscribe();
         open.wait_for(|open| *open).await.unwrap();
         if (self.refuses)(&group) {
             *self.refused_groups.lock().unwrap() += 1;
-            let error = OwnerError("not this one".to_owned());
-            return Err(Undelivered { group, error });
+            let error = BackendError("not this one".to_owned());
+            return Err(DeliveryError {
+                batch: group,
+                error,
+            });
         }
         self.kept.send_modify(|groups| {
             groups.push(group.iter().map(|outcome| outcome.domain_key).collect())
@@ -191,10 +197,10 @@ fn visits(server: &Server, count: i64) -> Vec<Visit> {
             dns_proved: false,
             domain_key: key,
             domain: format!("{key}.example.com"),
-            lease: key * 10,
+            lease_token: key * 10,
             sources: vec![SourceTask {
                 source_key: key * 100,
-                slot: Slot::Url {
+                target: FetchTarget::CardUrl {
                     url: server.url(&format!("/{key}")),
                 },
                 validators: None,
@@ -215,7 +221,7 @@ fn config() -> WorkerConfig {
 /// come.
 fn patient_config() -> WorkerConfig {
     WorkerConfig {
-        group_wait: Duration::from_secs(3600),
+        batch_wait: Duration::from_secs(3600),
         ..config()
     }
 }
@@ -238,7 +244,7 @@ fn start_with(
     config: WorkerConfig,
 ) -> RunningWorker {
     let (frontier, sink, cancel) = (Arc::new(frontier), Arc::new(sink), CancellationToken::new());
-    let task = tokio::spawn(run(
+    let task = tokio::spawn(run_worker(
         frontier.clone(),
         sink.clone(),
         Arc::new(fetcher),
@@ -355,7 +361,7 @@ async fn a_visit_without_descriptors_is_given_back_and_not_delivered() {
         );
         assert_eq!(running.frontier.returned(1).await, [1], "{failing}");
         let rest = *running.frontier.pause.lock().unwrap();
-        assert_eq!(rest, WorkerConfig::default().refused_pause);
+        assert_eq!(rest, WorkerConfig::default().rejected_pause);
         assert_eq!(sorted(&running.sink.kept(2).await), [2, 3]);
         assert_eq!(*running.frontier.shortages.lock().unwrap(), 1);
         running.stop().await;
@@ -390,7 +396,7 @@ async fn without_descriptors_visits_are_begun_seldom() {
 async fn outcomes_gather_in_groups_of_the_allowed_size() {
     let server = Server::always(ScriptedReply::new(404, "", "")).await;
     let config = WorkerConfig {
-        group_size: 8,
+        batch_size: 8,
         ..patient_config()
     };
     let running = start(
@@ -412,7 +418,7 @@ async fn reserved_places_delay_no_other_visit() {
     let server = Server::always(ScriptedReply::new(404, "", "")).await;
     let config = WorkerConfig {
         concurrency: 4,
-        reserved: 1,
+        reserved_permits: 1,
         idle_poll: Duration::from_secs(3600),
         ..config()
     };
@@ -435,7 +441,7 @@ async fn each_visit_waits_for_its_own_permission() {
     queue.permission = |key| match key {
         1 => None,
         2 => Some(Ok(false)),
-        3 => Some(Err(OwnerError("the database is away".to_owned()))),
+        3 => Some(Err(BackendError("the database is away".to_owned()))),
         _ => Some(Ok(true)),
     };
     let running = start(queue, Store::new(|_| false), config());
@@ -443,7 +449,7 @@ async fn each_visit_waits_for_its_own_permission() {
     let frontier = running.frontier.clone();
     assert_eq!(frontier.returned(1).await, [3]);
     let rest = *frontier.pause.lock().unwrap();
-    assert_eq!(rest, WorkerConfig::default().refused_pause);
+    assert_eq!(rest, WorkerConfig::default().rejected_pause);
     running.stop().await;
     assert_eq!(frontier.returned(2).await, [1, 3]);
     assert_eq!(server.requests().len(), 2);
@@ -476,7 +482,7 @@ async fn a_failed_group_is_tried_one_by_one() {
     assert_eq!(sorted(&groups), [1, 2, 4, 5, 6]);
     assert_eq!(running.frontier.returned(1).await, [3]);
     let rest = *running.frontier.pause.lock().unwrap();
-    assert_eq!(rest, WorkerConfig::default().refused_pause);
+    assert_eq!(rest, WorkerConfig::default().rejected_pause);
     // One refusal of the group, and one for each try of the refused outcome.
     assert_eq!(*running.sink.refused_groups.lock().unwrap(), 4);
     running.stop().await;
@@ -515,7 +521,7 @@ async fn stopping_gives_back_what_is_unfinished_and_delivers_what_is() {
     let sink = Store::new(|_| false);
     sink.open.send_replace(false);
     let config = WorkerConfig {
-        group_size: 2,
+        batch_size: 2,
         ..patient_config()
     };
     let running = start(Queue::new(visits(&server, 20)), sink, config);

@@ -13,12 +13,12 @@ fn route() -> Route {
             ..Interface::default()
         },
         url: "http://h/".parse().unwrap(),
-        dialect: Dialect::V1JsonRpc,
+        protocol_binding: ProtocolBinding::V1JsonRpc,
     }
 }
 
-fn answer(raw: Value) -> AgentAnswer {
-    read(raw, &route()).unwrap()
+fn answer(raw: Value) -> AgentResponse {
+    parse_response(raw, &route()).unwrap()
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn states_have_one_spelling() {
         ("created", "submitted"),
         ("input_required", "input-required"),
     ] {
-        assert_eq!(plain_state(raw), plain);
+        assert_eq!(normalize_state(raw), plain);
     }
 }
 
@@ -132,9 +132,9 @@ fn what_is_no_answer_is_refused_not_guessed_at() {
         json!({"kind": "task", "status": {"state": 3}}),
         json!({"kind": "status-update", "taskId": "t"}),
     ] {
-        let error = read(raw.clone(), &route()).unwrap_err();
+        let error = parse_response(raw.clone(), &route()).unwrap_err();
         assert!(
-            matches!(error, TalkError::NotAnAnswer { .. }),
+            matches!(error, CallError::InvalidResponse { .. }),
             "{raw}: {error:?}"
         );
     }

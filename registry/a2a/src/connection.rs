@@ -5,37 +5,37 @@ use reqwest::Response;
 use serde_json::Value;
 use tonic::Streaming;
 
-use super::TalkError;
-use super::choice::{Dialect, Route};
-use super::exchange::{Exchange, Incoming};
+use super::CallError;
 use super::grpc;
-use super::operation::{HttpCall, Operation, result};
+use super::http_session::{HttpSession, StreamReply};
+use super::operation::{HttpRequestParts, Operation, parse_result};
+use super::route_selection::{ProtocolBinding, Route};
 
 /// An interface with the credentials and the deadline of a call.
 pub(super) struct Connection {
-    pub exchange: Exchange,
+    pub session: HttpSession,
     pub route: Route,
 }
 
 /// A response with events of which none was read yet.
-pub(super) enum Unread {
+pub(super) enum UnreadEvents {
     Response(Response),
     Messages(Box<Streaming<DynamicMessage>>),
 }
 
 /// The response to an operation that streams.
-pub(super) enum Opened {
-    Events(Unread),
+pub(super) enum StreamResponse {
+    Events(UnreadEvents),
     /// One document with the result, as agents without a stream send it.
-    Whole(Value),
+    Document(Value),
 }
 
 impl Connection {
     /// The request of an operation. The a2a-protocol skill has the extensions among the parameters.
-    fn request(&self, operation: Operation<'_>) -> HttpCall {
-        let mut call = operation.at(&self.route);
-        if self.route.dialect == Dialect::SkillJsonRpc
-            && let Some(extensions) = self.exchange.extensions()
+    fn http_request(&self, operation: Operation<'_>) -> HttpRequestParts {
+        let mut call = operation.http_request(&self.route);
+        if self.route.protocol_binding == ProtocolBinding::SkillJsonRpc
+            && let Some(extensions) = self.session.activated_extensions()
             && let Some(body) = &mut call.body
         {
             body["params"]["a2a-extensions"] = extensions.into();
@@ -43,20 +43,23 @@ impl Connection {
         call
     }
 
-    pub async fn call(&self, operation: Operation<'_>) -> Result<Value, TalkError> {
-        if self.route.dialect.is_grpc() {
-            return grpc::call(&self.exchange, &self.route, operation).await;
+    pub async fn call_operation(&self, operation: Operation<'_>) -> Result<Value, CallError> {
+        if self.route.protocol_binding.is_grpc() {
+            return grpc::call_unary(&self.session, &self.route, operation).await;
         }
-        let mut reply = self.exchange.request(&self.request(operation)).await?;
-        let mut answer = result(&self.route, &reply);
-        if let Some(call) = self.renamed(operation, &answer) {
-            reply = self.exchange.request(&call).await?;
-            answer = result(&self.route, &reply);
+        let mut reply = self
+            .session
+            .send_and_read(&self.http_request(operation))
+            .await?;
+        let mut outcome = parse_result(&self.route, &reply);
+        if let Some(call) = self.alternate_request(operation, &outcome) {
+            reply = self.session.send_and_read(&call).await?;
+            outcome = parse_result(&self.route, &reply);
         }
-        match answer {
+        match outcome {
             // There it is an empty body, or a result of null.
-            Err(TalkError::NotJson { .. } | TalkError::NotAnAnswer { .. })
-                if operation.returns_nothing() && reply.status.is_success() =>
+            Err(CallError::NotJson { .. } | CallError::InvalidResponse { .. })
+                if operation.has_empty_result() && reply.status.is_success() =>
             {
                 Ok(Value::Null)
             }
@@ -64,43 +67,53 @@ impl Connection {
         }
     }
 
-    pub async fn open(&self, operation: Operation<'_>) -> Result<Opened, TalkError> {
-        if self.route.dialect.is_grpc() {
-            let messages = grpc::open(&self.exchange, &self.route, operation).await?;
-            return Ok(Opened::Events(Unread::Messages(Box::new(messages))));
+    pub async fn open_stream(&self, operation: Operation<'_>) -> Result<StreamResponse, CallError> {
+        if self.route.protocol_binding.is_grpc() {
+            let messages = grpc::open_stream(&self.session, &self.route, operation).await?;
+            return Ok(StreamResponse::Events(UnreadEvents::Messages(Box::new(
+                messages,
+            ))));
         }
-        let reply = match self.exchange.open(&self.request(operation)).await? {
-            Incoming::Events(response) => {
-                return Ok(Opened::Events(Unread::Response(response)));
+        let reply = match self
+            .session
+            .open_stream(&self.http_request(operation))
+            .await?
+        {
+            StreamReply::Events(response) => {
+                return Ok(StreamResponse::Events(UnreadEvents::Response(response)));
             }
-            Incoming::Reply(reply) => reply,
+            StreamReply::Reply(reply) => reply,
         };
-        let answer = result(&self.route, &reply);
-        let Some(call) = self.renamed(operation, &answer) else {
-            return answer.map(Opened::Whole);
+        let answer = parse_result(&self.route, &reply);
+        let Some(call) = self.alternate_request(operation, &answer) else {
+            return answer.map(StreamResponse::Document);
         };
-        match self.exchange.open(&call).await? {
-            Incoming::Events(response) => Ok(Opened::Events(Unread::Response(response))),
-            Incoming::Reply(reply) => result(&self.route, &reply).map(Opened::Whole),
+        match self.session.open_stream(&call).await? {
+            StreamReply::Events(response) => {
+                Ok(StreamResponse::Events(UnreadEvents::Response(response)))
+            }
+            StreamReply::Reply(reply) => {
+                parse_result(&self.route, &reply).map(StreamResponse::Document)
+            }
         }
     }
 
     /// The request under the method's other name, where the agent knows no method of the first one.
-    fn renamed(
+    fn alternate_request(
         &self,
         operation: Operation<'_>,
-        answer: &Result<Value, TalkError>,
-    ) -> Option<HttpCall> {
+        outcome: &Result<Value, CallError>,
+    ) -> Option<HttpRequestParts> {
         let is_unknown = matches!(
-            answer,
-            Err(TalkError::Protocol { code: -32601, .. }
-                | TalkError::Http {
+            outcome,
+            Err(CallError::Protocol { code: -32601, .. }
+                | CallError::Http {
                     status: 404 | 405 | 501,
                     ..
                 })
         );
         is_unknown
-            .then(|| operation.renamed_at(&self.route))
+            .then(|| operation.alternate_http_request(&self.route))
             .flatten()
     }
 }

@@ -6,155 +6,167 @@ use a2a_card::{AgentCard, AuthScheme, SchemeKind};
 use data_encoding::BASE64;
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-use super::choice::{
-    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, is_basic,
-    key_place,
-};
 use super::error::shorten;
-use super::{BasicLogin, ClientCertificate, SendOptions, TalkError, TokenSource};
+use super::route_selection::{
+    AvailableCredentials, CredentialChoice, CredentialPlacement, ProvidedCredentials, UnmetScheme,
+    api_key_placement, choose_credentials, is_http_basic, scheme_placement,
+};
+use super::{BasicLogin, CallError, ClientCertificate, SendOptions, TokenSource};
 
 #[derive(Default)]
-pub(super) struct Credentials {
+pub(super) struct RequestCredentials {
     /// Headers: those that schemes require, then the user's own.
     pub headers: HeaderMap,
     /// Keys in the query, by their parameter.
     pub query: Vec<(String, String)>,
     /// Where the bearer token of each request comes from, if it is not among the headers.
-    pub tokens: Option<Arc<dyn TokenSource>>,
+    pub token_source: Option<Arc<dyn TokenSource>>,
     pub certificate: Option<ClientCertificate>,
     /// Whether the user gave any of them.
-    pub any: bool,
+    pub is_provided: bool,
 }
 
 /// Chooses the credentials for a card: the first alternative that can be met, and one that requires something before
 /// one that requires nothing, so that given credentials are used. A token is sent even if the card requires none: the
 /// user gave it for this agent, and cards often omit their security.
-pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Credentials, TalkError> {
-    let own = own_headers(&options.headers)?;
-    let means = Means::Given(Given {
-        bearer: options.bearer.is_some() || options.tokens.is_some(),
+pub(super) fn select_credentials(
+    card: &AgentCard,
+    options: &SendOptions,
+) -> Result<RequestCredentials, CallError> {
+    let user_headers = parse_user_headers(&options.headers)?;
+    let available = AvailableCredentials::Provided(ProvidedCredentials {
+        bearer: options.bearer_token.is_some() || options.token_source.is_some(),
         api_key: options.api_key.is_some(),
-        basic: options.basic.is_some(),
+        basic: options.basic_login.is_some(),
         certificate: options.certificate.is_some(),
-        headers: own.keys().map(HeaderName::as_str).collect(),
+        headers: user_headers.keys().map(HeaderName::as_str).collect(),
     });
-    let wanted = match choose_credentials(card, &means) {
-        CredentialChoice::With(wanted) => wanted,
-        CredentialChoice::Free => volunteered(card, options)?,
-        CredentialChoice::Closed(alternatives) => return Err(needed(&alternatives)),
+    let placements = match choose_credentials(card, &available) {
+        CredentialChoice::Placements(wanted) => wanted,
+        CredentialChoice::NotRequired => unrequired_placements(card, options)?,
+        CredentialChoice::Unsatisfiable(alternatives) => {
+            return Err(credentials_required_error(&alternatives));
+        }
     };
-    let mut credentials = Credentials {
-        any: !own.is_empty() || options.certificate.is_some(),
+    let mut credentials = RequestCredentials {
+        is_provided: !user_headers.is_empty() || options.certificate.is_some(),
         certificate: options.certificate.clone(),
-        ..Credentials::default()
+        ..RequestCredentials::default()
     };
-    for credential in &wanted {
-        place(credential, options, &mut credentials)?;
+    for credential in &placements {
+        add_credential(credential, options, &mut credentials)?;
     }
-    for name in own.keys() {
+    for name in user_headers.keys() {
         credentials.headers.remove(name);
     }
-    if own.contains_key(AUTHORIZATION) {
-        credentials.tokens = None;
+    if user_headers.contains_key(AUTHORIZATION) {
+        credentials.token_source = None;
     }
-    for (name, value) in &own {
+    for (name, value) in &user_headers {
         credentials.headers.append(name, value.clone());
     }
     Ok(credentials)
 }
 
 /// For an agent that requires none: the token as a bearer token, the key as a declared scheme defines.
-fn volunteered(card: &AgentCard, options: &SendOptions) -> Result<Vec<Credential>, TalkError> {
+fn unrequired_placements(
+    card: &AgentCard,
+    options: &SendOptions,
+) -> Result<Vec<CredentialPlacement>, CallError> {
     let mut credentials = Vec::new();
-    if options.bearer.is_some() || options.tokens.is_some() {
-        credentials.push(Credential::Bearer);
-    } else if options.basic.is_some() {
-        credentials.push(Credential::Authorization);
+    if options.bearer_token.is_some() || options.token_source.is_some() {
+        credentials.push(CredentialPlacement::Bearer);
+    } else if options.basic_login.is_some() {
+        credentials.push(CredentialPlacement::Authorization);
     }
     if options.api_key.is_some() {
         let mut schemes = card.security_schemes.iter();
-        let place = schemes.find_map(|scheme| key_place(&scheme.kind));
-        credentials.push(place.ok_or(TalkError::KeyHasNoPlace)?);
+        let place = schemes.find_map(|scheme| api_key_placement(&scheme.kind));
+        credentials.push(place.ok_or(CallError::NoApiKeyScheme)?);
     }
     Ok(credentials)
 }
 
-fn place(
-    credential: &Credential,
+fn add_credential(
+    placement: &CredentialPlacement,
     options: &SendOptions,
-    credentials: &mut Credentials,
-) -> Result<(), TalkError> {
-    let basic = options.basic.as_ref().map(login).transpose()?;
-    let value = match credential {
-        Credential::Bearer if options.bearer.is_none() => {
-            credentials.tokens = options.tokens.clone();
-            credentials.any |= credentials.tokens.is_some();
+    credentials: &mut RequestCredentials,
+) -> Result<(), CallError> {
+    let basic_value = options
+        .basic_login
+        .as_ref()
+        .map(basic_authorization)
+        .transpose()?;
+    let value = match placement {
+        CredentialPlacement::Bearer if options.bearer_token.is_none() => {
+            credentials.token_source = options.token_source.clone();
+            credentials.is_provided |= credentials.token_source.is_some();
             return Ok(());
         }
-        Credential::Bearer => &options.bearer,
+        CredentialPlacement::Bearer => &options.bearer_token,
         // The user sets one of another scheme than Basic by hand.
-        Credential::Authorization => &basic,
+        CredentialPlacement::Authorization => &basic_value,
         _ => &options.api_key,
     };
     let Some(value) = value else {
         return Ok(());
     };
-    credentials.any = true;
+    credentials.is_provided = true;
     let headers = &mut credentials.headers;
-    match credential {
-        Credential::Bearer => {
-            headers.insert(AUTHORIZATION, bearer(value)?);
+    match placement {
+        CredentialPlacement::Bearer => {
+            headers.insert(AUTHORIZATION, bearer_header(value)?);
         }
-        Credential::Authorization => {
-            headers.insert(AUTHORIZATION, secret(value, "the password")?);
+        CredentialPlacement::Authorization => {
+            headers.insert(AUTHORIZATION, sensitive_header(value, "the password")?);
         }
-        Credential::HeaderKey(parameter) => {
-            let name = HeaderName::try_from(parameter).map_err(|_| TalkError::BadHeader {
+        CredentialPlacement::HeaderKey(parameter) => {
+            let name = HeaderName::try_from(parameter).map_err(|_| CallError::BadHeader {
                 name: shorten(parameter),
             })?;
-            headers.insert(name, secret(value, "the API key")?);
+            headers.insert(name, sensitive_header(value, "the API key")?);
         }
-        Credential::CookieKey(parameter) => {
-            let value = secret(&format!("{parameter}={value}"), "the API key's cookie")?;
+        CredentialPlacement::CookieKey(parameter) => {
+            let value = sensitive_header(&format!("{parameter}={value}"), "the API key's cookie")?;
             headers.append(COOKIE, value);
         }
-        Credential::QueryKey(parameter) => {
+        CredentialPlacement::QueryKey(parameter) => {
             credentials.query.push((parameter.clone(), value.clone()));
         }
     }
     Ok(())
 }
 
-pub(super) fn bearer(token: &str) -> Result<HeaderValue, TalkError> {
-    secret(&format!("Bearer {}", token.trim()), "the bearer token")
+pub(super) fn bearer_header(token: &str) -> Result<HeaderValue, CallError> {
+    sensitive_header(&format!("Bearer {}", token.trim()), "the bearer token")
 }
 
 /// The value of `Authorization` with a user and a password, in UTF-8 (RFC 7617 section 2).
-fn login(login: &BasicLogin) -> Result<String, TalkError> {
+fn basic_authorization(login: &BasicLogin) -> Result<String, CallError> {
     let BasicLogin { user, password } = login;
     let broken = |text: &str| text.chars().any(char::is_control);
     if user.contains(':') || broken(user) || broken(password) {
-        return Err(TalkError::BadLogin);
+        return Err(CallError::InvalidBasicLogin);
     }
     let encoded = BASE64.encode(format!("{user}:{password}").as_bytes());
     Ok(format!("Basic {encoded}"))
 }
 
-fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, TalkError> {
+fn parse_user_headers(name_values: &[(String, String)]) -> Result<HeaderMap, CallError> {
     let mut headers = HeaderMap::new();
-    for (name, value) in given {
-        let bad = || TalkError::BadHeader {
+    for (name, value) in name_values {
+        let bad = || CallError::BadHeader {
             name: shorten(name),
         };
         let parsed = HeaderName::try_from(name.trim()).map_err(|_| bad())?;
-        headers.append(parsed, secret(value.trim(), name)?);
+        headers.append(parsed, sensitive_header(value.trim(), name)?);
     }
     Ok(headers)
 }
 
 /// A header value that is never shown in debug output.
-fn secret(value: &str, name: &str) -> Result<HeaderValue, TalkError> {
-    let mut value = HeaderValue::try_from(value).map_err(|_| TalkError::BadHeader {
+fn sensitive_header(value: &str, name: &str) -> Result<HeaderValue, CallError> {
+    let mut value = HeaderValue::try_from(value).map_err(|_| CallError::BadHeader {
         name: shorten(name),
     })?;
     value.set_sensitive(true);
@@ -162,28 +174,28 @@ fn secret(value: &str, name: &str) -> Result<HeaderValue, TalkError> {
 }
 
 /// The error for missing credentials: every alternative in words, and the flag for the first one.
-fn needed(alternatives: &[Vec<AuthScheme<'_>>]) -> TalkError {
-    let mut words = Vec::new();
+fn credentials_required_error(alternatives: &[Vec<AuthScheme<'_>>]) -> CallError {
+    let mut descriptions = Vec::new();
     let mut hint = None;
     for alternative in alternatives.iter().take(4) {
         let mut parts = Vec::new();
-        for asked in alternative.iter().take(4) {
-            let (what, flag) = ask(asked);
-            let scoped = if asked.scopes.is_empty() {
+        for auth_scheme in alternative.iter().take(4) {
+            let (description, flag) = describe_scheme(auth_scheme);
+            let scoped = if auth_scheme.scopes.is_empty() {
                 String::new()
             } else {
-                format!(" with {}", asked.scopes.join(" "))
+                format!(" with {}", auth_scheme.scopes.join(" "))
             };
-            parts.push(format!("{what}{scoped}"));
+            parts.push(format!("{description}{scoped}"));
             hint.get_or_insert(flag);
         }
-        words.push(parts.join(" and "));
+        descriptions.push(parts.join(" and "));
     }
-    if words.is_empty() {
-        words.push("credentials that the card describes in an unknown form".to_owned());
+    if descriptions.is_empty() {
+        descriptions.push("credentials that the card describes in an unknown form".to_owned());
     }
-    TalkError::CredentialsNeeded {
-        needed: shorten(&words.join(", or ")),
+    CallError::CredentialsRequired {
+        needed: shorten(&descriptions.join(", or ")),
         hint: hint
             .unwrap_or("use --bearer @FILE or --header 'NAME: VALUE'")
             .to_owned(),
@@ -191,53 +203,60 @@ fn needed(alternatives: &[Vec<AuthScheme<'_>>]) -> TalkError {
 }
 
 /// Description of a scheme's credential, and the flag to provide it.
-fn ask(asked: &AuthScheme<'_>) -> (String, &'static str) {
-    const BY_HAND: &str = "use --header 'NAME: VALUE'";
-    const BEARER: &str = "use --bearer @FILE";
-    const SIGN_IN: &str = "sign in with `credentials add`, or use --bearer @FILE";
-    const KEY: &str = "use --api-key @FILE";
-    match credential(asked) {
+fn describe_scheme(auth_scheme: &AuthScheme<'_>) -> (String, &'static str) {
+    const HEADER_HINT: &str = "use --header 'NAME: VALUE'";
+    const BEARER_HINT: &str = "use --bearer @FILE";
+    const SIGN_IN_HINT: &str = "sign in with `credentials add`, or use --bearer @FILE";
+    const API_KEY_HINT: &str = "use --api-key @FILE";
+    match scheme_placement(auth_scheme) {
         Ok(None) => ("nothing".to_owned(), ""),
-        Ok(Some(Credential::Bearer)) => {
-            let what = match asked.kind.as_deref() {
+        Ok(Some(CredentialPlacement::Bearer)) => {
+            let what = match auth_scheme.kind.as_deref() {
                 Some(SchemeKind::Oauth2 { .. }) => "an OAuth 2 access token",
                 Some(SchemeKind::OpenIdConnect { .. }) => "an OpenID Connect token",
                 _ => "a bearer token",
             };
-            let hint = match asked.kind.as_deref() {
-                Some(SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. }) => SIGN_IN,
-                _ => BEARER,
+            let hint = match auth_scheme.kind.as_deref() {
+                Some(SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. }) => SIGN_IN_HINT,
+                _ => BEARER_HINT,
             };
             (what.to_owned(), hint)
         }
-        Ok(Some(Credential::Authorization)) if is_basic(asked) => {
+        Ok(Some(CredentialPlacement::Authorization)) if is_http_basic(auth_scheme) => {
             ("HTTP basic authentication".to_owned(), "use --basic USER")
         }
-        Ok(Some(Credential::Authorization)) => {
-            let scheme = match asked.kind.as_deref() {
+        Ok(Some(CredentialPlacement::Authorization)) => {
+            let scheme = match auth_scheme.kind.as_deref() {
                 Some(SchemeKind::Http { scheme, .. }) => scheme,
                 _ => "",
             };
             let what = format!("HTTP {scheme} authentication");
             (what, "use --header 'Authorization: …'")
         }
-        Ok(Some(Credential::HeaderKey(name))) => (format!("an API key in the header {name}"), KEY),
-        Ok(Some(Credential::CookieKey(name))) => (format!("an API key in the cookie {name}"), KEY),
-        Ok(Some(Credential::QueryKey(name))) => (format!("an API key in the query {name}"), KEY),
-        Err(Obstacle::NoPlace) => (
+        Ok(Some(CredentialPlacement::HeaderKey(name))) => {
+            (format!("an API key in the header {name}"), API_KEY_HINT)
+        }
+        Ok(Some(CredentialPlacement::CookieKey(name))) => {
+            (format!("an API key in the cookie {name}"), API_KEY_HINT)
+        }
+        Ok(Some(CredentialPlacement::QueryKey(name))) => {
+            (format!("an API key in the query {name}"), API_KEY_HINT)
+        }
+        Err(UnmetScheme::UnknownLocation) => (
             "an API key at an unknown place in the request".to_owned(),
-            BY_HAND,
+            HEADER_HINT,
         ),
-        Err(Obstacle::Certificate) => (
+        Err(UnmetScheme::ClientCertificate) => (
             "a client certificate".to_owned(),
             "use --cert FILE --key FILE",
         ),
-        Err(Obstacle::Unknown(label)) => {
-            (format!("{label} (a scheme send does not know)"), BY_HAND)
-        }
-        Err(Obstacle::Unexplained) => (
-            format!("{}, which the card does not describe", asked.name),
-            BY_HAND,
+        Err(UnmetScheme::UnknownKind(label)) => (
+            format!("{label} (a scheme send does not know)"),
+            HEADER_HINT,
+        ),
+        Err(UnmetScheme::Undeclared) => (
+            format!("{}, which the card does not describe", auth_scheme.name),
+            HEADER_HINT,
         ),
     }
 }
@@ -248,16 +267,19 @@ mod tests {
 
     use super::*;
 
-    fn asked(members: &str, options: &SendOptions) -> Result<Credentials, TalkError> {
+    fn asked(members: &str, options: &SendOptions) -> Result<RequestCredentials, CallError> {
         let card = format!(r#"{{"name": "A", "url": "https://a.example", {members}}}"#);
-        for_card(&a2a_card::parse(card.as_bytes()).unwrap().card, options)
+        select_credentials(
+            &a2a_card::parse_card(card.as_bytes()).unwrap().card,
+            options,
+        )
     }
 
     #[test]
     fn a_demand_in_no_known_form_is_met_by_what_the_user_gives() {
         let nothing = SendOptions::new("m");
         let token = SendOptions {
-            bearer: Some("secret".to_owned()),
+            bearer_token: Some("secret".to_owned()),
             ..SendOptions::new("m")
         };
         for unread in [
@@ -265,7 +287,8 @@ mod tests {
             r#""auth": {"required": true}"#,
             r#""security": [{}], "authRequired": true"#,
         ] {
-            let Err(TalkError::CredentialsNeeded { needed, hint }) = asked(unread, &nothing) else {
+            let Err(CallError::CredentialsRequired { needed, hint }) = asked(unread, &nothing)
+            else {
                 panic!("{unread}: called without credentials");
             };
             assert!(!needed.is_empty() && hint.contains("--bearer"), "{needed}");
@@ -293,7 +316,7 @@ mod tests {
             api_key: Some("secret".to_owned()),
             ..SendOptions::new("m")
         };
-        let Err(TalkError::CredentialsNeeded { hint, .. }) = asked(&asking, &key) else {
+        let Err(CallError::CredentialsRequired { hint, .. }) = asked(&asking, &key) else {
             panic!("the key went somewhere");
         };
         assert!(hint.contains("--header"), "{hint}");
@@ -302,6 +325,6 @@ mod tests {
             ..SendOptions::new("m")
         };
         assert_eq!(asked(&asking, &own).unwrap().headers["x-ticket"], "7");
-        assert_eq!(asked(scheme, &key).err(), Some(TalkError::KeyHasNoPlace));
+        assert_eq!(asked(scheme, &key).err(), Some(CallError::NoApiKeyScheme));
     }
 }

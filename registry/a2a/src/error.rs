@@ -1,12 +1,12 @@
 //! Errors of a call to an agent.
 
-use super::choice::NoRoute;
+use super::route_selection::RouteError;
 
 /// Why a call returned no answer. Each message is one line that says what to do. It may
 /// contain text of the card or the agent, which the caller must make safe before it reaches a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
-pub enum TalkError {
+pub enum CallError {
     /// The card lists no address at all.
     #[error("the card lists no interface, so there is no address to send to; name one with --url")]
     NoInterface,
@@ -17,10 +17,10 @@ pub enum TalkError {
     NoneUsable { reasons: String },
     /// The caller wants another interface than those that the card has and this client can use.
     #[error("no interface with {wanted} can be used; the card has {offered}")]
-    NotChosen { wanted: String, offered: String },
+    NoMatchingInterface { wanted: String, offered: String },
     /// The card requires credentials, and those given meet none of its alternatives.
     #[error("the agent requires credentials: {needed}; {hint}")]
-    CredentialsNeeded {
+    CredentialsRequired {
         /// The credentials required by the card, or by the agent's refusal.
         needed: String,
         /// The flag to provide them.
@@ -30,7 +30,7 @@ pub enum TalkError {
     #[error(
         "the agent refused the credentials ({status}){detail}; check that they are valid for it"
     )]
-    CredentialsRefused {
+    CredentialsRejected {
         /// `HTTP 401` or `HTTP 403`; over gRPC `UNAUTHENTICATED` or `PERMISSION_DENIED`.
         status: String,
         /// The agent's message after `: `, or empty.
@@ -40,7 +40,7 @@ pub enum TalkError {
     #[error(
         "the card names no API key scheme, so it is unknown where to send the key; use --header 'NAME: VALUE'"
     )]
-    KeyHasNoPlace,
+    NoApiKeyScheme,
     /// A header, token or key contains characters that a header cannot contain.
     #[error(
         "{name} cannot be sent as a header: names take letters, digits and hyphens, values no control characters"
@@ -53,7 +53,7 @@ pub enum TalkError {
     #[error(
         "the user and the password cannot be sent: neither may contain control characters, and the user no colon"
     )]
-    BadLogin,
+    InvalidBasicLogin,
     /// The client certificate or its key cannot be used.
     #[error(
         "the client certificate and its key cannot be used: {reason}; both must be PEM, the key without a password"
@@ -75,7 +75,7 @@ pub enum TalkError {
     UnreachableOverTls { url: String, reason: String },
     /// The connection was lost during the request or the response.
     #[error("the connection to {url} was lost: {reason}; the agent may have received the message")]
-    Broken { url: String, reason: String },
+    ConnectionLost { url: String, reason: String },
     /// No answer within the time allowed.
     #[error("no answer from {url} within {seconds} s; allow more time with --timeout")]
     TimedOut { url: String, seconds: u64 },
@@ -123,16 +123,16 @@ pub enum TalkError {
     #[error(
         "the card wants the API key in the query of an address, which gRPC does not have; choose another interface with --binding"
     )]
-    NoQuery,
+    QueryKeyOverGrpc,
     /// The protocol version does not have the operation over gRPC.
     #[error("this version of A2A has no {name} over gRPC; choose another interface with --binding")]
-    NoMethod {
+    GrpcMethodMissing {
         /// The name that the operation has in other versions.
         name: &'static str,
     },
     /// The call cannot be expressed in the messages of gRPC.
     #[error("the message cannot be sent over gRPC: {reason}")]
-    NoForm { reason: String },
+    NotGrpcEncodable { reason: String },
     /// The response is longer than [`BODY_LIMIT`](super::BODY_LIMIT).
     #[error("the response of {url} is longer than {limit} bytes, which is the limit")]
     TooLarge { url: String, limit: usize },
@@ -148,7 +148,7 @@ pub enum TalkError {
     },
     /// The response is JSON, but neither a task nor a message.
     #[error("the agent's answer is neither a task nor a message: {beginning}")]
-    NotAnAnswer { beginning: String },
+    InvalidResponse { beginning: String },
     /// The stream broke, and its task could not be followed any further.
     #[error(
         "the stream of {url} broke ({reason}), and task {task} could not be followed any further; nothing was sent again"
@@ -161,7 +161,7 @@ pub enum TalkError {
     },
     /// The agent named no task, so there is none to follow or to cancel.
     #[error("the agent gave no task id, so its progress cannot be read")]
-    NoTask,
+    NoTaskId,
     /// The time allowed is over, or the task was asked for [`POLL_LIMIT`](super::POLL_LIMIT) times, and it is not done.
     #[error(
         "the task is still {state} after {seconds} s; ask the agent again later, or allow more time"
@@ -182,21 +182,21 @@ pub enum TalkError {
     },
     /// The machine's TLS configuration cannot be used.
     #[error("the HTTP client could not be made: {reason}")]
-    NoClient { reason: String },
+    ClientBuildFailed { reason: String },
 }
 
-impl From<NoRoute> for TalkError {
-    fn from(why: NoRoute) -> Self {
-        match why {
-            NoRoute::NoInterface => Self::NoInterface,
-            NoRoute::NoneUsable { reasons } => Self::NoneUsable { reasons },
+impl From<RouteError> for CallError {
+    fn from(error: RouteError) -> Self {
+        match error {
+            RouteError::NoInterface => Self::NoInterface,
+            RouteError::NoneUsable { reasons } => Self::NoneUsable { reasons },
         }
     }
 }
 
-impl TalkError {
+impl CallError {
     /// Whether the agent certainly did not accept the message, so that another interface may be tried.
-    pub(super) fn not_taken_up(&self) -> bool {
+    pub(super) fn was_not_accepted(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
             Self::Protocol { code, reason, .. } => {
@@ -212,9 +212,9 @@ impl TalkError {
     }
 }
 
-impl TalkError {
+impl CallError {
     /// Whether the agent does not stream (1.0 section 3.3.4), so that it did not accept the message either.
-    pub(super) fn says_no_stream(&self) -> bool {
+    pub(super) fn is_streaming_unsupported(&self) -> bool {
         match self {
             Self::Protocol { code, reason, .. } => {
                 matches!(code, -32601 | -32004)
@@ -229,14 +229,14 @@ impl TalkError {
     }
 
     /// Whether the agent does not recognise the request, as agents for 0.1 do that are called in later forms.
-    pub(super) fn says_invalid_request(&self) -> bool {
+    pub(super) fn is_invalid_request(&self) -> bool {
         matches!(self, Self::Protocol { code: -32600, .. })
     }
 
     /// Whether a repeated attempt may succeed: the connection failed, or the server was busy.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(super) fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Broken { .. } => true,
+            Self::Unreachable { .. } | Self::ConnectionLost { .. } => true,
             Self::Status { name, .. } => matches!(*name, "UNAVAILABLE" | "RESOURCE_EXHAUSTED"),
             Self::Http { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502..=504),
             _ => false,
@@ -245,7 +245,7 @@ impl TalkError {
 }
 
 /// Meaning of a protocol error code for the sender (1.0 section 5.4, JSON-RPC 2.0 section 5.1).
-pub(super) fn hint_for(code: i64) -> &'static str {
+pub(super) fn error_code_hint(code: i64) -> &'static str {
     match code {
         -32601 => {
             "; the agent does not know the method, its card may name the wrong protocol version"
@@ -257,25 +257,30 @@ pub(super) fn hint_for(code: i64) -> &'static str {
     }
 }
 
-pub(super) fn refused(status: &str, sent: bool, challenge: Option<&str>, said: &str) -> TalkError {
-    if sent {
-        return TalkError::CredentialsRefused {
+pub(super) fn auth_error(
+    status: &str,
+    sent_credentials: bool,
+    challenge: Option<&str>,
+    message: &str,
+) -> CallError {
+    if sent_credentials {
+        return CallError::CredentialsRejected {
             status: status.to_owned(),
-            detail: led_in(challenge.filter(|text| !text.is_empty()).unwrap_or(said)),
+            detail: colon_prefixed(challenge.filter(|text| !text.is_empty()).unwrap_or(message)),
         };
     }
     let named = challenge.map(shorten).filter(|text| !text.is_empty());
     let needed = match named {
         Some(challenge) => format!("it responded with {status} and requires {challenge}"),
-        None => format!("it responded with {status}{}", led_in(said)),
+        None => format!("it responded with {status}{}", colon_prefixed(message)),
     };
-    TalkError::CredentialsNeeded {
+    CallError::CredentialsRequired {
         needed,
         hint: "try --bearer @FILE, --api-key @FILE or --header 'NAME: VALUE'".to_owned(),
     }
 }
 
-pub(super) fn led_in(text: &str) -> String {
+pub(super) fn colon_prefixed(text: &str) -> String {
     let text = shorten(text);
     if text.is_empty() {
         text
@@ -286,16 +291,16 @@ pub(super) fn led_in(text: &str) -> String {
 
 /// At most 200 characters of foreign text, on one line.
 pub(super) fn shorten(text: &str) -> String {
-    const LONGEST: usize = 200;
+    const MAX_CHARS: usize = 200;
     let mut words = String::new();
     // Only this much is read, so that a huge text costs nothing.
-    for word in text.split_whitespace().take(LONGEST) {
+    for word in text.split_whitespace().take(MAX_CHARS) {
         if !words.is_empty() {
             words.push(' ');
         }
-        words.extend(word.chars().take(LONGEST + 1));
-        if words.chars().nth(LONGEST).is_some() {
-            let mut cut: String = words.chars().take(LONGEST).collect();
+        words.extend(word.chars().take(MAX_CHARS + 1));
+        if words.chars().nth(MAX_CHARS).is_some() {
+            let mut cut: String = words.chars().take(MAX_CHARS).collect();
             cut.push('…');
             return cut;
         }

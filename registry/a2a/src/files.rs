@@ -3,8 +3,11 @@
 use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD};
 use serde_json::Value;
 
-use super::answer::{ADDRESS, AgentAnswer, BYTES, FILE_NAME, first_of, media_type};
-use super::choice::Dialect;
+use super::agent_response::{
+    AgentResponse, BYTES_POINTERS, FILE_NAME_POINTERS, URL_POINTERS, first_non_empty,
+    part_media_type,
+};
+use super::route_selection::ProtocolBinding;
 
 /// Most files and data of an answer that are read.
 pub const FILE_COUNT_LIMIT: usize = 100;
@@ -33,7 +36,7 @@ pub enum FileContent {
     Unreadable,
 }
 
-impl AgentAnswer {
+impl AgentResponse {
     /// The first [`FILE_COUNT_LIMIT`] files and data of the answer: in its artifacts, its message or its status.
     #[must_use]
     pub fn files(&self) -> Vec<AgentFile> {
@@ -50,37 +53,39 @@ impl AgentAnswer {
         });
         parts
             .flatten()
-            .filter_map(|part| read(part, self.dialect))
+            .filter_map(|part| parse_file_part(part, self.protocol_binding))
             .take(FILE_COUNT_LIMIT)
             .collect()
     }
 }
 
-fn read(part: &Value, dialect: Dialect) -> Option<AgentFile> {
-    let bytes = first_of(part, &BYTES);
-    let address = first_of(part, &ADDRESS);
+fn parse_file_part(part: &Value, protocol_binding: ProtocolBinding) -> Option<AgentFile> {
+    let bytes = first_non_empty(part, &BYTES_POINTERS);
+    let address = first_non_empty(part, &URL_POINTERS);
     let content = match (bytes, address) {
-        (Some(text), _) => decode(text).map_or(FileContent::Unreadable, FileContent::Bytes),
+        (Some(text), _) => {
+            decode_any_base64(text).map_or(FileContent::Unreadable, FileContent::Bytes)
+        }
         (None, Some(address)) => FileContent::Address(address.to_owned()),
         (None, None) => {
             // 0.3's protobuf definition wraps a value once more.
-            let place = match dialect {
-                Dialect::V0Rest | Dialect::V0Grpc => "/data/data",
+            let data_pointer = match protocol_binding {
+                ProtocolBinding::V0Rest | ProtocolBinding::V0Grpc => "/data/data",
                 _ => "/data",
             };
-            let data = part.pointer(place).filter(|data| !data.is_null())?;
+            let data = part.pointer(data_pointer).filter(|data| !data.is_null())?;
             FileContent::Data(data.clone())
         }
     };
     Some(AgentFile {
-        name: first_of(part, &FILE_NAME).map(str::to_owned),
-        media_type: media_type(part).map(str::to_owned),
+        name: first_non_empty(part, &FILE_NAME_POINTERS).map(str::to_owned),
+        media_type: part_media_type(part).map(str::to_owned),
         content,
     })
 }
 
 /// Base64 in either alphabet, with padding or without it: protobuf's JSON form allows all four.
-fn decode(text: &str) -> Option<Vec<u8>> {
+fn decode_any_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     [BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD]
         .iter()
@@ -92,19 +97,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::choice::{Dialect, Route};
+    use crate::route_selection::{ProtocolBinding, Route};
 
     fn files(raw: Value) -> Vec<AgentFile> {
-        files_by(Dialect::V1JsonRpc, raw)
+        files_by(ProtocolBinding::V1JsonRpc, raw)
     }
 
-    fn files_by(dialect: Dialect, raw: Value) -> Vec<AgentFile> {
+    fn files_by(dialect: ProtocolBinding, raw: Value) -> Vec<AgentFile> {
         let route = Route {
             interface: a2a_card::Interface::default(),
             url: url::Url::parse("http://h/").expect("an address"),
-            dialect,
+            protocol_binding: dialect,
         };
-        crate::answer::read(raw, &route).expect("an answer").files()
+        crate::agent_response::parse_response(raw, &route)
+            .expect("an answer")
+            .files()
     }
 
     #[test]
@@ -156,7 +163,7 @@ mod tests {
             {"data": {"data": {"data": 1}}},
         ]}});
         assert_eq!(
-            files_by(Dialect::V0Rest, wrapped),
+            files_by(ProtocolBinding::V0Rest, wrapped),
             [
                 file(
                     Some("a.bin"),

@@ -3,27 +3,27 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::TalkError;
-use super::choice::Route;
-use super::error::{hint_for, shorten};
-use super::operation::HttpCall;
+use super::CallError;
+use super::error::{error_code_hint, shorten};
+use super::operation::HttpRequestParts;
 use super::reply::HttpReply;
+use super::route_selection::Route;
 
 /// The `id` of each request. A request has an HTTP exchange of its own, so nothing else tells responses apart.
-const ID: u64 = 1;
+const REQUEST_ID: u64 = 1;
 
 /// A call of `method`. The content type is `application/json` in every version.
-pub(super) fn call(
+pub(super) fn build_request(
     route: &Route,
     version: Option<&'static str>,
     method: &str,
     params: Value,
-) -> HttpCall {
-    HttpCall {
+) -> HttpRequestParts {
+    HttpRequestParts {
         method: Method::POST,
         url: route.url.clone(),
         version,
-        body: Some(json!({"jsonrpc": "2.0", "id": ID, "method": method, "params": params})),
+        body: Some(json!({"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params})),
     }
 }
 
@@ -31,71 +31,69 @@ pub(super) fn call(
 ///
 /// A protocol error is read with any HTTP status, since some servers send one with an error status. The response's
 /// `id` is not compared: it belongs to this very request.
-pub(super) fn result(reply: &HttpReply) -> Result<Value, TalkError> {
+pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
     let mut document = match reply.json() {
         Ok(document) => document,
         Err(_) if reply.status != StatusCode::OK => return Err(reply.http_error()),
         Err(error) => return Err(error),
     };
     if let Some(error) = document.get("error").filter(|error| error.is_object()) {
-        return Err(protocol_error(error).unwrap_or_else(|| reply.http_error()));
+        return Err(parse_error(error).unwrap_or_else(|| reply.http_error()));
     }
     if !reply.status.is_success() {
         return Err(reply.http_error());
     }
     match document.get_mut("result").map(Value::take) {
         Some(result) if !result.is_null() => Ok(result),
-        _ => Err(TalkError::NotAnAnswer {
-            beginning: shorten(&reply.beginning()),
+        _ => Err(CallError::InvalidResponse {
+            beginning: shorten(&reply.body_prefix()),
         }),
     }
 }
 
 /// The `result` in one event of a stream, which is a response of its own (1.0 section 9.4.2). An event with the id of
 /// another call is refused: on a connection that several callers share, it would be another caller's answer.
-pub(super) fn event(mut document: Value) -> Result<Value, TalkError> {
+pub(super) fn parse_event(mut document: Value) -> Result<Value, CallError> {
     if let Some(error) = document.get("error").filter(|error| error.is_object()) {
-        return Err(
-            protocol_error(error).unwrap_or_else(|| TalkError::NotAnEvent {
-                beginning: shorten(&document.to_string()),
-            }),
-        );
+        return Err(parse_error(error).unwrap_or_else(|| CallError::NotAnEvent {
+            beginning: shorten(&document.to_string()),
+        }));
     }
     let id = document.get("id").filter(|id| !id.is_null());
     if let Some(id) = id
-        && *id != ID
+        && *id != REQUEST_ID
         && id.as_str() != Some("1")
     {
-        return Err(TalkError::ForeignEvent {
-            expected: format!("call {ID}"),
+        return Err(CallError::ForeignEvent {
+            expected: format!("call {REQUEST_ID}"),
             found: shorten(&format!("call {id}")),
         });
     }
     match document.get_mut("result").map(Value::take) {
         Some(result) if !result.is_null() => Ok(result),
-        _ => Err(TalkError::NotAnEvent {
+        _ => Err(CallError::NotAnEvent {
             beginning: shorten(&document.to_string()),
         }),
     }
 }
 
-fn protocol_error(error: &Value) -> Option<TalkError> {
+fn parse_error(error: &Value) -> Option<CallError> {
     let code = error.get("code").and_then(Value::as_i64)?;
-    Some(TalkError::Protocol {
+    Some(CallError::Protocol {
         code,
-        reason: reason(error.get("data")),
-        message: said(error),
-        hint: hint_for(code),
+        reason: error_reason(error.get("data")),
+        message: error_message(error),
+        hint: error_code_hint(code),
     })
 }
 
-pub(super) fn said(error: &Value) -> String {
+pub(super) fn error_message(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str);
     shorten(message.unwrap_or("no message"))
 }
 
 /// The reason of the first `google.rpc.ErrorInfo` among an error's details (1.0 section 5.4).
-pub(super) fn reason(details: Option<&Value>) -> Option<String> {
+pub(super) fn error_reason(details: Option<&Value>) -> Option<String> {
     details?
         .as_array()?
         .iter()

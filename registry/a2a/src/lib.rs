@@ -7,23 +7,23 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
-mod agent;
-mod answer;
-pub mod choice;
+mod agent_client;
+mod agent_response;
 mod connection;
 mod credentials;
 mod error;
-mod exchange;
 mod files;
 mod grpc;
+mod http_session;
 mod jsonrpc;
 mod message;
 pub mod oauth;
 mod operation;
+mod protocol_skill;
 mod push;
 mod reply;
 mod rest;
-mod skill;
+pub mod route_selection;
 mod stream;
 mod tasks;
 mod tokens;
@@ -36,14 +36,14 @@ use std::time::Duration;
 
 use a2a_card::AgentCard;
 
-pub use agent::{Agent, chosen_interface};
-pub use answer::{AgentAnswer, ArtifactSummary};
-pub use choice::{Dialect, InterfaceFilter};
-pub use error::TalkError;
-pub use exchange::{BODY_LIMIT, is_loopback};
+pub use agent_client::{AgentClient, select_interface_url};
+pub use agent_response::{AgentResponse, ArtifactSummary};
+pub use error::CallError;
 pub use files::{AgentFile, FILE_COUNT_LIMIT, FileContent};
+pub use http_session::{BODY_LIMIT, is_loopback};
 pub use message::{Message, Part};
 pub use push::{PUSH_CONFIG_LIMIT, PushConfig};
+pub use route_selection::{InterfaceFilter, ProtocolBinding};
 pub use stream::{
     ArtifactUpdate, EVENT_COUNT_LIMIT, EVENT_LIMIT, EventKind, EventStream, RESUME_LIMIT,
     STREAM_LIMIT, StatusUpdate, StreamEvent,
@@ -58,11 +58,11 @@ pub const POLL_LIMIT: u32 = 120;
 #[derive(Clone)]
 pub struct SendOptions {
     /// Token for schemes that take one in `Authorization: Bearer` (HTTP bearer, OAuth 2, OIDC).
-    pub bearer: Option<String>,
+    pub bearer_token: Option<String>,
     /// Where such tokens come from, if there is no `bearer`.
-    pub tokens: Option<Arc<dyn TokenSource>>,
+    pub token_source: Option<Arc<dyn TokenSource>>,
     /// User and password for HTTP Basic.
-    pub basic: Option<BasicLogin>,
+    pub basic_login: Option<BasicLogin>,
     /// Certificate that is presented to the agent's interface, and to no other host.
     pub certificate: Option<ClientCertificate>,
     /// Key for an API key scheme; it is sent where the card's scheme says.
@@ -71,7 +71,7 @@ pub struct SendOptions {
     /// it, which serves schemes without an option of their own.
     pub headers: Vec<(String, String)>,
     /// The interfaces that may be used, where the caller does not leave that to the card.
-    pub choice: InterfaceFilter,
+    pub interface_filter: InterfaceFilter,
     /// URIs of protocol extensions to activate (1.0 section 4.6), sent as a header.
     pub extensions: Vec<String>,
     /// Longest duration of the whole call: every request, and waiting for an unfinished task. At most a day.
@@ -90,13 +90,13 @@ impl SendOptions {
     #[must_use]
     pub fn new(message_id: impl Into<String>) -> Self {
         Self {
-            bearer: None,
-            tokens: None,
-            basic: None,
+            bearer_token: None,
+            token_source: None,
+            basic_login: None,
             certificate: None,
             api_key: None,
             headers: Vec::new(),
-            choice: InterfaceFilter::default(),
+            interface_filter: InterfaceFilter::default(),
             extensions: Vec::new(),
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
@@ -110,13 +110,13 @@ impl std::fmt::Debug for SendOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("SendOptions")
-            .field("bearer", &self.bearer.is_some())
-            .field("tokens", &self.tokens.is_some())
-            .field("basic", &self.basic)
+            .field("bearer", &self.bearer_token.is_some())
+            .field("tokens", &self.token_source.is_some())
+            .field("basic", &self.basic_login)
             .field("certificate", &self.certificate)
             .field("api_key", &self.api_key.is_some())
             .field("headers", &names)
-            .field("choice", &self.choice)
+            .field("choice", &self.interface_filter)
             .field("extensions", &self.extensions)
             .field("timeout", &self.timeout)
             .field("idle_timeout", &self.idle_timeout)
@@ -137,7 +137,9 @@ pub async fn send_text(
     card: &AgentCard,
     text: &str,
     options: &SendOptions,
-) -> Result<AgentAnswer, TalkError> {
-    let message = Message::text(options.message_id.as_str(), text);
-    Agent::new(card, options)?.send(&message).await
+) -> Result<AgentResponse, CallError> {
+    let message = Message::from_text(options.message_id.as_str(), text);
+    AgentClient::new(card, options)?
+        .send_message(&message)
+        .await
 }

@@ -35,7 +35,7 @@ pub enum Part {
 
 impl Message {
     /// A text that begins a conversation.
-    pub fn text(id: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn from_text(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             id: id.into(),
             parts: vec![Part::Text(text.into())],
@@ -45,7 +45,7 @@ impl Message {
     }
 
     /// The members that name what the message continues, in every version.
-    pub(super) fn continues(&self) -> impl Iterator<Item = (&'static str, Value)> {
+    pub(super) fn continuation_ids(&self) -> impl Iterator<Item = (&'static str, Value)> {
         [("contextId", &self.context_id), ("taskId", &self.task_id)]
             .into_iter()
             .filter_map(|(name, value)| Some((name, Value::from(value.as_deref()?))))

@@ -4,10 +4,10 @@ use reqwest::Method;
 use serde_json::Value;
 use url::Url;
 
-use super::choice::{Dialect, Route};
-use super::push::PushCall;
+use super::push::PushOperation;
 use super::reply::HttpReply;
-use super::{Message, TalkError, TaskQuery, jsonrpc, rest, skill, v0, v0_1, v1};
+use super::route_selection::{ProtocolBinding, Route};
+use super::{CallError, Message, TaskQuery, jsonrpc, protocol_skill, rest, v0, v0_1, v1};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Operation<'a> {
@@ -19,12 +19,12 @@ pub(super) enum Operation<'a> {
     Subscribe(&'a str),
     /// Lists tasks, which JSON-RPC before 1.0 cannot.
     List(&'a TaskQuery),
-    Push(&'a str, PushCall<'a>),
+    Push(&'a str, PushOperation<'a>),
     ExtendedCard,
 }
 
 #[derive(Debug)]
-pub(super) struct HttpCall {
+pub(super) struct HttpRequestParts {
     pub method: Method,
     pub url: Url,
     /// Its `A2A-Version`, which only 1.0 has.
@@ -33,34 +33,36 @@ pub(super) struct HttpCall {
 }
 
 impl Operation<'_> {
-    pub fn at(self, route: &Route) -> HttpCall {
+    pub fn http_request(self, route: &Route) -> HttpRequestParts {
         let is_0_2 = || route.interface.protocol_version.as_deref() != Some("0.3");
-        match route.dialect {
+        match route.protocol_binding {
             // 0.2 has it at an address beside the interface's (0.2 section 7.10).
-            Dialect::V0JsonRpc if matches!(self, Self::ExtendedCard) && is_0_2() => HttpCall {
-                method: Method::GET,
-                url: beside(&route.url),
-                version: None,
-                body: None,
-            },
+            ProtocolBinding::V0JsonRpc if matches!(self, Self::ExtendedCard) && is_0_2() => {
+                HttpRequestParts {
+                    method: Method::GET,
+                    url: v0_2_extended_card_url(&route.url),
+                    version: None,
+                    body: None,
+                }
+            }
             // Calls over gRPC are made elsewhere, from the same forms.
-            Dialect::V1Rest
-            | Dialect::V0Rest
-            | Dialect::SkillRest
-            | Dialect::V1Grpc
-            | Dialect::V0Grpc => rest::call(self, route),
-            Dialect::SkillJsonRpc => skill::call(self, route),
-            Dialect::V1JsonRpc => {
-                let (method, params) = v1::call(self, route.tenant());
-                jsonrpc::call(route, Some(v1::VERSION), method, params)
+            ProtocolBinding::V1Rest
+            | ProtocolBinding::V0Rest
+            | ProtocolBinding::SkillRest
+            | ProtocolBinding::V1Grpc
+            | ProtocolBinding::V0Grpc => rest::build_request(self, route),
+            ProtocolBinding::SkillJsonRpc => protocol_skill::build_request(self, route),
+            ProtocolBinding::V1JsonRpc => {
+                let (method, params) = v1::method_and_params(self, route.tenant());
+                jsonrpc::build_request(route, Some(v1::PROTOCOL_VERSION), method, params)
             }
-            Dialect::V0JsonRpc | Dialect::PromptKitJsonRpc => {
-                let (method, params) = v0::call(self, route.dialect);
-                jsonrpc::call(route, None, method, params)
+            ProtocolBinding::V0JsonRpc | ProtocolBinding::PromptKitJsonRpc => {
+                let (method, params) = v0::method_and_params(self, route.protocol_binding);
+                jsonrpc::build_request(route, None, method, params)
             }
-            Dialect::V01JsonRpc => {
-                let (method, params) = v0_1::call(self);
-                jsonrpc::call(route, None, method, params)
+            ProtocolBinding::V01JsonRpc => {
+                let (method, params) = v0_1::method_and_params(self);
+                jsonrpc::build_request(route, None, method, params)
             }
         }
     }
@@ -68,36 +70,39 @@ impl Operation<'_> {
 
 impl Operation<'_> {
     /// The request under the method's other name at some agents of the route's dialect.
-    pub fn renamed_at(self, route: &Route) -> Option<HttpCall> {
-        let name = match route.dialect {
-            Dialect::V0JsonRpc => v0::other_name(self)?,
+    pub fn alternate_http_request(self, route: &Route) -> Option<HttpRequestParts> {
+        let name = match route.protocol_binding {
+            ProtocolBinding::V0JsonRpc => v0::alternate_method_name(self)?,
             _ => return None,
         };
-        let (_, params) = v0::call(self, route.dialect);
-        Some(jsonrpc::call(route, None, name, params))
+        let (_, params) = v0::method_and_params(self, route.protocol_binding);
+        Some(jsonrpc::build_request(route, None, name, params))
     }
 
     /// Whether it has no result but its completion.
-    pub fn returns_nothing(self) -> bool {
-        matches!(self, Self::Push(_, PushCall::Delete(_)))
+    pub fn has_empty_result(self) -> bool {
+        matches!(self, Self::Push(_, PushOperation::Delete(_)))
     }
 }
 
-fn beside(url: &Url) -> Url {
+fn v0_2_extended_card_url(url: &Url) -> Url {
     url.join("agent/authenticatedExtendedCard")
         .unwrap_or_else(|_| url.clone())
 }
 
-pub(super) fn result(route: &Route, reply: &HttpReply) -> Result<Value, TalkError> {
-    match route.dialect {
-        dialect if dialect.is_json_rpc() => jsonrpc::result(reply),
-        _ => rest::result(reply),
+pub(super) fn parse_result(route: &Route, reply: &HttpReply) -> Result<Value, CallError> {
+    match route.protocol_binding {
+        dialect if dialect.is_json_rpc() => jsonrpc::parse_result(reply),
+        _ => rest::parse_result(reply),
     }
 }
 
-pub(super) fn event(dialect: Dialect, document: Value) -> Result<Value, TalkError> {
-    match dialect {
-        dialect if dialect.is_json_rpc() => jsonrpc::event(document),
-        _ => rest::event(document),
+pub(super) fn parse_event(
+    protocol_binding: ProtocolBinding,
+    document: Value,
+) -> Result<Value, CallError> {
+    match protocol_binding {
+        dialect if dialect.is_json_rpc() => jsonrpc::parse_event(document),
+        _ => rest::parse_event(document),
     }
 }

@@ -3,9 +3,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::TalkError;
-use super::answer::{field, member, no_answer};
-use super::choice::Dialect;
+use super::CallError;
+use super::agent_response::{any_case_member, invalid_response_error, string_member};
+use super::route_selection::ProtocolBinding;
 
 /// Most configurations of a task that are read.
 pub const PUSH_CONFIG_LIMIT: usize = 100;
@@ -22,7 +22,7 @@ pub struct PushConfig {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum PushCall<'a> {
+pub(super) enum PushOperation<'a> {
     Set(&'a PushConfig),
     Get(&'a str),
     List,
@@ -31,7 +31,7 @@ pub(super) enum PushCall<'a> {
 
 impl PushConfig {
     /// The members that are set, except the identifier.
-    fn document(&self) -> Value {
+    fn to_json(&self) -> Value {
         let mut config = json!({"url": self.url});
         for (name, value) in [("id", &self.id), ("token", &self.token)] {
             if let Some(value) = value {
@@ -43,111 +43,135 @@ impl PushConfig {
 }
 
 /// The method of a call over JSON-RPC or gRPC, and its parameters, which are missing if the dialect has no such method.
-pub(super) fn call(call: PushCall<'_>, task: &str, dialect: Dialect) -> (&'static str, Value) {
+pub(super) fn method_and_params(
+    call: PushOperation<'_>,
+    task: &str,
+    dialect: ProtocolBinding,
+) -> (&'static str, Value) {
     match dialect {
-        Dialect::V01JsonRpc => v0_1(call, task),
-        Dialect::V0Grpc | Dialect::V0Rest => v0_grpc(call, task),
-        Dialect::V0JsonRpc | Dialect::PromptKitJsonRpc => v0(call, task),
-        Dialect::V1JsonRpc | Dialect::V1Rest | Dialect::V1Grpc => v1(call, task),
-        Dialect::SkillJsonRpc | Dialect::SkillRest => skill(call, task),
+        ProtocolBinding::V01JsonRpc => v0_1_method_and_params(call, task),
+        ProtocolBinding::V0Grpc | ProtocolBinding::V0Rest => v0_grpc_method_and_params(call, task),
+        ProtocolBinding::V0JsonRpc | ProtocolBinding::PromptKitJsonRpc => {
+            v0_method_and_params(call, task)
+        }
+        ProtocolBinding::V1JsonRpc | ProtocolBinding::V1Rest | ProtocolBinding::V1Grpc => {
+            v1_method_and_params(call, task)
+        }
+        ProtocolBinding::SkillJsonRpc | ProtocolBinding::SkillRest => {
+            skill_method_and_params(call, task)
+        }
     }
 }
 
-fn v1(call: PushCall<'_>, task: &str) -> (&'static str, Value) {
-    let one = |id: &str| json!({"taskId": task, "id": id});
-    match call {
-        PushCall::Set(config) => {
-            let mut params = config.document();
-            params["taskId"] = task.into();
+fn v1_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+    let config_params = |id: &str| json!({"taskId": task_id, "id": id});
+    match operation {
+        PushOperation::Set(config) => {
+            let mut params = config.to_json();
+            params["taskId"] = task_id.into();
             ("CreateTaskPushNotificationConfig", params)
         }
-        PushCall::Get(id) => ("GetTaskPushNotificationConfig", one(id)),
-        PushCall::List => ("ListTaskPushNotificationConfigs", json!({ "taskId": task })),
-        PushCall::Delete(id) => ("DeleteTaskPushNotificationConfig", one(id)),
+        PushOperation::Get(id) => ("GetTaskPushNotificationConfig", config_params(id)),
+        PushOperation::List => (
+            "ListTaskPushNotificationConfigs",
+            json!({ "taskId": task_id }),
+        ),
+        PushOperation::Delete(id) => ("DeleteTaskPushNotificationConfig", config_params(id)),
     }
 }
 
 /// The a2a-protocol skill has a configuration in a member of its own.
-fn skill(call: PushCall<'_>, task: &str) -> (&'static str, Value) {
-    let (method, params) = v1(call, task);
-    match call {
-        PushCall::Set(config) => (
+fn skill_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+    let (method, params) = v1_method_and_params(operation, task_id);
+    match operation {
+        PushOperation::Set(config) => (
             method,
-            json!({"taskId": task, "pushNotificationConfig": config.document()}),
+            json!({"taskId": task_id, "pushNotificationConfig": config.to_json()}),
         ),
         _ => (method, params),
     }
 }
 
-fn v0(call: PushCall<'_>, task: &str) -> (&'static str, Value) {
-    let one = |id: &str| json!({"id": task, "pushNotificationConfigId": id});
-    match call {
-        PushCall::Set(config) => (
+fn v0_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+    let config_params = |id: &str| json!({"id": task_id, "pushNotificationConfigId": id});
+    match operation {
+        PushOperation::Set(config) => (
             "tasks/pushNotificationConfig/set",
-            json!({"taskId": task, "pushNotificationConfig": config.document()}),
+            json!({"taskId": task_id, "pushNotificationConfig": config.to_json()}),
         ),
-        PushCall::Get(id) => ("tasks/pushNotificationConfig/get", one(id)),
-        PushCall::List => ("tasks/pushNotificationConfig/list", json!({ "id": task })),
-        PushCall::Delete(id) => ("tasks/pushNotificationConfig/delete", one(id)),
+        PushOperation::Get(id) => ("tasks/pushNotificationConfig/get", config_params(id)),
+        PushOperation::List => (
+            "tasks/pushNotificationConfig/list",
+            json!({ "id": task_id }),
+        ),
+        PushOperation::Delete(id) => ("tasks/pushNotificationConfig/delete", config_params(id)),
     }
 }
 
 /// 0.1 has one configuration for each task, and no list.
-fn v0_1(call: PushCall<'_>, task: &str) -> (&'static str, Value) {
-    match call {
-        PushCall::Set(config) => (
+fn v0_1_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+    match operation {
+        PushOperation::Set(config) => (
             "tasks/pushNotification/set",
-            json!({"id": task, "pushNotificationConfig": config.document()}),
+            json!({"id": task_id, "pushNotificationConfig": config.to_json()}),
         ),
-        PushCall::Get(_) => ("tasks/pushNotification/get", json!({ "id": task })),
-        PushCall::List => ("tasks/pushNotification/list", json!({ "id": task })),
-        PushCall::Delete(_) => ("tasks/pushNotification/delete", json!({ "id": task })),
+        PushOperation::Get(_) => ("tasks/pushNotification/get", json!({ "id": task_id })),
+        PushOperation::List => ("tasks/pushNotification/list", json!({ "id": task_id })),
+        PushOperation::Delete(_) => ("tasks/pushNotification/delete", json!({ "id": task_id })),
     }
 }
 
 /// 0.3's protobuf definition names a configuration by its path.
-fn v0_grpc(call: PushCall<'_>, task: &str) -> (&'static str, Value) {
-    let parent = format!("tasks/{task}");
-    let path = |id: &str| format!("{parent}/pushNotificationConfigs/{id}");
-    match call {
-        PushCall::Set(config) => {
-            let id = config.id.as_deref().unwrap_or(task);
-            let inner = json!({"name": path(id), "pushNotificationConfig": config.document()});
+fn v0_grpc_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
+    let parent = format!("tasks/{task_id}");
+    let config_name = |id: &str| format!("{parent}/pushNotificationConfigs/{id}");
+    match operation {
+        PushOperation::Set(config) => {
+            let id = config.id.as_deref().unwrap_or(task_id);
+            let inner =
+                json!({"name": config_name(id), "pushNotificationConfig": config.to_json()});
             (
                 "CreateTaskPushNotificationConfig",
                 json!({"parent": parent, "configId": id, "config": inner}),
             )
         }
-        PushCall::Get(id) => ("GetTaskPushNotificationConfig", json!({"name": path(id)})),
-        PushCall::List => (
+        PushOperation::Get(id) => (
+            "GetTaskPushNotificationConfig",
+            json!({"name": config_name(id)}),
+        ),
+        PushOperation::List => (
             "ListTaskPushNotificationConfig",
             json!({ "parent": parent }),
         ),
-        PushCall::Delete(id) => (
+        PushOperation::Delete(id) => (
             "DeleteTaskPushNotificationConfig",
-            json!({"name": path(id)}),
+            json!({"name": config_name(id)}),
         ),
     }
 }
 
 /// The method of a call over HTTP+JSON, the path below the task, and the body.
-pub(super) fn rest(
-    call: PushCall<'_>,
-    task: &str,
-    dialect: Dialect,
+pub(super) fn rest_request_parts(
+    operation: PushOperation<'_>,
+    task_id: &str,
+    protocol_binding: ProtocolBinding,
 ) -> (Method, Vec<String>, Option<Value>) {
     let mut path = vec![
         "tasks".to_owned(),
-        task.to_owned(),
+        task_id.to_owned(),
         "pushNotificationConfigs".to_owned(),
     ];
-    match call {
-        PushCall::Set(_) => (Method::POST, path, Some(self::call(call, task, dialect).1)),
-        PushCall::List => (Method::GET, path, None),
-        PushCall::Get(id) | PushCall::Delete(id) => {
+    match operation {
+        PushOperation::Set(_) => (
+            Method::POST,
+            path,
+            Some(self::method_and_params(operation, task_id, protocol_binding).1),
+        ),
+        PushOperation::List => (Method::GET, path, None),
+        PushOperation::Get(id) | PushOperation::Delete(id) => {
             path.push(id.to_owned());
-            let method = match call {
-                PushCall::Get(_) => Method::GET,
+            let method = match operation {
+                PushOperation::Get(_) => Method::GET,
                 _ => Method::DELETE,
             };
             (method, path, None)
@@ -156,27 +180,30 @@ pub(super) fn rest(
 }
 
 /// Reads a configuration in the form of any version: bare, or beside the name of its task.
-pub(super) fn read(raw: &Value) -> Result<PushConfig, TalkError> {
-    let inner = field(raw, "pushNotificationConfig").unwrap_or(raw);
+pub(super) fn parse_push_config(raw: &Value) -> Result<PushConfig, CallError> {
+    let inner = any_case_member(raw, "pushNotificationConfig").unwrap_or(raw);
     let last = |name: String| name.rsplit('/').next().map(str::to_owned);
     Ok(PushConfig {
-        id: member(inner, "id").or_else(|| member(raw, "name").and_then(last)),
-        url: member(inner, "url").ok_or_else(|| no_answer(raw))?,
-        token: member(inner, "token"),
+        id: string_member(inner, "id").or_else(|| string_member(raw, "name").and_then(last)),
+        url: string_member(inner, "url").ok_or_else(|| invalid_response_error(raw))?,
+        token: string_member(inner, "token"),
     })
 }
 
 /// Reads a list of configurations, the first [`PUSH_CONFIG_LIMIT`]. The protobuf form leaves out an empty one.
-pub(super) fn read_list(raw: &Value) -> Result<Vec<PushConfig>, TalkError> {
+pub(super) fn parse_push_configs(raw: &Value) -> Result<Vec<PushConfig>, CallError> {
     let list = match raw {
         Value::Array(list) => list.as_slice(),
         Value::Object(members) => match members.get("configs") {
             None => &[][..],
-            Some(list) => list.as_array().ok_or_else(|| no_answer(raw))?,
+            Some(list) => list.as_array().ok_or_else(|| invalid_response_error(raw))?,
         },
-        _ => return Err(no_answer(raw)),
+        _ => return Err(invalid_response_error(raw)),
     };
-    list.iter().take(PUSH_CONFIG_LIMIT).map(read).collect()
+    list.iter()
+        .take(PUSH_CONFIG_LIMIT)
+        .map(parse_push_config)
+        .collect()
 }
 
 #[cfg(test)]
@@ -198,15 +225,18 @@ mod tests {
             json!({"task_id": "t", "push_notification_config": {"id": "c", "url": "https://h/"}}),
             json!({"name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": {"url": "https://h/"}}),
         ] {
-            assert_eq!(read(&raw).unwrap(), expected, "{raw}");
+            assert_eq!(parse_push_config(&raw).unwrap(), expected, "{raw}");
             let many = vec![raw; PUSH_CONFIG_LIMIT + 1];
-            assert_eq!(read_list(&json!(many)).unwrap().len(), PUSH_CONFIG_LIMIT);
-            let many = read_list(&json!({ "configs": many })).unwrap();
+            assert_eq!(
+                parse_push_configs(&json!(many)).unwrap().len(),
+                PUSH_CONFIG_LIMIT
+            );
+            let many = parse_push_configs(&json!({ "configs": many })).unwrap();
             assert_eq!((many.len(), &many[0]), (PUSH_CONFIG_LIMIT, &expected));
         }
-        assert!(read_list(&json!({})).unwrap().is_empty());
+        assert!(parse_push_configs(&json!({})).unwrap().is_empty());
         for wrong in [json!("x"), json!({"configs": 1}), json!([{"id": "c"}])] {
-            assert!(read_list(&wrong).is_err(), "{wrong}");
+            assert!(parse_push_configs(&wrong).is_err(), "{wrong}");
         }
     }
 }

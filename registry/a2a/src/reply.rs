@@ -3,8 +3,8 @@
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::TalkError;
-use super::error::{led_in, shorten};
+use super::CallError;
+use super::error::{colon_prefixed, shorten};
 
 pub(super) struct HttpReply {
     /// The status: never 401, 403 or a redirect, which are separate errors.
@@ -19,32 +19,32 @@ pub(super) struct HttpReply {
 }
 
 impl HttpReply {
-    pub fn json(&self) -> Result<Value, TalkError> {
-        serde_json::from_slice(&self.body).map_err(|_| TalkError::NotJson {
+    pub fn json(&self) -> Result<Value, CallError> {
+        serde_json::from_slice(&self.body).map_err(|_| CallError::NotJson {
             url: self.url.clone(),
             content_type: self.content_type.clone(),
             beginning: match self.body.is_empty() {
                 true => "an empty body".to_owned(),
-                false => shorten(&self.beginning()),
+                false => shorten(&self.body_prefix()),
             },
         })
     }
 
-    pub fn beginning(&self) -> String {
+    pub fn body_prefix(&self) -> String {
         String::from_utf8_lossy(&self.body[..self.body.len().min(1024)]).into_owned()
     }
 
     /// The error for an unsuccessful status, with the message in the body.
-    pub fn http_error(&self) -> TalkError {
-        TalkError::Http {
+    pub fn http_error(&self) -> CallError {
+        CallError::Http {
             url: self.url.clone(),
             status: self.status.as_u16(),
-            detail: led_in(&self.said()) + &self.wait(),
+            detail: colon_prefixed(&self.error_message()) + &self.retry_hint(),
         }
     }
 
     /// When to try again, after `; `, or nothing.
-    fn wait(&self) -> String {
+    fn retry_hint(&self) -> String {
         match self.retry_after.as_deref().map(shorten) {
             None => String::new(),
             Some(seconds) if seconds.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -55,11 +55,11 @@ impl HttpReply {
     }
 
     /// The message in an error body: the usual members of a JSON one, or plain text.
-    pub fn said(&self) -> String {
+    pub fn error_message(&self) -> String {
         let Ok(document) = serde_json::from_slice::<Value>(&self.body) else {
             let plain = self.content_type.starts_with("text/plain");
             return if plain {
-                self.beginning()
+                self.body_prefix()
             } else {
                 String::new()
             };

@@ -3,13 +3,13 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::TalkError;
-use super::choice::Route;
-use super::error::hint_for;
-use super::jsonrpc::{reason, said};
-use super::operation::{HttpCall, Operation};
+use super::CallError;
+use super::error::error_code_hint;
+use super::jsonrpc::{error_message, error_reason};
+use super::operation::{HttpRequestParts, Operation};
 use super::reply::HttpReply;
-use super::{push, skill, v0, v1};
+use super::route_selection::Route;
+use super::{protocol_skill, push, v0, v1};
 
 /// The request of an operation, below the interface's address and its tenant.
 ///
@@ -17,68 +17,70 @@ use super::{push, skill, v0, v1};
 /// the earlier release may not know, while every server accepts the former. A task is subscribed to with GET: the
 /// protocol's HTTP rules have that, and the SDKs serve it beside the POST of the specification's table. 0.3 has the same
 /// operations below `/v1`, and the a2a-protocol skill has some at other paths.
-pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
-    let is_v1 = route.dialect.is_v1();
-    let is_skill = route.dialect.is_skill();
+pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequestParts {
+    let is_v1 = route.protocol_binding.is_v1();
+    let is_skill = route.protocol_binding.is_protocol_skill();
     let body = |message| match is_v1 {
         true => v1::send_params(message, None),
-        false => v0::rest_body(message),
+        false => v0::rest_send_body(message),
     };
-    let named = |standard: &str, of_skill: &str| {
+    let skill_or_standard = |standard: &str, of_skill: &str| {
         let name = if is_skill { of_skill } else { standard };
         vec![name.to_owned()]
     };
     let (method, segments, body) = match operation {
         Operation::Send(message) => {
-            let operation = named("message:send", "messages");
+            let operation = skill_or_standard("message:send", "messages");
             (Method::POST, operation, Some(body(message)))
         }
         Operation::Stream(message) => {
-            let operation = named("message:stream", "messages:stream");
+            let operation = skill_or_standard("message:stream", "messages:stream");
             (Method::POST, operation, Some(body(message)))
         }
-        Operation::Get(id) => (Method::GET, task(id, ""), None),
-        Operation::Cancel(id) => (Method::POST, task(id, ":cancel"), Some(json!({}))),
-        Operation::Subscribe(id) if is_skill => {
-            (Method::POST, task(id, ":subscribe"), Some(json!({})))
-        }
-        Operation::Subscribe(id) => (Method::GET, task(id, ":subscribe"), None),
+        Operation::Get(id) => (Method::GET, task_segments(id, ""), None),
+        Operation::Cancel(id) => (Method::POST, task_segments(id, ":cancel"), Some(json!({}))),
+        Operation::Subscribe(id) if is_skill => (
+            Method::POST,
+            task_segments(id, ":subscribe"),
+            Some(json!({})),
+        ),
+        Operation::Subscribe(id) => (Method::GET, task_segments(id, ":subscribe"), None),
         Operation::List(_) => (Method::GET, vec!["tasks".to_owned()], None),
-        Operation::Push(task, call) => push::rest(call, task, route.dialect),
+        Operation::Push(task, call) => push::rest_request_parts(call, task, route.protocol_binding),
         Operation::ExtendedCard => {
             let standard = if is_v1 { "extendedAgentCard" } else { "card" };
-            (Method::GET, named(standard, "agent-card"), None)
+            (Method::GET, skill_or_standard(standard, "agent-card"), None)
         }
     };
     let body = body.map(|body| match is_skill {
-        true => skill::document(operation, body),
+        true => protocol_skill::to_skill_format(operation, body),
         false => body,
     });
     let below = (!is_v1).then_some("v1").into_iter();
     let segments = below.chain(segments.iter().map(String::as_str));
     let segments: Vec<&str> = segments.collect();
-    let mut url = route.below(&segments);
+    let mut url = route.operation_url(&segments);
     if let Operation::List(query) = operation {
-        for (name, value) in query.members(route.dialect) {
+        for (name, value) in query.request_members(route.protocol_binding) {
             let value = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
             url.query_pairs_mut().append_pair(name, &value);
         }
     }
-    HttpCall {
+    HttpRequestParts {
         method,
         url,
-        version: is_v1.then_some(v1::VERSION),
+        version: is_v1.then_some(v1::PROTOCOL_VERSION),
         body,
     }
 }
 
-fn task(id: &str, action: &str) -> Vec<String> {
+fn task_segments(id: &str, action: &str) -> Vec<String> {
     vec!["tasks".to_owned(), format!("{id}{action}")]
 }
 
-pub(super) fn result(reply: &HttpReply) -> Result<Value, TalkError> {
+pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
     if reply.status.is_success() {
         return reply.json();
     }
@@ -88,29 +90,29 @@ pub(super) fn result(reply: &HttpReply) -> Result<Value, TalkError> {
     let status = i64::from(reply.status.as_u16());
     Err(error
         .filter(|error| error.is_object())
-        .map_or_else(|| reply.http_error(), |error| protocol_error(error, status)))
+        .map_or_else(|| reply.http_error(), |error| parse_error(error, status)))
 }
 
 /// The document in one event of a stream, which is sent bare. After the stream has begun, an error is an event too.
-pub(super) fn event(document: Value) -> Result<Value, TalkError> {
+pub(super) fn parse_event(document: Value) -> Result<Value, CallError> {
     match document.get("error").filter(|error| error.is_object()) {
-        Some(error) => Err(protocol_error(error, 500)),
+        Some(error) => Err(parse_error(error, 500)),
         None => Ok(document),
     }
 }
 
-fn protocol_error(error: &Value, status: i64) -> TalkError {
-    let reason = reason(error.get("details"));
+fn parse_error(error: &Value, status: i64) -> CallError {
+    let reason = error_reason(error.get("details"));
     let hint = match reason.as_deref() {
-        Some("VERSION_NOT_SUPPORTED") => hint_for(-32009),
-        Some("EXTENSION_SUPPORT_REQUIRED") => hint_for(-32008),
-        Some("CONTENT_TYPE_NOT_SUPPORTED") => hint_for(-32005),
+        Some("VERSION_NOT_SUPPORTED") => error_code_hint(-32009),
+        Some("EXTENSION_SUPPORT_REQUIRED") => error_code_hint(-32008),
+        Some("CONTENT_TYPE_NOT_SUPPORTED") => error_code_hint(-32005),
         _ => "",
     };
-    TalkError::Protocol {
+    CallError::Protocol {
         code: error.get("code").and_then(Value::as_i64).unwrap_or(status),
         reason,
-        message: said(error),
+        message: error_message(error),
         hint,
     }
 }

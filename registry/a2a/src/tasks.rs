@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::TalkError;
-use super::answer::{AgentAnswer, member, no_answer, read_task};
-use super::choice::{Dialect, Route};
+use super::CallError;
+use super::agent_response::{AgentResponse, invalid_response_error, parse_task, string_member};
+use super::route_selection::{ProtocolBinding, Route};
 
 /// Most tasks of a page that are read.
 pub const TASK_PAGE_LIMIT: usize = 100;
@@ -26,21 +26,24 @@ pub struct TaskQuery {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskPage {
     /// The tasks, in the agent's order; the first [`TASK_PAGE_LIMIT`].
-    pub tasks: Vec<AgentAnswer>,
+    pub tasks: Vec<AgentResponse>,
     /// Token of the next page, if there is one.
-    pub next: Option<String>,
+    pub next_page_token: Option<String>,
     /// The page as received.
     pub raw: Value,
 }
 
 impl TaskQuery {
     /// The members of the request that are set, with the state as the dialect spells it.
-    pub(super) fn members(&self, dialect: Dialect) -> impl Iterator<Item = (&'static str, Value)> {
+    pub(super) fn request_members(
+        &self,
+        protocol_binding: ProtocolBinding,
+    ) -> impl Iterator<Item = (&'static str, Value)> {
         let state = self.state.as_deref().map(|state| {
-            Value::from(match dialect {
-                Dialect::PromptKitJsonRpc => state.replace('-', "_"),
-                Dialect::V0JsonRpc | Dialect::V01JsonRpc => state.to_owned(),
-                dialect if dialect.is_skill() => state.to_owned(),
+            Value::from(match protocol_binding {
+                ProtocolBinding::PromptKitJsonRpc => state.replace('-', "_"),
+                ProtocolBinding::V0JsonRpc | ProtocolBinding::V01JsonRpc => state.to_owned(),
+                dialect if dialect.is_protocol_skill() => state.to_owned(),
                 _ => format!(
                     "TASK_STATE_{}",
                     state.to_ascii_uppercase().replace('-', "_")
@@ -59,7 +62,7 @@ impl TaskQuery {
     }
 }
 
-pub(super) fn read(raw: Value, route: &Route) -> Result<TaskPage, TalkError> {
+pub(super) fn parse_task_page(raw: Value, route: &Route) -> Result<TaskPage, CallError> {
     let Some(list) = raw.get("tasks").and_then(Value::as_array) else {
         // The protobuf form leaves out an empty list.
         if raw
@@ -69,17 +72,17 @@ pub(super) fn read(raw: Value, route: &Route) -> Result<TaskPage, TalkError> {
             let tasks = Vec::new();
             return Ok(TaskPage {
                 tasks,
-                next: None,
+                next_page_token: None,
                 raw,
             });
         }
-        return Err(no_answer(&raw));
+        return Err(invalid_response_error(&raw));
     };
     let list = list.iter().take(TASK_PAGE_LIMIT).cloned();
-    let tasks: Result<_, _> = list.map(|task| read_task(task, route)).collect();
+    let tasks: Result<_, _> = list.map(|task| parse_task(task, route)).collect();
     Ok(TaskPage {
         tasks: tasks?,
-        next: member(&raw, "nextPageToken"),
+        next_page_token: string_member(&raw, "nextPageToken"),
         raw,
     })
 }
@@ -97,20 +100,20 @@ mod tests {
         let route = Route {
             interface: a2a_card::Interface::default(),
             url: "http://h/".parse().unwrap(),
-            dialect: Dialect::V1Rest,
+            protocol_binding: ProtocolBinding::V1Rest,
         };
         let task = json!({"id": "t", "status": {"state": "TASK_STATE_WORKING"}});
         let page = json!({"tasks": vec![&task; TASK_PAGE_LIMIT + 1], "nextPageToken": "n", "totalSize": 200});
-        let page = read(page, &route).unwrap();
+        let page = parse_task_page(page, &route).unwrap();
         assert_eq!(
-            (page.tasks.len(), page.next.as_deref()),
+            (page.tasks.len(), page.next_page_token.as_deref()),
             (TASK_PAGE_LIMIT, Some("n"))
         );
         assert_eq!(page.tasks[0].state.as_deref(), Some("working"));
-        let last = read(json!({"tasks": [task], "nextPageToken": ""}), &route).unwrap();
-        assert_eq!((last.tasks.len(), last.next), (1, None));
+        let last = parse_task_page(json!({"tasks": [task], "nextPageToken": ""}), &route).unwrap();
+        assert_eq!((last.tasks.len(), last.next_page_token), (1, None));
         assert!(
-            read(json!({"pageSize": 50}), &route)
+            parse_task_page(json!({"pageSize": 50}), &route)
                 .unwrap()
                 .tasks
                 .is_empty()
@@ -121,7 +124,7 @@ mod tests {
             json!({"tasks": 7}),
             json!({"tasks": [7]}),
         ] {
-            assert!(read(other.clone(), &route).is_err(), "{other}");
+            assert!(parse_task_page(other.clone(), &route).is_err(), "{other}");
         }
     }
 }

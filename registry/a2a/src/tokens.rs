@@ -11,9 +11,9 @@ use futures::future::BoxFuture;
 pub trait TokenSource: Send + Sync {
     /// The token for the next request. `refused` is a token that the agent has refused: the source returns a newer one,
     /// or `None` if it has no other. An error has its reason in one line, without any secret.
-    fn token<'a>(
+    fn access_token<'a>(
         &'a self,
-        refused: Option<&'a str>,
+        rejected_token: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<String>, String>>;
 }
 

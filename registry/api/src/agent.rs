@@ -176,7 +176,7 @@ pub struct Deprecation {
 
 impl Deprecation {
     /// Whether the time after which it may stop working has passed.
-    pub fn has_passed(&self, now: Timestamp) -> bool {
+    pub fn is_past_sunset(&self, now: Timestamp) -> bool {
         self.sunset.is_some_and(|sunset| sunset <= now)
     }
 
@@ -301,8 +301,8 @@ impl Agent {
 
 /// What a coverage means; an unknown one is shown as it is.
 pub(crate) fn coverage_meaning(coverage: &OpenEnum<Coverage>, is_proved: bool) -> String {
-    match coverage.known() {
-        Some(known) => known.meaning(is_proved).to_owned(),
+    match coverage.known_value() {
+        Some(known) => known.description(is_proved).to_owned(),
         None => coverage.to_string(),
     }
 }
@@ -470,7 +470,7 @@ mod tests {
             let meaning = coverage_meaning(&Coverage::Covered.into(), trust.is_proved());
             assert_eq!(meaning.contains("a proof of"), is_proved, "{meaning}");
         }
-        let newer = OpenEnum::read("moonlit".into());
+        let newer = OpenEnum::from_text("moonlit".into());
         assert_eq!(coverage_meaning(&newer, true), "moonlit");
     }
 
@@ -479,7 +479,7 @@ mod tests {
     fn states_of_a_newer_registry_are_kept() {
         let newer = serde_json::json!({"level": "L9", "domain": "moonlit", "signature": "sealed"});
         let trust: Trust = serde_json::from_value(newer.clone()).unwrap();
-        assert_eq!(trust.domain.known(), None);
+        assert_eq!(trust.domain.known_value(), None);
         assert_eq!(serde_json::to_value(&trust).unwrap(), newer);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
-use super::objects::objects;
+use super::object_list::objects;
 
 /// The media type of A2A agent cards, of every version of the protocol.
 pub const AGENT_CARD_TYPE: &str = "application/a2a-agent-card+json";

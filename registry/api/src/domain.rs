@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::OutcomeProblem;
 use super::limits;
-use super::objects::objects;
+use super::object_list::objects;
 
 /// What to register: exactly one of `domain` and `card_url`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

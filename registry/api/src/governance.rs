@@ -396,7 +396,7 @@ pub struct DomainProofs {
 
 impl DomainProofs {
     /// The owner, and on whose word it is one; `nobody` without one.
-    pub fn owner_words(&self) -> String {
+    pub fn owner_description(&self) -> String {
         let Some(owner) = &self.owner else {
             return "nobody".to_owned();
         };

@@ -82,7 +82,7 @@ pub struct Fragment {
 
 /// The members of a hit, each with whether it is shown where none are named: first those of the agent. A name with a dot is a
 /// member of a member, which is shown beside those of it that always are: the id and the name of a skill.
-const FIELDS: [(&str, bool); 29] = [
+const HIT_FIELDS: [(&str, bool); 29] = [
     (HitFields::ID, true),
     ("urn", true),
     ("name", true),
@@ -126,8 +126,8 @@ const AGENT_BITS: u32 = (1 << 24) - 1;
 /// The bits of the fields that are shown where none are named.
 const DEFAULT_BITS: u32 = {
     let (mut bits, mut bit) = (0, 0);
-    while bit < FIELDS.len() {
-        if FIELDS[bit].1 {
+    while bit < HIT_FIELDS.len() {
+        if HIT_FIELDS[bit].1 {
             bits |= 1_u32 << bit;
         }
         bit += 1;
@@ -153,12 +153,15 @@ impl HitFields {
 
     /// The names of all fields.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        FIELDS.iter().map(|(name, _)| *name).chain(EXPLAIN_FIELDS)
+        HIT_FIELDS
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(EXPLAIN_FIELDS)
     }
 
     /// The names of the fields that are shown where none are named.
     pub fn default_names() -> impl Iterator<Item = &'static str> {
-        let shown = FIELDS.iter().filter(|(_, shown)| *shown);
+        let shown = HIT_FIELDS.iter().filter(|(_, shown)| *shown);
         shown.map(|(name, _)| *name)
     }
 
@@ -166,10 +169,10 @@ impl HitFields {
     ///
     /// # Errors
     /// The first name that is none.
-    pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, &'a str> {
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, &'a str> {
         let mut fields = 0;
         for name in names {
-            fields |= Self::bit(name).ok_or(name)?;
+            fields |= Self::field_bit(name).ok_or(name)?;
         }
         Ok(match fields {
             0 => Self::default(),
@@ -179,23 +182,23 @@ impl HitFields {
 
     /// The same with the explanation of the score.
     #[must_use]
-    pub fn and_explanation(self) -> Self {
-        Self(self.0 | Self::bit(Self::EXPLAIN).unwrap_or_default())
+    pub fn with_explanation(self) -> Self {
+        Self(self.0 | Self::field_bit(Self::EXPLAIN).unwrap_or_default())
     }
 
     /// Whether a member is shown, or a member of it.
-    pub fn has(self, name: &str) -> bool {
-        let within = |field: &str| {
+    pub fn includes(self, name: &str) -> bool {
+        let is_in_member = |field: &str| {
             let rest = field.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         ALWAYS_SHOWN.contains(&name)
-            || Self::names().any(|field| within(field) && self.is_named(field))
+            || Self::names().any(|field| is_in_member(field) && self.is_named(field))
     }
 
     /// Whether a field is named itself.
     pub fn is_named(self, name: &str) -> bool {
-        Self::bit(name).is_some_and(|bit| self.0 & bit != 0)
+        Self::field_bit(name).is_some_and(|bit| self.0 & bit != 0)
     }
 
     /// Whether of the agent itself neither more nor less is shown than by default.
@@ -203,7 +206,7 @@ impl HitFields {
         self.0 & AGENT_BITS == DEFAULT_BITS & AGENT_BITS
     }
 
-    fn bit(name: &str) -> Option<u32> {
+    fn field_bit(name: &str) -> Option<u32> {
         let bit = Self::names().position(|known| known == name)?;
         Some(1_u32 << bit)
     }
@@ -223,16 +226,16 @@ impl PartialSchema for FoundAgent {
     fn schema() -> RefOr<Schema> {
         let description = "An agent that a search found, with the members that `fields` names. \
              Its id is always there.";
-        let mut found = Object::new();
-        found.description = Some(description.to_owned());
-        found.required.push(HitFields::ID.to_owned());
+        let mut schema = Object::new();
+        schema.description = Some(description.to_owned());
+        schema.required.push(HitFields::ID.to_owned());
         for part in [Summary::schema(), Match::schema()] {
             if let RefOr::T(Schema::Object(part)) = part {
-                found.schema_type = part.schema_type;
-                found.properties.extend(part.properties);
+                schema.schema_type = part.schema_type;
+                schema.properties.extend(part.properties);
             }
         }
-        Schema::Object(found).into()
+        Schema::Object(schema).into()
     }
 }
 
@@ -269,7 +272,7 @@ mod tests {
         let RefOr::T(Schema::Object(summary)) = Summary::schema() else {
             panic!("the schema of an agent is an object");
         };
-        for (bit, (name, _)) in FIELDS.iter().enumerate() {
+        for (bit, (name, _)) in HIT_FIELDS.iter().enumerate() {
             let member = name.split('.').next().unwrap_or_default();
             let is_of_agent = summary.properties.contains_key(member);
             assert_eq!((AGENT_BITS >> bit) & 1 == 1, is_of_agent, "{name}");
@@ -278,27 +281,42 @@ mod tests {
 
     #[test]
     fn fields_are_those_named_and_the_usual_ones_where_none_are() {
-        let usual = HitFields::named([]).unwrap();
+        let usual = HitFields::from_names([]).unwrap();
         assert_eq!(usual, HitFields::default());
-        assert_eq!(HitFields::named(HitFields::default_names()), Ok(usual));
+        assert_eq!(HitFields::from_names(HitFields::default_names()), Ok(usual));
         assert!(usual.shows_default_summary());
-        assert!(usual.has("name") && usual.has("skills") && usual.has("score"));
+        assert!(usual.includes("name") && usual.includes("skills") && usual.includes("score"));
         for left_out in ["links", "capabilities", "card_digest", "labels"] {
-            assert!(!usual.has(left_out), "{left_out}");
+            assert!(!usual.includes(left_out), "{left_out}");
         }
-        assert!(!usual.has("highlights") && !usual.has("explain"));
+        assert!(!usual.includes("highlights") && !usual.includes("explain"));
         assert!(!usual.is_named("skills.tags"));
 
-        let few = HitFields::named(["name", "skills.tags", "explain.summary"]).unwrap();
-        assert!(few.has("id") && few.has("name") && few.has("skills") && few.has("explain"));
+        let few = HitFields::from_names(["name", "skills.tags", "explain.summary"]).unwrap();
+        assert!(
+            few.includes("id")
+                && few.includes("name")
+                && few.includes("skills")
+                && few.includes("explain")
+        );
         assert!(few.is_named("skills.tags") && !few.is_named("explain"));
-        assert!(!few.has("skills_total") && !few.has("score") && !few.shows_default_summary());
+        assert!(
+            !few.includes("skills_total") && !few.includes("score") && !few.shows_default_summary()
+        );
 
         let marked = HitFields::default_names().chain(["highlights", "explain"]);
-        assert!(HitFields::named(marked).unwrap().shows_default_summary());
+        assert!(
+            HitFields::from_names(marked)
+                .unwrap()
+                .shows_default_summary()
+        );
         let unscored = HitFields::default_names().filter(|name| *name != "score");
-        assert!(HitFields::named(unscored).unwrap().shows_default_summary());
-        assert_eq!(HitFields::named(["name", "nome", "x"]), Err("nome"));
-        assert_eq!(HitFields::named(["skill"]), Err("skill"));
+        assert!(
+            HitFields::from_names(unscored)
+                .unwrap()
+                .shows_default_summary()
+        );
+        assert_eq!(HitFields::from_names(["name", "nome", "x"]), Err("nome"));
+        assert_eq!(HitFields::from_names(["skill"]), Err("skill"));
     }
 }

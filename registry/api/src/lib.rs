@@ -2,6 +2,8 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+mod account_data;
+mod accounts;
 mod agent;
 pub mod ard;
 mod collections;
@@ -12,13 +14,13 @@ mod governance;
 mod hit;
 pub mod limits;
 mod list;
-mod objects;
+mod object_list;
 mod peers;
-mod people;
-mod personal;
 mod policies;
-mod served;
+mod review_sentences;
 
+pub use account_data::*;
+pub use accounts::*;
 pub use agent::*;
 pub use collections::*;
 pub use decision::*;
@@ -28,8 +30,6 @@ pub use governance::*;
 pub use hit::*;
 pub use list::*;
 pub use peers::*;
-pub use people::*;
-pub use personal::*;
 pub use policies::{
     AccessChange, DecisionRequest, DryRun, DryRunCount, DryRunDay, NewPolicies, NewPolicy,
     NewWaiver, Policies, PoliciesAccepted, PolicyCase, PolicyCaseResult, PolicyCaseResults,

@@ -5,10 +5,10 @@ use a2a_registry_domain::role::Role;
 use clap::Subcommand;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
-use super::failure::{CommandResult, Failure};
-use super::list::{Listing, PageArgs};
-use super::token::{end_of, list_of};
+use super::list_format::{ListFormat, PageArgs};
+use super::token::{expiry_text, join_texts};
 
 /// What `account` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -53,7 +53,7 @@ pub enum AccountCommand {
 
 pub async fn run(command: &AccountCommand, client: &Client, console: &Console) -> CommandResult {
     let reply = match command {
-        AccountCommand::List(page) => return list(page, client, console).await,
+        AccountCommand::List(page) => return list_accounts(page, client, console).await,
         AccountCommand::Show { account } => client.account(account).await?,
         AccountCommand::Create { name, role, group } => {
             let new = NewAccount {
@@ -71,16 +71,18 @@ pub async fn run(command: &AccountCommand, client: &Client, console: &Console) -
             client.patch_account(account, &change).await?
         }
         AccountCommand::Disable { account } => {
-            client.patch_account(account, &disabled(true)).await?
+            client.patch_account(account, &disabled_patch(true)).await?
         }
         AccountCommand::Enable { account } => {
-            client.patch_account(account, &disabled(false)).await?
+            client
+                .patch_account(account, &disabled_patch(false))
+                .await?
         }
     };
-    console.show(&reply, || facts(&reply.value, console))
+    console.print_result(&reply, || print_account(&reply.value, console))
 }
 
-fn disabled(disabled: bool) -> AccountPatch {
+fn disabled_patch(disabled: bool) -> AccountPatch {
     AccountPatch {
         disabled: Some(disabled),
         ..AccountPatch::default()
@@ -91,34 +93,34 @@ fn disabled(disabled: bool) -> AccountPatch {
 pub async fn whoami(client: &Client, console: &Console) -> CommandResult {
     let reply = client.me().await?;
     let me = &reply.value;
-    console.show(&reply, || {
-        facts(&me.account, console)?;
-        console.line(&format!("scopes   {}", list_of(&me.scopes)))?;
+    console.print_result(&reply, || {
+        print_account(&me.account, console)?;
+        console.print_line(&format!("scopes   {}", join_texts(&me.scopes)))?;
         if let Some(token) = &me.token {
-            let end = end_of(token);
-            console.line(&format!("token    {} ({}) {end}", token.id, token.name))?;
+            let end = expiry_text(token);
+            console.print_line(&format!("token    {} ({}) {end}", token.id, token.name))?;
         }
         if let Some(issuer) = &me.issuer {
-            console.line(&format!("token    an access token of {issuer}"))?;
+            console.print_line(&format!("token    an access token of {issuer}"))?;
         }
         Ok(())
     })
 }
 
-fn facts(account: &Account, console: &Console) -> Result<(), Failure> {
-    console.line(&format!("account  {} ({})", account.name, account.id))?;
-    console.line(&format!("roles    {}", list_of(&account.roles)))?;
+fn print_account(account: &Account, console: &Console) -> Result<(), CommandError> {
+    console.print_line(&format!("account  {} ({})", account.name, account.id))?;
+    console.print_line(&format!("roles    {}", join_texts(&account.roles)))?;
     for group in &account.groups {
-        console.line(&format!(
+        console.print_line(&format!(
             "group    {} (set by {})",
             group.name, group.origin
         ))?;
     }
     if let Some(at) = account.disabled_at {
-        console.line(&format!("disabled since {}", at.to_readable()))?;
+        console.print_line(&format!("disabled since {}", at.to_readable()))?;
     }
     if let Some(at) = account.access_ended_at {
-        console.line(&format!(
+        console.print_line(&format!(
             "access ended by its identity provider {}",
             at.to_readable()
         ))?;
@@ -126,17 +128,17 @@ fn facts(account: &Account, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+async fn list_accounts(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
     let reply = client.accounts(page).await?;
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "account list",
         limit: page.limit,
         header: ["ID", "NAME", "ROLES", "GROUPS", "STATE"],
-        empty: "there is no account",
+        empty_message: "there is no account",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
-    listing.show(console, &reply, &list.accounts, next, |account| {
+    list_format.print_page(console, &reply, &list.accounts, next, |account| {
         let groups: Vec<&str> = account.groups.iter().map(|one| &*one.name).collect();
         let state = match (account.disabled_at, account.access_ended_at) {
             (Some(_), _) => "disabled",
@@ -146,7 +148,7 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandRes
         [
             account.id.to_string(),
             account.name.clone(),
-            list_of(&account.roles),
+            join_texts(&account.roles),
             groups.join(", "),
             state.to_owned(),
         ]

@@ -6,25 +6,25 @@ use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 
 use super::client::{Client, RegistryResponse};
+use super::command_error::{CommandError, CommandResult};
 use super::confirm::confirm;
 use super::console::Console;
-use super::failure::{CommandResult, Failure};
 
 /// What `agent` takes.
 #[derive(Subcommand, Debug, Clone)]
 pub enum AgentCommand {
     /// Withhold an agent until it is resumed
-    Suspend(ActArgs),
+    Suspend(ActionArgs),
     /// Lift a hold
     Resume {
         #[command(flatten)]
-        act: ActArgs,
+        act: ActionArgs,
         /// Which hold: `operator`, `critical_change` or `key_changed` [default: operator]
         #[arg(long, value_name = "HOLD")]
         hold: Option<Hold>,
     },
     /// Open a review of the content that an agent serves, before its approval ends by itself
-    Recertify(ActArgs),
+    Recertify(ActionArgs),
     /// Mark an agent as on its way out; it is still served, and the reason is shown with it
     Deprecate {
         /// Its id, URN, host or card URL
@@ -37,15 +37,15 @@ pub enum AgentCommand {
         #[arg(long, value_name = "AGENT")]
         replacement: Option<String>,
         /// Time after which it may stop working: a day such as 2027-01-31, or a moment as in RFC 3339
-        #[arg(long, visible_alias = "date", value_name = "TIME", value_parser = moment)]
+        #[arg(long, visible_alias = "date", value_name = "TIME", value_parser = parse_day_or_time)]
         sunset: Option<Timestamp>,
     },
     /// Undo a deprecation
-    Undeprecate(ActArgs),
+    Undeprecate(ActionArgs),
     /// Report that something is wrong with an agent; curators decide what follows
     Report {
         #[command(flatten)]
-        act: ActArgs,
+        act: ActionArgs,
         /// How curators can reach you
         #[arg(long, value_name = "TEXT", default_value = "")]
         contact: String,
@@ -86,7 +86,7 @@ pub enum AgentCommand {
     /// End an agent for good
     Retire {
         #[command(flatten)]
-        act: ActArgs,
+        act: ActionArgs,
         /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
@@ -95,7 +95,7 @@ pub enum AgentCommand {
 
 /// Which agent, and why.
 #[derive(Args, Debug, Clone)]
-pub struct ActArgs {
+pub struct ActionArgs {
     /// Its id, URN, host or card URL
     #[arg(value_name = "AGENT")]
     agent: String,
@@ -104,8 +104,8 @@ pub struct ActArgs {
     reason: String,
 }
 
-impl ActArgs {
-    fn act(&self, hold: Option<Hold>) -> Act {
+impl ActionArgs {
+    fn to_request(&self, hold: Option<Hold>) -> Act {
         Act {
             reason: self.reason.clone(),
             hold,
@@ -114,43 +114,45 @@ impl ActArgs {
 }
 
 /// A day or a moment, as it is typed.
-pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+pub(super) fn parse_day_or_time(text: &str) -> Result<Timestamp, String> {
     let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
     day.or_else(|_| text.parse())
 }
 
 pub async fn run(command: &AgentCommand, client: &Client, console: &Console) -> CommandResult {
     let reply = match command {
-        AgentCommand::Suspend(named) => act(client, "suspend", named, None).await?,
-        AgentCommand::Resume { act: named, hold } => act(client, "resume", named, *hold).await?,
-        AgentCommand::Undeprecate(named) => act(client, "undeprecate", named, None).await?,
+        AgentCommand::Suspend(named) => send_action(client, "suspend", named, None).await?,
+        AgentCommand::Resume { act: named, hold } => {
+            send_action(client, "resume", named, *hold).await?
+        }
+        AgentCommand::Undeprecate(named) => send_action(client, "undeprecate", named, None).await?,
         AgentCommand::Deprecate {
             agent,
             message,
             replacement,
             sunset,
         } => {
-            let what = Deprecate {
+            let deprecation = Deprecate {
                 reason: message.clone(),
                 replacement: replacement.clone(),
                 sunset: *sunset,
             };
-            let id = client.agent_id(agent).await?;
-            client.deprecate(id, &what).await?
+            let id = client.find_agent_id(agent).await?;
+            client.deprecate(id, &deprecation).await?
         }
         AgentCommand::Sponsor { agent, account } => {
             let patch = AgentPatch {
                 sponsor: Some(account.clone()),
                 ..AgentPatch::default()
             };
-            change(client, agent, &patch).await?
+            patch_agent(client, agent, &patch).await?
         }
         AgentCommand::DeriveQueries { agent, off } => {
             let patch = AgentPatch {
                 derived_queries: Some(!off),
                 ..AgentPatch::default()
             };
-            change(client, agent, &patch).await?
+            patch_agent(client, agent, &patch).await?
         }
         AgentCommand::Visibility {
             agent,
@@ -164,88 +166,97 @@ pub async fn run(command: &AgentCommand, client: &Client, console: &Console) -> 
                 collections: (!collection.is_empty()).then(|| collection.clone()),
                 ..AgentPatch::default()
             };
-            change(client, agent, &patch).await?
+            patch_agent(client, agent, &patch).await?
         }
-        AgentCommand::Recertify(named) => return recertify(named, client, console).await,
+        AgentCommand::Recertify(named) => return recertify_agent(named, client, console).await,
         AgentCommand::Report {
             act: named,
             contact,
-        } => return report(named, contact, client, console).await,
-        AgentCommand::Retire { act: named, yes } => retire(named, *yes, client).await?,
+        } => return report_agent(named, contact, client, console).await,
+        AgentCommand::Retire { act: named, yes } => retire_agent(named, *yes, client).await?,
     };
-    console.show(&reply, || console.line(&sentence(&reply.value)))
+    console.print_result(&reply, || console.print_line(&describe_agent(&reply.value)))
 }
 
-async fn change(
+async fn patch_agent(
     client: &Client,
     agent: &str,
     patch: &AgentPatch,
-) -> Result<RegistryResponse<Agent>, Failure> {
-    let id = client.agent_id(agent).await?;
+) -> Result<RegistryResponse<Agent>, CommandError> {
+    let id = client.find_agent_id(agent).await?;
     Ok(client.patch_agent(id, patch).await?)
 }
 
-async fn report(
-    named: &ActArgs,
+async fn report_agent(
+    arguments: &ActionArgs,
     contact: &str,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let id = client.agent_id(&named.agent).await?;
+    let id = client.find_agent_id(&arguments.agent).await?;
     let new = NewReport {
-        reason: named.reason.clone(),
+        reason: arguments.reason.clone(),
         contact: contact.to_owned(),
     };
     let reply = client.report(id, &new).await?;
-    console.show(&reply, || {
-        console.line(&format!("reported {id}; curators decide what follows"))
+    console.print_result(&reply, || {
+        console.print_line(&format!("reported {id}; curators decide what follows"))
     })
 }
 
-async fn retire(
-    named: &ActArgs,
+async fn retire_agent(
+    arguments: &ActionArgs,
     yes: bool,
     client: &Client,
-) -> Result<RegistryResponse<Agent>, Failure> {
-    let agent = client.agent_to_act_on(&named.agent).await?.summary;
+) -> Result<RegistryResponse<Agent>, CommandError> {
+    let agent = client
+        .find_agent_for_action(&arguments.agent)
+        .await?
+        .summary;
     let what = format!(
         "retiring {} of {} ({}) for good",
         agent.name, agent.domain, agent.id
     );
     confirm(&what, yes)?;
-    Ok(client.act(agent.id, "retire", &named.act(None)).await?)
+    Ok(client
+        .act(agent.id, "retire", &arguments.to_request(None))
+        .await?)
 }
 
-async fn recertify(named: &ActArgs, client: &Client, console: &Console) -> CommandResult {
-    let id = client.agent_id(&named.agent).await?;
-    let reply = client.recertify(id, &named.act(None)).await?;
+async fn recertify_agent(
+    arguments: &ActionArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
+    let id = client.find_agent_id(&arguments.agent).await?;
+    let reply = client.recertify(id, &arguments.to_request(None)).await?;
     let review = &reply.value;
-    console.show(&reply, || {
-        console.line(&format!("review {} of {} is open", review.id, review.name))
+    console.print_result(&reply, || {
+        console.print_line(&format!("review {} of {} is open", review.id, review.name))
     })
 }
 
-async fn act(
+async fn send_action(
     client: &Client,
     verb: &str,
-    named: &ActArgs,
+    arguments: &ActionArgs,
     hold: Option<Hold>,
-) -> Result<RegistryResponse<Agent>, Failure> {
-    let id = client.agent_id(&named.agent).await?;
-    Ok(client.act(id, verb, &named.act(hold)).await?)
+) -> Result<RegistryResponse<Agent>, CommandError> {
+    let id = client.find_agent_id(&arguments.agent).await?;
+    Ok(client.act(id, verb, &arguments.to_request(hold)).await?)
 }
 
 /// What has become of an agent, in one line.
-fn sentence(agent: &Agent) -> String {
+fn describe_agent(agent: &Agent) -> String {
     let summary = &agent.hit.summary;
     let holds: Vec<_> = agent.holds.iter().map(|hold| hold.hold.as_str()).collect();
-    let held = if holds.is_empty() {
+    let hold_text = if holds.is_empty() {
         String::new()
     } else {
         format!(" (on hold: {})", holds.join(", "))
     };
     let advice = summary.deprecation.as_ref();
-    let advice = advice.map(|deprecation| format!(": {}", deprecation.sentence()));
+    let deprecation_text = advice.map(|deprecation| format!(": {}", deprecation.sentence()));
     let sponsor = agent.sponsor.as_ref();
     let sponsor = sponsor.map_or_else(String::new, |name| format!(", sponsored by {name}"));
     let queries = match agent.derived_queries {
@@ -255,16 +266,16 @@ fn sentence(agent: &Agent) -> String {
     let collections = agent.collections.iter();
     let collections = collections.map(|name| format!("the audience of {name}"));
     let shown_to: Vec<String> = agent.groups.iter().cloned().chain(collections).collect();
-    let visibility = match (summary.visibility.known(), shown_to.as_slice()) {
+    let visibility = match (summary.visibility.known_value(), shown_to.as_slice()) {
         (Some(Visibility::Public), _) => String::new(),
         (_, []) => format!(", {}", summary.visibility),
         (_, shown_to) => format!(", {} to {}", summary.visibility, shown_to.join(", ")),
     };
     format!(
-        "{} ({}) is {}{visibility}{held}{sponsor}{queries}{}",
+        "{} ({}) is {}{visibility}{hold_text}{sponsor}{queries}{}",
         summary.name,
         summary.id,
         summary.lifecycle,
-        advice.unwrap_or_default()
+        deprecation_text.unwrap_or_default()
     )
 }

@@ -14,18 +14,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::failure::Failure;
-use super::refusal::{ClientError, Problem};
+use super::client_error::{ClientError, ProblemDetails};
+use super::command_error::CommandError;
 
 /// Time without a byte after which a read is given up.
-const READ_LIMIT: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same for what changes something, and for reads for which the registry looks at every agent.
-const LONG_LIMIT: Duration = Duration::from_secs(300);
+const LONG_TIMEOUT: Duration = Duration::from_secs(300);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit for the body of a response, in bytes.
-const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 /// What a path segment holds unescaped (RFC 3986 section 3.3), apart from letters and digits.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+const PATH_SEGMENT_ESCAPES: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -41,13 +41,13 @@ pub struct RegistryResponse<T> {
 }
 
 /// A segment of a path, escaped.
-pub fn segment(text: impl Display) -> String {
-    utf8_percent_encode(&text.to_string(), SEGMENT).to_string()
+pub fn encode_path_segment(text: impl Display) -> String {
+    utf8_percent_encode(&text.to_string(), PATH_SEGMENT_ESCAPES).to_string()
 }
 
 /// The method of a call and its effect: how long the response may take, and what a missing response means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum RequestMethod {
     Get,
     /// It reads what takes a body to ask for, and the registry looks at every agent for it.
     PostRead,
@@ -57,8 +57,8 @@ pub enum Verb {
     Delete,
 }
 
-impl Verb {
-    pub(super) fn method(self) -> Method {
+impl RequestMethod {
+    pub(super) fn http_method(self) -> Method {
         match self {
             Self::Get => Method::GET,
             Self::PostRead | Self::Post => Method::POST,
@@ -75,21 +75,25 @@ impl Verb {
 
 pub struct Client {
     http: reqwest::Client,
-    base: String,
+    base_url: String,
     authorization: Option<HeaderValue>,
     /// The limit that the user has set for all requests.
-    limit: Option<Duration>,
+    timeout_override: Option<Duration>,
 }
 
 impl Client {
     /// A client of the registry at `base`, with a token where there is one. `limit` is the time without a byte after which a
     /// request is given up, in place of the usual ones. Nothing is sent yet.
-    pub fn new(base: &str, token: Option<&str>, limit: Option<Duration>) -> Result<Self, Failure> {
+    pub fn new(
+        base: &str,
+        token: Option<&str>,
+        timeout: Option<Duration>,
+    ) -> Result<Self, CommandError> {
         let url = Url::parse(base)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             .ok_or_else(|| {
-                Failure::new(format!(
+                CommandError::new(format!(
                     "--registry must be an http or https URL such as http://127.0.0.1:8080, not {base}"
                 ))
             })?;
@@ -97,33 +101,33 @@ impl Client {
             None => None,
             Some(token) => {
                 let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
-                    Failure::new("the token holds characters that no token has; check --token and A2A_REGISTRY_TOKEN")
+                    CommandError::new("the token holds characters that no token has; check --token and A2A_REGISTRY_TOKEN")
                 })?;
                 value.set_sensitive(true);
                 Some(value)
             }
         };
-        let http = client(&url, redirect::Policy::none())
+        let http = http_client_builder(&url, redirect::Policy::none())
             .build()
-            .map_err(no_client)?;
+            .map_err(client_build_error)?;
         Ok(Self {
-            limit,
+            timeout_override: timeout,
             http,
-            base: url.as_str().trim_end_matches('/').to_owned(),
+            base_url: url.as_str().trim_end_matches('/').to_owned(),
             authorization,
         })
     }
 
     /// The registry's URL, without a slash at its end.
-    pub fn base(&self) -> &str {
-        &self.base
+    pub fn base_url(&self) -> &str {
+        &self.base_url
     }
 
     /// A call of a path that begins with `/`.
-    pub fn call(&self, verb: Verb, path: String) -> Call<'_> {
-        Call {
+    pub fn call(&self, method: RequestMethod, path: String) -> ApiCall<'_> {
+        ApiCall {
             client: self,
-            verb,
+            method,
             path,
             query: String::new(),
             headers: Vec::new(),
@@ -133,11 +137,14 @@ impl Client {
 
     /// The status and body at a path, whatever the status is.
     pub async fn probe(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
-        let request = self.request(Verb::Get, path);
-        let response = self.dispatch(request, Verb::Get).await?;
+        let request = self.request(RequestMethod::Get, path);
+        let response = self.dispatch(request, RequestMethod::Get).await?;
         let status = response.status().as_u16();
-        let limit = self.limit(Verb::Get);
-        Ok((status, body(response, ANSWER_LIMIT, limit).await?))
+        let limit = self.timeout_for(RequestMethod::Get);
+        Ok((
+            status,
+            read_body(response, MAX_RESPONSE_BYTES, limit).await?,
+        ))
     }
 
     /// Whether it identifies itself with a token.
@@ -146,21 +153,23 @@ impl Client {
     }
 
     /// Sends a message of the Model Context Protocol, in that revision of it: the tools of a registry only read.
-    pub async fn mcp<T: DeserializeOwned>(
+    pub async fn send_mcp_message<T: DeserializeOwned>(
         &self,
         revision: &str,
         message: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
-        let call = self.call(Verb::PostRead, "/mcp".to_owned()).with(message)?;
+        let call = self
+            .call(RequestMethod::PostRead, "/mcp".to_owned())
+            .with_input(message)?;
         call.header("Accept", "application/json, text/event-stream")
             .header("MCP-Protocol-Version", revision)
-            .answer()
+            .send_for_json()
             .await
     }
 
-    fn request(&self, verb: Verb, path: &str) -> RequestBuilder {
-        let url = format!("{}{path}", self.base);
-        let request = self.http.request(verb.method(), url);
+    fn request(&self, method: RequestMethod, path: &str) -> RequestBuilder {
+        let url = format!("{}{path}", self.base_url);
+        let request = self.http.request(method.http_method(), url);
         match &self.authorization {
             Some(value) => request.header(AUTHORIZATION, value.clone()),
             None => request,
@@ -168,101 +177,108 @@ impl Client {
     }
 
     /// The time without a byte after which a read is given up.
-    pub fn read_limit(&self) -> Duration {
-        self.limit(Verb::Get)
+    pub fn read_timeout(&self) -> Duration {
+        self.timeout_for(RequestMethod::Get)
     }
 
     /// The time without a byte after which a request is given up.
-    fn limit(&self, verb: Verb) -> Duration {
-        self.limit.unwrap_or(match verb {
-            Verb::Get => READ_LIMIT,
-            _ => LONG_LIMIT,
+    fn timeout_for(&self, method: RequestMethod) -> Duration {
+        self.timeout_override.unwrap_or(match method {
+            RequestMethod::Get => READ_TIMEOUT,
+            _ => LONG_TIMEOUT,
         })
     }
 
     /// The error of a request that was sent, and whose response did not come.
-    fn missing_response(&self, verb: Verb, why: MissingResponse) -> ClientError {
-        let base = &self.base;
-        let what = match why {
-            MissingResponse::Late => format!(
+    fn missing_response_error(&self, method: RequestMethod, cause: MissingResponse) -> ClientError {
+        let base = &self.base_url;
+        let message = match cause {
+            MissingResponse::TimedOut => format!(
                 "the registry at {base} did not answer within {} s",
-                self.limit(verb).as_secs()
+                self.timeout_for(method).as_secs()
             ),
             MissingResponse::Broken(reason) => {
                 format!("the connection to the registry at {base} broke: {reason}")
             }
         };
-        match verb.is_change() {
-            true => ClientError::OutcomeUnknown(what),
-            false => ClientError::NotAnswered(what),
+        match method.is_change() {
+            true => ClientError::OutcomeUnknown(message),
+            false => ClientError::NoResponse(message),
         }
     }
 
-    async fn dispatch(&self, request: RequestBuilder, verb: Verb) -> Result<Response, ClientError> {
-        let answered = tokio::time::timeout(self.limit(verb), request.send()).await;
-        match answered {
-            Err(_) => Err(self.missing_response(verb, MissingResponse::Late)),
+    async fn dispatch(
+        &self,
+        request: RequestBuilder,
+        method: RequestMethod,
+    ) -> Result<Response, ClientError> {
+        let result = tokio::time::timeout(self.timeout_for(method), request.send()).await;
+        match result {
+            Err(_) => Err(self.missing_response_error(method, MissingResponse::TimedOut)),
             Ok(Ok(response)) => Ok(response),
             // Nothing was sent where there is no connection, or the request could not be made.
             Ok(Err(error)) if error.is_connect() || error.is_builder() => {
                 Err(ClientError::Unreachable {
-                    base: self.base.clone(),
-                    reason: innermost(&error),
+                    base: self.base_url.clone(),
+                    reason: root_cause(&error),
                 })
             }
             Ok(Err(error)) => {
-                Err(self.missing_response(verb, MissingResponse::Broken(innermost(&error))))
+                Err(self
+                    .missing_response_error(method, MissingResponse::Broken(root_cause(&error))))
             }
         }
     }
 
-    async fn answer(
+    async fn send_request(
         &self,
         request: RequestBuilder,
         path: &str,
-        verb: Verb,
+        method: RequestMethod,
     ) -> Result<(Bytes, HeaderMap), ClientError> {
-        let response = self.dispatch(request, verb).await?;
+        let response = self.dispatch(request, method).await?;
         let status = response.status();
         let headers = response.headers().clone();
-        let kind = header_text(&headers, CONTENT_TYPE.as_str()).unwrap_or_default();
+        let content_type = header_text(&headers, CONTENT_TYPE.as_str()).unwrap_or_default();
         let retry_after = header_text(&headers, RETRY_AFTER.as_str());
         let location = header_text(&headers, LOCATION.as_str());
         if let Some(location) = location.filter(|_| status.is_redirection()) {
-            return Err(ClientError::Moved {
-                base: self.base.clone(),
+            return Err(ClientError::Redirected {
+                base: self.base_url.clone(),
                 location,
             });
         }
-        let raw = body(response, ANSWER_LIMIT, self.limit(verb)).await;
+        let raw = read_body(response, MAX_RESPONSE_BYTES, self.timeout_for(method)).await;
         if status.is_success() {
             // What was asked for was done, and the answer has only to say what came of it.
-            let raw = raw.map_err(|error| match verb.is_change() {
+            let raw = raw.map_err(|error| match method.is_change() {
                 true => ClientError::OutcomeUnknown(error.to_string()),
                 false => error,
             })?;
             return Ok((raw, headers));
         }
         let raw = raw?;
-        match serde_json::from_slice::<Problem>(&raw) {
-            Ok(mut problem) if kind.starts_with("application/problem+json") => {
+        match serde_json::from_slice::<ProblemDetails>(&raw) {
+            Ok(mut problem) if content_type.starts_with("application/problem+json") => {
                 problem.status = status.as_u16();
-                Err(ClientError::Refused {
+                Err(ClientError::Rejected {
                     problem: Box::new(problem),
                     raw,
                     retry_after,
                 })
             }
             // A proxy that gives up says nothing of what the registry behind it does.
-            _ if verb.is_change() && status.is_server_error() => {
-                let what = self.not_a_registry(path, status, &kind).to_string();
+            _ if method.is_change() && status.is_server_error() => {
+                let what = self
+                    .not_a_registry_error(path, status, &content_type)
+                    .to_string();
                 Err(ClientError::OutcomeUnknown(what))
             }
-            _ => Err(self.not_a_registry(path, status, &kind)),
+            _ => Err(self.not_a_registry_error(path, status, &content_type)),
         }
     }
 
-    fn read<T: DeserializeOwned>(
+    fn parse_response<T: DeserializeOwned>(
         &self,
         path: &str,
         raw: Bytes,
@@ -270,21 +286,26 @@ impl Client {
         match serde_json::from_slice(&raw) {
             Ok(value) => Ok(RegistryResponse { value, raw }),
             Err(error) => Err(ClientError::NotARegistry {
-                url: format!("{}{path}", self.base),
+                url: format!("{}{path}", self.base_url),
                 status: 200,
                 what: format!("a document that is not a registry's response ({error})"),
             }),
         }
     }
 
-    fn not_a_registry(&self, path: &str, status: StatusCode, kind: &str) -> ClientError {
-        let what = if kind.is_empty() {
+    fn not_a_registry_error(
+        &self,
+        path: &str,
+        status: StatusCode,
+        content_type: &str,
+    ) -> ClientError {
+        let what = if content_type.is_empty() {
             "no reason".to_owned()
         } else {
-            kind.to_owned()
+            content_type.to_owned()
         };
         ClientError::NotARegistry {
-            url: format!("{}{path}", self.base),
+            url: format!("{}{path}", self.base_url),
             status: status.as_u16(),
             what,
         }
@@ -292,22 +313,26 @@ impl Client {
 }
 
 /// A call of the API, which does nothing until it is sent.
-pub struct Call<'a> {
+pub struct ApiCall<'a> {
     client: &'a Client,
-    verb: Verb,
+    method: RequestMethod,
     path: String,
     query: String,
     headers: Vec<(&'static str, String)>,
     body: Option<Bytes>,
 }
 
-impl Call<'_> {
+impl ApiCall<'_> {
     /// Sends this along: as the query of a GET request, else as a JSON body.
-    pub fn with<T: Serialize + ?Sized>(mut self, input: &T) -> Result<Self, ClientError> {
-        if self.verb == Verb::Get {
-            self.query = encode(input)?;
+    pub fn with_input<T: Serialize + ?Sized>(mut self, input: &T) -> Result<Self, ClientError> {
+        if self.method == RequestMethod::Get {
+            self.query = encode_query(input)?;
         } else {
-            self.body = Some(serde_json::to_vec(input).map_err(unsendable)?.into());
+            self.body = Some(
+                serde_json::to_vec(input)
+                    .map_err(request_encoding_error)?
+                    .into(),
+            );
         }
         Ok(self)
     }
@@ -318,18 +343,20 @@ impl Call<'_> {
     }
 
     /// Sends the call, and parses the body of the response.
-    pub async fn answer<T: DeserializeOwned>(self) -> Result<RegistryResponse<T>, ClientError> {
-        let raw = self.bytes().await?;
-        self.client.read(&self.path, raw)
+    pub async fn send_for_json<T: DeserializeOwned>(
+        self,
+    ) -> Result<RegistryResponse<T>, ClientError> {
+        let raw = self.send_for_bytes().await?;
+        self.client.parse_response(&self.path, raw)
     }
 
     /// Sends the call; the body of the response is returned as it is.
-    pub async fn bytes(&self) -> Result<Bytes, ClientError> {
+    pub async fn send_for_bytes(&self) -> Result<Bytes, ClientError> {
         Ok(self.send().await?.0)
     }
 
     /// The same, with one header of the response.
-    pub async fn bytes_and_header(
+    pub async fn send_for_bytes_and_header(
         &self,
         name: &str,
     ) -> Result<(Bytes, Option<String>), ClientError> {
@@ -342,7 +369,7 @@ impl Call<'_> {
             "" => self.path.clone(),
             query => format!("{}?{query}", self.path),
         };
-        let mut request = self.client.request(self.verb, &path);
+        let mut request = self.client.request(self.method, &path);
         if let Some(body) = &self.body {
             request = request.header(CONTENT_TYPE, "application/json");
             request = request.body(body.clone());
@@ -350,16 +377,16 @@ impl Call<'_> {
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
-        self.client.answer(request, &path, self.verb).await
+        self.client.send_request(request, &path, self.method).await
     }
 }
 
 /// A query in the form of a URL.
-pub fn encode<T: Serialize + ?Sized>(query: &T) -> Result<String, ClientError> {
-    serde_html_form::to_string(query).map_err(unsendable)
+pub fn encode_query<T: Serialize + ?Sized>(query: &T) -> Result<String, ClientError> {
+    serde_html_form::to_string(query).map_err(request_encoding_error)
 }
 
-fn unsendable(error: impl Display) -> ClientError {
+fn request_encoding_error(error: impl Display) -> ClientError {
     ClientError::Failed(format!("the request cannot be sent: {error}"))
 }
 
@@ -370,12 +397,15 @@ fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
 
 /// Why there is no response to a request that was sent.
 enum MissingResponse {
-    Late,
+    TimedOut,
     Broken(String),
 }
 
 /// An HTTP client for what is at this URL.
-pub(super) fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientBuilder {
+pub(super) fn http_client_builder(
+    url: &Url,
+    redirects: redirect::Policy,
+) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
@@ -387,39 +417,39 @@ pub(super) fn client(url: &Url, redirects: redirect::Policy) -> reqwest::ClientB
     }
 }
 
-fn no_client(error: reqwest::Error) -> Failure {
-    Failure::new(format!(
+fn client_build_error(error: reqwest::Error) -> CommandError {
+    CommandError::new(format!(
         "the HTTP client cannot start: {}",
-        innermost(&error)
+        root_cause(&error)
     ))
 }
 
 /// Reads a body to its end, or to `limit` bytes. Each part of it may take as long as `timeout`.
-pub(super) async fn body(
+pub(super) async fn read_body(
     mut response: Response,
     limit: usize,
     timeout: Duration,
 ) -> Result<Bytes, ClientError> {
-    let broke = |why: &str| ClientError::Failed(format!("the response broke off: {why}"));
-    let mut read = BytesMut::new();
+    let read_error = |why: &str| ClientError::Failed(format!("the response broke off: {why}"));
+    let mut received = BytesMut::new();
     loop {
         let chunk = tokio::time::timeout(timeout, response.chunk()).await;
-        let chunk = chunk.map_err(|_| broke("no answer in time"))?;
-        let chunk = chunk.map_err(|error| broke(&innermost(&error)))?;
+        let chunk = chunk.map_err(|_| read_error("no answer in time"))?;
+        let chunk = chunk.map_err(|error| read_error(&root_cause(&error)))?;
         let Some(chunk) = chunk else {
-            return Ok(read.freeze());
+            return Ok(received.freeze());
         };
-        if read.len() + chunk.len() > limit {
+        if received.len() + chunk.len() > limit {
             return Err(ClientError::Failed(format!(
                 "the response is longer than {limit} bytes"
             )));
         }
-        read.extend_from_slice(&chunk);
+        received.extend_from_slice(&chunk);
     }
 }
 
 /// The cause at the end of the chain, which says the most.
-pub(super) fn innermost(error: &reqwest::Error) -> String {
+pub(super) fn root_cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
@@ -438,8 +468,8 @@ mod tests {
 
     #[test]
     fn segments_keep_to_themselves() {
-        assert_eq!(segment("127.0.0.1:9001"), "127.0.0.1:9001");
-        assert_eq!(segment("a/../b?c#d%"), "a%2F..%2Fb%3Fc%23d%25");
+        assert_eq!(encode_path_segment("127.0.0.1:9001"), "127.0.0.1:9001");
+        assert_eq!(encode_path_segment("a/../b?c#d%"), "a%2F..%2Fb%3Fc%23d%25");
     }
 
     #[test]

@@ -5,9 +5,9 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
-use super::failure::{CommandResult, Failure};
-use super::list::Listing;
+use super::list_format::ListFormat;
 
 /// What `collection` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -21,7 +21,7 @@ pub enum CollectionCommand {
         collection: String,
     },
     /// Set what a collection consists of, which is made where it does not exist; what is not given stays
-    Set(SetArgs),
+    Set(SetCollectionArgs),
     /// Delete a collection; its agents stay
     Rm {
         /// Its name
@@ -32,7 +32,7 @@ pub enum CollectionCommand {
 
 /// What a collection consists of.
 #[derive(Args, Debug, Clone)]
-pub struct SetArgs {
+pub struct SetCollectionArgs {
     /// Its name
     #[arg(value_name = "NAME")]
     collection: String,
@@ -56,10 +56,13 @@ pub struct SetArgs {
     owner: Vec<String>,
 }
 
-impl SetArgs {
+impl SetCollectionArgs {
     /// All contents, of which those that are not given are as before.
-    fn content(&self, before: Option<Collection>) -> Result<CollectionContent, Failure> {
-        let (filter, description, audience, owners) = match before {
+    fn merged_content(
+        &self,
+        current: Option<Collection>,
+    ) -> Result<CollectionContent, CommandError> {
+        let (filter, description, audience, owners) = match current {
             Some(before) => (
                 Some(before.filter),
                 before.description,
@@ -70,7 +73,9 @@ impl SetArgs {
         };
         let filter = self.filter.clone().or(filter);
         let filter = filter.ok_or_else(|| {
-            Failure::Failed("a new collection needs --filter, such as --filter tag:finance".into())
+            CommandError::Failed(
+                "a new collection needs --filter, such as --filter tag:finance".into(),
+            )
         })?;
         Ok(CollectionContent {
             filter,
@@ -91,39 +96,39 @@ impl SetArgs {
 
 pub async fn run(command: &CollectionCommand, client: &Client, console: &Console) -> CommandResult {
     let reply = match command {
-        CollectionCommand::List => return list(client, console).await,
+        CollectionCommand::List => return list_collections(client, console).await,
         CollectionCommand::Rm { collection } => {
             client.delete_collection(collection).await?;
-            return console.show(&json!({ "deleted": collection }), || {
-                console.line(&format!("collection {collection} is deleted"))
+            return console.print_result(&json!({ "deleted": collection }), || {
+                console.print_line(&format!("collection {collection} is deleted"))
             });
         }
         CollectionCommand::Show { collection } => client.collection(collection).await?,
         CollectionCommand::Set(set) => {
-            let (before, tag) = client.collection_if_any(&set.collection).await?.unzip();
-            let content = set.content(before)?;
+            let (before, tag) = client.find_collection(&set.collection).await?.unzip();
+            let content = set.merged_content(before)?;
             client
                 .put_collection(&set.collection, &content, tag.as_deref())
                 .await?
         }
     };
-    console.show(&reply, || facts(&reply.value, console))
+    console.print_result(&reply, || print_collection(&reply.value, console))
 }
 
-fn facts(collection: &Collection, console: &Console) -> Result<(), Failure> {
-    console.line(&format!("collection   {}", collection.name))?;
+fn print_collection(collection: &Collection, console: &Console) -> Result<(), CommandError> {
+    console.print_line(&format!("collection   {}", collection.name))?;
     if !collection.description.is_empty() {
-        console.line(&format!("description  {}", collection.description))?;
+        console.print_line(&format!("description  {}", collection.description))?;
     }
-    console.line(&format!("filter       {}", collection.filter))?;
-    console.line(&format!("shown to     {}", audience(collection)))?;
+    console.print_line(&format!("filter       {}", collection.filter))?;
+    console.print_line(&format!("shown to     {}", audience_text(collection)))?;
     for owner in &collection.owners {
-        console.line(&format!("owner        {owner}"))?;
+        console.print_line(&format!("owner        {owner}"))?;
     }
     Ok(())
 }
 
-fn audience(collection: &Collection) -> String {
+fn audience_text(collection: &Collection) -> String {
     match &collection.audience {
         None => "everybody".to_owned(),
         Some(groups) if groups.is_empty() => "owners and curators".to_owned(),
@@ -131,16 +136,16 @@ fn audience(collection: &Collection) -> String {
     }
 }
 
-async fn list(client: &Client, console: &Console) -> CommandResult {
+async fn list_collections(client: &Client, console: &Console) -> CommandResult {
     let reply = client.collections().await?;
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "collection list",
         limit: None,
         header: ["NAME", "FILTER", "SHOWN TO"],
-        empty: "there is no collection that you may see",
+        empty_message: "there is no collection that you may see",
     };
     let list = &reply.value.collections;
-    listing.show(console, &reply, list, None, |one| {
-        [one.name.clone(), one.filter.clone(), audience(one)]
+    list_format.print_page(console, &reply, list, None, |one| {
+        [one.name.clone(), one.filter.clone(), audience_text(one)]
     })
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use super::failure::Failure;
+use super::command_error::CommandError;
 use super::terminal;
 
 /// Asks for confirmation of an action that cannot be undone: `yes` confirms it on the command line, else the person at the
@@ -10,51 +10,59 @@ use super::terminal;
 ///
 /// # Errors
 /// Where it is not confirmed, or there is no terminal.
-pub fn confirm(what: &str, yes: bool) -> Result<(), Failure> {
-    confirm_consequence(what, "this cannot be undone", yes)
+pub fn confirm(action: &str, yes: bool) -> Result<(), CommandError> {
+    confirm_consequence(action, "this cannot be undone", yes)
 }
 
 /// The same for an action with another consequence.
-pub fn confirm_consequence(what: &str, consequence: &str, yes: bool) -> Result<(), Failure> {
+pub fn confirm_consequence(action: &str, consequence: &str, yes: bool) -> Result<(), CommandError> {
     if yes {
-        terminal::note(what);
+        terminal::eprint_note(action);
         return Ok(());
     }
     let input = std::io::stdin();
     if !input.is_terminal() {
-        return Err(Failure::new(format!(
-            "{what}: there is no terminal to ask for confirmation; confirm with --yes"
+        return Err(CommandError::new(format!(
+            "{action}: there is no terminal to ask for confirmation; confirm with --yes"
         )));
     }
-    let said = asked(what, consequence, &mut input.lock(), &mut std::io::stderr())
-        .map_err(|error| Failure::new(format!("{what}: no answer can be read: {error}")))?;
-    match said {
+    let confirmed = prompt_confirmation(
+        action,
+        consequence,
+        &mut input.lock(),
+        &mut std::io::stderr(),
+    )
+    .map_err(|error| CommandError::new(format!("{action}: no answer can be read: {error}")))?;
+    match confirmed {
         true => Ok(()),
-        false => Err(Failure::No("nothing was changed".to_owned())),
+        false => Err(CommandError::Negative("nothing was changed".to_owned())),
     }
 }
 
 /// Only a plain yes is one.
-fn asked(
-    what: &str,
+fn prompt_confirmation(
+    action: &str,
     consequence: &str,
-    answers: &mut impl BufRead,
-    question: &mut impl Write,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
 ) -> std::io::Result<bool> {
-    let text = format!("{}; {consequence}. Continue? [y/N] ", terminal::line(what));
-    agreed(&text, answers, question)
+    let text = format!(
+        "{}; {consequence}. Continue? [y/N] ",
+        terminal::escape_line(action)
+    );
+    prompt_yes_no(&text, input, output)
 }
 
 /// Asks a question as it is written; whether the answer is yes.
-pub fn agreed(
-    text: &str,
-    answers: &mut impl BufRead,
-    question: &mut impl Write,
+pub fn prompt_yes_no(
+    prompt: &str,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
 ) -> std::io::Result<bool> {
-    question.write_all(text.as_bytes())?;
-    question.flush()?;
+    output.write_all(prompt.as_bytes())?;
+    output.flush()?;
     let mut answer = String::new();
-    answers.read_line(&mut answer)?;
+    input.read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
@@ -66,7 +74,7 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_is_one() {
-        for (answer, meant) in [
+        for (answer, expected) in [
             ("y\n", true),
             ("YES\n", true),
             (" yes \r\n", true),
@@ -78,8 +86,10 @@ mod tests {
         ] {
             let mut shown = Vec::new();
             let what = "retiring Echo\u{1b}[2J of a.example";
-            let said = asked(what, "it is final", &mut answer.as_bytes(), &mut shown).unwrap();
-            assert_eq!(said, meant, "{answer:?}");
+            let confirmed =
+                prompt_confirmation(what, "it is final", &mut answer.as_bytes(), &mut shown)
+                    .unwrap();
+            assert_eq!(confirmed, expected, "{answer:?}");
             let shown = String::from_utf8(shown).unwrap();
             assert!(
                 shown.starts_with("retiring Echo\\u{1b}[2J of a.example; it is final. "),

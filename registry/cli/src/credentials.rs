@@ -1,22 +1,22 @@
 //! `credentials`: what is kept for agents that are spoken to directly, each for the origin of its interface alone.
 
 mod browser;
+mod cli_args;
 mod consent;
-mod file;
-mod given;
+mod credentials_file;
+mod file_format;
 mod plain_http;
 mod secret;
 mod sign_in;
-mod stored;
-mod tokens;
+mod stored_tokens;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use a2a_card::{AgentCard, AuthScheme, SchemeKind, auth_requirements};
-use a2a_client::choice::takes_key;
-use a2a_client::oauth::sign_ins;
-use a2a_client::{BasicLogin, SendOptions, chosen_interface};
+use a2a_client::oauth::oauth_schemes;
+use a2a_client::route_selection::accepts_api_key;
+use a2a_client::{BasicLogin, SendOptions, select_interface_url};
 use a2a_crawler::SystemClock;
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
@@ -24,26 +24,26 @@ use serde_json::json;
 use url::Url;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
-use super::failure::{CommandResult, Failure};
-use super::list::Listing;
-use super::send::agent::{self, AgentArgs, CalledAgent};
-use consent::Consent;
-use file::CredentialsFile;
-pub(crate) use given::CredentialArgs;
-pub(crate) use given::GivenCredentials;
+use super::list_format::ListFormat;
+use super::send::agent_call::{self, AgentCallArgs, CalledAgent};
+pub(crate) use cli_args::CredentialArgs;
+pub(crate) use cli_args::ParsedCredentials;
+use consent::SignInConsent;
+use credentials_file::CredentialsFile;
+use file_format::{AgentCredentials, StoredCertificate, StoredLogin};
 pub(crate) use plain_http::warn_of_plain_http;
-use secret::{Secret, ask_hidden, ask_shown};
+use secret::{Secret, prompt_hidden, prompt_visible};
 use sign_in::SignInArgs;
-use stored::{AgentCredentials, StoredCertificate, StoredLogin};
-use tokens::StoredTokens;
+use stored_tokens::StoredTokens;
 
 /// What `credentials` takes.
 #[derive(Subcommand, Clone)]
 pub enum CredentialsCommand {
     /// Keep a token, key, password or certificate for an agent, or sign in to it; asks for what the card requires.
     /// Agents at the same origin share what is kept
-    Add(Box<AddArgs>),
+    Add(Box<AddCredentialsArgs>),
     /// List the agents for which something is kept, without the secrets
     List,
     /// Forget everything that is kept for an agent
@@ -56,9 +56,9 @@ pub enum CredentialsCommand {
 
 /// What is kept, and for which agent.
 #[derive(Args, Clone)]
-pub struct AddArgs {
+pub struct AddCredentialsArgs {
     #[command(flatten)]
-    agent: AgentArgs,
+    agent: AgentCallArgs,
     #[command(flatten)]
     sign_in: SignInArgs,
     /// The scheme of the card to meet, where it has several
@@ -71,69 +71,71 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let file = CredentialsFile::of_user()?;
+    let file = CredentialsFile::for_user()?;
     match command {
-        CredentialsCommand::Add(arguments) => add(arguments, &file, client, console).await,
-        CredentialsCommand::List => list(&file, console),
-        CredentialsCommand::Remove { origin } => remove(origin, &file, console).await,
+        CredentialsCommand::Add(arguments) => {
+            add_credentials(arguments, &file, client, console).await
+        }
+        CredentialsCommand::List => list_credentials(&file, console),
+        CredentialsCommand::Remove { origin } => remove_credentials(origin, &file, console).await,
     }
 }
 
 /// Adds credentials to the options of a call: those that were given, and `with_kept` those that are kept for the origin of
 /// the interface that is called.
-pub(crate) fn equip(
+pub(crate) fn apply_credentials(
     options: &mut SendOptions,
-    mut given: GivenCredentials,
+    mut parsed_credentials: ParsedCredentials,
     card: &AgentCard,
-    with_kept: bool,
-) -> Result<(), Failure> {
-    given.ignore_needless_variables(card);
-    let GivenCredentials {
+    use_stored: bool,
+) -> Result<(), CommandError> {
+    parsed_credentials.drop_unneeded_variables(card);
+    let ParsedCredentials {
         bearer,
         api_key,
         basic,
         certificate,
         headers,
         ..
-    } = given;
-    options.bearer = bearer;
+    } = parsed_credentials;
+    options.bearer_token = bearer;
     options.api_key = api_key;
-    options.basic = basic;
+    options.basic_login = basic;
     options.certificate = certificate;
     options.headers = headers;
-    if !with_kept {
+    if !use_stored {
         return Ok(());
     }
-    let Ok(interface) = chosen_interface(card, &options.choice) else {
+    let Ok(interface) = select_interface_url(card, &options.interface_filter) else {
         // Why none can be called is said where the agent is made.
         return Ok(());
     };
-    let Ok(file) = CredentialsFile::of_user() else {
+    let Ok(file) = CredentialsFile::for_user() else {
         return Ok(());
     };
-    let origin = origin_of(&interface);
-    let Some(kept) = file.read()?.agents.remove(&origin) else {
+    let origin = url_origin(&interface);
+    let Some(stored) = file.read()?.agents.remove(&origin) else {
         return Ok(());
     };
-    if let Some(files) = kept.certificate.filter(|_| options.certificate.is_none()) {
-        options.certificate = Some(given::certificate(&files.chain, &files.key)?);
+    if let Some(files) = stored.certificate.filter(|_| options.certificate.is_none()) {
+        options.certificate = Some(cli_args::read_certificate(&files.chain, &files.key)?);
     }
     let secret = |secret: Secret| secret.0;
     // Another agent at that origin may be the one that takes a key.
-    let kept_key = kept.api_key.filter(|_| takes_key(card)).map(secret);
+    let kept_key = stored.api_key.filter(|_| accepts_api_key(card)).map(secret);
     options.api_key = options.api_key.take().or(kept_key);
     // One header carries either of them, so what was given decides.
-    if options.bearer.is_some() || options.basic.is_some() {
+    if options.bearer_token.is_some() || options.basic_login.is_some() {
         return Ok(());
     }
-    options.bearer = kept.bearer.map(secret);
-    options.basic = kept.basic.map(|login| BasicLogin {
+    options.bearer_token = stored.bearer.map(secret);
+    options.basic_login = stored.basic.map(|login| BasicLogin {
         user: login.user,
         password: login.password.0,
     });
-    if let Some(sign_in) = kept.sign_in.filter(|_| options.bearer.is_none()) {
-        same_server(card, &sign_in.declared, &origin)?;
-        options.tokens = Some(Arc::new(StoredTokens {
+    if let Some(sign_in) = stored.sign_in.filter(|_| options.bearer_token.is_none()) {
+        check_same_server(card, &sign_in.declared, &origin)?;
+        options.token_source = Some(Arc::new(StoredTokens {
             file,
             origin,
             clock: Arc::new(SystemClock),
@@ -143,65 +145,67 @@ pub(crate) fn equip(
 }
 
 /// Refuses a sign-in at another server than the card names now: the user has to agree to that one.
-fn same_server(card: &AgentCard, declared: &str, origin: &str) -> Result<(), Failure> {
-    let offered = sign_ins(card).map_err(sign_in::failure)?;
-    let mut addresses = offered.iter().flat_map(|offered| offered.addresses());
+fn check_same_server(card: &AgentCard, declared: &str, origin: &str) -> Result<(), CommandError> {
+    let offered = oauth_schemes(card).map_err(sign_in::map_oauth_error)?;
+    let mut addresses = offered
+        .iter()
+        .flat_map(|offered| offered.identifying_urls());
     if offered.is_empty() || addresses.any(|address| address.as_str() == declared) {
         return Ok(());
     }
-    Err(Failure::new(format!(
+    Err(CommandError::new(format!(
         "the card of {origin} names another place to sign in than {declared}, at which you signed in; nothing was sent; \
          sign in again with `credentials add` if you trust it"
     )))
 }
 
-fn origin_of(interface: &Url) -> String {
+fn url_origin(interface: &Url) -> String {
     interface.origin().ascii_serialization()
 }
 
-async fn add(
-    arguments: &AddArgs,
+async fn add_credentials(
+    arguments: &AddCredentialsArgs,
     file: &CredentialsFile,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let given = &arguments.agent.credentials;
-    if given.has_header() {
-        return Err(Failure::new(
+    let credential_args = &arguments.agent.credentials;
+    if credential_args.has_header() {
+        return Err(CommandError::new(
             "headers are not kept; give --header to each command",
         ));
     }
     // Said before anything else is asked for: a file that cannot be used makes all that worthless.
     file.read()?;
-    let called = agent::card(&arguments.agent, client, console).await?;
-    let interface = own_interface(&called)?;
-    let mut consent = Consent {
+    let called_agent = agent_call::load_called_agent(&arguments.agent, client, console).await?;
+    let interface = declared_interface(&called_agent)?;
+    let mut consent = SignInConsent {
         agent: arguments.agent.agent.clone(),
-        origin: origin_of(&interface),
-        given: arguments.sign_in.confirmed().to_vec(),
-        confirmed: file
+        origin: url_origin(&interface),
+        preconfirmed_origins: arguments.sign_in.confirmed_origins().to_vec(),
+        confirmed_urls: file
             .read()?
             .confirmed
-            .remove(&origin_of(&interface))
+            .remove(&url_origin(&interface))
             .unwrap_or_default(),
     };
-    given.warn();
-    arguments.sign_in.warn();
-    let new = match given.is_given() {
-        true => kept(given)?,
-        false => asked(arguments, &called.card, &mut consent).await?,
+    credential_args.warn_about_exposure();
+    arguments.sign_in.warn_about_exposure();
+    let new = match credential_args.has_storable() {
+        true => credentials_to_store(credential_args)?,
+        false => prompt_for_credentials(arguments, &called_agent.card, &mut consent).await?,
     };
     let mut locked = file.lock().await?;
     let agents = &mut locked.stored.agents;
-    merge(agents.entry(consent.origin.clone()).or_default(), new);
-    if !consent.confirmed.is_empty() {
+    merge_credentials(agents.entry(consent.origin.clone()).or_default(), new);
+    if !consent.confirmed_urls.is_empty() {
         let confirmed = &mut locked.stored.confirmed;
-        confirmed.insert(consent.origin.clone(), consent.confirmed);
+        confirmed.insert(consent.origin.clone(), consent.confirmed_urls);
     }
     locked.save()?;
     let document = json!({"origin": consent.origin, "file": file.path()});
-    console.show(&document, || {
-        console.line(&format!(
+    console.print_result(&document, || {
+        console.print_line(&format!(
             "kept for {} in {}",
             consent.origin,
             file.path().display()
@@ -210,23 +214,28 @@ async fn add(
 }
 
 /// The interface for which something can be kept: one that the card or the user names.
-fn own_interface(called: &CalledAgent) -> Result<Url, Failure> {
-    if called.is_assumed {
-        return Err(Failure::new(
+fn declared_interface(called_agent: &CalledAgent) -> Result<Url, CommandError> {
+    if called_agent.is_assumed {
+        return Err(CommandError::new(
             "nothing is kept for an address that is only assumed; name the agent's own with --url",
         ));
     }
-    Ok(chosen_interface(&called.card, &called.choice)?)
+    Ok(select_interface_url(
+        &called_agent.card,
+        &called_agent.interface_filter,
+    )?)
 }
 
 /// What was given on the command line, to be kept.
-fn kept(given: &CredentialArgs) -> Result<AgentCredentials, Failure> {
-    let absolute = |path: &Path| -> Result<PathBuf, Failure> {
+fn credentials_to_store(
+    credential_args: &CredentialArgs,
+) -> Result<AgentCredentials, CommandError> {
+    let absolute = |path: &Path| -> Result<PathBuf, CommandError> {
         let path = std::path::absolute(path);
-        path.map_err(|error| Failure::new(format!("the path of the certificate: {error}")))
+        path.map_err(|error| CommandError::new(format!("the path of the certificate: {error}")))
     };
-    let read = given.read_typed()?;
-    let certificate = match given.certificate_files() {
+    let parsed = credential_args.resolve_flags_only()?;
+    let certificate = match credential_args.certificate_files() {
         Some((chain, key)) => Some(StoredCertificate {
             chain: absolute(chain)?,
             key: absolute(key)?,
@@ -234,9 +243,9 @@ fn kept(given: &CredentialArgs) -> Result<AgentCredentials, Failure> {
         None => None,
     };
     Ok(AgentCredentials {
-        bearer: read.bearer.map(Secret),
-        api_key: read.api_key.map(Secret),
-        basic: read.basic.map(|login| StoredLogin {
+        bearer: parsed.bearer.map(Secret),
+        api_key: parsed.api_key.map(Secret),
+        basic: parsed.basic.map(|login| StoredLogin {
             user: login.user,
             password: Secret(login.password),
         }),
@@ -246,26 +255,26 @@ fn kept(given: &CredentialArgs) -> Result<AgentCredentials, Failure> {
 }
 
 /// What the card requires, asked for or signed in for.
-async fn asked(
-    arguments: &AddArgs,
+async fn prompt_for_credentials(
+    arguments: &AddCredentialsArgs,
     card: &AgentCard,
-    consent: &mut Consent,
-) -> Result<AgentCredentials, Failure> {
+    consent: &mut SignInConsent,
+) -> Result<AgentCredentials, CommandError> {
     let requirements = auth_requirements(card);
-    let wanted = arguments.scheme.as_deref();
+    let scheme_name = arguments.scheme.as_deref();
     let mut alternatives = requirements.alternatives.into_iter();
-    let fits = |alternative: &Vec<AuthScheme<'_>>| {
+    let matches_arguments = |alternative: &Vec<AuthScheme<'_>>| {
         let mut schemes = alternative.iter();
-        match wanted {
+        match scheme_name {
             Some(name) => schemes.any(|asked| asked.name == name),
-            None if arguments.sign_in.is_given() => schemes.any(signs_in),
+            None if arguments.sign_in.is_requested() => schemes.any(is_sign_in_scheme),
             None => !alternative.is_empty(),
         }
     };
-    let Some(alternative) = alternatives.find(fits) else {
-        return Err(Failure::new(match wanted {
+    let Some(alternative) = alternatives.find(matches_arguments) else {
+        return Err(CommandError::new(match scheme_name {
             Some(name) => format!("the card requires no scheme {name}"),
-            None if arguments.sign_in.is_given() => {
+            None if arguments.sign_in.is_requested() => {
                 "the card describes no way to sign in; keep a token with --bearer @FILE".to_owned()
             }
             None => "the card says of no credentials that it requires; keep some with --bearer @FILE, --api-key @FILE, \
@@ -274,70 +283,70 @@ async fn asked(
         }));
     };
     let mut new = AgentCredentials::default();
-    for asked in &alternative {
-        ask_for(asked, arguments, card, consent, &mut new).await?;
+    for auth_scheme in &alternative {
+        prompt_for_scheme(auth_scheme, arguments, card, consent, &mut new).await?;
     }
     if new == AgentCredentials::default() {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             "the card requires no credentials, so nothing is kept",
         ));
     }
     Ok(new)
 }
 
-fn signs_in(asked: &AuthScheme<'_>) -> bool {
+fn is_sign_in_scheme(auth_scheme: &AuthScheme<'_>) -> bool {
     matches!(
-        asked.kind.as_deref(),
+        auth_scheme.kind.as_deref(),
         Some(SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. })
     )
 }
 
-async fn ask_for(
-    asked: &AuthScheme<'_>,
-    arguments: &AddArgs,
+async fn prompt_for_scheme(
+    auth_scheme: &AuthScheme<'_>,
+    arguments: &AddCredentialsArgs,
     card: &AgentCard,
-    consent: &mut Consent,
+    consent: &mut SignInConsent,
     new: &mut AgentCredentials,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let origin = consent.origin.clone();
-    match asked.kind.as_deref() {
+    match auth_scheme.kind.as_deref() {
         Some(SchemeKind::None) => {}
         Some(SchemeKind::Http { scheme, .. }) if scheme == "bearer" => {
             let what = format!("Token for {origin}");
-            new.bearer = Some(ask_hidden(&what, "give it with --bearer @FILE")?);
+            new.bearer = Some(prompt_hidden(&what, "give it with --bearer @FILE")?);
         }
         Some(SchemeKind::Http { scheme, .. }) if scheme == "basic" => {
             let instead = "give it with --basic USER and --password @FILE";
-            let user = ask_shown(&format!("User at {origin}"), instead)?;
-            let password = ask_hidden("Password", instead)?;
+            let user = prompt_visible(&format!("User at {origin}"), instead)?;
+            let password = prompt_hidden("Password", instead)?;
             new.basic = Some(StoredLogin { user, password });
         }
         Some(SchemeKind::ApiKey { .. }) => {
             let what = format!("API key for {origin}");
-            new.api_key = Some(ask_hidden(&what, "give it with --api-key @FILE")?);
+            new.api_key = Some(prompt_hidden(&what, "give it with --api-key @FILE")?);
         }
         Some(SchemeKind::Oauth2 { .. } | SchemeKind::OpenIdConnect { .. }) => {
-            let offered = sign_ins(card).map_err(sign_in::failure)?;
+            let offered = oauth_schemes(card).map_err(sign_in::map_oauth_error)?;
             let mut offered = offered.iter();
-            let offered = offered.find(|offered| offered.scheme == asked.name);
+            let offered = offered.find(|offered| offered.scheme_name == auth_scheme.name);
             let offered = offered.ok_or_else(|| {
-                Failure::new(format!(
+                CommandError::new(format!(
                     "the card describes {} too late in its list",
-                    asked.name
+                    auth_scheme.name
                 ))
             })?;
             let signed_in = sign_in::sign_in(offered, &arguments.sign_in, consent);
             new.sign_in = Some(signed_in.await?);
         }
         Some(SchemeKind::MutualTls) => {
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 "the card requires a client certificate; keep it with --cert FILE --key FILE",
             ));
         }
         Some(SchemeKind::Http { .. } | SchemeKind::Other { .. }) | None => {
-            return Err(Failure::new(format!(
+            return Err(CommandError::new(format!(
                 "the card requires {}, which is not known here; give it with --header to each command",
-                asked.name
+                auth_scheme.name
             )));
         }
     }
@@ -345,7 +354,7 @@ async fn ask_for(
 }
 
 /// What is new replaces what was kept. One header carries tokens and passwords, so a new one replaces each of them.
-fn merge(old: &mut AgentCredentials, new: AgentCredentials) {
+fn merge_credentials(old: &mut AgentCredentials, new: AgentCredentials) {
     if new.bearer.is_some() || new.basic.is_some() || new.sign_in.is_some() {
         old.bearer = new.bearer;
         old.basic = new.basic;
@@ -355,69 +364,75 @@ fn merge(old: &mut AgentCredentials, new: AgentCredentials) {
     old.certificate = new.certificate.or(old.certificate.take());
 }
 
-fn list(file: &CredentialsFile, console: &Console) -> CommandResult {
+fn list_credentials(file: &CredentialsFile, console: &Console) -> CommandResult {
     let stored: Vec<_> = file.read()?.agents.into_iter().collect();
     let entries = stored.iter().map(|(origin, kept)| {
         let sign_in = kept.sign_in.as_ref();
         json!({
             "origin": origin,
-            "kinds": kinds(kept),
+            "kinds": credential_kinds(kept),
             "token_endpoint": sign_in.map(|sign_in| &sign_in.token_endpoint),
             "client_id": sign_in.map(|sign_in| &sign_in.client_id),
             "scopes": sign_in.map(|sign_in| &sign_in.scopes),
-            "expires_at": sign_in.and_then(|sign_in| sign_in.expires_at).map(shown),
+            "expires_at": sign_in.and_then(|sign_in| sign_in.expires_at).map(format_expiry),
         })
     });
     let document = json!({"credentials": entries.collect::<Vec<_>>()});
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "credentials list",
         limit: None,
         header: ["ORIGIN", "KEPT", "SIGNED IN AT", "TOKEN ENDS"],
-        empty: "nothing is kept for any agent",
+        empty_message: "nothing is kept for any agent",
     };
-    listing.show(console, &document, &stored, None, |(origin, kept)| {
+    list_format.print_page(console, &document, &stored, None, |(origin, kept)| {
         let sign_in = kept.sign_in.as_ref();
-        let end = sign_in.and_then(|sign_in| sign_in.expires_at).map(shown);
+        let end = sign_in
+            .and_then(|sign_in| sign_in.expires_at)
+            .map(format_expiry);
         [
             origin.clone(),
-            kinds(kept).join(", "),
+            credential_kinds(kept).join(", "),
             sign_in.map_or_else(String::new, |sign_in| sign_in.token_endpoint.clone()),
             end.unwrap_or_default(),
         ]
     })
 }
 
-fn shown(at: i64) -> String {
+fn format_expiry(at: i64) -> String {
     Timestamp(at).to_readable()
 }
 
-fn kinds(kept: &AgentCredentials) -> Vec<&'static str> {
+fn credential_kinds(credentials: &AgentCredentials) -> Vec<&'static str> {
     [
-        ("token", kept.bearer.is_some()),
-        ("API key", kept.api_key.is_some()),
-        ("password", kept.basic.is_some()),
-        ("certificate", kept.certificate.is_some()),
-        ("sign-in", kept.sign_in.is_some()),
+        ("token", credentials.bearer.is_some()),
+        ("API key", credentials.api_key.is_some()),
+        ("password", credentials.basic.is_some()),
+        ("certificate", credentials.certificate.is_some()),
+        ("sign-in", credentials.sign_in.is_some()),
     ]
     .into_iter()
     .filter_map(|(kind, is)| is.then_some(kind))
     .collect()
 }
 
-async fn remove(word: &str, file: &CredentialsFile, console: &Console) -> CommandResult {
-    let url = Url::parse(word).ok().filter(Url::has_host);
-    let origin = url.map_or_else(|| word.to_owned(), |url| origin_of(&url));
+async fn remove_credentials(
+    origin_or_url: &str,
+    file: &CredentialsFile,
+    console: &Console,
+) -> CommandResult {
+    let url = Url::parse(origin_or_url).ok().filter(Url::has_host);
+    let origin = url.map_or_else(|| origin_or_url.to_owned(), |url| url_origin(&url));
     let mut locked = file.lock().await?;
     let had = locked.stored.agents.remove(&origin).is_some();
     let agreed = locked.stored.confirmed.remove(&origin).is_some();
     if !had && !agreed {
-        return Err(Failure::No(format!(
+        return Err(CommandError::Negative(format!(
             "nothing is kept for {origin}; `credentials list` shows the origins"
         )));
     }
     locked.save()?;
-    console.show(&json!({"removed": origin}), || {
-        console.line(&format!("nothing is kept for {origin} any more"))
+    console.print_result(&json!({"removed": origin}), || {
+        console.print_line(&format!("nothing is kept for {origin} any more"))
     })
 }
 
@@ -442,8 +457,8 @@ mod tests {
             bearer: secret("t"),
             ..AgentCredentials::default()
         };
-        merge(&mut old, new);
-        assert_eq!(kinds(&old), ["token", "API key"]);
+        merge_credentials(&mut old, new);
+        assert_eq!(credential_kinds(&old), ["token", "API key"]);
     }
 
     #[test]
@@ -451,10 +466,12 @@ mod tests {
         let card = |token: &str| {
             let card = json!({"name": "A", "url": "https://a.example", "securitySchemes": {"o": {"type": "oauth2",
                 "flows": {"clientCredentials": {"tokenUrl": token}}}}, "security": [{"o": []}]});
-            a2a_card::parse(card.to_string().as_bytes()).unwrap().card
+            a2a_card::parse_card(card.to_string().as_bytes())
+                .unwrap()
+                .card
         };
         let token = "https://l.example/t";
-        let checked = |named: &str| same_server(&card(named), token, "https://a.example");
+        let checked = |named: &str| check_same_server(&card(named), token, "https://a.example");
         assert!(checked(token).is_ok());
         for other in [
             "https://m.example/t",

@@ -9,7 +9,7 @@ use a2a_registry_core::config::{
     AllowPorts, Config, LogConfig, Registration as RegistrationPolicy,
 };
 use a2a_registry_core::search::query::SearchQuery;
-use a2a_registry_demo::{SampleAgent, SampleAgents, start_agents};
+use a2a_registry_demo::{SampleAgent, SampleAgents, start_sample_agents};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -17,52 +17,58 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
-use super::failure::{CommandResult, Failure};
-use super::serve::{Roles, Server, ServerArgs, announce_end, bootstrap_token};
-use super::signals::{EndSignals, Hangup};
-use super::{DEFAULT_REGISTRY, invocation, logging};
+use super::serve::{
+    RegistryServer, ServerConfigArgs, ServerRoles, print_stopped, read_bootstrap_token,
+};
+use super::signals::{HangupAction, ShutdownSignals};
+use super::{DEFAULT_REGISTRY, logging, program_name};
 
 /// How long the sample agents may take to become searchable.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SEARCHABLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause between two looks.
-const PAUSE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What `demo` takes.
 #[derive(Args, Debug, Clone)]
 pub struct DemoArgs {
     #[command(flatten)]
-    server: ServerArgs,
+    server: ServerConfigArgs,
 }
 
 /// Runs the demonstration until asked to end.
 pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
-    let mut config = arguments.server.load()?;
+    let mut config = arguments.server.load_config()?;
     // Kept until the end of this function: dropping it removes the folder.
     let folder = match &arguments.server.data_dir {
         Some(_) => None,
-        None => Some(temporary_folder(&mut config)?),
+        None => Some(use_temporary_folder(&mut config)?),
     };
-    relax(&mut config)?;
+    allow_local_agents(&mut config)?;
     if config.log.filter == LogConfig::default().filter {
         config.log.filter = "warn".to_owned();
     }
-    logging::start(&config.log)?;
-    let mut signals = EndSignals::listen(Hangup::Ends)?;
-    let mut server = Server::start(config, Roles::ALL).await.map_err(demo_port)?;
-    let agents = start_agents(Arc::new(SystemClock))
+    logging::start_logging(&config.log)?;
+    let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
+    let mut server = RegistryServer::start(config, ServerRoles::ALL)
         .await
-        .map_err(|error| Failure::new(format!("the sample agents cannot be started: {error}")))?;
+        .map_err(suggest_demo_port)?;
+    let agents = start_sample_agents(Arc::new(SystemClock))
+        .await
+        .map_err(|error| {
+            CommandError::new(format!("the sample agents cannot be started: {error}"))
+        })?;
     let (url, token) = (server.url.clone(), server.admin_token.clone());
     let outcome = tokio::select! {
-        outcome = present(&url, token, &agents, console) => outcome,
-        ended = server.ended() => ended.and_then(|()| {
-            Err(Failure::new("the server ended by itself; its log says more"))
+        outcome = register_samples(&url, token, &agents, console) => outcome,
+        ended = server.wait_for_end() => ended.and_then(|()| {
+            Err(CommandError::new("the server ended by itself; its log says more"))
         }),
         () = signals.next() => Ok(()),
     };
     let stopped = match server.stop(&mut signals).await {
-        Err(Failure::Interrupted) => Err(Failure::Interrupted),
+        Err(CommandError::Interrupted) => Err(CommandError::Interrupted),
         stopped => {
             agents.stop().await;
             stopped
@@ -70,15 +76,15 @@ pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
     };
     drop(folder);
     outcome.and(stopped)?;
-    announce_end(console)
+    print_stopped(console)
 }
 
-fn temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, Failure> {
+fn use_temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, CommandError> {
     let folder = tempfile::Builder::new()
         .prefix("a2a-registry-demo-")
         .tempdir()
         .map_err(|error| {
-            Failure::new(format!(
+            CommandError::new(format!(
                 "no temporary folder can be made: {error}; set TMPDIR, or give --data-dir"
             ))
         })?;
@@ -87,10 +93,10 @@ fn temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, Failure> {
 }
 
 /// Lets the registry reach agents on this machine, and approves them.
-fn relax(config: &mut Config) -> Result<(), Failure> {
+fn allow_local_agents(config: &mut Config) -> Result<(), CommandError> {
     let loopback = "127.0.0.0/8"
         .parse()
-        .map_err(|error| Failure::new(format!("127.0.0.0/8 is no network: {error}")))?;
+        .map_err(|error| CommandError::new(format!("127.0.0.0/8 is no network: {error}")))?;
     config.crawler.allow_networks.push(loopback);
     config.crawler.allow_http = true;
     config.crawler.allow_ports = AllowPorts::Word("any".to_owned());
@@ -100,11 +106,11 @@ fn relax(config: &mut Config) -> Result<(), Failure> {
 }
 
 /// The line for a taken port names the command that is at hand.
-fn demo_port(failure: Failure) -> Failure {
-    match failure {
-        Failure::Failed(line) if line.contains("in use") => Failure::Failed(format!(
+fn suggest_demo_port(error: CommandError) -> CommandError {
+    match error {
+        CommandError::Failed(line) if line.contains("in use") => CommandError::Failed(format!(
             "{line}; for the demonstration: {} demo --listen 127.0.0.1:0",
-            invocation::program()
+            program_name::program_name()
         )),
         other => other,
     }
@@ -112,18 +118,18 @@ fn demo_port(failure: Failure) -> Failure {
 
 /// Registers the agents over the socket, waits until they are found, says what to try, and then waits
 /// for the end of the process.
-async fn present(
+async fn register_samples(
     url: &str,
     admin_token: Option<String>,
     agents: &SampleAgents,
     console: &Console,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let token = match admin_token {
         Some(token) => Some(token),
-        None => bootstrap_token()?,
+        None => read_bootstrap_token()?,
     };
     let token = token.ok_or_else(|| {
-        Failure::new(
+        CommandError::new(
             "the data folder was made by an earlier start, whose admin token is not known here; give \
              it in A2A_REGISTRY_BOOTSTRAP_TOKEN, or leave --data-dir out",
         )
@@ -135,50 +141,50 @@ async fn present(
         progress.set_style(style);
     }
     progress.enable_steady_tick(Duration::from_millis(100));
-    let mut found = Vec::new();
+    let mut agent_ids = Vec::new();
     for agent in &agents.agents {
-        progress.set_message(format!("registering {} ({})", agent.name, agent.speaks));
-        found.push(take_up(&client, agent).await?);
+        progress.set_message(format!("registering {} ({})", agent.name, agent.protocol));
+        agent_ids.push(register_sample(&client, agent).await?);
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let named = agents.agents.iter().zip(&found);
+    let named = agents.agents.iter().zip(&agent_ids);
     let named: Vec<Value> = named
-        .map(|(agent, id)| json!({"id": id, "name": agent.name, "speaks": agent.speaks}))
+        .map(|(agent, id)| json!({"id": id, "name": agent.name, "speaks": agent.protocol}))
         .collect();
     let document = json!({
         "state": "serving", "url": url, "admin_token": token, "agents": named
     });
-    console.show(&document, || {
-        say_what_to_try(url, &token, agents, &found, console)
+    console.print_result(&document, || {
+        print_next_steps(url, &token, agents, &agent_ids, console)
     })?;
     std::future::pending().await
 }
 
 /// Lists the agents, and commands that work as they are printed.
-fn say_what_to_try(
+fn print_next_steps(
     url: &str,
     token: &str,
     agents: &SampleAgents,
-    found: &[Uuid],
+    agent_ids: &[Uuid],
     console: &Console,
-) -> Result<(), Failure> {
-    for (agent, id) in agents.agents.iter().zip(found) {
-        console.line(&format!("  {:<18} {:<32} {id}", agent.name, agent.speaks))?;
+) -> Result<(), CommandError> {
+    for (agent, id) in agents.agents.iter().zip(agent_ids) {
+        console.print_line(&format!("  {:<18} {:<32} {id}", agent.name, agent.protocol))?;
     }
     let options = registry_options(url, token);
-    let program = invocation::program();
-    console.line("")?;
-    console.line(&format!("admin token: {token}"))?;
-    console.line("Try in another terminal:")?;
-    if let (Some(agent), Some(id)) = (agents.agents.last(), found.last()) {
-        console.line(&format!("  {program} search{options} trip"))?;
-        console.line(&format!("  {program} show{options} {id}"))?;
-        let text = invocation::quote(agent.example);
-        console.line(&format!("  {program} send{options} {id} {text}"))?;
+    let program = program_name::program_name();
+    console.print_line("")?;
+    console.print_line(&format!("admin token: {token}"))?;
+    console.print_line("Try in another terminal:")?;
+    if let (Some(agent), Some(id)) = (agents.agents.last(), agent_ids.last()) {
+        console.print_line(&format!("  {program} search{options} trip"))?;
+        console.print_line(&format!("  {program} show{options} {id}"))?;
+        let text = program_name::shell_quote(agent.example);
+        console.print_line(&format!("  {program} send{options} {id} {text}"))?;
     }
-    console.line("")?;
-    console.line(&format!(
+    console.print_line("")?;
+    console.print_line(&format!(
         "listening on {url} (Ctrl-C ends it and removes everything)"
     ))
 }
@@ -186,49 +192,49 @@ fn say_what_to_try(
 /// The options with which a command asks this registry as anybody. Whoever has another registry's settings in the
 /// environment would otherwise ask that one.
 fn registry_options(url: &str, token: &str) -> String {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut options = String::new();
-    let usual = set("A2A_REGISTRY_URL");
+    let usual = variable("A2A_REGISTRY_URL");
     if url != usual.as_deref().unwrap_or(DEFAULT_REGISTRY) {
         options.push_str(&format!(" --registry {url}"));
     }
-    if set("A2A_REGISTRY_TOKEN").is_some_and(|value| value != token) {
+    if variable("A2A_REGISTRY_TOKEN").is_some_and(|value| value != token) {
         options.push_str(" --token ''");
     }
     options
 }
 
 /// Registers one agent and waits until a search finds it. Gives its id.
-async fn take_up(client: &Client, agent: &SampleAgent) -> Result<Uuid, Failure> {
-    let what = Registration {
+async fn register_sample(client: &Client, agent: &SampleAgent) -> Result<Uuid, CommandError> {
+    let registration = Registration {
         domain: None,
         card_url: Some(agent.card_url.clone()),
         approve: false,
     };
-    let registered = client.register(&what).await?.value;
+    let registered = client.register(&registration).await?.value;
     let query = SearchQuery {
         domain: vec![registered.domain.clone()],
         ..SearchQuery::default()
     };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + SEARCHABLE_TIMEOUT;
     loop {
-        let found = client.search::<AgentList>(&query).await?.value.agents;
-        if let Some(hit) = found.first() {
+        let hits = client.search::<AgentList>(&query).await?.value.agents;
+        if let Some(hit) = hits.first() {
             return Ok(hit.summary.id);
         }
         if Instant::now() >= deadline {
-            let seen = client.domain(&registered.domain).await?.value;
-            let detail = seen
+            let domain = client.domain(&registered.domain).await?.value;
+            let detail = domain
                 .sources
                 .into_iter()
                 .find_map(|source| Some(source.last_attempt?.detail))
                 .unwrap_or_else(|| "it was not visited yet".to_owned());
-            return Err(Failure::new(format!(
+            return Err(CommandError::new(format!(
                 "{} was registered and is not found after {} s: {detail}",
                 agent.name,
-                PATIENCE.as_secs()
+                SEARCHABLE_TIMEOUT.as_secs()
             )));
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

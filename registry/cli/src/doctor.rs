@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use a2a_crawler::dns::{HickoryResolver, Resolver};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::descriptors::DescriptorBudget;
-use a2a_registry_server::offline::{self, DamagedCard};
+use a2a_registry_core::file_descriptors::DescriptorBudget;
+use a2a_registry_server::maintenance::{self, DamagedCard};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::local::LocalArgs;
+use super::offline_args::OfflineArgs;
 
 /// How long a name may take to resolve.
 const DNS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,13 +23,13 @@ const DNS_TIMEOUT: Duration = Duration::from_secs(5);
 const DNS_NAME: &str = "example.com";
 
 /// Most damaged cards that have a line of their own.
-const MAX_NAMED: usize = 100;
+const MAX_LISTED_CARDS: usize = 100;
 
 /// What `doctor` takes.
 #[derive(Args, Debug, Clone)]
 pub struct DoctorArgs {
     #[command(flatten)]
-    local: LocalArgs,
+    local: OfflineArgs,
     /// Hash every stored card too, and name those that are damaged
     #[arg(long)]
     verify: bool,
@@ -63,8 +63,8 @@ impl DoctorCheck {
 /// Checks everything and changes nothing: done where nothing fails.
 pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> CommandResult {
     let mut checks = Vec::new();
-    match arguments.local.load() {
-        Err(Failure::Failed(line)) => {
+    match arguments.local.load_config() {
+        Err(CommandError::Failed(line)) => {
             checks.push(DoctorCheck::new("configuration", CheckStatus::Fail, line))
         }
         Err(other) => return Err(other),
@@ -74,28 +74,28 @@ pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> 
                 CheckStatus::Ok,
                 "is valid",
             ));
-            checks.push(descriptors(DescriptorBudget::of(&config)));
-            checks.push(data_folder(&config.store.data_dir));
-            checks.push(database(&config).await);
-            checks.extend(account_names(&config).await);
+            checks.push(check_descriptors(DescriptorBudget::for_process(&config)));
+            checks.push(check_data_folder(&config.store.data_dir));
+            checks.push(check_database(&config).await);
+            checks.extend(check_account_names(&config).await);
             if arguments.verify {
-                checks.extend(cards(&config).await);
+                checks.extend(check_cards(&config).await);
             }
         }
     }
-    checks.push(names().await);
-    checks.push(registry(client).await);
+    checks.push(check_name_resolution().await);
+    checks.push(check_registry(client).await);
     let failed = checks
         .iter()
         .any(|check| check.verdict == CheckStatus::Fail);
-    console.show(&checks, || {
+    console.print_result(&checks, || {
         for check in &checks {
-            let word = match check.verdict {
+            let status_text = match check.verdict {
                 CheckStatus::Ok => "ok  ",
                 CheckStatus::Warn => "warn",
                 CheckStatus::Fail => "fail",
             };
-            console.line(&format!("{word} {}: {}", check.name, check.detail))?;
+            console.print_line(&format!("{status_text} {}: {}", check.name, check.detail))?;
         }
         Ok(())
     })?;
@@ -103,7 +103,7 @@ pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> 
 }
 
 /// Whether a process that is started from here may open as many files as it needs.
-fn descriptors(budget: DescriptorBudget) -> DoctorCheck {
+fn check_descriptors(budget: DescriptorBudget) -> DoctorCheck {
     let check = |verdict, detail| DoctorCheck::new("file descriptors", verdict, detail);
     match (budget.shortage(), budget.summary()) {
         (Some(line), _) => check(CheckStatus::Fail, line),
@@ -112,25 +112,25 @@ fn descriptors(budget: DescriptorBudget) -> DoctorCheck {
     }
 }
 
-fn data_folder(path: &Path) -> DoctorCheck {
+fn check_data_folder(path: &Path) -> DoctorCheck {
     let check = |verdict, detail| DoctorCheck::new("data folder", verdict, detail);
-    let shown = path.display();
+    let path_text = path.display();
     if !path.exists() {
         return check(
             CheckStatus::Warn,
-            format!("{shown} does not exist yet; the first start creates it"),
+            format!("{path_text} does not exist yet; the first start creates it"),
         );
     }
     match tempfile::tempfile_in(path) {
-        Ok(_) => check(CheckStatus::Ok, format!("{shown} is writable")),
+        Ok(_) => check(CheckStatus::Ok, format!("{path_text} is writable")),
         Err(error) => check(
             CheckStatus::Fail,
-            format!("{shown} is not writable: {error}; change its owner, or give --data-dir"),
+            format!("{path_text} is not writable: {error}; change its owner, or give --data-dir"),
         ),
     }
 }
 
-async fn database(config: &Config) -> DoctorCheck {
+async fn check_database(config: &Config) -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("database", verdict, detail);
     if is_database_missing(config) {
         return check(
@@ -138,7 +138,7 @@ async fn database(config: &Config) -> DoctorCheck {
             "it does not exist yet; the first start creates it".into(),
         );
     }
-    match offline::ping_database(config).await {
+    match maintenance::ping_database(config).await {
         Ok(what) => check(CheckStatus::Ok, what),
         Err(error) => check(CheckStatus::Fail, error.to_string()),
     }
@@ -152,12 +152,12 @@ fn is_database_missing(config: &Config) -> bool {
 }
 
 /// Hashes every stored card: one result for all, and one for each damaged card.
-async fn cards(config: &Config) -> Vec<DoctorCheck> {
+async fn check_cards(config: &Config) -> Vec<DoctorCheck> {
     let check = |verdict, detail: String| DoctorCheck::new("cards", verdict, detail);
     // Draws nothing where standard error is not a terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let verified = offline::verify_cards(config, MAX_NAMED, |done, of_all| {
-        bar.set_length(of_all);
+    let verified = maintenance::verify_cards(config, MAX_LISTED_CARDS, |done, total| {
+        bar.set_length(total);
         bar.set_position(done);
     })
     .await;
@@ -177,13 +177,13 @@ async fn cards(config: &Config) -> Vec<DoctorCheck> {
         "{} of {count} stored cards are damaged and not served; put their bytes back from a backup, or wait until their agents publish others",
         verified.damaged
     );
-    let named = verified.named.iter().map(named_card);
+    let named = verified.named_damaged.iter().map(damaged_card_check);
     let mut checks = vec![check(CheckStatus::Fail, summary)];
     checks.extend(named);
     checks
 }
 
-fn named_card(card: &DamagedCard) -> DoctorCheck {
+fn damaged_card_check(card: &DamagedCard) -> DoctorCheck {
     let versions = card.versions.iter();
     let versions: Vec<String> = versions
         .map(|(version, agent)| format!("version {version} of agent {agent}"))
@@ -196,16 +196,18 @@ fn named_card(card: &DamagedCard) -> DoctorCheck {
 }
 
 /// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
-async fn account_names(config: &Config) -> Vec<DoctorCheck> {
+async fn check_account_names(config: &Config) -> Vec<DoctorCheck> {
     if is_database_missing(config) {
         return Vec::new();
     }
-    let reserved = offline::reserved_names(config).await.unwrap_or_default();
+    let reserved = maintenance::find_reserved_names(config)
+        .await
+        .unwrap_or_default();
     let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
     reserved.into_iter().map(check).collect()
 }
 
-async fn names() -> DoctorCheck {
+async fn check_name_resolution() -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("name resolution", verdict, detail);
     let resolver = match HickoryResolver::from_system(DNS_TIMEOUT) {
         Ok(resolver) => resolver,
@@ -230,28 +232,28 @@ async fn names() -> DoctorCheck {
     }
 }
 
-async fn registry(client: &Client) -> DoctorCheck {
+async fn check_registry(client: &Client) -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("registry", verdict, detail);
     match client.readiness().await {
         Err(error) => check(CheckStatus::Warn, error.to_string()),
-        Ok((200, Some(_))) => check(CheckStatus::Ok, format!("{} is ready", client.base())),
+        Ok((200, Some(_))) => check(CheckStatus::Ok, format!("{} is ready", client.base_url())),
         Ok((status, body)) => {
-            let broken = broken_checks(body.as_ref());
-            let why = if broken.is_empty() {
+            let broken = failing_checks(body.as_ref());
+            let reason = if broken.is_empty() {
                 format!("it responds with HTTP {status}")
             } else {
                 broken
             };
             check(
                 CheckStatus::Fail,
-                format!("{} is not ready: {why}", client.base()),
+                format!("{} is not ready: {reason}", client.base_url()),
             )
         }
     }
 }
 
 /// Failing checks of `/readyz`.
-fn broken_checks(body: Option<&Value>) -> String {
+fn failing_checks(body: Option<&Value>) -> String {
     let checks = body
         .and_then(|body| body.get("checks"))
         .and_then(Value::as_array);
@@ -280,9 +282,9 @@ mod tests {
     #[test]
     fn a_folder_is_judged_without_making_it() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(data_folder(folder.path()).verdict, CheckStatus::Ok);
+        assert_eq!(check_data_folder(folder.path()).verdict, CheckStatus::Ok);
         let missing = folder.path().join("missing");
-        assert_eq!(data_folder(&missing).verdict, CheckStatus::Warn);
+        assert_eq!(check_data_folder(&missing).verdict, CheckStatus::Warn);
         assert!(!missing.exists());
     }
 
@@ -301,7 +303,7 @@ mod tests {
             {"name": "database", "ok": true, "detail": "answers"},
             {"name": "index", "ok": false, "detail": "is 20000 ms behind"},
         ]});
-        assert_eq!(broken_checks(Some(&body)), "index is 20000 ms behind");
-        assert_eq!(broken_checks(None), "");
+        assert_eq!(failing_checks(Some(&body)), "index is 20000 ms behind");
+        assert_eq!(failing_checks(None), "");
     }
 }

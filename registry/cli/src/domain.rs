@@ -11,13 +11,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::domain_removal;
-use super::domain_show::show;
+use super::domain_show::print_domain;
 use super::domain_vouch::{self, VouchArgs};
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::list::{Listing, PageArgs};
-use super::register::placed;
+use super::list_format::{ListFormat, PageArgs};
+use super::register::describe_challenge;
 
 /// What `domain` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -25,7 +25,7 @@ pub enum DomainCommand {
     /// Show a domain on one screen: proofs, sources, why something is not listed, what is due
     Show {
         #[command(flatten)]
-        name: DomainName,
+        name: DomainArg,
         /// Show every stored fetch attempt, newest first
         #[arg(long)]
         attempts: bool,
@@ -37,7 +37,7 @@ pub enum DomainCommand {
     /// Crawl a domain as soon as possible
     Recrawl {
         #[command(flatten)]
-        name: DomainName,
+        name: DomainArg,
         /// Send unconditional requests, so that unchanged cards are fetched again too
         #[arg(long)]
         full: bool,
@@ -45,7 +45,7 @@ pub enum DomainCommand {
     /// Remove a domain, or what you have registered of it; agents that nobody else has registered retire for good
     Rm {
         #[command(flatten)]
-        name: DomainName,
+        name: DomainArg,
         /// Withdraw your registration of this source only, given by its URL or id
         #[arg(long, value_name = "URL")]
         source: Option<String>,
@@ -54,11 +54,11 @@ pub enum DomainCommand {
         yes: bool,
     },
     /// Check your proofs of a domain now
-    Verify(DomainName),
+    Verify(DomainArg),
     /// Give a domain to another account
     Transfer {
         #[command(flatten)]
-        name: DomainName,
+        name: DomainArg,
         /// The account's name
         #[arg(long, value_name = "NAME")]
         account: String,
@@ -66,7 +66,7 @@ pub enum DomainCommand {
     /// Start a new generation of a domain, because it has a new owner: proofs and keys are removed, and agents need a new approval
     NewGeneration {
         #[command(flatten)]
-        name: DomainName,
+        name: DomainArg,
         /// Reason, stored in the event log
         #[arg(long, value_name = "TEXT")]
         reason: String,
@@ -74,7 +74,7 @@ pub enum DomainCommand {
     /// Enrol a key that signs a domain's cards, or withdraw it
     Key {
         #[command(flatten)]
-        name: DomainName,
+        name: DomainArg,
         /// Name of the key (`kid`) in signatures
         #[arg(value_name = "KID")]
         kid: String,
@@ -88,7 +88,7 @@ pub enum DomainCommand {
     /// Change a domain's contact, or whether it is listed at all
     Set {
         #[command(flatten)]
-        name: DomainName,
+        name: DomainArg,
         /// Contact for problems, a mailto: or https: URL; empty to remove it
         #[arg(long, value_name = "URL", required_unless_present = "opt_out")]
         contact: Option<String>,
@@ -100,7 +100,7 @@ pub enum DomainCommand {
 
 /// A registered domain.
 #[derive(Args, Debug, Clone)]
-pub struct DomainName {
+pub struct DomainArg {
     /// The domain, as `host` or `host:port`
     #[arg(value_name = "DOMAIN")]
     pub(super) domain: String,
@@ -110,21 +110,23 @@ pub async fn run(command: &DomainCommand, client: &Client, console: &Console) ->
     match command {
         DomainCommand::Show { name, attempts } => {
             let reply = client.domain(&name.domain).await?;
-            console.show(&reply, || show(console, &reply.value, *attempts))
+            console.print_result(&reply, || print_domain(console, &reply.value, *attempts))
         }
-        DomainCommand::List(page) => list(page, client, console).await,
+        DomainCommand::List(page) => list_domains(page, client, console).await,
         DomainCommand::Vouch(arguments) => domain_vouch::run(arguments, client, console).await,
-        DomainCommand::Recrawl { name, full } => recrawl(name, *full, client, console).await,
+        DomainCommand::Recrawl { name, full } => recrawl_domain(name, *full, client, console).await,
         DomainCommand::Rm { name, source, yes } => {
             domain_removal::run(&name.domain, source.as_deref(), *yes, client, console).await
         }
-        DomainCommand::Verify(name) => verify(name, client, console).await,
-        DomainCommand::Transfer { name, account } => transfer(name, account, client, console).await,
+        DomainCommand::Verify(name) => verify_domain(name, client, console).await,
+        DomainCommand::Transfer { name, account } => {
+            transfer_domain(name, account, client, console).await
+        }
         DomainCommand::NewGeneration { name, reason } => {
-            new_generation(name, reason, client, console).await
+            start_generation(name, reason, client, console).await
         }
         DomainCommand::Key { name, kid, jwk, .. } => {
-            key(name, kid, jwk.as_deref(), client, console).await
+            set_key(name, kid, jwk.as_deref(), client, console).await
         }
         DomainCommand::Set {
             name,
@@ -136,49 +138,49 @@ pub async fn run(command: &DomainCommand, client: &Client, console: &Console) ->
                 opt_out: *opt_out,
             };
             let reply = client.patch_domain(&name.domain, &patch).await?;
-            console.show(&reply, || show(console, &reply.value, false))
+            console.print_result(&reply, || print_domain(console, &reply.value, false))
         }
     }
 }
 
-async fn recrawl(
-    name: &DomainName,
+async fn recrawl_domain(
+    name: &DomainArg,
     full: bool,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
     let reply = client.recrawl(&name.domain, &Recrawl { full }).await?;
     let visit = &reply.value;
-    console.show(&reply, || {
+    console.print_result(&reply, || {
         let due = visit.next_due.to_readable();
-        console.line(&format!(
+        console.print_line(&format!(
             "{} is visited at {due} or soon after",
             visit.domain
         ))
     })
 }
 
-async fn transfer(
-    name: &DomainName,
+async fn transfer_domain(
+    name: &DomainArg,
     account: &str,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let to = Transfer {
+    let request = Transfer {
         account: account.to_owned(),
     };
-    let reply = client.transfer(&name.domain, &to).await?;
+    let reply = client.transfer(&name.domain, &request).await?;
     let domain = &reply.value.domain;
-    console.show(&reply, || {
-        console.line(&match reply.value.no_challenge {
+    console.print_result(&reply, || {
+        console.print_line(&match reply.value.no_challenge {
             None => format!("{domain} is {account}'s to prove now"),
             Some(_) => format!("{domain} is {account}'s once an admin vouches for that"),
         })
     })
 }
 
-async fn new_generation(
-    name: &DomainName,
+async fn start_generation(
+    name: &DomainArg,
     reason: &str,
     client: &Client,
     console: &Console,
@@ -188,8 +190,8 @@ async fn new_generation(
     };
     let reply = client.new_generation(&name.domain, &new).await?;
     let domain = &reply.value;
-    console.show(&reply, || {
-        console.line(&format!(
+    console.print_result(&reply, || {
+        console.print_line(&format!(
             "{} is in generation {}; its agents wait for decisions",
             domain.domain, domain.generation
         ))
@@ -197,8 +199,8 @@ async fn new_generation(
 }
 
 /// Names a key from a file, or takes it back where no file is given.
-async fn key(
-    name: &DomainName,
+async fn set_key(
+    name: &DomainArg,
     kid: &str,
     file: Option<&std::path::Path>,
     client: &Client,
@@ -206,88 +208,88 @@ async fn key(
 ) -> CommandResult {
     let Some(file) = file else {
         client.withdraw_key(&name.domain, kid).await?;
-        return console.show(&json!({"domain": name.domain, "withdrawn": kid}), || {
-            console.line(&format!("{kid} counts for {} no more", name.domain))
+        return console.print_result(&json!({"domain": name.domain, "withdrawn": kid}), || {
+            console.print_line(&format!("{kid} counts for {} no more", name.domain))
         });
     };
-    let jwk = jwk_in(file, kid)?;
+    let jwk = read_jwk(file, kid)?;
     let reply = client.enrol_key(&name.domain, kid, &jwk).await?;
-    console.show(&reply, || {
-        console.line(&format!("{kid} counts for {} now", reply.value.domain))
+    console.print_result(&reply, || {
+        console.print_line(&format!("{kid} counts for {} now", reply.value.domain))
     })
 }
 
 /// Bytes of a file with keys.
-const KEY_FILE_LIMIT: u64 = 64 * 1024;
+const MAX_JWK_FILE_BYTES: u64 = 64 * 1024;
 
 /// The key of that name in a file that holds one key, or a set.
-fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
-    let failed =
-        |reason: String| Failure::new(format!("{} cannot be used: {reason}", file.display()));
-    let source: Box<dyn Read> = if file.as_os_str() == "-" {
+fn read_jwk(file: &std::path::Path, kid: &str) -> Result<Value, CommandError> {
+    let key_error =
+        |reason: String| CommandError::new(format!("{} cannot be used: {reason}", file.display()));
+    let input: Box<dyn Read> = if file.as_os_str() == "-" {
         Box::new(std::io::stdin())
     } else {
-        Box::new(std::fs::File::open(file).map_err(|error| failed(error.to_string()))?)
+        Box::new(std::fs::File::open(file).map_err(|error| key_error(error.to_string()))?)
     };
     let mut text = String::new();
-    source
-        .take(KEY_FILE_LIMIT)
+    input
+        .take(MAX_JWK_FILE_BYTES)
         .read_to_string(&mut text)
-        .map_err(|error| failed(error.to_string()))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| key_error(error.to_string()))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| key_error(error.to_string()))?;
     let Some(keys) = value.get("keys").and_then(Value::as_array) else {
         return Ok(value);
     };
     keys.iter()
         .find(|key| key["kid"] == kid)
         .cloned()
-        .ok_or_else(|| failed(format!("it holds no key {kid}")))
+        .ok_or_else(|| key_error(format!("it holds no key {kid}")))
 }
 
-async fn verify(name: &DomainName, client: &Client, console: &Console) -> CommandResult {
+async fn verify_domain(name: &DomainArg, client: &Client, console: &Console) -> CommandResult {
     let reply = client.verify(&name.domain, &json!({})).await?;
     let Verification { domain, checks } = &reply.value;
-    let proved = checks
+    let is_proved = checks
         .iter()
         .any(|check| check.outcome == ProofOutcome::Held);
-    console.show(&reply, || {
+    console.print_result(&reply, || {
         for check in checks {
-            console.line(&format!("{} at {}", check.outcome, check.place))?;
-            console.line(&format!("  {}", check.sentence()))?;
+            console.print_line(&format!("{} at {}", check.outcome, check.place))?;
+            console.print_line(&format!("  {}", check.sentence()))?;
         }
-        console.line(&format!("{} is {}", domain.domain, domain.state))?;
-        if !proved {
+        console.print_line(&format!("{} is {}", domain.domain, domain.state))?;
+        if !is_proved {
             for challenge in &domain.challenges {
-                console.line(&format!("to publish: {}", placed(challenge)))?;
+                console.print_line(&format!("to publish: {}", describe_challenge(challenge)))?;
             }
         }
         Ok(())
     })?;
-    Ok(CommandOutcome::done_if(proved))
+    Ok(CommandOutcome::done_if(is_proved))
 }
 
-async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+async fn list_domains(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
     let reply = client.domains(page).await?;
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "domain list",
         limit: page.limit,
         header: ["DOMAIN", "STATE", "AGENTS", "SOURCES"],
-        empty: "no domain is registered that you may see; `a2a-registry register NAME` adds one",
+        empty_message: "no domain is registered that you may see; `a2a-registry register NAME` adds one",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
-    listing.show(console, &reply, &list.domains, next, |domain| {
+    list_format.print_page(console, &reply, &list.domains, next, |domain| {
         [
             domain.domain.clone(),
             domain.state.to_string(),
             domain.agents.len().to_string(),
-            counted_states(&domain.sources),
+            source_state_counts(&domain.sources),
         ]
     })
 }
 
 /// How many sources are in which state: `3 fresh, 1 stale`. Most domains have no catalog, which is no state to tell.
-fn counted_states(sources: &[SourceView]) -> String {
+fn source_state_counts(sources: &[SourceView]) -> String {
     let mut counts: BTreeMap<&OpenEnum<SourceState>, usize> = BTreeMap::new();
     for source in sources
         .iter()

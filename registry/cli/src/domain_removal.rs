@@ -4,10 +4,10 @@ use a2a_registry_api::{DomainView, SourceView};
 use serde_json::json;
 
 use super::client::Client;
+use super::client_error::not_found_as_none;
+use super::command_error::{CommandError, CommandResult};
 use super::confirm::confirm;
 use super::console::Console;
-use super::failure::{CommandResult, Failure};
-use super::refusal::if_found;
 
 /// Does it, once it is meant, and says what is left.
 pub async fn run(
@@ -18,9 +18,9 @@ pub async fn run(
     console: &Console,
 ) -> CommandResult {
     let view = client.domain(domain).await?.value;
-    let (removed, line) = match source {
+    let (document, message) = match source {
         Some(named) => {
-            let source = own_source(&view, named)?;
+            let source = find_own_source(&view, named)?;
             let what = format!(
                 "withdrawing your registration of {} at {}",
                 source.url, view.domain
@@ -35,7 +35,7 @@ pub async fn run(
         }
         None => {
             let (domain, agents) = (&view.domain, view.agents.len());
-            let what = if view.complete {
+            let action = if view.complete {
                 format!("removing {domain} and retiring its agents for good ({agents})")
             } else {
                 format!(
@@ -43,23 +43,23 @@ pub async fn run(
                      have registered (agents that you see: {agents})"
                 )
             };
-            confirm(&what, yes)?;
+            confirm(&action, yes)?;
             client.delete_domain(&view.domain).await?;
-            removed_of(&view, client).await?
+            removal_result(&view, client).await?
         }
     };
-    console.show(&removed, || console.line(&line))
+    console.print_result(&document, || console.print_line(&message))
 }
 
 /// Result of the removal: a domain with sources of others stays, and only the caller's registrations are withdrawn.
 /// `removed` is null where the caller no longer sees the domain and never saw all of it.
-async fn removed_of(
+async fn removal_result(
     view: &DomainView,
     client: &Client,
-) -> Result<(serde_json::Value, String), Failure> {
+) -> Result<(serde_json::Value, String), CommandError> {
     let domain = &view.domain;
-    let stays = if_found(client.domain(domain).await)?.is_some();
-    let (removed, line) = if stays {
+    let still_exists = not_found_as_none(client.domain(domain).await)?.is_some();
+    let (removed, message) = if still_exists {
         (
             Some(false),
             format!("your registrations of {domain} are withdrawn; those of other accounts stay"),
@@ -77,16 +77,19 @@ async fn removed_of(
             ),
         )
     };
-    Ok((json!({"domain": domain, "removed": removed}), line))
+    Ok((json!({"domain": domain, "removed": removed}), message))
 }
 
 /// The caller's source of that URL or id.
-fn own_source<'a>(view: &'a DomainView, named: &str) -> Result<&'a SourceView, Failure> {
+fn find_own_source<'a>(
+    view: &'a DomainView,
+    url_or_id: &str,
+) -> Result<&'a SourceView, CommandError> {
     let mut own = view.sources.iter().filter(|source| source.own);
-    own.find(|source| source.url == named || source.id == named)
+    own.find(|source| source.url == url_or_id || source.id == url_or_id)
         .ok_or_else(|| {
-            Failure::No(format!(
-                "you have registered no source {named} of {}; `a2a-registry domain show {}` lists them",
+            CommandError::Negative(format!(
+                "you have registered no source {url_or_id} of {}; `a2a-registry domain show {}` lists them",
                 view.domain, view.domain
             ))
         })

@@ -8,78 +8,82 @@ use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::{DomainState, ProofOutcome};
 use a2a_registry_domain::source::{SourceKind, SourceState};
 
+use super::command_error::CommandError;
 use super::console::Console;
-use super::failure::Failure;
-use super::register::placed;
+use super::register::describe_challenge;
 use super::{table, terminal};
 
 /// Agents that are named.
-const AGENTS: usize = 5;
+const MAX_AGENTS: usize = 5;
 /// Reasons for not being listed that are told.
-const REASONS: usize = 6;
+const MAX_REASONS: usize = 6;
 /// Sources that are told where their attempts are not asked for.
-const SOURCES: usize = 10;
+const MAX_SOURCES: usize = 10;
 /// Looks for a proof that are told, of the newest time that they were made.
-const CHECKS: usize = 6;
+const MAX_CHECKS: usize = 6;
 /// Columns of what is said of a source's last failure; `--attempts` has all of it.
-const FAILURE: usize = 160;
+const MAX_FAILURE_COLUMNS: usize = 160;
 
 /// Writes what is known of a domain; with every attempt that is kept where `attempts` says so.
-pub fn show(console: &Console, domain: &DomainView, attempts: bool) -> Result<(), Failure> {
+pub fn print_domain(
+    console: &Console,
+    domain: &DomainView,
+    attempts: bool,
+) -> Result<(), CommandError> {
     // A screen is one for people; what is piped on has everything.
     let whole = !console.interactive;
-    table::facts(console, &facts(domain, whole))?;
-    lines(domain, attempts, whole)
+    table::print_fields(console, &domain_fields(domain, whole))?;
+    detail_lines(domain, attempts, whole)
         .iter()
-        .try_for_each(|line| console.line(line))
+        .try_for_each(|line| console.print_line(line))
 }
 
 /// Facts of the domain, one line each.
-fn facts(domain: &DomainView, whole: bool) -> Vec<(&'static str, String)> {
-    let or = |text: String, none: &str| {
+fn domain_fields(domain: &DomainView, show_all: bool) -> Vec<(&'static str, String)> {
+    let non_empty_or = |text: String, none: &str| {
         if text.is_empty() {
             none.to_owned()
         } else {
             text
         }
     };
-    let proofs: Vec<_> = domain.proofs.iter().map(proof).collect();
+    let proofs: Vec<_> = domain.proofs.iter().map(format_proof).collect();
     let agents: Vec<_> = domain.agents.iter().map(ToString::to_string).collect();
-    let shown = agents.len().min(most(AGENTS, whole));
-    let mut named = agents[..shown].join(", ");
+    let shown = agents.len().min(list_limit(MAX_AGENTS, show_all));
+    let mut agent_list = agents[..shown].join(", ");
     if agents.len() > shown {
-        named.push_str(&format!(" and {} more", agents.len() - shown));
+        agent_list.push_str(&format!(" and {} more", agents.len() - shown));
     }
     vec![
         ("domain", domain.domain.clone()),
         ("state", domain.state.to_string()),
         ("generation", domain.generation.to_string()),
         ("registered", domain.created_at.to_readable()),
-        ("proofs", or(proofs.join("; "), "none")),
+        ("proofs", non_empty_or(proofs.join("; "), "none")),
         (
             "next check",
             domain
                 .next_check
                 .map_or_else(|| "none planned".to_owned(), |at| at.to_readable()),
         ),
-        ("owner", or(owner(domain), "not known")),
+        ("owner", non_empty_or(format_owner(domain), "not known")),
         (
             "fingerprint",
             domain
                 .known_by
                 .as_ref()
-                .map_or_else(|| "none yet".to_owned(), fingerprint),
+                .map_or_else(|| "none yet".to_owned(), format_fingerprint),
         ),
-        ("agents", or(named, "none yet")),
+        ("agents", non_empty_or(agent_list, "none yet")),
     ]
 }
 
 /// Number of entries shown of a list.
-const fn most(limit: usize, whole: bool) -> usize {
-    if whole { usize::MAX } else { limit }
+const fn list_limit(limit: usize, show_all: bool) -> usize {
+    if show_all { usize::MAX } else { limit }
 }
 
-fn proof(proof: &Proof) -> String {
+fn format_proof(proof: &Proof) -> String {
     let missing = proof
         .missing_since
         .map(|since| format!(", missing since {}", since.to_readable()));
@@ -94,7 +98,7 @@ fn proof(proof: &Proof) -> String {
 }
 
 /// The owner, and on whose word it is one; empty where it is not shown.
-fn owner(domain: &DomainView) -> String {
+fn format_owner(domain: &DomainView) -> String {
     let owner = domain.owner.clone().unwrap_or_default();
     let Some(vouch) = &domain.owner_vouch else {
         return owner;
@@ -102,48 +106,51 @@ fn owner(domain: &DomainView) -> String {
     let until = vouch.until.to_readable();
     let vouched = format!("vouched for by an admin until {until}, not proved");
     let reason = vouch.reason.as_ref().map(|reason| format!(": {reason}"));
-    let named = if owner.is_empty() {
+    let owner_text = if owner.is_empty() {
         "an account".to_owned()
     } else {
         owner
     };
-    format!("{named} ({vouched}{})", reason.unwrap_or_default())
+    format!("{owner_text} ({vouched}{})", reason.unwrap_or_default())
 }
 
-fn fingerprint(known: &OwnerFingerprint) -> String {
+fn format_fingerprint(owner_fingerprint: &OwnerFingerprint) -> String {
     let or_none = |words: &[String]| match words {
         [] => "not seen".to_owned(),
         words => words.join(" "),
     };
     format!(
         "name servers {}; TLS key {}; card keys {} ({})",
-        or_none(&known.name_servers),
-        known.tls_key.as_deref().unwrap_or("not seen"),
-        or_none(&known.card_keys),
-        known.at.to_readable()
+        or_none(&owner_fingerprint.name_servers),
+        owner_fingerprint.tls_key.as_deref().unwrap_or("not seen"),
+        or_none(&owner_fingerprint.card_keys),
+        owner_fingerprint.at.to_readable()
     )
 }
 
 /// Lists of the domain, each cut to fit the screen.
-fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
+fn detail_lines(domain: &DomainView, attempts: bool, show_all: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    let (told, looks) = (most(REASONS, whole), most(CHECKS, whole));
+    let (max_reasons, max_checks) = (
+        list_limit(MAX_REASONS, show_all),
+        list_limit(MAX_CHECKS, show_all),
+    );
     let reasons = domain.not_listed.iter();
     lines.extend(
         reasons
-            .take(told)
+            .take(max_reasons)
             .map(|reason| format!("not listed: {reason}")),
     );
-    more(&mut lines, "reasons", domain.not_listed.len(), told);
-    let shown = most(SOURCES, whole || attempts);
-    for source in domain.sources.iter().take(shown) {
-        lines.push(source_line(source, whole));
+    push_omitted_count(&mut lines, "reasons", domain.not_listed.len(), max_reasons);
+    let max_sources = list_limit(MAX_SOURCES, show_all || attempts);
+    for source in domain.sources.iter().take(max_sources) {
+        lines.push(source_line(source, show_all));
         if attempts {
             let all = source.last_attempt.iter().chain(&source.attempts);
             lines.extend(all.map(|attempt| format!("  {}", attempt_line(source, attempt))));
         }
     }
-    more(&mut lines, "sources", domain.sources.len(), shown);
+    push_omitted_count(&mut lines, "sources", domain.sources.len(), max_sources);
     // The newest check only; `--json` has the earlier ones.
     let latest = domain.checks.first().map(|check| check.at);
     let mut checks: Vec<&ProofCheck> = domain
@@ -153,7 +160,7 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
         .collect();
     // A record that was found says more than an absent one.
     checks.sort_by_key(|check| check.outcome == ProofOutcome::Absent);
-    lines.extend(checks.iter().take(looks).map(|check| {
+    lines.extend(checks.iter().take(max_checks).map(|check| {
         format!(
             "proof check {}: {} at {}: {}",
             check.at.to_readable(),
@@ -162,10 +169,12 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
             check.sentence()
         )
     }));
-    more(&mut lines, "proof checks", checks.len(), looks);
+    push_omitted_count(&mut lines, "proof checks", checks.len(), max_checks);
     if domain.state != DomainState::Verified {
         let challenges = domain.challenges.iter();
-        lines.extend(challenges.map(|challenge| format!("to publish: {}", placed(challenge))));
+        lines.extend(
+            challenges.map(|challenge| format!("to publish: {}", describe_challenge(challenge))),
+        );
         let none = domain.no_challenge.iter();
         lines.extend(none.map(|reason| format!("no challenge: {reason}")));
     }
@@ -173,16 +182,16 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
 }
 
 /// Adds a line with the number of entries left out.
-fn more(lines: &mut Vec<String>, what: &str, all: usize, shown: usize) {
-    if all > shown {
-        let left = all - shown;
-        lines.push(format!("and {left} more {what}; --json has all of them"));
+fn push_omitted_count(lines: &mut Vec<String>, noun: &str, total: usize, shown: usize) {
+    if total > shown {
+        let left = total - shown;
+        lines.push(format!("and {left} more {noun}; --json has all of them"));
     }
 }
 
 /// Kind of a source, in words.
-fn named(kind: &OpenEnum<SourceKind>) -> &'static str {
-    match kind.known() {
+fn source_kind_text(kind: &OpenEnum<SourceKind>) -> &'static str {
+    match kind.known_value() {
         Some(SourceKind::Ard | SourceKind::AiCatalog) => "catalog",
         Some(SourceKind::Entry) => "source in a catalog",
         _ => "source",
@@ -190,11 +199,11 @@ fn named(kind: &OpenEnum<SourceKind>) -> &'static str {
 }
 
 /// A source with its state and statistics, in one line.
-fn source_line(source: &SourceView, whole: bool) -> String {
+fn source_line(source: &SourceView, show_all: bool) -> String {
     if source.state == SourceState::Recorded {
         return format!(
             "{} {}: recorded; what it gives shows once an agent there is listed that you may see",
-            named(&source.kind),
+            source_kind_text(&source.kind),
             source.url
         );
     }
@@ -202,7 +211,7 @@ fn source_line(source: &SourceView, whole: bool) -> String {
         || "no next fetch".to_owned(),
         |due| format!("next fetch at {}", due.to_readable()),
     );
-    let nominated = match source.coverage.known() {
+    let nominated = match source.coverage.known_value() {
         Some(Coverage::Covered) | None => "",
         Some(Coverage::Nomination) => " (a nomination)",
     };
@@ -210,7 +219,7 @@ fn source_line(source: &SourceView, whole: bool) -> String {
     let card = card.map(|url| format!(" (its card is at {url})"));
     let mut line = format!(
         "{} {}{}{nominated}: {}, {due}",
-        named(&source.kind),
+        source_kind_text(&source.kind),
         source.url,
         card.unwrap_or_default(),
         source.state
@@ -219,26 +228,30 @@ fn source_line(source: &SourceView, whole: bool) -> String {
         line.push_str(&format!("; no agent was created from it: {limit}"));
     }
     // Most domains have no catalog, which is no failure.
-    let kept: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
-    if source.state != SourceState::Absent && !kept.is_empty() {
-        let failures = || kept.iter().filter(|attempt| has_failed(attempt));
+    let attempts: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
+    if source.state != SourceState::Absent && !attempts.is_empty() {
+        let failures = || attempts.iter().filter(|attempt| has_failed(attempt));
         line.push_str(&format!(
             "; of the last {} attempts {} failed",
-            kept.len(),
+            attempts.len(),
             failures().count()
         ));
         if let Some(last) = failures().next() {
-            let detail = terminal::short(&last.detail, most(FAILURE, whole));
+            let detail = terminal::escape_and_truncate(
+                &last.detail,
+                list_limit(MAX_FAILURE_COLUMNS, show_all),
+            );
             line.push_str(&format!(
                 ", the latest at {}: {}{}, {detail}",
                 last.at.to_readable(),
                 last.outcome,
-                status(last)
+                status_suffix(last)
             ));
         }
     }
-    if let Some(read) = kept.iter().find(|attempt| attempt.outcome == "catalog") {
-        let detail = terminal::short(&read.detail, most(FAILURE, whole));
+    if let Some(read) = attempts.iter().find(|attempt| attempt.outcome == "catalog") {
+        let detail =
+            terminal::escape_and_truncate(&read.detail, list_limit(MAX_FAILURE_COLUMNS, show_all));
         line.push_str(&format!("; {detail}"));
     }
     if let Some(uptime) = source.uptime() {
@@ -277,7 +290,7 @@ fn has_failed(attempt: &AttemptView) -> bool {
     )
 }
 
-fn status(attempt: &AttemptView) -> String {
+fn status_suffix(attempt: &AttemptView) -> String {
     let status = attempt.status.map(|status| format!(" {status}"));
     status.unwrap_or_default()
 }
@@ -286,15 +299,15 @@ fn attempt_line(source: &SourceView, attempt: &AttemptView) -> String {
     let address = attempt.address.as_ref();
     let address = address.map(|address| format!(" from {address}"));
     let cache = attempt.cache.as_ref().map(|cache| format!(" ({cache})"));
-    let elsewhere = (attempt.url != source.url).then(|| format!(" at {}", attempt.url));
+    let other_url = (attempt.url != source.url).then(|| format!(" at {}", attempt.url));
     format!(
         "{} {}{}{}{}{} in {} ms: {}",
         attempt.at.to_readable(),
         attempt.outcome,
-        status(attempt),
+        status_suffix(attempt),
         cache.unwrap_or_default(),
         address.unwrap_or_default(),
-        elsewhere.unwrap_or_default(),
+        other_url.unwrap_or_default(),
         attempt.elapsed_ms,
         attempt.detail
     )
@@ -333,8 +346,8 @@ mod tests {
     #[test]
     fn a_state_of_a_newer_registry_is_shown_as_it_is() {
         let mut newer = source(Vec::new());
-        newer.state = OpenEnum::read("moonlit".into());
-        newer.kind = OpenEnum::read("moon".into());
+        newer.state = OpenEnum::from_text("moonlit".into());
+        newer.kind = OpenEnum::from_text("moon".into());
         let line = source_line(&newer, false);
         assert!(
             line.starts_with("source https://a.example/card.json: moonlit"),
@@ -398,9 +411,12 @@ mod tests {
         one.attempts[1].url = "https://a.example/other.json".into();
         let line = "source https://a.example/card.json: stale, no next fetch; \
                     of the last 4 attempts 2 failed, the latest at 1970-01-01 00:00:03 UTC: timeout, so it was";
-        assert_eq!(lines(&domain(vec![one.clone()]), false, false), [line]);
         assert_eq!(
-            lines(&domain(vec![one]), true, false),
+            detail_lines(&domain(vec![one.clone()]), false, false),
+            [line]
+        );
+        assert_eq!(
+            detail_lines(&domain(vec![one]), true, false),
             [
                 line,
                 "  1970-01-01 00:00:04 UTC not_modified (revalidated) in 7 ms: so it was",
@@ -447,12 +463,12 @@ mod tests {
     fn an_owner_that_an_admin_vouches_for_is_told_as_such() {
         let mut view = domain(Vec::new());
         view.owner = Some("acme".into());
-        let told = |view: &DomainView| {
-            facts(view, false)
+        let owner_field = |view: &DomainView| {
+            domain_fields(view, false)
                 .into_iter()
                 .find(|fact| fact.0 == "owner")
         };
-        assert_eq!(told(&view), Some(("owner", "acme".into())));
+        assert_eq!(owner_field(&view), Some(("owner", "acme".into())));
         view.owner_vouch = Some(OwnerVouch {
             since: at(0),
             until: at(60),
@@ -461,12 +477,12 @@ mod tests {
         });
         let words =
             "acme (vouched for by an admin until 1970-01-01 00:01:00 UTC, not proved: ticket 7)";
-        assert_eq!(told(&view), Some(("owner", words.into())));
+        assert_eq!(owner_field(&view), Some(("owner", words.into())));
     }
 
     #[test]
     fn generation_and_next_check_are_told() {
-        let told = facts(&domain(Vec::new()), false);
+        let told = domain_fields(&domain(Vec::new()), false);
         assert!(told.contains(&("generation", "3".into())), "{told:?}");
         let next = ("next check", "1970-01-01 00:01:00 UTC".to_owned());
         assert!(told.contains(&next), "{told:?}");
@@ -476,9 +492,9 @@ mod tests {
     fn a_domain_with_three_sources_and_many_attempts_fits_on_one_screen() {
         let many = || source((0..20).rev().map(|at| attempt(at, "timeout")).collect());
         let view = domain(vec![many(), many(), many()]);
-        let shown = facts(&view, false).len() + lines(&view, false, false).len();
+        let shown = domain_fields(&view, false).len() + detail_lines(&view, false, false).len();
         assert!(shown <= SCREEN, "{shown}");
-        let told = lines(&view, true, false);
+        let told = detail_lines(&view, true, false);
         let of_attempts: Vec<&String> = told.iter().filter(|line| line.starts_with(' ')).collect();
         assert_eq!(of_attempts.len(), 60);
         assert!(of_attempts[..20].is_sorted_by(|newer, older| newer > older));
@@ -510,13 +526,13 @@ mod tests {
             expires: None,
         };
         view.challenges = vec![challenge; 3];
-        let told = lines(&view, false, false);
-        let shown = facts(&view, false).len() + told.len();
+        let told = detail_lines(&view, false, false);
+        let shown = domain_fields(&view, false).len() + told.len();
         assert!(shown <= SCREEN, "{shown}: {told:#?}");
         for left in ["54 more reasons", "90 more sources", "15 more proof checks"] {
             assert!(told.iter().any(|line| line.contains(left)), "{left}");
         }
-        let piped = lines(&view, false, true);
+        let piped = detail_lines(&view, false, true);
         assert!(
             !piped.iter().any(|line| line.contains(" more ")),
             "{piped:#?}"

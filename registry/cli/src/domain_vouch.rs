@@ -6,15 +6,15 @@ use clap::Args;
 use serde_json::json;
 
 use super::client::Client;
+use super::command_error::CommandResult;
 use super::console::Console;
-use super::domain::DomainName;
-use super::failure::CommandResult;
+use super::domain::DomainArg;
 
 /// What `domain vouch` takes.
 #[derive(Args, Debug, Clone)]
 pub struct VouchArgs {
     #[command(flatten)]
-    name: DomainName,
+    name: DomainArg,
     /// Reason, stored with the vouch
     #[arg(long, value_name = "TEXT", required_unless_present = "end_owner")]
     reason: Option<String>,
@@ -36,8 +36,8 @@ pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> C
     let domain = &arguments.name.domain;
     if arguments.end_owner {
         client.end_owner_vouch(domain).await?;
-        return console.show(&json!({"domain": domain, "owner_vouch": null}), || {
-            console.line(&format!("The owner vouch of {domain} has ended"))
+        return console.print_result(&json!({"domain": domain, "owner_vouch": null}), || {
+            console.print_line(&format!("The owner vouch of {domain} has ended"))
         });
     }
     let reason = arguments.reason.clone().unwrap_or_default();
@@ -47,8 +47,8 @@ pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> C
             account: arguments.account.clone(),
         };
         let reply = client.vouch(domain, &vouch).await?;
-        return console.show(&reply, || {
-            console.line(&format!(
+        return console.print_result(&reply, || {
+            console.print_line(&format!(
                 "{} is now {}",
                 reply.value.domain, reply.value.state
             ))
@@ -62,8 +62,8 @@ pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> C
     let reply = client.vouch_for_owner(domain, &vouch).await?;
     let until = reply.value.owner_vouch.as_ref();
     let until = until.map(|vouch| vouch.until.to_readable());
-    console.show(&reply, || {
-        console.line(&format!(
+    console.print_result(&reply, || {
+        console.print_line(&format!(
             "{owner} may act as owner of {} until {}; nothing is proved by that",
             reply.value.domain,
             until.unwrap_or_default()

@@ -8,25 +8,25 @@ use reqwest::header::ACCEPT;
 use reqwest::redirect;
 use url::Url;
 
-use super::client::{body, client, innermost};
-use super::refusal::ClientError;
+use super::client::{http_client_builder, read_body, root_cause};
+use super::client_error::ClientError;
 
-const FETCH_LIMIT: Duration = Duration::from_secs(30);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// Redirects that are followed.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// Why a document could not be fetched.
-enum FetchFailure {
+enum FetchError {
     /// The server responded with another status than 2xx.
     Status(ClientError),
     /// There was no response, or not a whole one.
     Other(ClientError),
 }
 
-impl From<FetchFailure> for ClientError {
-    fn from(failure: FetchFailure) -> Self {
-        match failure {
-            FetchFailure::Status(error) | FetchFailure::Other(error) => error,
+impl From<FetchError> for ClientError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Status(error) | FetchError::Other(error) => error,
         }
     }
 }
@@ -36,20 +36,23 @@ impl From<FetchFailure> for ClientError {
 ///
 /// # Errors
 /// In one line: no connection, a status other than 2xx, too many bytes.
-pub async fn fetch(url: &Url, limit: usize) -> Result<Bytes, ClientError> {
-    Ok(get(url, limit).await?)
+pub async fn fetch_document(url: &Url, limit: usize) -> Result<Bytes, ClientError> {
+    Ok(fetch_bytes(url, limit).await?)
 }
 
 /// Fetches a card from its URL, or from the other URL where the first one responds without a card, as the crawler does.
 /// Returns it with its URL. Where neither has a card, the first one's response or failure says more.
-pub async fn fetch_card(url: &Url, other: Option<&Url>) -> Result<(Url, Bytes), ClientError> {
-    let first = get(url, MAX_CARD_BYTES).await;
+pub async fn fetch_card(
+    url: &Url,
+    fallback_url: Option<&Url>,
+) -> Result<(Url, Bytes), ClientError> {
+    let first = fetch_bytes(url, MAX_CARD_BYTES).await;
     let may_be_elsewhere = match &first {
         Ok(bytes) => !is_card(bytes),
-        Err(failure) => matches!(failure, FetchFailure::Status(_)),
+        Err(failure) => matches!(failure, FetchError::Status(_)),
     };
-    if let Some(other) = other.filter(|_| may_be_elsewhere)
-        && let Ok(bytes) = get(other, MAX_CARD_BYTES).await
+    if let Some(other) = fallback_url.filter(|_| may_be_elsewhere)
+        && let Ok(bytes) = fetch_bytes(other, MAX_CARD_BYTES).await
         && is_card(&bytes)
     {
         return Ok((other.clone(), bytes));
@@ -58,36 +61,36 @@ pub async fn fetch_card(url: &Url, other: Option<&Url>) -> Result<(Url, Bytes), 
 }
 
 fn is_card(bytes: &[u8]) -> bool {
-    a2a_card::parse(bytes).is_ok()
+    a2a_card::parse_card(bytes).is_ok()
 }
 
-async fn get(url: &Url, limit: usize) -> Result<Bytes, FetchFailure> {
-    let sentence =
+async fn fetch_bytes(url: &Url, limit: usize) -> Result<Bytes, FetchError> {
+    let fetch_error =
         |reason: String| ClientError::Failed(format!("{url} cannot be fetched: {reason}"));
-    let failed = |reason: String| FetchFailure::Other(sentence(reason));
+    let other_error = |reason: String| FetchError::Other(fetch_error(reason));
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(failed(format!(
+        return Err(other_error(format!(
             "the scheme {} is not http or https",
             url.scheme()
         )));
     }
-    let http = client(url, redirect::Policy::limited(REDIRECTS))
-        .timeout(FETCH_LIMIT)
+    let http = http_client_builder(url, redirect::Policy::limited(MAX_REDIRECTS))
+        .timeout(FETCH_TIMEOUT)
         .build()
-        .map_err(|error| failed(innermost(&error)))?;
+        .map_err(|error| other_error(root_cause(&error)))?;
     let response = http
         .get(url.clone())
         .header(ACCEPT, "application/json, */*;q=0.1")
         .send()
         .await
-        .map_err(|error| failed(innermost(&error)))?;
+        .map_err(|error| other_error(root_cause(&error)))?;
     if !response.status().is_success() {
         let status = response.status().as_u16();
-        return Err(FetchFailure::Status(sentence(format!(
+        return Err(FetchError::Status(fetch_error(format!(
             "it answered HTTP {status}"
         ))));
     }
-    body(response, limit, FETCH_LIMIT)
+    read_body(response, limit, FETCH_TIMEOUT)
         .await
-        .map_err(|error| failed(error.to_string()))
+        .map_err(|error| other_error(error.to_string()))
 }

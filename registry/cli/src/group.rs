@@ -5,9 +5,9 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
-use super::failure::{CommandResult, Failure};
-use super::list::{Listing, PageArgs};
+use super::list_format::{ListFormat, PageArgs};
 
 /// What `group` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -36,11 +36,11 @@ pub enum GroupCommand {
 
 pub async fn run(command: &GroupCommand, client: &Client, console: &Console) -> CommandResult {
     let reply = match command {
-        GroupCommand::List(page) => return list(page, client, console).await,
+        GroupCommand::List(page) => return list_groups(page, client, console).await,
         GroupCommand::Rm { group } => {
             client.delete_group(group).await?;
-            return console.show(&json!({ "deleted": group }), || {
-                console.line(&format!("group {group} is deleted"))
+            return console.print_result(&json!({ "deleted": group }), || {
+                console.print_line(&format!("group {group} is deleted"))
             });
         }
         GroupCommand::Show { group } => client.group(group).await?,
@@ -51,35 +51,35 @@ pub async fn run(command: &GroupCommand, client: &Client, console: &Console) -> 
             client.put_group(group, &members).await?
         }
     };
-    console.show(&reply, || facts(&reply.value, console))
+    console.print_result(&reply, || print_group(&reply.value, console))
 }
 
-fn facts(group: &Group, console: &Console) -> Result<(), Failure> {
-    console.line(&format!(
+fn print_group(group: &Group, console: &Console) -> Result<(), CommandError> {
+    console.print_line(&format!(
         "group    {} (set by {})",
         group.name, group.origin
     ))?;
     for member in &group.members {
-        console.line(&format!("member   {member}"))?;
+        console.print_line(&format!("member   {member}"))?;
     }
     let further = group.member_count - group.member_count.min(group.members.len() as u64);
     if further > 0 {
-        console.line(&format!("and {further} further members"))?;
+        console.print_line(&format!("and {further} further members"))?;
     }
     Ok(())
 }
 
-async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+async fn list_groups(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
     let reply = client.groups(page).await?;
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "group list",
         limit: page.limit,
         header: ["GROUP", "SET BY", "MEMBERS"],
-        empty: "there is no group",
+        empty_message: "there is no group",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
-    listing.show(console, &reply, &list.groups, next, |group| {
+    list_format.print_page(console, &reply, &list.groups, next, |group| {
         [
             group.name.clone(),
             group.origin.clone(),

@@ -8,9 +8,12 @@
 
 mod account;
 mod agent;
-mod calls;
+mod agent_resolution;
+mod api_operations;
 mod client;
+mod client_error;
 mod collection;
+mod command_error;
 mod confirm;
 mod console;
 mod credentials;
@@ -20,23 +23,22 @@ mod domain;
 mod domain_removal;
 mod domain_show;
 mod domain_vouch;
-mod failure;
 mod fetch;
 mod group;
-mod invocation;
+mod inbox;
 mod lint;
-mod list;
-mod local;
+mod list_format;
 mod logging;
 mod maintenance;
 mod mcp;
 mod model;
-mod named;
+mod name_parsing;
+mod offline_args;
 mod policy;
 mod policy_apply;
+mod policy_checks;
 mod policy_files;
-mod policy_trial;
-mod refusal;
+mod program_name;
 mod register;
 mod review;
 mod review_bulk;
@@ -48,14 +50,12 @@ mod session;
 mod show;
 mod sign;
 mod signals;
-mod signature;
+mod signature_text;
 mod table;
-mod target;
 mod task;
 mod task_push;
 mod terminal;
 mod token;
-mod waiting;
 mod waiver;
 
 use std::ffi::OsString;
@@ -65,14 +65,14 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use client::Client;
-use console::{Console, conclude};
-use failure::{CommandResult, Failure};
+use command_error::{CommandError, CommandResult};
+use console::{Console, report_result};
 
 /// Where client commands look for a registry.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
 
 /// How every command ends, for `--help`.
-const ENDS: &str = "Exit codes: 0 done; 1 the answer is no (nothing there, an empty list, a card with errors, a name that \
+const EXIT_CODES_HELP: &str = "Exit codes: 0 done; 1 the answer is no (nothing there, an empty list, a card with errors, a name that \
     brought no card); 2 wrong usage, or a failure. What goes wrong is one line on standard error, and with --json a \
     problem document (RFC 9457) on standard output too.";
 
@@ -84,18 +84,18 @@ const ENDS: &str = "Exit codes: 0 done; 1 the answer is no (nothing there, an em
     about = "A registry of A2A agent cards: find agents by what they can do, and talk to them directly",
     arg_required_else_help = true,
     max_term_width = 100,
-    after_help = ENDS
+    after_help = EXIT_CODES_HELP
 )]
 struct Cli {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: Command,
 }
 
 /// Options of every client command.
 #[derive(Args)]
-struct Connection {
+struct ConnectionArgs {
     /// The registry to speak to
     #[arg(long, global = true, value_name = "URL", env = "A2A_REGISTRY_URL", default_value = DEFAULT_REGISTRY, help_heading = "Client options")]
     registry: String,
@@ -184,14 +184,14 @@ enum Command {
     /// Show whose token this is, and what it may do
     Whoami,
     /// Show what waits for you: reviews to decide, news of your agents, domains to prove
-    Waiting(waiting::WaitingArgs),
+    Waiting(inbox::InboxArgs),
     /// Install sentence encoders for the search, or show them
     #[command(subcommand)]
     Model(model::ModelCommand),
     /// Bring the database to this program's schema
-    Migrate(local::LocalArgs),
+    Migrate(offline_args::OfflineArgs),
     /// Rebuild the search index
-    Reindex(local::LocalArgs),
+    Reindex(offline_args::OfflineArgs),
     /// Print the API's description (`OpenAPI` 3.1)
     Openapi,
     /// Check configuration, folder, database, DNS and registry
@@ -205,7 +205,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return misused(&error, &Console::new(wants_json(&arguments))),
+        Err(error) => return report_usage_error(&error, &Console::new(wants_json(&arguments))),
     };
     let console = Console::new(cli.connection.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -214,12 +214,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            let failure = Failure::new(format!("no threads can be started: {error}"));
-            return conclude(Err(failure), &console);
+            let failure = CommandError::new(format!("no threads can be started: {error}"));
+            return report_result(Err(failure), &console);
         }
     };
     let ended = runtime.block_on(Box::pin(dispatch(cli, &console)));
-    let code = conclude(ended, &console);
+    let code = report_result(ended, &console);
     // Whatever still runs was given its time already, or a second signal took it away.
     runtime.shutdown_background();
     code
@@ -232,21 +232,24 @@ fn wants_json(arguments: &[OsString]) -> bool {
 }
 
 /// Help and version are answers; everything else becomes one line.
-fn misused(error: &clap::Error, console: &Console) -> ExitCode {
-    let asked_for = matches!(
+fn report_usage_error(error: &clap::Error, console: &Console) -> ExitCode {
+    let is_help_request = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    if asked_for || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+    if is_help_request || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // Nobody is left to be told where this cannot be written.
         let _ = error.print();
-        return ExitCode::from(if asked_for { 0 } else { 2 });
+        return ExitCode::from(if is_help_request { 0 } else { 2 });
     }
-    conclude(Err(Failure::new(in_one_line(&error.to_string()))), console)
+    report_result(
+        Err(CommandError::new(single_line_message(&error.to_string()))),
+        console,
+    )
 }
 
 /// The parser's message without its usage section, which `--help` shows better.
-fn in_one_line(message: &str) -> String {
+fn single_line_message(message: &str) -> String {
     let words: Vec<_> = message
         .lines()
         .map(str::trim)
@@ -265,7 +268,7 @@ async fn dispatch(cli: Cli, console: &Console) -> CommandResult {
     } = cli;
     // These begin logging themselves, as their configuration says.
     if !matches!(command, Command::Serve(_) | Command::Demo(_)) {
-        logging::start_if_asked()?;
+        logging::start_if_requested()?;
     }
     let client = || {
         let limit = connection.registry_timeout.map(Duration::from_secs);
@@ -277,11 +280,11 @@ async fn dispatch(cli: Cli, console: &Console) -> CommandResult {
         Command::Lint(arguments) => lint::run(&arguments, console).await,
         Command::Sign(arguments) => sign::run(&arguments, console).await,
         Command::Model(command) => model::run(&command, console).await,
-        Command::Migrate(arguments) => maintenance::migrate(&arguments, console).await,
-        Command::Openapi => maintenance::openapi(console),
-        Command::Completions(arguments) => maintenance::completions(&arguments, console),
+        Command::Migrate(arguments) => maintenance::migrate_database(&arguments, console).await,
+        Command::Openapi => maintenance::print_openapi(console),
+        Command::Completions(arguments) => maintenance::print_completions(&arguments, console),
         Command::Token(token::TokenCommand::ResetAdmin(arguments)) => {
-            token::reset_admin(&arguments, console).await
+            token::reset_admin_token(&arguments, console).await
         }
         Command::Register(arguments) => register::run(&arguments, &client()?, console).await,
         Command::Domain(command) => domain::run(&command, &client()?, console).await,
@@ -301,8 +304,10 @@ async fn dispatch(cli: Cli, console: &Console) -> CommandResult {
         Command::Policy(command) => policy::run(&command, &client()?, console).await,
         Command::Waiver(command) => waiver::run(&command, &client()?, console).await,
         Command::Whoami => account::whoami(&client()?, console).await,
-        Command::Waiting(arguments) => waiting::run(&arguments, &client()?, console).await,
-        Command::Reindex(arguments) => maintenance::reindex(&arguments, &client()?, console).await,
+        Command::Waiting(arguments) => inbox::run(&arguments, &client()?, console).await,
+        Command::Reindex(arguments) => {
+            maintenance::rebuild_index(&arguments, &client()?, console).await
+        }
         Command::Doctor(arguments) => doctor::run(&arguments, &client()?, console).await,
     }
 }

@@ -3,20 +3,20 @@
 use std::io::Read;
 
 use a2a_card::{LintContext, MAX_CARD_BYTES};
-use a2a_crawler::fetch::card_under;
+use a2a_crawler::fetch::card_url_under;
 use a2a_registry_api::FindingView;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::fetch::fetch_card;
 use super::{show, terminal};
 
 /// The version that a SARIF log tells of this program.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What `lint` takes.
 #[derive(Args, Debug, Clone)]
@@ -53,24 +53,24 @@ struct LintReport {
 /// Where one cannot be read or is no card; the others are checked all the same.
 pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
     if arguments.rules {
-        console.lines(&a2a_card::rules_table())?;
+        console.print_lines(&a2a_card::rules_as_markdown())?;
         return Ok(CommandOutcome::Done);
     }
-    let mut log = None;
+    let mut sarif_log = None;
     let mut outcome = CommandOutcome::Done;
     let mut unreadable = false;
     for source in &arguments.cards {
-        let judged = match load(source).await {
-            Ok(loaded) => judge(source, &loaded, arguments.sarif),
-            Err(failure) => LintedCard::unread(failure),
+        let result = match load_card(source).await {
+            Ok(loaded) => lint_card(source, &loaded, arguments.sarif),
+            Err(failure) => LintResult::unreadable(failure),
         };
-        if let Some(judged) = judged.log {
-            merge(&mut log, judged);
+        if let Some(judged) = result.sarif_log {
+            merge_sarif_logs(&mut sarif_log, judged);
         }
-        match judged.verdict {
+        match result.report {
             Ok(report) => {
-                if report.errors() {
-                    outcome = CommandOutcome::No;
+                if report.has_errors() {
+                    outcome = CommandOutcome::Negative;
                 }
                 if !arguments.sarif {
                     report.print(console)?;
@@ -79,25 +79,25 @@ pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
             Err(failure) => {
                 unreadable = true;
                 if console.json && !arguments.sarif {
-                    console.raw_json(&document(&failure, source))?;
+                    console.print_raw_json(&problem_with_source(&failure, source))?;
                 }
-                failure.complain();
+                failure.print();
             }
         }
     }
-    if let Some(log) = log {
-        console.json(&log)?;
+    if let Some(log) = sarif_log {
+        console.print_json(&log)?;
     }
     if unreadable {
-        return Err(Failure::Reported);
+        return Err(CommandError::Reported);
     }
     Ok(outcome)
 }
 
 /// Puts the results of one log behind those of another, so that several cards are one run.
-fn merge(into: &mut Option<Value>, log: Value) {
-    let Some(first) = into else {
-        *into = Some(log);
+fn merge_sarif_logs(merged: &mut Option<Value>, log: Value) {
+    let Some(first) = merged else {
+        *merged = Some(log);
         return;
     };
     let results = first.pointer_mut("/runs/0/results");
@@ -109,8 +109,8 @@ fn merge(into: &mut Option<Value>, log: Value) {
 }
 
 /// The problem document of a card that could not be read.
-fn document(failure: &Failure, source: &str) -> Vec<u8> {
-    let document = failure.document().unwrap_or_default();
+fn problem_with_source(error: &CommandError, source: &str) -> Vec<u8> {
+    let document = error.problem_document().unwrap_or_default();
     let mut document: Value = serde_json::from_slice(&document).unwrap_or_default();
     document["source"] = source.into();
     document.to_string().into_bytes()
@@ -126,24 +126,25 @@ pub struct LoadedCard {
 
 /// The bytes of a card: of a file, a URL, the well-known path under a URL that has none itself or, for `-`, standard
 /// input.
-pub async fn load(source: &str) -> Result<LoadedCard, Failure> {
+pub async fn load_card(source: &str) -> Result<LoadedCard, CommandError> {
     if source.contains("://") {
         let url = Url::parse(source)
-            .map_err(|error| Failure::new(format!("{source} is not a URL: {error}")))?;
-        let (url, bytes) = fetch_card(&url, card_under(&url).as_ref()).await?;
+            .map_err(|error| CommandError::new(format!("{source} is not a URL: {error}")))?;
+        let (url, bytes) = fetch_card(&url, card_url_under(&url).as_ref()).await?;
         return Ok(LoadedCard {
             bytes: bytes.to_vec(),
             url: Some(url),
         });
     }
-    let failed = |error: std::io::Error| Failure::new(format!("{source} cannot be read: {error}"));
+    let read_error =
+        |error: std::io::Error| CommandError::new(format!("{source} cannot be read: {error}"));
     let reader: Box<dyn Read> = if source == "-" {
         Box::new(std::io::stdin())
     } else {
-        Box::new(std::fs::File::open(source).map_err(failed)?)
+        Box::new(std::fs::File::open(source).map_err(read_error)?)
     };
     Ok(LoadedCard {
-        bytes: read_bounded(reader, MAX_CARD_BYTES).map_err(failed)?,
+        bytes: read_bounded(reader, MAX_CARD_BYTES).map_err(read_error)?,
         url: None,
     })
 }
@@ -157,73 +158,74 @@ pub fn read_bounded(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>>
 }
 
 /// What came of one card.
-struct LintedCard {
-    verdict: Result<LintReport, Failure>,
+struct LintResult {
+    report: Result<LintReport, CommandError>,
     /// The same for code hosting services, where they are told.
-    log: Option<Value>,
+    sarif_log: Option<Value>,
 }
 
-impl LintedCard {
-    fn unread(failure: Failure) -> Self {
+impl LintResult {
+    fn unreadable(error: CommandError) -> Self {
         Self {
-            verdict: Err(failure),
-            log: None,
+            report: Err(error),
+            sarif_log: None,
         }
     }
 }
 
-fn judge(source: &str, loaded: &LoadedCard, sarif: bool) -> LintedCard {
-    let bytes = loaded.bytes.as_slice();
-    let parsed = match a2a_card::parse(bytes) {
+fn lint_card(source: &str, card: &LoadedCard, sarif: bool) -> LintResult {
+    let bytes = card.bytes.as_slice();
+    let parsed = match a2a_card::parse_card(bytes) {
         Ok(parsed) => parsed,
         Err(error) => {
-            return LintedCard {
-                log: sarif.then(|| a2a_card::sarif_of_refusal(source, &error, VERSION)),
-                verdict: Err(Failure::new(format!("{source}: {error}"))),
+            return LintResult {
+                sarif_log: sarif
+                    .then(|| a2a_card::parse_error_sarif_log(source, &error, PROGRAM_VERSION)),
+                report: Err(CommandError::new(format!("{source}: {error}"))),
             };
         }
     };
     // A card that was fetched is expected to speak of its own site.
     let context = LintContext {
-        card_url: loaded.url.as_ref(),
+        card_url: card.url.as_ref(),
         ..LintContext::default()
     };
-    let findings = a2a_card::all_findings_in(&parsed, bytes, context);
-    LintedCard {
-        log: sarif.then(|| a2a_card::sarif(source, bytes, &findings, VERSION)),
-        verdict: Ok(LintReport {
+    let findings = a2a_card::all_findings_with_context(&parsed, bytes, context);
+    LintResult {
+        sarif_log: sarif.then(|| a2a_card::sarif_log(source, bytes, &findings, PROGRAM_VERSION)),
+        report: Ok(LintReport {
             source: source.to_owned(),
             family: parsed.family.as_str().to_owned(),
             reason: parsed.reason,
-            digest: a2a_card::digest(bytes),
+            digest: a2a_card::bytes_digest(bytes),
             findings: findings.into_iter().map(FindingView::from).collect(),
         }),
     }
 }
 
 impl LintReport {
-    fn count(&self, severity: &str) -> usize {
+    fn count_findings(&self, severity: &str) -> usize {
         let findings = self.findings.iter();
         findings
             .filter(|finding| finding.severity == severity)
             .count()
     }
 
-    fn errors(&self) -> bool {
-        self.count("error") > 0
+    fn has_errors(&self) -> bool {
+        self.count_findings("error") > 0
     }
 
     fn print(&self, console: &Console) -> CommandResult {
-        console.show(self, || {
+        console.print_result(self, || {
             show::print_findings(console, &self.findings)?;
-            terminal::note(&format!(
+            terminal::eprint_note(&format!(
                 "{}: read as {} ({}); errors: {}, warnings: {}, notes: {}",
                 self.source,
                 self.family,
                 self.reason,
-                self.count("error"),
-                self.count("warning"),
-                self.count("info")
+                self.count_findings("error"),
+                self.count_findings("warning"),
+                self.count_findings("info")
             ));
             Ok(())
         })
@@ -251,21 +253,21 @@ mod tests {
         }
     }
 
-    fn judged(text: &str) -> Result<bool, Failure> {
-        let judged = judge("card", &loaded(text.as_bytes()), false);
-        judged.verdict.map(|report| report.errors())
+    fn lint_text(text: &str) -> Result<bool, CommandError> {
+        let judged = lint_card("card", &loaded(text.as_bytes()), false);
+        judged.report.map(|report| report.has_errors())
     }
 
     #[test]
     fn the_exit_code_follows_the_worst_finding() {
-        assert_eq!(judged(CLEAN), Ok(false));
+        assert_eq!(lint_text(CLEAN), Ok(false));
         let warned = CLEAN.replace("https://", "http://");
-        assert_eq!(judged(&warned), Ok(false));
+        assert_eq!(lint_text(&warned), Ok(false));
         let wrong = CLEAN.replace("\"version\": \"1.0\",", "");
-        assert_eq!(judged(&wrong), Ok(true));
+        assert_eq!(lint_text(&wrong), Ok(true));
         for no_card in ["", "not json", "[]", "{\"a\": 1}"] {
             assert!(
-                matches!(judged(no_card), Err(Failure::Failed(_))),
+                matches!(lint_text(no_card), Err(CommandError::Failed(_))),
                 "{no_card}"
             );
         }
@@ -276,9 +278,11 @@ mod tests {
         let wrong = CLEAN.replace("\"version\": \"1.0\",", "");
         let mut all = None;
         for text in [CLEAN, &wrong, "no card"] {
-            merge(
+            merge_sarif_logs(
                 &mut all,
-                judge("card", &loaded(text.as_bytes()), true).log.unwrap(),
+                lint_card("card", &loaded(text.as_bytes()), true)
+                    .sarif_log
+                    .unwrap(),
             );
         }
         let all = all.unwrap();
@@ -293,12 +297,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("card.json");
         std::fs::write(&path, vec![b' '; MAX_CARD_BYTES + 100]).unwrap();
-        let card = load(path.to_str().unwrap()).await.unwrap();
+        let card = load_card(path.to_str().unwrap()).await.unwrap();
         assert_eq!(card.bytes.len(), MAX_CARD_BYTES + 1);
-        let Err(Failure::Failed(line)) = judge("card", &card, false).verdict else {
+        let Err(CommandError::Failed(line)) = lint_card("card", &card, false).report else {
             panic!("accepted");
         };
         assert!(line.contains(&MAX_CARD_BYTES.to_string()), "{line}");
-        assert!(load("/no/such/file").await.is_err());
+        assert!(load_card("/no/such/file").await.is_err());
     }
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
-use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_http::routes::openapi;
-use a2a_registry_server::offline;
+use a2a_registry_server::maintenance;
 use clap::{Args, CommandFactory};
 use serde_json::json;
 
 use super::client::Client;
+use super::client_error::ClientError;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::local::LocalArgs;
-use super::refusal::ClientError;
+use super::offline_args::OfflineArgs;
 
 /// What `completions` takes.
 #[derive(Args, Debug, Clone)]
@@ -23,41 +23,45 @@ pub struct CompletionsArgs {
 }
 
 /// Brings the database to this program's schema.
-pub async fn migrate(arguments: &LocalArgs, console: &Console) -> CommandResult {
-    let done = offline::migrate(&arguments.load()?).await?;
-    console.show(&json!({ "migrations": done }), || {
-        if done.is_empty() {
-            console.line("the database is up to date; nothing was changed")?;
+pub async fn migrate_database(arguments: &OfflineArgs, console: &Console) -> CommandResult {
+    let migrations = maintenance::migrate(&arguments.load_config()?).await?;
+    console.print_result(&json!({ "migrations": migrations }), || {
+        if migrations.is_empty() {
+            console.print_line("the database is up to date; nothing was changed")?;
         }
-        for name in &done {
-            console.line(&format!("migrated: {name}"))?;
+        for name in &migrations {
+            console.print_line(&format!("migrated: {name}"))?;
         }
         Ok(())
     })
 }
 
 /// Builds the index anew: asks the running registry, or does it in the data folder where none runs.
-pub async fn reindex(arguments: &LocalArgs, client: &Client, console: &Console) -> CommandResult {
+pub async fn rebuild_index(
+    arguments: &OfflineArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     match client.reindex().await {
-        Ok(()) => console.show(&json!({ "registry": client.base() }), || {
-            console.line(&format!(
+        Ok(()) => console.print_result(&json!({ "registry": client.base_url() }), || {
+            console.print_line(&format!(
                 "{} rebuilds its index, and serves searches from the old one until it is done",
-                client.base()
+                client.base_url()
             ))
         }),
         Err(ClientError::Unreachable { .. }) => {
-            let config = arguments.load()?;
+            let config = arguments.load_config()?;
             if !config.store.data_dir.is_dir() {
-                return Err(Failure::new(format!(
+                return Err(CommandError::new(format!(
                     "no registry runs at {}, and there is no data folder {}; give --registry or --data-dir",
-                    client.base(),
+                    client.base_url(),
                     config.store.data_dir.display()
                 )));
             }
             let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
-            let agents = offline::reindex(config, clock, entropy).await?;
-            console.show(&json!({ "agents": agents }), || {
-                console.line(&format!("the index was rebuilt: {agents} agents"))
+            let agents = maintenance::reindex(config, clock, entropy).await?;
+            console.print_result(&json!({ "agents": agents }), || {
+                console.print_line(&format!("the index was rebuilt: {agents} agents"))
             })
         }
         Err(error) => Err(error.into()),
@@ -65,12 +69,12 @@ pub async fn reindex(arguments: &LocalArgs, client: &Client, console: &Console) 
 }
 
 /// Prints the API's description, an `OpenAPI` 3.1 document.
-pub fn openapi(console: &Console) -> CommandResult {
-    console.raw_json(openapi::openapi_document().as_bytes())?;
+pub fn print_openapi(console: &Console) -> CommandResult {
+    console.print_raw_json(openapi::default_document_text().as_bytes())?;
     Ok(CommandOutcome::Done)
 }
 
-pub fn completions(arguments: &CompletionsArgs, console: &Console) -> CommandResult {
+pub fn print_completions(arguments: &CompletionsArgs, console: &Console) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,
@@ -78,6 +82,6 @@ pub fn completions(arguments: &CompletionsArgs, console: &Console) -> CommandRes
         "a2a-registry",
         &mut script,
     );
-    console.write(&script)?;
+    console.write_bytes(&script)?;
     Ok(CommandOutcome::Done)
 }

@@ -4,14 +4,14 @@
 //! The tools are the server's own: each call is passed on to `/mcp` of the registry, with the user's token. Standard output
 //! carries the protocol alone.
 
-mod batches;
-mod talk;
+mod batch_splitter;
+mod talk_tool;
 
 use std::sync::Arc;
 
-use a2a_registry_core::dialects;
-use a2a_registry_http::mcp::{ToolServer, ToolSource, tools, unknown_tool};
-use batches::Batches;
+use a2a_registry_core::protocol_versions;
+use a2a_registry_http::mcp::{ToolServer, ToolSource, tools, unknown_tool_error};
+use batch_splitter::BatchSplitter;
 use clap::Args;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -24,22 +24,22 @@ use rmcp::transport::io::stdio_pipes;
 use rmcp::{ErrorData, RoleServer, ServiceExt as _};
 use serde::Deserialize;
 use serde_json::json;
-use talk::TalkCall;
+use talk_tool::TalkCall;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::refusal::ClientError;
-use super::signals::{EndSignals, Hangup};
+use super::client_error::ClientError;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
+use super::signals::{HangupAction, ShutdownSignals};
 use super::terminal;
 
 /// Most bytes of a message from the client.
-const LINE_LIMIT: usize = 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 /// Messages that are sent to agents at once; further ones wait.
-const TALKS: usize = 8;
+const MAX_CONCURRENT_CALLS: usize = 8;
 /// How much of a failure is told, in columns.
-const FAILURE_COLUMNS: usize = 500;
+const MAX_ERROR_COLUMNS: usize = 500;
 
 /// What `mcp` takes.
 #[derive(Args, Clone)]
@@ -50,77 +50,86 @@ pub struct McpArgs {
 }
 
 /// The tools of the registry, and the one of this machine.
-struct StdioServer {
+struct StdioMcpServer {
     client: Arc<Client>,
     /// Calls of the tool that talks, which are made where the process began: they may not change their thread.
-    talks: mpsc::Sender<TalkCall>,
+    call_queue: mpsc::Sender<TalkCall>,
 }
 
 /// An answer of the registry to a call.
 #[derive(Deserialize)]
-struct Answer {
+struct RegistryReply {
     result: Option<CallToolResult>,
     error: Option<ErrorData>,
 }
 
 /// Serves the client on standard input and output until it closes its side, or the process is asked to end.
 pub async fn run(arguments: &McpArgs, client: Client) -> CommandResult {
-    let mut signals = EndSignals::listen(Hangup::Ends)?;
+    let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
     let (input, output) = stdio_pipes();
-    let transport = AsyncRwTransport::new(Batches::new(input), output);
-    let transport = transport.with_max_line_length(LINE_LIMIT);
+    let transport = AsyncRwTransport::new(BatchSplitter::new(input), output);
+    let transport = transport.with_max_line_length(MAX_MESSAGE_BYTES);
     let client = Arc::new(client);
-    let (talks, mut asked) = mpsc::channel(TALKS);
-    let server = StdioServer {
+    let (call_queue, mut queued_calls) = mpsc::channel(MAX_CONCURRENT_CALLS);
+    let server = StdioMcpServer {
         client: Arc::clone(&client),
-        talks,
+        call_queue,
     };
-    let ended = CancellationToken::new();
-    let mut serving = std::pin::pin!(serve(server, transport, ended.clone()));
-    let mut talking = FuturesUnordered::new();
+    let cancellation = CancellationToken::new();
+    let mut serving = std::pin::pin!(serve_client(server, transport, cancellation.clone()));
+    let mut active_calls = FuturesUnordered::new();
     loop {
         tokio::select! {
             served = &mut serving => return served,
-            () = signals.next(), if !ended.is_cancelled() => ended.cancel(),
-            Some(call) = asked.recv(), if talking.len() < TALKS => {
-                talking.push(talk::answer(&client, call, arguments.plaintext));
+            () = signals.next(), if !cancellation.is_cancelled() => cancellation.cancel(),
+            Some(call) = queued_calls.recv(), if active_calls.len() < MAX_CONCURRENT_CALLS => {
+                active_calls.push(talk_tool::run_call(&client, call, arguments.plaintext));
             }
-            Some(()) = talking.next() => {}
+            Some(()) = active_calls.next() => {}
         }
     }
 }
 
-async fn serve<T>(server: StdioServer, transport: T, ended: CancellationToken) -> CommandResult
+async fn serve_client<T>(
+    server: StdioMcpServer,
+    transport: T,
+    cancellation: CancellationToken,
+) -> CommandResult
 where
     T: rmcp::transport::Transport<RoleServer> + 'static,
 {
-    match ToolServer(server).serve_with_ct(transport, ended).await {
+    match ToolServer(server)
+        .serve_with_ct(transport, cancellation)
+        .await
+    {
         Ok(running) => match running.waiting().await {
             Ok(_) => Ok(CommandOutcome::Done),
-            Err(error) => Err(Failure::new(format!("the protocol broke off: {error}"))),
+            Err(error) => Err(CommandError::new(format!(
+                "the protocol broke off: {error}"
+            ))),
         },
         // A client that goes before it has said anything has nothing to be told.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             Ok(CommandOutcome::Done)
         }
-        Err(error) => Err(Failure::new(format!(
+        Err(error) => Err(CommandError::new(format!(
             "the client does not begin as the Model Context Protocol asks: {error}"
         ))),
     }
 }
 
 /// A failure as the result of a tool.
-fn failed(sentence: &str) -> CallToolResult {
-    let sentence = terminal::short(sentence.trim_end_matches('.'), FAILURE_COLUMNS);
+fn error_result(message: &str) -> CallToolResult {
+    let sentence = terminal::escape_and_truncate(message.trim_end_matches('.'), MAX_ERROR_COLUMNS);
     let mut characters = sentence.chars();
     let first = characters.next().into_iter().flat_map(char::to_uppercase);
     let sentence: String = first.chain(characters).chain(['.']).collect();
     CallToolResult::error(vec![ContentBlock::text(sentence)])
 }
 
-impl StdioServer {
+impl StdioMcpServer {
     /// Calls a tool of the registry.
-    async fn forward(
+    async fn call_registry_tool(
         &self,
         name: &str,
         arguments: Option<JsonObject>,
@@ -132,62 +141,73 @@ impl StdioServer {
             "params": { "name": name, "arguments": arguments.unwrap_or_default() },
         });
         // The newest one that has no metadata in each request.
-        let [_, revision, ..] = dialects::MCP;
-        let answer: Answer = match self.client.mcp(revision, &call).await {
+        let [_, revision, ..] = protocol_versions::MCP_VERSIONS;
+        let reply: RegistryReply = match self.client.send_mcp_message(revision, &call).await {
             Ok(answer) => answer.value,
-            Err(error) => return Ok(failed(&self.reason(&error))),
+            Err(error) => return Ok(error_result(&self.describe_error(&error))),
         };
-        match answer {
-            Answer {
+        match reply {
+            RegistryReply {
                 error: Some(error), ..
             } => Err(error),
-            Answer {
+            RegistryReply {
                 result: Some(result),
                 ..
             } => Ok(result),
-            _ => Ok(failed(
+            _ => Ok(error_result(
                 "the registry's answer to this call has neither result nor error",
             )),
         }
     }
 
     /// Sends a message to an agent.
-    async fn talk(&self, arguments: Option<JsonObject>) -> CallToolResult {
-        let (reply, answered) = oneshot::channel();
-        let talked = match self.talks.send(TalkCall { arguments, reply }).await {
-            Ok(()) => answered.await.ok(),
+    async fn call_agent(&self, arguments: Option<JsonObject>) -> CallToolResult {
+        let (reply, result_receiver) = oneshot::channel();
+        let result = match self
+            .call_queue
+            .send(TalkCall {
+                arguments,
+                result_sender: reply,
+            })
+            .await
+        {
+            Ok(()) => result_receiver.await.ok(),
             Err(_) => None,
         };
-        let talked = talked.unwrap_or_else(|| Err("this program is ending".to_owned()));
-        talked.unwrap_or_else(|sentence| failed(&sentence))
+        let talked = result.unwrap_or_else(|| Err("this program is ending".to_owned()));
+        talked.unwrap_or_else(|sentence| error_result(&sentence))
     }
 
-    fn reason(&self, error: &ClientError) -> String {
+    fn describe_error(&self, error: &ClientError) -> String {
         match error.status() {
             Some(404 | 405) => format!(
                 "the registry at {} does not serve the Model Context Protocol: its operator has turned `mcp.enabled` off, or \
                  its version has none",
-                self.client.base()
+                self.client.base_url()
             ),
             _ => error.without_commands(),
         }
     }
 }
 
-impl ToolSource for StdioServer {
+impl ToolSource for StdioMcpServer {
     fn tools(&self) -> Vec<Tool> {
-        tools().iter().cloned().chain([talk::tool()]).collect()
+        tools()
+            .iter()
+            .cloned()
+            .chain([talk_tool::tool_definition()])
+            .collect()
     }
 
     /// The answers are a user's with a token, anybody's without one.
-    fn scope(&self, _: &RequestContext<RoleServer>) -> CacheScope {
+    fn cache_scope(&self, _: &RequestContext<RoleServer>) -> CacheScope {
         match self.client.has_token() {
             true => CacheScope::Private,
             false => CacheScope::Public,
         }
     }
 
-    async fn call(
+    async fn run_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
@@ -195,18 +215,18 @@ impl ToolSource for StdioServer {
         let CallToolRequestParams {
             name, arguments, ..
         } = request;
-        let called = async {
-            if name == talk::NAME {
-                return Ok(self.talk(arguments).await);
+        let tool_call = async {
+            if name == talk_tool::TOOL_NAME {
+                return Ok(self.call_agent(arguments).await);
             }
             match tools().iter().any(|tool| tool.name == name) {
-                true => self.forward(&name, arguments).await,
-                false => Err(unknown_tool(&name)),
+                true => self.call_registry_tool(&name, arguments).await,
+                false => Err(unknown_tool_error(&name)),
             }
         };
         let mut result = tokio::select! {
-            result = called => result?,
-            () = context.ct.cancelled() => failed("the call was cancelled"),
+            result = tool_call => result?,
+            () = context.ct.cancelled() => error_result("the call was cancelled"),
         };
         result.result_type = Some(ResultType::COMPLETE);
         Ok(result)

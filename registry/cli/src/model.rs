@@ -4,36 +4,36 @@ use std::path::PathBuf;
 
 use a2a_registry_core::config::Config;
 use a2a_registry_embed::InstalledModel;
-use a2a_registry_server::offline::{self, EmbeddedModel, EmbeddingProgress};
+use a2a_registry_server::maintenance::{self, EmbeddedModel, EmbeddingProgress};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::local::{self, LocalArgs};
+use super::offline_args::{self, OfflineArgs};
 use super::table;
 
 /// Shown of an id in a table on a terminal; elsewhere all of it is.
-const SHOWN_ID: usize = 16;
+const ID_COLUMNS: usize = 16;
 
 /// What `model` can do.
 #[derive(Subcommand, Debug, Clone)]
 pub enum ModelCommand {
     /// Check a sentence encoder, copy it into the data folder and make it the one in use
-    Install(InstallArgs),
+    Install(InstallModelArgs),
     /// Show which sentence encoders are installed, and which one is in use
-    Status(LocalArgs),
+    Status(OfflineArgs),
 }
 
 /// What `model install` takes.
 #[derive(Args, Debug, Clone)]
-pub struct InstallArgs {
+pub struct InstallModelArgs {
     /// The folder of a BERT as sentence-transformers lays it out
     #[arg(value_name = "FOLDER")]
     source: PathBuf,
     #[command(flatten)]
-    local: LocalArgs,
+    local: OfflineArgs,
 }
 
 /// A model as `--json` shows it.
@@ -45,7 +45,7 @@ struct ModelView {
     /// Whether its folder is not what was installed; then nothing more is known.
     damaged: bool,
     #[serde(flatten)]
-    about: Option<a2a_registry_embed::About>,
+    about: Option<a2a_registry_embed::ModelDescription>,
     /// How far it has come with the agents; nothing before a server has begun.
     agents: Option<EmbeddedModel>,
 }
@@ -53,10 +53,10 @@ struct ModelView {
 impl From<InstalledModel> for ModelView {
     fn from(model: InstalledModel) -> Self {
         Self {
-            current: model.current,
-            damaged: model.about.is_none(),
+            current: model.is_current,
+            damaged: model.description.is_none(),
             folder: model.folder,
-            about: model.about,
+            about: model.description,
             agents: None,
         }
     }
@@ -65,46 +65,48 @@ impl From<InstalledModel> for ModelView {
 /// Installs a model, or shows which there are.
 pub async fn run(command: &ModelCommand, console: &Console) -> CommandResult {
     match command {
-        ModelCommand::Install(arguments) => install(arguments, console).await,
-        ModelCommand::Status(local) => status(local, console).await,
+        ModelCommand::Install(arguments) => install_model(arguments, console).await,
+        ModelCommand::Status(local) => print_status(local, console).await,
     }
 }
 
-async fn install(arguments: &InstallArgs, console: &Console) -> CommandResult {
-    let config = arguments.local.load()?;
-    local::demand_data_dir(&config)?;
-    let takes_effect = takes_effect(&config);
+async fn install_model(arguments: &InstallModelArgs, console: &Console) -> CommandResult {
+    let config = arguments.local.load_config()?;
+    offline_args::require_data_dir(&config)?;
+    let takes_effect = activation_note(&config);
     let data_dir = config.store.data_dir;
     let source = arguments.source.clone();
-    let named = source.display().to_string();
+    let source_text = source.display().to_string();
     let installing =
-        tokio::task::spawn_blocking(move || a2a_registry_embed::install(&data_dir, &source));
-    let done = installing
+        tokio::task::spawn_blocking(move || a2a_registry_embed::install_model(&data_dir, &source));
+    let installed = installing
         .await
-        .map_err(|error| Failure::new(format!("{named}: the check broke off: {error}")))?
-        .map_err(|error| Failure::new(format!("{named}: {error}")))?;
-    let about = done.model.about.clone();
+        .map_err(|error| CommandError::new(format!("{source_text}: the check broke off: {error}")))?
+        .map_err(|error| CommandError::new(format!("{source_text}: {error}")))?;
+    let about = installed.model.description.clone();
     let document = json!({
-        "model": ModelView::from(done.model),
-        "was_there": done.was_there,
-        "was_current": done.was_current,
+        "model": ModelView::from(installed.model),
+        "was_there": installed.was_installed,
+        "was_current": installed.was_current,
         "takes_effect": takes_effect,
     });
-    let line = match (done.was_there, done.was_current) {
+    let message = match (installed.was_installed, installed.was_current) {
         (true, true) => "was installed and in use already; nothing was changed",
         (true, false) => "was installed already, and is the model in use from now on",
         (false, _) => "was installed, and is the model in use from now on",
     };
-    console.show(&document, || {
+    console.print_result(&document, || {
         let name = about.as_ref().map_or("the model", |about| &about.name);
-        console.line(&format!("{name} {line}"))?;
-        console.line(takes_effect)?;
-        about.iter().try_for_each(|about| facts(console, about))
+        console.print_line(&format!("{name} {message}"))?;
+        console.print_line(takes_effect)?;
+        about
+            .iter()
+            .try_for_each(|about| print_model(console, about))
     })
 }
 
 /// What becomes of an installed model in a server that runs on this data folder.
-fn takes_effect(config: &Config) -> &'static str {
+fn activation_note(config: &Config) -> &'static str {
     if !config.embedding.url.is_empty() {
         "searches go by the encoder at embedding.url all the same; remove that key and restart the server to use this model"
     } else if !config.search.model.is_empty() {
@@ -114,58 +116,72 @@ fn takes_effect(config: &Config) -> &'static str {
     }
 }
 
-async fn status(local: &LocalArgs, console: &Console) -> CommandResult {
-    let config = local.load()?;
+async fn print_status(arguments: &OfflineArgs, console: &Console) -> CommandResult {
+    let config = arguments.load_config()?;
     let data_dir = config.store.data_dir.clone();
-    let models = a2a_registry_embed::installed(&data_dir)?;
-    let outcome = CommandOutcome::of_list(&models);
+    let models = a2a_registry_embed::list_installed_models(&data_dir)?;
+    let outcome = CommandOutcome::done_unless_empty(&models);
     if console.json {
-        let known = known(&config).await;
+        let embedding_progress = load_embedding_progress(&config).await;
         let models = models.into_iter().map(|model| {
-            let agents = known.as_ref().and_then(|known| of(known, &model)).cloned();
+            let agents = embedding_progress
+                .as_ref()
+                .and_then(|known| find_model_progress(known, &model))
+                .cloned();
             ModelView {
                 agents,
                 ..ModelView::from(model)
             }
         });
         let models: Vec<_> = models.collect();
-        let agents = known.map(|known| known.agents);
-        console.json(&json!({ "models": models, "agents": agents }))?;
+        let agents = embedding_progress.map(|known| known.agents);
+        console.print_json(&json!({ "models": models, "agents": agents }))?;
         return Ok(outcome);
     }
     if models.is_empty() {
-        console.line(
+        console.print_line(
             "no sentence encoder is installed; a2a-registry model install FOLDER installs one",
         )?;
         return Ok(outcome);
     }
-    let known = known(&config).await;
+    let embedding_progress = load_embedding_progress(&config).await;
     let header = [
         "IN USE", "NAME", "ID", "NUMBERS", "TOKENS", "POOLING", "SIZE", "AGENTS",
     ];
     let rows: Vec<_> = models
         .iter()
-        .map(|model| row(console, model, known.as_ref()))
+        .map(|model| model_row(console, model, embedding_progress.as_ref()))
         .collect();
-    table::print(console, &header, &rows)?;
+    table::print_table(console, &header, &rows)?;
     // What is in use cannot be used where it is damaged or not known.
-    a2a_registry_embed::current(&data_dir)?;
+    a2a_registry_embed::find_current_model(&data_dir)?;
     Ok(outcome)
 }
 
 /// What the database knows; nothing where there is none yet, or it does not answer.
-async fn known(config: &Config) -> Option<EmbeddingProgress> {
-    offline::embedded(config).await.ok()
+async fn load_embedding_progress(config: &Config) -> Option<EmbeddingProgress> {
+    maintenance::embedding_progress(config).await.ok()
 }
 
-fn of<'a>(known: &'a EmbeddingProgress, model: &InstalledModel) -> Option<&'a EmbeddedModel> {
-    let id = &model.about.as_ref()?.id;
-    known.models.iter().find(|known| known.id == *id)
+fn find_model_progress<'a>(
+    embedding_progress: &'a EmbeddingProgress,
+    model: &InstalledModel,
+) -> Option<&'a EmbeddedModel> {
+    let id = &model.description.as_ref()?.id;
+    embedding_progress
+        .models
+        .iter()
+        .find(|known| known.id == *id)
 }
 
 /// With how many of the agents it is done.
-fn progress(known: Option<&EmbeddingProgress>, model: &InstalledModel) -> String {
-    match known.and_then(|known| Some((known.agents, of(known, model)?))) {
+fn format_progress(
+    embedding_progress: Option<&EmbeddingProgress>,
+    model: &InstalledModel,
+) -> String {
+    match embedding_progress
+        .and_then(|known| Some((known.agents, find_model_progress(known, model)?)))
+    {
         None => "not begun".to_owned(),
         Some((
             _,
@@ -179,13 +195,13 @@ fn progress(known: Option<&EmbeddingProgress>, model: &InstalledModel) -> String
     }
 }
 
-fn row(
+fn model_row(
     console: &Console,
     model: &InstalledModel,
-    known: Option<&EmbeddingProgress>,
+    embedding_progress: Option<&EmbeddingProgress>,
 ) -> Vec<String> {
-    let in_use = if model.current { "yes" } else { "" }.to_owned();
-    let Some(about) = &model.about else {
+    let in_use = if model.is_current { "yes" } else { "" }.to_owned();
+    let Some(about) = &model.description else {
         let folder = model.folder.display().to_string();
         let damaged = format!("damaged: {folder}");
         return vec![in_use, damaged];
@@ -194,31 +210,34 @@ fn row(
         in_use,
         about.name.clone(),
         match console.interactive {
-            true => about.id.chars().take(SHOWN_ID).collect(),
+            true => about.id.chars().take(ID_COLUMNS).collect(),
             false => about.id.clone(),
         },
         about.dimensions.to_string(),
         about.max_length.to_string(),
         about.pooling.as_str().to_owned(),
-        megabytes(about.bytes),
-        progress(known, model),
+        format_megabytes(about.bytes),
+        format_progress(embedding_progress, model),
     ]
 }
 
-fn facts(console: &Console, about: &a2a_registry_embed::About) -> Result<(), Failure> {
-    table::facts(
+fn print_model(
+    console: &Console,
+    about: &a2a_registry_embed::ModelDescription,
+) -> Result<(), CommandError> {
+    table::print_fields(
         console,
         &[
             ("id", about.id.clone()),
             ("numbers in a vector", about.dimensions.to_string()),
             ("longest text", format!("{} tokens", about.max_length)),
             ("pooling", about.pooling.as_str().to_owned()),
-            ("size", megabytes(about.bytes)),
+            ("size", format_megabytes(about.bytes)),
         ],
     )
 }
 
-fn megabytes(bytes: u64) -> String {
+fn format_megabytes(bytes: u64) -> String {
     let tenths = bytes.div_ceil(100_000);
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
@@ -235,7 +254,7 @@ mod tests {
             (90_900_000, "90.9 MB"),
             (2_147_483_648, "2147.5 MB"),
         ] {
-            assert_eq!(megabytes(bytes), shown);
+            assert_eq!(format_megabytes(bytes), shown);
         }
     }
 }

@@ -6,12 +6,12 @@ use a2a_registry_api::{DecisionRequest, NewPolicies, NewPolicy, Policies};
 use clap::Subcommand;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::list::{Listing, PageArgs};
-use super::policy_apply::{ApplyArgs, ApplyOptions, apply};
-use super::policy_files::read_all;
-use super::{policy_trial, terminal};
+use super::list_format::{ListFormat, PageArgs};
+use super::policy_apply::{ApplyOptions, ApplyPoliciesArgs, apply_policies};
+use super::policy_files::read_policies;
+use super::{policy_checks, terminal};
 
 /// What `policy` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -25,7 +25,7 @@ pub enum PolicyCommand {
     /// List the policy sets that were made, newest first
     History(PageArgs),
     /// Put the policies of files in force: one policy in each, whose name is its identifier
-    Apply(ApplyArgs),
+    Apply(ApplyPoliciesArgs),
     /// Put the policies of an earlier set in force, as a new one
     Rollback {
         /// Number of the earlier set
@@ -37,7 +37,7 @@ pub enum PolicyCommand {
         options: ApplyOptions,
     },
     /// Show what differs between two sets, or between a set and files
-    Diff(policy_trial::DiffArgs),
+    Diff(policy_checks::PolicyDiffArgs),
     /// Show which agents the policies of files would show to whom, and hide from whom
     Preview {
         /// Files named *.cedar, or folders of them
@@ -45,7 +45,7 @@ pub enum PolicyCommand {
         files: Vec<PathBuf>,
     },
     /// Test how policies decide; the exit code is 1 if a case is not decided as it must be
-    Test(policy_trial::TestArgs),
+    Test(policy_checks::PolicyTestArgs),
     /// Show what a policy on a dry run would have changed
     DryRun {
         /// Identifier of the policy
@@ -70,16 +70,16 @@ pub async fn run(command: &PolicyCommand, client: &Client, console: &Console) ->
     match command {
         PolicyCommand::Show { number } => {
             let reply = client.policies(*number).await?;
-            console.show(&reply, || show(&reply.value, console))
+            console.print_result(&reply, || print_policy_set(&reply.value, console))
         }
-        PolicyCommand::History(page) => history(page, client, console).await,
+        PolicyCommand::History(page) => list_policy_sets(page, client, console).await,
         PolicyCommand::Apply(arguments) => {
             let new = NewPolicies {
-                policies: read_all(&arguments.files)?,
+                policies: read_policies(&arguments.files)?,
                 reason: arguments.reason.clone().unwrap_or_default(),
                 ..NewPolicies::default()
             };
-            apply(new, &arguments.options, arguments.dry_run, client, console).await
+            apply_policies(new, &arguments.options, arguments.dry_run, client, console).await
         }
         PolicyCommand::Rollback {
             number,
@@ -97,19 +97,29 @@ pub async fn run(command: &PolicyCommand, client: &Client, console: &Console) ->
                 reason: reason.clone(),
                 ..NewPolicies::default()
             };
-            apply(new, options, false, client, console).await
+            apply_policies(new, options, false, client, console).await
         }
-        PolicyCommand::Diff(arguments) => policy_trial::diff(arguments, client, console).await,
-        PolicyCommand::Preview { files } => policy_trial::preview(files, client, console).await,
-        PolicyCommand::Test(arguments) => policy_trial::test(arguments, client, console).await,
-        PolicyCommand::DryRun { policy } => policy_trial::dry_run(policy, client, console).await,
-        PolicyCommand::Template { name } => policy_trial::template(name.as_deref(), console),
-        PolicyCommand::Decide { agent, action } => decide(agent, action, client, console).await,
+        PolicyCommand::Diff(arguments) => {
+            policy_checks::diff_policies(arguments, client, console).await
+        }
+        PolicyCommand::Preview { files } => {
+            policy_checks::preview_policies(files, client, console).await
+        }
+        PolicyCommand::Test(arguments) => {
+            policy_checks::test_policies(arguments, client, console).await
+        }
+        PolicyCommand::DryRun { policy } => {
+            policy_checks::report_dry_run(policy, client, console).await
+        }
+        PolicyCommand::Template { name } => policy_checks::print_template(name.as_deref(), console),
+        PolicyCommand::Decide { agent, action } => {
+            query_decision(agent, action, client, console).await
+        }
     }
 }
 
-fn show(set: &Policies, console: &Console) -> Result<(), Failure> {
-    console.line(&format!(
+fn print_policy_set(set: &Policies, console: &Console) -> Result<(), CommandError> {
+    console.print_line(&format!(
         "set {}{}",
         set.number,
         match set.number == set.in_force {
@@ -118,10 +128,10 @@ fn show(set: &Policies, console: &Console) -> Result<(), Failure> {
         }
     ))?;
     if let (Some(author), Some(reason)) = (&set.author, &set.reason) {
-        console.line(&format!(
+        console.print_line(&format!(
             "by {}: {}",
-            terminal::line(author),
-            terminal::line(reason)
+            terminal::escape_line(author),
+            terminal::escape_line(reason)
         ))?;
     }
     for policy in &set.policies {
@@ -129,28 +139,28 @@ fn show(set: &Policies, console: &Console) -> Result<(), Failure> {
             "enforce" => String::new(),
             other => format!(" ({other})"),
         };
-        let shipped = match policy.shipped {
+        let built_in_mark = match policy.shipped {
             true => " (shipped)",
             false => "",
         };
-        console.line("")?;
-        console.line(&format!("# {}{mode}{shipped}", policy.id))?;
-        console.lines(policy.text.trim_end())?;
+        console.print_line("")?;
+        console.print_line(&format!("# {}{mode}{built_in_mark}", policy.id))?;
+        console.print_lines(policy.text.trim_end())?;
     }
     Ok(())
 }
 
-async fn history(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+async fn list_policy_sets(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
     let reply = client.policy_history(page).await?;
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "policy history",
         limit: page.limit,
         header: ["SET", "MADE", "BY", "POLICIES", "REASON"],
-        empty: "no policy set was made; the shipped one is in force",
+        empty_message: "no policy set was made; the shipped one is in force",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
-    listing.show(console, &reply, &list.sets, next, |set| {
+    list_format.print_page(console, &reply, &list.sets, next, |set| {
         [
             set.number.to_string(),
             set.created_at.to_readable(),
@@ -161,24 +171,29 @@ async fn history(page: &PageArgs, client: &Client, console: &Console) -> Command
     })
 }
 
-async fn decide(agent: &str, action: &str, client: &Client, console: &Console) -> CommandResult {
+async fn query_decision(
+    agent: &str,
+    action: &str,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let request = DecisionRequest {
         action: action.to_owned(),
         agent: agent.to_owned(),
     };
     let reply = client.policy_decision(&request).await?;
     let decision = &reply.value;
-    console.show(&reply, || {
-        console.line(&match &decision.reason {
+    console.print_result(&reply, || {
+        console.print_line(&match &decision.reason {
             None => format!("allowed by set {}", decision.number),
             Some(reason) => format!(
                 "denied by set {}: {}",
                 decision.number,
-                terminal::line(reason)
+                terminal::escape_line(reason)
             ),
         })?;
         for policy in &decision.policies {
-            console.line(&format!("policy   {policy}"))?;
+            console.print_line(&format!("policy   {policy}"))?;
         }
         Ok(())
     })?;

@@ -10,19 +10,19 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::client::Client;
+use super::client_error::ClientError;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::confirm::confirm_consequence;
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::policy_files::{Change, changes};
-use super::refusal::ClientError;
+use super::policy_files::{PolicyFileChange, compare_policies};
 use super::terminal;
 
 /// How often the registry is asked whether a new set decides.
-const ASKED_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What `policy apply` takes.
 #[derive(Args, Debug, Clone)]
-pub struct ApplyArgs {
+pub struct ApplyPoliciesArgs {
     /// Files named *.cedar, or folders of them
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -52,21 +52,24 @@ pub struct ApplyOptions {
 }
 
 /// Puts policies in force. The outcome is "no" where `dry_run` shows changes.
-pub async fn apply(
+pub async fn apply_policies(
     new: NewPolicies,
     options: &ApplyOptions,
     dry_run: bool,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let before = client.policies(None).await?.value;
-    let changes = changes(&before, &new.policies);
+    let current = client.policies(None).await?.value;
+    let changes = compare_policies(&current, &new.policies);
     if changes.is_empty() || dry_run {
-        let document = json!({"number": before.number, "changes": changes});
-        console.show(&document, || {
+        let document = json!({"number": current.number, "changes": changes});
+        console.print_result(&document, || {
             print_changes(&changes, console)?;
             match changes.is_empty() {
-                true => console.line(&format!("set {} has these policies already", before.number)),
+                true => console.print_line(&format!(
+                    "set {} has these policies already",
+                    current.number
+                )),
                 false => Ok(()),
             }
         })?;
@@ -76,21 +79,22 @@ pub async fn apply(
         allow_no_permit: options.allow_no_permit,
         ..new
     };
-    let gone: Vec<&str> = changes
+    let removed_ids: Vec<&str> = changes
         .iter()
         .filter(|change| change.what == "remove")
         .map(|change| change.id.as_str())
         .collect();
-    let accepted = put_set(new, before.number, &gone, options.yes, client).await?;
+    let accepted =
+        submit_policy_set(new, current.number, &removed_ids, options.yes, client).await?;
     let in_force = match options.wait {
         Some(seconds) => wait_in_force(client, accepted.number, seconds).await?,
         None => accepted.in_force,
     };
     let number = accepted.number;
     let document = json!({"number": number, "in_force": in_force, "changes": changes});
-    console.show(&document, || {
+    console.print_result(&document, || {
         print_changes(&changes, console)?;
-        console.line(&match in_force == number {
+        console.print_line(&match in_force == number {
             true => format!("set {number} is in force"),
             false => format!(
                 "set {number} is accepted; set {in_force} is in force until all agents are evaluated"
@@ -99,133 +103,137 @@ pub async fn apply(
     })
 }
 
-fn print_changes(changes: &[Change], console: &Console) -> Result<(), Failure> {
+fn print_changes(changes: &[PolicyFileChange], console: &Console) -> Result<(), CommandError> {
     for change in changes {
-        console.line(&format!("{} {}", change.what, change.id))?;
+        console.print_line(&format!("{} {}", change.what, change.id))?;
     }
     Ok(())
 }
 
 /// Makes the set; where policies fall away or every agent is hidden, only when that was shown and confirmed.
-async fn put_set(
+async fn submit_policy_set(
     mut new: NewPolicies,
-    newest: u64,
-    gone: &[&str],
+    base_number: u64,
+    removed_ids: &[&str],
     yes: bool,
     client: &Client,
-) -> Result<PoliciesAccepted, Failure> {
-    if gone.is_empty() {
-        match client.put_policies(&new, newest).await {
+) -> Result<PoliciesAccepted, CommandError> {
+    if removed_ids.is_empty() {
+        match client.put_policies(&new, base_number).await {
             Err(error) if error.is_problem("preview-needed") => {}
-            Err(error) => return Err(put_failure(error, newest)),
+            Err(error) => return Err(submit_error(error, base_number)),
             Ok(accepted) => return Ok(accepted.value),
         }
     }
     let preview = client.preview_policies(&new).await?.value;
-    if preview.number != newest {
-        return Err(Failure::new(format!(
+    if preview.number != base_number {
+        return Err(CommandError::new(format!(
             "set {} was made meanwhile, so nothing was changed; compare with it and apply again",
             preview.number
         )));
     }
     if preview.permits_nothing && !new.allow_no_permit {
-        return Err(no_permit_failure(gone));
+        return Err(no_permit_error(removed_ids));
     }
-    print_losses(&preview);
-    let way_back = format!("`policy rollback {newest}` goes back");
-    confirm_consequence(&consequences(&preview, gone), &way_back, yes)?;
+    print_access_losses(&preview);
+    let rollback_hint = format!("`policy rollback {base_number}` goes back");
+    confirm_consequence(
+        &describe_consequences(&preview, removed_ids),
+        &rollback_hint,
+        yes,
+    )?;
     // A registry of an earlier version asks for no preview.
     new.preview = Some(preview.token).filter(|token| !token.is_empty());
-    let accepted = client.put_policies(&new, newest).await;
+    let accepted = client.put_policies(&new, base_number).await;
     accepted
         .map(|accepted| accepted.value)
-        .map_err(|error| put_failure(error, newest))
+        .map_err(|error| submit_error(error, base_number))
 }
 
 /// The consequences that are to be confirmed, in words.
-fn consequences(preview: &PolicyPreview, gone: &[&str]) -> String {
-    let mut what = match gone.is_empty() {
+fn describe_consequences(preview: &PolicyPreview, removed_ids: &[&str]) -> String {
+    let mut text = match removed_ids.is_empty() {
         true => "applying these policies".to_owned(),
         false => format!(
             "applying these policies removes {} of set {}",
-            gone.join(", "),
+            removed_ids.join(", "),
             preview.number
         ),
     };
     if preview.hides_every_agent {
-        let joined = if gone.is_empty() { "" } else { " and" };
-        what.push_str(&format!(
+        let joined = if removed_ids.is_empty() { "" } else { " and" };
+        text.push_str(&format!(
             "{joined} hides every agent from everybody but owners, curators, auditors and admins"
         ));
     }
-    what
+    text
 }
 
 /// Says on standard error who loses what, and what speaks against the set.
-fn print_losses(preview: &PolicyPreview) {
+fn print_access_losses(preview: &PolicyPreview) {
     for change in preview.changes.iter().filter(|change| change.lost > 0) {
-        terminal::note(&format!(
+        terminal::eprint_note(&format!(
             "{} loses {} of {} agents ({})",
             change.caller, change.lost, preview.agents, change.action
         ));
     }
     for warning in &preview.warnings {
-        terminal::note(&format!("warning: {warning}"));
+        terminal::eprint_note(&format!("warning: {warning}"));
     }
 }
 
 /// The failure of a set that permits nothing.
-fn no_permit_failure(gone: &[&str]) -> Failure {
-    let gone = match gone.is_empty() {
+fn no_permit_error(removed_ids: &[&str]) -> CommandError {
+    let gone = match removed_ids.is_empty() {
         true => String::new(),
-        false => format!(" (it lacks {} of the present set)", gone.join(", ")),
+        false => format!(" (it lacks {} of the present set)", removed_ids.join(", ")),
     };
-    Failure::new(format!(
+    CommandError::new(format!(
         "no policy of this set permits `discover`{gone}, so nobody would find any agent; nothing was changed. `policy template \
          everybody > everybody.cedar` writes the shipped permit, --allow-no-permit applies the set as it is"
     ))
 }
 
 /// The failure of a set that was sent.
-fn put_failure(error: ClientError, newest: u64) -> Failure {
+fn submit_error(error: ClientError, base_number: u64) -> CommandError {
     match error {
-        error if error.is_problem("no-permit") => no_permit_failure(&[]),
-        ClientError::OutcomeUnknown(_) => Failure::new(format!(
+        error if error.is_problem("no-permit") => no_permit_error(&[]),
+        ClientError::OutcomeUnknown(_) => CommandError::new(format!(
             "{error}; `policy history` shows whether set {} was made",
-            newest + 1
+            base_number + 1
         )),
         error => error.into(),
     }
 }
 
 /// Waits until this set, or a later one, is in force. The set is made: whatever goes wrong here says so.
-async fn wait_in_force(client: &Client, number: u64, seconds: u64) -> Result<u64, Failure> {
-    let began = Instant::now();
-    let mut last_response = began;
+async fn wait_in_force(client: &Client, number: u64, seconds: u64) -> Result<u64, CommandError> {
+    let started_at = Instant::now();
+    let mut last_response = started_at;
     loop {
-        let waited = match client.policies(None).await {
+        let last_error = match client.policies(None).await {
             Ok(shown) if shown.value.in_force >= number => return Ok(shown.value.in_force),
             Ok(shown) => {
                 last_response = Instant::now();
-                Failure::No(format!(
+                CommandError::Negative(format!(
                     "set {number} is accepted, and after {seconds} s set {} still decides; `policy show` says when that changes",
                     shown.value.in_force
                 ))
             }
             Err(error) => {
-                let failure = Failure::new(format!(
+                let failure = CommandError::new(format!(
                     "set {number} is accepted, and it is not known whether it decides yet: {error}; `policy show` says so"
                 ));
                 let passes = error.status().is_none_or(|status| status >= 500);
-                if !passes || last_response.elapsed() >= client.read_limit() {
+                if !passes || last_response.elapsed() >= client.read_timeout() {
                     return Err(failure);
                 }
                 failure
             }
         };
-        if began.elapsed() >= Duration::from_secs(seconds) {
-            return Err(waited);
+        if started_at.elapsed() >= Duration::from_secs(seconds) {
+            return Err(last_error);
         }
-        tokio::time::sleep(ASKED_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

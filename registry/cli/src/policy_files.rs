@@ -3,24 +3,24 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use a2a_registry_api::limits::MAX_POLICY_TEXT;
+use a2a_registry_api::limits::MAX_POLICY_TEXT_BYTES;
 use a2a_registry_api::{NewPolicy, Policies};
 
-use super::failure::Failure;
+use super::command_error::CommandError;
 
 /// What policies are in.
-const EXTENSION: &str = "cedar";
+const POLICY_EXTENSION: &str = "cedar";
 
 /// A policy that a set would gain, lose or have otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Change {
+pub struct PolicyFileChange {
     /// `add`, `change` or `remove`.
     pub what: &'static str,
     pub id: String,
 }
 
 /// What differs, in the order of the identifiers, without what is shipped. Another order of the same policies is no change.
-pub fn changes(before: &Policies, after: &[NewPolicy]) -> Vec<Change> {
+pub fn compare_policies(before: &Policies, after: &[NewPolicy]) -> Vec<PolicyFileChange> {
     let old: BTreeMap<&str, &str> = before
         .policies
         .iter()
@@ -42,7 +42,7 @@ pub fn changes(before: &Policies, after: &[NewPolicy]) -> Vec<Change> {
                 (Some(old), Some(new)) if old != new => "change",
                 _ => return None,
             };
-            Some(Change {
+            Some(PolicyFileChange {
                 what,
                 id: id.to_owned(),
             })
@@ -54,62 +54,63 @@ pub fn changes(before: &Policies, after: &[NewPolicy]) -> Vec<Change> {
 ///
 /// # Errors
 /// For a file that cannot be read, is too long or no policy's, and for none at all.
-pub fn read_all(files: &[PathBuf]) -> Result<Vec<NewPolicy>, Failure> {
+pub fn read_policies(files: &[PathBuf]) -> Result<Vec<NewPolicy>, CommandError> {
     let mut paths = Vec::new();
     for path in files {
         if path.is_dir() {
-            paths.extend(in_folder(path)?);
+            paths.extend(list_policy_files(path)?);
         } else {
             paths.push(path.clone());
         }
     }
     let mut policies = BTreeMap::new();
     for path in paths {
-        let policy = read(&path)?;
+        let policy = read_policy(&path)?;
         if policies.contains_key(&policy.id) {
-            return Err(Failure::new(format!(
-                "two files are named {}.{EXTENSION}: the name is the policy's identifier",
+            return Err(CommandError::new(format!(
+                "two files are named {}.{POLICY_EXTENSION}: the name is the policy's identifier",
                 policy.id
             )));
         }
         policies.insert(policy.id.clone(), policy);
     }
     if policies.is_empty() {
-        return Err(Failure::new(format!(
-            "there is no *.{EXTENSION} file in the given folders, and a set without policies hides every agent"
+        return Err(CommandError::new(format!(
+            "there is no *.{POLICY_EXTENSION} file in the given folders, and a set without policies hides every agent"
         )));
     }
     Ok(policies.into_values().collect())
 }
 
-fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", folder.display()));
-    let mut found = Vec::new();
+fn list_policy_files(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
+    let failed =
+        |error: std::io::Error| CommandError::new(format!("{}: {error}", folder.display()));
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path
             .extension()
-            .is_some_and(|extension| extension == EXTENSION)
+            .is_some_and(|extension| extension == POLICY_EXTENSION)
         {
-            found.push(path);
+            paths.push(path);
         }
     }
-    Ok(found)
+    Ok(paths)
 }
 
-fn read(path: &Path) -> Result<NewPolicy, Failure> {
-    let failed = |reason: String| Failure::new(format!("{}: {reason}", path.display()));
+fn read_policy(path: &Path) -> Result<NewPolicy, CommandError> {
+    let file_error = |reason: String| CommandError::new(format!("{}: {reason}", path.display()));
     let length = std::fs::metadata(path)
-        .map_err(|error| failed(error.to_string()))?
+        .map_err(|error| file_error(error.to_string()))?
         .len();
-    if length > MAX_POLICY_TEXT as u64 {
-        return Err(failed(format!(
-            "a policy has at most {MAX_POLICY_TEXT} bytes"
+    if length > MAX_POLICY_TEXT_BYTES as u64 {
+        return Err(file_error(format!(
+            "a policy has at most {MAX_POLICY_TEXT_BYTES} bytes"
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| file_error(error.to_string()))?;
     let stem = path.file_stem().and_then(|stem| stem.to_str());
-    let id = stem.ok_or_else(|| failed("the name of the file is no identifier".to_owned()))?;
+    let id = stem.ok_or_else(|| file_error("the name of the file is no identifier".to_owned()))?;
     Ok(NewPolicy {
         id: id.to_owned(),
         text,
@@ -126,20 +127,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let write =
             |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        assert!(read_all(&[folder.path().to_owned()]).is_err());
+        assert!(read_policies(&[folder.path().to_owned()]).is_err());
         write("b.cedar", "two");
         write("a.cedar", "one");
         write("notes.txt", "none");
-        let read = read_all(&[folder.path().to_owned()]).unwrap();
+        let read = read_policies(&[folder.path().to_owned()]).unwrap();
         let names: Vec<_> = read
             .iter()
             .map(|one| (one.id.as_str(), one.text.as_str()))
             .collect();
         assert_eq!(names, [("a", "one"), ("b", "two")]);
         let twice = [folder.path().to_owned(), folder.path().join("a.cedar")];
-        assert!(read_all(&twice).is_err());
-        assert!(read_all(&[folder.path().join("missing.cedar")]).is_err());
-        write("large.cedar", &" ".repeat(MAX_POLICY_TEXT + 1));
-        assert!(read_all(&[folder.path().join("large.cedar")]).is_err());
+        assert!(read_policies(&twice).is_err());
+        assert!(read_policies(&[folder.path().join("missing.cedar")]).is_err());
+        write("large.cedar", &" ".repeat(MAX_POLICY_TEXT_BYTES + 1));
+        assert!(read_policies(&[folder.path().join("large.cedar")]).is_err());
     }
 }

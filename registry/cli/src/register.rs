@@ -1,9 +1,9 @@
 //! `register`: domains and cards, what came of each, then what to place where.
 
-mod agent;
 mod bulk;
-mod outcome;
+mod crawl_results;
 mod peer;
+mod registered_agents;
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -16,12 +16,12 @@ use clap::Args;
 use serde_json::Value;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::target::registration;
+use super::name_parsing::parse_registration;
 
 /// The longest file of names that is read, in bytes.
-const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What `register` takes.
 #[derive(Args, Debug, Clone)]
@@ -47,7 +47,7 @@ pub struct RegisterArgs {
 /// A name of the command line, and what the registry told of it.
 struct RegisteredName {
     name: String,
-    what: Registration,
+    registration: Registration,
     domain: String,
     /// Whether the answer to the registration tells that the name is recorded, and nothing else.
     is_recorded: bool,
@@ -59,31 +59,31 @@ struct RegisteredName {
 
 impl RegisteredName {
     /// Says that the name is registered.
-    fn announce(&self, console: &Console, no_wait: bool) -> Result<(), Failure> {
+    fn print_registered(&self, console: &Console, no_wait: bool) -> Result<(), CommandError> {
         if !console.json {
-            console.line(&format!("{}: registered as {}", self.name, self.domain))?;
+            console.print_line(&format!("{}: registered as {}", self.name, self.domain))?;
         } else if no_wait {
-            console.raw_json(&self.raw)?;
+            console.print_raw_json(&self.raw)?;
         }
         Ok(())
     }
 }
 
 /// What came of the names.
-struct Registering {
+struct RegistrationResults {
     registered: Vec<RegisteredName>,
     /// Whether all of them were registered.
     outcome: CommandOutcome,
     /// Why the last ones were not sent any more.
-    ended: Option<Failure>,
+    stop_error: Option<CommandError>,
 }
 
-impl Default for Registering {
+impl Default for RegistrationResults {
     fn default() -> Self {
         Self {
             registered: Vec::new(),
             outcome: CommandOutcome::Done,
-            ended: None,
+            stop_error: None,
         }
     }
 }
@@ -98,103 +98,109 @@ pub async fn run(arguments: &RegisterArgs, client: &Client, console: &Console) -
     if let Some(file) = &arguments.file {
         names.extend(read_names(file)?);
     }
-    let mut left_out = CommandOutcome::Done;
+    let mut peer_outcome = CommandOutcome::Done;
     if let Some(registry) = &arguments.from_registry {
-        left_out = add_agents_of(registry, &mut names, console).await?;
+        peer_outcome = add_peer_agents(registry, &mut names, console).await?;
     }
     // Without a token a registry takes one at a time.
     let in_bulk = names.len() > 1 && client.has_token();
-    let Registering {
+    let RegistrationResults {
         mut registered,
         mut outcome,
-        ended,
+        stop_error: ended,
     } = if in_bulk {
         bulk::register_all(arguments, client, console, &names).await?
     } else {
-        register_singly(arguments, client, console, &names).await?
+        register_one_by_one(arguments, client, console, &names).await?
     };
-    if left_out == CommandOutcome::No {
-        outcome = CommandOutcome::No;
+    if peer_outcome == CommandOutcome::Negative {
+        outcome = CommandOutcome::Negative;
     }
     if !arguments.no_wait
-        && outcome::tell(client, console, &mut registered).await? == CommandOutcome::No
+        && crawl_results::print_crawl_results(client, console, &mut registered).await?
+            == CommandOutcome::Negative
     {
-        outcome = CommandOutcome::No;
+        outcome = CommandOutcome::Negative;
     }
     if !console.json {
-        place_all(console, &registered)?;
+        print_all_proof_instructions(console, &registered)?;
     }
     ended.map_or(Ok(outcome), Err)
 }
 
 /// Registers names one after the other.
-async fn register_singly(
+async fn register_one_by_one(
     arguments: &RegisterArgs,
     client: &Client,
     console: &Console,
     names: &[String],
-) -> Result<Registering, Failure> {
-    let mut done = Registering::default();
-    for (place, name) in names.iter().enumerate() {
-        match register_one(client, name, arguments.approve).await {
-            Ok(one) => {
-                one.announce(console, arguments.no_wait)?;
-                done.registered.push(one);
+) -> Result<RegistrationResults, CommandError> {
+    let mut results = RegistrationResults::default();
+    for (index, name) in names.iter().enumerate() {
+        match register_name(client, name, arguments.approve).await {
+            Ok(registered_name) => {
+                registered_name.print_registered(console, arguments.no_wait)?;
+                results.registered.push(registered_name);
             }
-            Err(RegisterError::Refused(failure)) => {
-                done.outcome = CommandOutcome::No;
-                refuse(console, failure)?;
+            Err(RegisterError::Rejected(failure)) => {
+                results.outcome = CommandOutcome::Negative;
+                report_rejection(console, failure)?;
             }
             Err(RegisterError::Fatal(failure)) => {
-                for left in &names[place + 1..] {
+                for left in &names[index + 1..] {
                     let why = format!("{left}: not registered, for the reason why {name} was not");
-                    refuse(console, Failure::No(why))?;
+                    report_rejection(console, CommandError::Negative(why))?;
                 }
-                done.ended = Some(failure);
+                results.stop_error = Some(failure);
                 break;
             }
         }
     }
-    Ok(done)
+    Ok(results)
 }
 
 /// What to place where to prove each domain, or how to ask for it where the registry has not shown the domain.
-fn place_all(console: &Console, registered: &[RegisteredName]) -> Result<(), Failure> {
-    let mut told = HashSet::new();
-    let mut is_unknown = false;
-    for one in registered {
-        match &one.view {
-            Some(view) if told.insert(&one.domain) => place(console, view)?,
+fn print_all_proof_instructions(
+    console: &Console,
+    registered: &[RegisteredName],
+) -> Result<(), CommandError> {
+    let mut printed_domains = HashSet::new();
+    let mut has_unknown_domain = false;
+    for registered_name in registered {
+        match &registered_name.view {
+            Some(view) if printed_domains.insert(&registered_name.domain) => {
+                print_proof_instructions(console, view)?
+            }
             Some(_) => {}
-            None => is_unknown = true,
+            None => has_unknown_domain = true,
         }
     }
-    if is_unknown {
-        console.line(&format!(
+    if has_unknown_domain {
+        console.print_line(&format!(
             "What to publish to prove that a domain is yours: {} domain show DOMAIN",
-            super::invocation::program()
+            super::program_name::program_name()
         ))?;
     }
     Ok(())
 }
 
 /// Adds the agents of another registry to what is registered, and says which are left out.
-async fn add_agents_of(
+async fn add_peer_agents(
     registry: &str,
     names: &mut Vec<String>,
     console: &Console,
 ) -> CommandResult {
-    let agents = peer::agents_of(registry).await?;
-    if agents.names.is_empty() && agents.left_out.is_empty() {
-        return Err(Failure::No(format!(
+    let agents = peer::fetch_peer_agents(registry).await?;
+    if agents.names.is_empty() && agents.skipped.is_empty() {
+        return Err(CommandError::Negative(format!(
             "{registry} lists no agents that everybody may find over ARD"
         )));
     }
     names.extend(agents.names);
     let mut outcome = CommandOutcome::Done;
-    for line in agents.left_out {
-        outcome = CommandOutcome::No;
-        refuse(console, Failure::No(line))?;
+    for line in agents.skipped {
+        outcome = CommandOutcome::Negative;
+        report_rejection(console, CommandError::Negative(line))?;
     }
     Ok(outcome)
 }
@@ -202,78 +208,78 @@ async fn add_agents_of(
 /// Why an item was not registered.
 enum RegisterError {
     /// This one was refused; the next one may not be.
-    Refused(Failure),
+    Rejected(CommandError),
     /// No other one will fare better.
-    Fatal(Failure),
+    Fatal(CommandError),
 }
 
-async fn register_one(
+async fn register_name(
     client: &Client,
     name: &str,
     approve: bool,
 ) -> Result<RegisteredName, RegisterError> {
-    let what = registration(name, approve).map_err(|failure| match failure {
-        Failure::Failed(_) => RegisterError::Refused(failure.about(name)),
+    let registration = parse_registration(name, approve).map_err(|failure| match failure {
+        CommandError::Failed(_) => RegisterError::Rejected(failure.with_context(name)),
         other => RegisterError::Fatal(other),
     })?;
-    match client.register(&what).await {
+    match client.register(&registration).await {
         Ok(reply) => {
-            let sources = outcome::sources_of(&what, &reply.value);
+            let sources = crawl_results::sources_for_registration(&registration, &reply.value);
             Ok(RegisteredName {
                 name: name.to_owned(),
                 domain: reply.value.domain.clone(),
-                is_recorded: outcome::are_recorded(&sources),
-                what,
+                is_recorded: crawl_results::are_only_recorded(&sources),
+                registration,
                 view: Some(reply.value),
                 raw: reply.raw,
             })
         }
         Err(error) => {
             let status = error.status();
-            let failure = Failure::from(error).about(name);
+            let failure = CommandError::from(error).with_context(name);
             Err(match status {
                 // Without a valid token, or with the registry away, every item would fail alike.
                 Some(401 | 429 | 500..) | None => RegisterError::Fatal(failure),
-                Some(_) => RegisterError::Refused(failure),
+                Some(_) => RegisterError::Rejected(failure),
             })
         }
     }
 }
 
 /// Says why a name is not registered, as every command says what went wrong.
-fn refuse(console: &Console, failure: Failure) -> Result<(), Failure> {
+fn report_rejection(console: &Console, error: CommandError) -> Result<(), CommandError> {
     if console.json
-        && let Some(document) = failure.document()
+        && let Some(document) = error.problem_document()
     {
-        console.raw_json(&document)?;
+        console.print_raw_json(&document)?;
     }
-    failure.complain();
+    error.print();
     Ok(())
 }
 
 /// Names from a file: one a line, without empty lines and `#` comments.
-fn read_names(file: &PathBuf) -> Result<Vec<String>, Failure> {
-    let failed =
-        |reason: String| Failure::new(format!("{} cannot be read: {reason}", file.display()));
-    let source: Box<dyn Read> = if file.as_os_str() == "-" {
+fn read_names(file: &PathBuf) -> Result<Vec<String>, CommandError> {
+    let file_error =
+        |reason: String| CommandError::new(format!("{} cannot be read: {reason}", file.display()));
+    let input: Box<dyn Read> = if file.as_os_str() == "-" {
         Box::new(std::io::stdin())
     } else {
-        Box::new(std::fs::File::open(file).map_err(|error| failed(error.to_string()))?)
+        Box::new(std::fs::File::open(file).map_err(|error| file_error(error.to_string()))?)
     };
     let mut text = String::new();
-    source
-        .take(FILE_LIMIT + 1)
+    input
+        .take(MAX_FILE_BYTES + 1)
         .read_to_string(&mut text)
-        .map_err(|error| failed(error.to_string()))?;
-    if text.len() as u64 > FILE_LIMIT {
-        return Err(failed(format!(
-            "it is longer than {FILE_LIMIT} bytes; split it"
+        .map_err(|error| file_error(error.to_string()))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(file_error(format!(
+            "it is longer than {MAX_FILE_BYTES} bytes; split it"
         )));
     }
-    Ok(names_in(&text))
+    Ok(parse_names(&text))
 }
 
-fn names_in(text: &str) -> Vec<String> {
+fn parse_names(text: &str) -> Vec<String> {
     text.lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -282,32 +288,32 @@ fn names_in(text: &str) -> Vec<String> {
 }
 
 /// What to place where, to prove ownership.
-fn place(console: &Console, domain: &DomainView) -> Result<(), Failure> {
+fn print_proof_instructions(console: &Console, domain: &DomainView) -> Result<(), CommandError> {
     if let Some(reason) = &domain.no_challenge {
-        console.line(reason)?;
+        console.print_line(reason)?;
     }
     if domain.challenges.is_empty() {
         return Ok(());
     }
-    console.line(&format!(
+    console.print_line(&format!(
         "To prove that {} is yours, publish one of these:",
         domain.domain
     ))?;
     for challenge in &domain.challenges {
-        console.line(&format!("  {}", placed(challenge)))?;
+        console.print_line(&format!("  {}", describe_challenge(challenge)))?;
     }
-    console.line(&format!(
+    console.print_line(&format!(
         "Then: {} domain verify {}",
-        super::invocation::program(),
-        super::invocation::quote(&domain.domain)
+        super::program_name::program_name(),
+        super::program_name::shell_quote(&domain.domain)
     ))?;
     Ok(())
 }
 
 /// One challenge in words.
-pub fn placed(challenge: &Challenge) -> String {
+pub fn describe_challenge(challenge: &Challenge) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let what = match challenge.method.known() {
+    let instruction = match challenge.method.known_value() {
         Some(Method::Dns) => format!(
             "DNS: a TXT record at {} with {}",
             text(&challenge.name),
@@ -319,13 +325,13 @@ pub fn placed(challenge: &Challenge) -> String {
             text(&challenge.body)
         ),
         _ => {
-            let known = serde_json::to_value(challenge).unwrap_or(Value::Null);
-            return format!("{}: {known}", challenge.method);
+            let challenge_json = serde_json::to_value(challenge).unwrap_or(Value::Null);
+            return format!("{}: {challenge_json}", challenge.method);
         }
     };
     match challenge.expires {
-        Some(expires) => format!("{what} (counts until {})", expires.to_readable()),
-        None => format!("{what} (counts as long as it stays there)"),
+        Some(expires) => format!("{instruction} (counts until {})", expires.to_readable()),
+        None => format!("{instruction} (counts as long as it stays there)"),
     }
 }
 
@@ -336,6 +342,9 @@ mod tests {
     #[test]
     fn a_file_of_names_may_have_comments_and_gaps() {
         let text = "# ours\r\n a.example \r\n\r\n\thttps://b.example/card.json\n#c.example";
-        assert_eq!(names_in(text), ["a.example", "https://b.example/card.json"]);
+        assert_eq!(
+            parse_names(text),
+            ["a.example", "https://b.example/card.json"]
+        );
     }
 }

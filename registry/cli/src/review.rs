@@ -7,12 +7,12 @@ use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use super::client::{Client, RegistryResponse};
+use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
-use super::failure::{CommandResult, Failure};
-use super::list::{Listing, PageArgs};
+use super::list_format::{ListFormat, PageArgs};
 use super::show::{print_diff, print_similar};
-use super::signature::signature_lines;
-use super::{agent, invocation, table, terminal};
+use super::signature_text::signature_lines;
+use super::{agent, program_name, table, terminal};
 
 /// What `review` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -23,7 +23,7 @@ pub enum ReviewCommand {
         #[arg(long, value_name = "STATE", default_value = "open")]
         state: String,
         #[command(flatten)]
-        filter: FilterArgs,
+        filter: ReviewFilterArgs,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -33,10 +33,10 @@ pub enum ReviewCommand {
         id: Uuid,
     },
     /// Approve the content a review is about; with --all-matching that of all open reviews that fit, 50 at most
-    Approve(DecisionArgs),
+    Approve(ReviewDecisionArgs),
     /// Reject the content a review is about; with --all-matching that of all open reviews that fit, 50 at most. To reject
     /// a report puts the agent on hold
-    Reject(DecisionArgs),
+    Reject(ReviewDecisionArgs),
     /// Approve the content of a review alone for 24 hours, although others must approve; they confirm it meanwhile
     BreakGlass(BreakGlassArgs),
     /// Take back your approval of a review that needs further ones
@@ -66,7 +66,7 @@ pub enum ReviewCommand {
 
 /// Which reviews.
 #[derive(Args, Debug, Clone, Default)]
-pub struct FilterArgs {
+pub struct ReviewFilterArgs {
     /// admission, report, recertification or `break_glass`
     #[arg(long, value_name = "KIND")]
     kind: Option<ReviewKind>,
@@ -84,9 +84,13 @@ pub struct FilterArgs {
     mine: bool,
 }
 
-impl FilterArgs {
+impl ReviewFilterArgs {
     /// The parameters of a page of the list.
-    pub fn query(&self, state: Option<&str>, page: &PageArgs) -> Vec<(&'static str, String)> {
+    pub fn query_parameters(
+        &self,
+        state: Option<&str>,
+        page: &PageArgs,
+    ) -> Vec<(&'static str, String)> {
         let mut query = Vec::new();
         query.extend(state.map(|state| ("state", state.to_owned())));
         query.extend(self.kind.map(|kind| ("kind", kind.to_string())));
@@ -104,20 +108,20 @@ impl FilterArgs {
     }
 
     /// The same as options of a command.
-    fn options(&self) -> String {
+    fn to_flags(&self) -> String {
         let option = |(name, value): (&str, String)| match name {
             "mine" => " --mine".to_owned(),
             "change_class" => format!(" --change {value}"),
-            name => format!(" --{name} {}", invocation::quote(&value)),
+            name => format!(" --{name} {}", program_name::shell_quote(&value)),
         };
-        let query = self.query(None, &PageArgs::default());
+        let query = self.query_parameters(None, &PageArgs::default());
         query.into_iter().map(option).collect()
     }
 }
 
 /// A decision.
 #[derive(Args, Debug, Clone)]
-pub struct DecisionArgs {
+pub struct ReviewDecisionArgs {
     /// The review's id
     #[arg(
         required_unless_present = "all_matching",
@@ -134,7 +138,7 @@ pub struct DecisionArgs {
     #[arg(long)]
     all_matching: bool,
     #[command(flatten)]
-    pub(super) filter: FilterArgs,
+    pub(super) filter: ReviewFilterArgs,
     /// With --all-matching: do not ask for confirmation
     #[arg(long, short, requires = "all_matching")]
     pub(super) yes: bool,
@@ -159,82 +163,86 @@ pub async fn run(command: &ReviewCommand, client: &Client, console: &Console) ->
             state,
             filter,
             page,
-        } => list(state, filter, page, client, console).await,
+        } => list_reviews(state, filter, page, client, console).await,
         ReviewCommand::Show { id } => {
             let reply = client.review(*id).await?;
-            console.show(&reply, || show(console, &reply.value))
+            console.print_result(&reply, || print_review(console, &reply.value))
         }
-        ReviewCommand::Approve(decision) => decide("approve", decision, client, console).await,
-        ReviewCommand::Reject(decision) => decide("reject", decision, client, console).await,
-        ReviewCommand::BreakGlass(alone) => break_glass(alone, client, console).await,
+        ReviewCommand::Approve(decision) => {
+            decide_review("approve", decision, client, console).await
+        }
+        ReviewCommand::Reject(decision) => decide_review("reject", decision, client, console).await,
+        ReviewCommand::BreakGlass(alone) => approve_by_break_glass(alone, client, console).await,
         ReviewCommand::WithdrawApproval { id } => {
-            tell(console, &client.withdraw_approval(*id).await?)
+            print_review_state(console, &client.withdraw_approval(*id).await?)
         }
         ReviewCommand::Comment { id, text } => {
             let new = NewComment { text: text.clone() };
             let reply = client.comment(*id, &new).await?;
-            console.show(&reply, || {
-                console.line(&format!("commented as {}", reply.value.author))
+            console.print_result(&reply, || {
+                console.print_line(&format!("commented as {}", reply.value.author))
             })
         }
         ReviewCommand::Assign { id, to, due } => {
             let patch = ReviewPatch {
                 assignee: to.clone(),
-                due: due.as_deref().map(moment).transpose()?,
+                due: due.as_deref().map(parse_due_time).transpose()?,
             };
-            tell(console, &client.patch_review(*id, &patch).await?)
+            print_review_state(console, &client.patch_review(*id, &patch).await?)
         }
     }
 }
 
 /// A time that the registry understands; empty stays empty.
-fn moment(text: &str) -> Result<String, Failure> {
+fn parse_due_time(text: &str) -> Result<String, CommandError> {
     if text.is_empty() {
         return Ok(String::new());
     }
-    agent::moment(text)
+    agent::parse_day_or_time(text)
         .map(Timestamp::to_rfc3339)
-        .map_err(|error| Failure::new(format!("--due: {error}")))
+        .map_err(|error| CommandError::new(format!("--due: {error}")))
 }
 
-async fn list(
+async fn list_reviews(
     state: &str,
-    filter: &FilterArgs,
+    filter: &ReviewFilterArgs,
     page: &PageArgs,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
-    let asked = match state {
+    let state_filter = match state {
         "all" => None,
         state => Some(
             state
                 .parse::<ReviewState>()
-                .map_err(|error| Failure::new(format!("--state: {error}, all")))?,
+                .map_err(|error| CommandError::new(format!("--state: {error}, all")))?,
         ),
     };
-    let asked = asked.map(ReviewState::as_str);
-    let reply = client.reviews(&filter.query(asked, page)).await?;
-    let listing = Listing {
-        command: &format!("review list --state {state}{}", filter.options()),
+    let state_filter = state_filter.map(ReviewState::as_str);
+    let reply = client
+        .reviews(&filter.query_parameters(state_filter, page))
+        .await?;
+    let list_format = ListFormat {
+        command: &format!("review list --state {state}{}", filter.to_flags()),
         limit: page.limit,
         header: ["REVIEW", "AGENT", "DOMAIN", "CHANGE", "STATE", "SINCE"],
-        empty: &format!("no review is {state}"),
+        empty_message: &format!("no review is {state}"),
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
-    listing.show(console, &reply, &list.reviews, next, |review| {
+    list_format.print_page(console, &reply, &list.reviews, next, |review| {
         [
             review.id.to_string(),
-            console.short(&review.name, 40),
+            console.shorten(&review.name, 40),
             review.domain.clone(),
-            change(review),
+            format_change(review),
             review.state.to_string(),
             review.created_at.to_readable(),
         ]
     })
 }
 
-pub(super) fn change(review: &Review) -> String {
+pub(super) fn format_change(review: &Review) -> String {
     if review.kind != ReviewKind::Admission {
         return review.kind.to_string();
     }
@@ -244,48 +252,51 @@ pub(super) fn change(review: &Review) -> String {
         .map_or_else(|| "first card".to_owned(), ToString::to_string)
 }
 
-fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
-    facts(console, detail)?;
+fn print_review(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
+    print_review_fields(console, detail)?;
     for line in signature_lines(console, &detail.review.signature_verdict) {
-        console.line(&line)?;
+        console.print_line(&line)?;
     }
     for interface in &detail.interfaces {
         let version = interface
             .protocol_version
             .as_deref()
             .unwrap_or("(no version)");
-        console.line(&format!(
+        console.print_line(&format!(
             "interface {} {version} at {}",
             interface.binding, interface.url
         ))?;
     }
     for finding in &detail.findings {
-        console.line(&format!(
+        console.print_line(&format!(
             "finding: {} {} {}: {} ({})",
             finding.severity, finding.rule, finding.pointer, finding.hint, finding.found
         ))?;
     }
-    super::review_notes::show(console, detail)?;
+    super::review_notes::print_notes(console, detail)?;
     print_similar(console, &detail.similar, detail.duplicates.as_ref())?;
     if let Some(diff) = &detail.diff {
         print_diff(console, diff)?;
     }
     match &detail.card_text {
         Some(text) => {
-            console.line("card:")?;
-            console.lines(text)
+            console.print_line("card:")?;
+            console.print_lines(text)
         }
-        None => console.line("card: the bytes are no longer kept"),
+        None => console.print_line("card: the bytes are no longer kept"),
     }
 }
 
 /// Who stands behind a domain, in one line.
-fn proofs(detail: &ReviewDetail) -> String {
-    let known = &detail.domain_proofs;
-    let mut parts = vec![known.state.to_string()];
-    let owner = known.owner.as_ref().map(|_| known.owner_words());
+fn format_proofs(detail: &ReviewDetail) -> String {
+    let domain_proofs = &detail.domain_proofs;
+    let mut parts = vec![domain_proofs.state.to_string()];
+    let owner = domain_proofs
+        .owner
+        .as_ref()
+        .map(|_| domain_proofs.owner_description());
     parts.extend(owner.map(|owner| format!("owner {owner}")));
-    parts.extend(known.proofs.iter().map(|proof| {
+    parts.extend(domain_proofs.proofs.iter().map(|proof| {
         let missing = proof.missing_since.map_or_else(String::new, |since| {
             format!(", missing since {}", since.to_readable())
         });
@@ -295,16 +306,19 @@ fn proofs(detail: &ReviewDetail) -> String {
             proof.at.to_readable()
         )
     }));
-    if !known.enrolled_keys.is_empty() {
-        parts.push(format!("enrolled keys {}", known.enrolled_keys.join(", ")));
+    if !domain_proofs.enrolled_keys.is_empty() {
+        parts.push(format!(
+            "enrolled keys {}",
+            domain_proofs.enrolled_keys.join(", ")
+        ));
     }
     parts.retain(|part| !part.is_empty());
     parts.join("; ")
 }
 
 /// Who has approved alone, and until when.
-pub(super) fn alone(broken: Option<&BreakGlass>) -> String {
-    broken.map_or_else(String::new, |broken| {
+pub(super) fn format_break_glass(break_glass: Option<&BreakGlass>) -> String {
+    break_glass.map_or_else(String::new, |broken| {
         format!(
             "approved by {} alone, to be confirmed by {}: {}",
             broken.by,
@@ -314,19 +328,19 @@ pub(super) fn alone(broken: Option<&BreakGlass>) -> String {
     })
 }
 
-fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
+fn print_review_fields(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
     let review = &detail.review;
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    table::facts(
+    table::print_fields(
         console,
         &[
             ("review", review.id.to_string()),
             ("state", review.state.to_string()),
             ("agent", format!("{} ({})", review.name, review.agent)),
             ("domain", review.domain.clone()),
-            ("domain's proofs", proofs(detail)),
+            ("domain's proofs", format_proofs(detail)),
             ("coverage", detail.coverage_meaning()),
-            ("change", change(review)),
+            ("change", format_change(review)),
             ("access", detail.security.join("; or ")),
             ("digest", review.digest.clone()),
             ("approved before", text(&review.previous)),
@@ -346,39 +360,47 @@ fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
                 review.due.map(Timestamp::to_readable).unwrap_or_default(),
             ),
             ("sponsor", text(&detail.sponsor)),
-            ("break-glass", alone(detail.break_glass.as_ref())),
+            (
+                "break-glass",
+                format_break_glass(detail.break_glass.as_ref()),
+            ),
             ("you cannot decide", text(&detail.cannot_decide)),
             ("reason", text(&review.reason)),
         ],
     )
 }
 
-async fn decide(
+async fn decide_review(
     verb: &str,
-    decision: &DecisionArgs,
+    decision: &ReviewDecisionArgs,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
     let Some(id) = decision.id else {
-        return super::review_bulk::decide_all(verb == "approve", decision, client, console).await;
+        return super::review_bulk::decide_matching(verb == "approve", decision, client, console)
+            .await;
     };
     let body = ReviewDecision {
-        digest: digest_of(id, decision.digest.as_ref(), client).await?,
+        digest: digest_to_decide(id, decision.digest.as_ref(), client).await?,
         reason: decision.reason.clone(),
     };
-    tell(console, &client.decide(id, verb, &body).await?)
+    print_review_state(console, &client.decide(id, verb, &body).await?)
 }
 
-async fn break_glass(alone: &BreakGlassArgs, client: &Client, console: &Console) -> CommandResult {
+async fn approve_by_break_glass(
+    arguments: &BreakGlassArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let body = ReviewDecision {
-        digest: digest_of(alone.id, alone.digest.as_ref(), client).await?,
-        reason: alone.reason.clone(),
+        digest: digest_to_decide(arguments.id, arguments.digest.as_ref(), client).await?,
+        reason: arguments.reason.clone(),
     };
-    let reply = client.decide(alone.id, "break-glass", &body).await?;
+    let reply = client.decide(arguments.id, "break-glass", &body).await?;
     let review = &reply.value;
     let until = review.due.map(Timestamp::to_readable).unwrap_or_default();
-    console.show(&reply, || {
-        console.line(&format!(
+    console.print_result(&reply, || {
+        console.print_line(&format!(
             "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it{}",
             review.name,
             review.agent,
@@ -389,12 +411,16 @@ async fn break_glass(alone: &BreakGlassArgs, client: &Client, console: &Console)
 }
 
 /// The digest to decide on: the one given, else the review's, which is told.
-async fn digest_of(id: Uuid, given: Option<&String>, client: &Client) -> Result<String, Failure> {
-    if let Some(digest) = given {
+async fn digest_to_decide(
+    id: Uuid,
+    given_digest: Option<&String>,
+    client: &Client,
+) -> Result<String, CommandError> {
+    if let Some(digest) = given_digest {
         return Ok(digest.clone());
     }
     let review = client.review(id).await?.value.review;
-    terminal::note(&format!(
+    terminal::eprint_note(&format!(
         "deciding on {} of {} ({}); its signature is {}: {}",
         review.digest,
         review.name,
@@ -405,21 +431,21 @@ async fn digest_of(id: Uuid, given: Option<&String>, client: &Client) -> Result<
     Ok(review.digest)
 }
 
-fn tell(console: &Console, reply: &RegistryResponse<Review>) -> CommandResult {
-    console.show(reply, || console.line(&sentence(&reply.value)))
+fn print_review_state(console: &Console, reply: &RegistryResponse<Review>) -> CommandResult {
+    console.print_result(reply, || console.print_line(&describe_review(&reply.value)))
 }
 
 /// The state of what a review decides, which approvals it still needs, and what is served now.
-pub(super) fn sentence(review: &Review) -> String {
-    let subject = review.subject();
-    let named = format!("{subject} ({}) is {}", review.agent, review.state);
-    let served = review.served_clause();
+pub(super) fn describe_review(review: &Review) -> String {
+    let subject = review.subject_phrase();
+    let state_text = format!("{subject} ({}) is {}", review.agent, review.state);
+    let served_text = review.served_clause();
     if review.state != ReviewState::Open {
-        return named + &served;
+        return state_text + &served_text;
     }
     let counting = review.approvals.iter().filter(|one| one.counts).count();
     format!(
-        "{named}: {counting} of {} approvals{served}",
+        "{state_text}: {counting} of {} approvals{served_text}",
         review.approvals_needed
     )
 }

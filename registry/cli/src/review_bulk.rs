@@ -4,17 +4,17 @@ use a2a_registry_api::limits::MAX_DECISIONS;
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::confirm::confirm;
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::list::PageArgs;
-use super::review::{DecisionArgs, change, sentence};
+use super::list_format::PageArgs;
+use super::review::{ReviewDecisionArgs, describe_review, format_change};
 use super::terminal;
 
 /// Decides the open reviews that fit, with the digests that were shown.
-pub async fn decide_all(
+pub async fn decide_matching(
     approve: bool,
-    decision: &DecisionArgs,
+    decision: &ReviewDecisionArgs,
     client: &Client,
     console: &Console,
 ) -> CommandResult {
@@ -22,21 +22,21 @@ pub async fn decide_all(
         limit: Some(u32::try_from(MAX_DECISIONS).unwrap_or(u32::MAX)),
         page_token: None,
     };
-    let query = decision.filter.query(Some("open"), &page);
-    let found = client.reviews(&query).await?.value;
-    if found.reviews.is_empty() {
-        return Err(Failure::No("no open review fits".to_owned()));
+    let query = decision.filter.query_parameters(Some("open"), &page);
+    let matching = client.reviews(&query).await?.value;
+    if matching.reviews.is_empty() {
+        return Err(CommandError::Negative("no open review fits".to_owned()));
     }
-    for review in &found.reviews {
-        terminal::note(&listed(review));
+    for review in &matching.reviews {
+        terminal::eprint_note(&format_review(review));
     }
-    if found.next_page_token.is_some() {
-        terminal::note(&format!(
+    if matching.next_page_token.is_some() {
+        terminal::eprint_note(&format!(
             "more reviews fit; these {MAX_DECISIONS} are decided, then run it again"
         ));
     }
     let verb = if approve { "approving" } else { "rejecting" };
-    let count = found.reviews.len();
+    let count = matching.reviews.len();
     confirm(
         &format!("{verb} the content of {count} reviews"),
         decision.yes,
@@ -48,17 +48,17 @@ pub async fn decide_all(
         reason: decision.reason.clone(),
     };
     let what = BulkDecision {
-        decisions: found.reviews.into_iter().map(item).collect(),
+        decisions: matching.reviews.into_iter().map(item).collect(),
     };
     let reply = client.decide_all(&what).await?;
     let outcomes = &reply.value.outcomes;
-    console.show(&reply, || {
+    console.print_result(&reply, || {
         for outcome in outcomes {
             if let Some(review) = &outcome.review {
-                console.line(&sentence(review))?;
+                console.print_line(&describe_review(review))?;
             }
             if let Some(problem) = &outcome.problem {
-                console.line(&format!("{}: not decided: {}", outcome.id, problem.detail))?;
+                console.print_line(&format!("{}: not decided: {}", outcome.id, problem.detail))?;
             }
         }
         Ok(())
@@ -67,13 +67,13 @@ pub async fn decide_all(
     Ok(CommandOutcome::done_if(decided))
 }
 
-fn listed(review: &Review) -> String {
+fn format_review(review: &Review) -> String {
     format!(
         "{} {} of {} ({}): {}",
         review.id,
         review.name,
         review.domain,
-        change(review),
+        format_change(review),
         review.digest
     )
 }

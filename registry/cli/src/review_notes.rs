@@ -3,17 +3,17 @@
 use a2a_registry_api::ReviewDetail;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 
+use super::command_error::CommandError;
 use super::console::Console;
-use super::failure::Failure;
 
 /// Shows it. Empty parts are left out.
-pub fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
+pub fn print_notes(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
     if let Some(description) = &detail.description {
-        console.line(&format!("description: {description}"))?;
+        console.print_line(&format!("description: {description}"))?;
     }
     for skill in &detail.skills {
         let about = skill.description.as_deref().unwrap_or_default();
-        console.line(&format!("skill {}: {about}", skill.name))?;
+        console.print_line(&format!("skill {}: {about}", skill.name))?;
     }
     let review = &detail.review;
     for approval in &review.approvals {
@@ -22,7 +22,7 @@ pub fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
         } else {
             " (does not count)"
         };
-        console.line(&format!(
+        console.print_line(&format!(
             "approved by {} at {}{counts}: {}",
             approval.account,
             approval.at.to_readable(),
@@ -30,53 +30,53 @@ pub fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
         ))?;
     }
     if review.approvals_needed > 1 {
-        console.line(&format!("approvals needed: {}", review.approvals_needed))?;
+        console.print_line(&format!("approvals needed: {}", review.approvals_needed))?;
     }
     for policy in &detail.policies {
         let (effect, id, mode) = (&policy.effect, &policy.id, &policy.mode);
-        console.line(&format!("policy {id} ({mode}): {effect}"))?;
+        console.print_line(&format!("policy {id} ({mode}): {effect}"))?;
     }
     if review.kind == ReviewKind::Report && review.state == ReviewState::Open {
-        console.line(
+        console.print_line(
             "decision: `reject` puts the agent on hold (operator), `approve` leaves it as it is",
         )?;
     }
-    said(console, detail)
+    print_activity(console, detail)
 }
 
 /// Reports, earlier decisions and comments.
-fn said(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
+fn print_activity(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
     for report in &detail.reports {
         let by = report.reporter.as_deref().unwrap_or("somebody");
         let contact = report.contact.as_ref();
         let contact = contact.map_or_else(String::new, |contact| format!(" ({contact})"));
-        console.line(&format!(
+        console.print_line(&format!(
             "reported by {by}{contact} at {}: {}",
             report.at.to_readable(),
             report.reason
         ))?;
     }
     for earlier in &detail.earlier {
-        let done = if earlier.approved {
+        let decision = if earlier.approved {
             "approved"
         } else {
             "rejected"
         };
-        let same = if earlier.same_content {
+        let same_content_text = if earlier.same_content {
             ", the same content"
         } else {
             ""
         };
         let reason = earlier.reason.as_deref().unwrap_or_default();
-        console.line(&format!(
-            "earlier: {done} by {} ({}{same}) at {}: {reason}",
+        console.print_line(&format!(
+            "earlier: {decision} by {} ({}{same_content_text}) at {}: {reason}",
             earlier.by,
             earlier.rule,
             earlier.at.to_readable()
         ))?;
     }
     for comment in &detail.comments {
-        console.line(&format!(
+        console.print_line(&format!(
             "comment by {} at {}: {}",
             comment.author,
             comment.at.to_readable(),

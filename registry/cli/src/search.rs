@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use url::form_urlencoded::parse;
 
-use super::client::{Client, encode};
+use super::client::{Client, encode_query};
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::{invocation, terminal};
+use super::{program_name, terminal};
 
 /// What `search` takes. Repeated values of one filter are OR, different filters AND.
 #[derive(Args, Debug, Clone, Default)]
@@ -104,7 +104,7 @@ pub struct SearchArgs {
 }
 
 impl SearchArgs {
-    fn query(&self) -> SearchQuery {
+    fn to_query(&self) -> SearchQuery {
         let words = self.words.join(" ");
         SearchQuery {
             q: (!words.trim().is_empty()).then_some(words),
@@ -141,43 +141,48 @@ impl SearchArgs {
     }
 
     /// The search that was saved under a name.
-    async fn saved_query(&self, client: &Client, name: &str) -> Result<SearchQuery, Failure> {
-        let page = SearchQuery {
+    async fn load_saved_query(
+        &self,
+        client: &Client,
+        name: &str,
+    ) -> Result<SearchQuery, CommandError> {
+        let page_query = SearchQuery {
             fields: self.fields.clone(),
             page_size: self.limit,
             page_token: self.page_token.clone(),
             explain: self.explain.then_some(true),
             ..SearchQuery::default()
         };
-        if self.query() != page {
-            return Err(Failure::Failed(
+        if self.to_query() != page_query {
+            return Err(CommandError::Failed(
                 "--saved NAME is a whole search; leave words and filters out".to_owned(),
             ));
         }
         let saved = client.saved_searches().await?.value;
-        let found = saved.searches.iter().find(|one| one.name == name);
-        let found = found.ok_or_else(|| {
-            Failure::No(format!("you have saved no search under the name {name}"))
+        let saved_search = saved.searches.iter().find(|one| one.name == name);
+        let saved_search = saved_search.ok_or_else(|| {
+            CommandError::Negative(format!("you have saved no search under the name {name}"))
         })?;
-        let query: SearchQuery = serde_html_form::from_str(&found.query).map_err(|error| {
-            Failure::Failed(format!("the saved search {name} cannot be read: {error}"))
-        })?;
+        let query: SearchQuery =
+            serde_html_form::from_str(&saved_search.query).map_err(|error| {
+                CommandError::Failed(format!("the saved search {name} cannot be read: {error}"))
+            })?;
         Ok(SearchQuery {
-            fields: page.fields,
-            page_size: page.page_size,
-            page_token: page.page_token,
-            explain: page.explain.or(query.explain),
+            fields: page_query.fields,
+            page_size: page_query.page_size,
+            page_token: page_query.page_token,
+            explain: page_query.explain.or(query.explain),
             ..query
         })
     }
 
     /// The same search, going on at a token: a command to type.
-    fn next_page(&self, token: &str) -> String {
+    fn next_page_command(&self, token: &str) -> String {
         let query = SearchQuery {
             page_token: Some(token.to_owned()),
-            ..self.query()
+            ..self.to_query()
         };
-        let mut words = vec![invocation::program(), "search".to_owned()];
+        let mut words = vec![program_name::program_name(), "search".to_owned()];
         let parameters = serde_html_form::to_string(&query).unwrap_or_default();
         for (name, value) in parse(parameters.as_bytes()) {
             let flag = match &*name {
@@ -189,15 +194,19 @@ impl SearchArgs {
             words.push(format!("--{}", flag.replace('_', "-")));
             // These flags take no value.
             if !["unmanaged", "explain"].contains(&flag) {
-                words.push(invocation::quote(&value));
+                words.push(program_name::shell_quote(&value));
             }
         }
         if let Some(name) = &self.saved {
-            words.extend(["--saved".to_owned(), invocation::quote(name)]);
+            words.extend(["--saved".to_owned(), program_name::shell_quote(name)]);
         }
         if !self.words.is_empty() {
             words.push("--".to_owned());
-            words.extend(self.words.iter().map(|word| invocation::quote(word)));
+            words.extend(
+                self.words
+                    .iter()
+                    .map(|word| program_name::shell_quote(word)),
+            );
         }
         words.join(" ")
     }
@@ -205,25 +214,25 @@ impl SearchArgs {
 
 pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> CommandResult {
     if !arguments.fields.is_empty() && !console.json {
-        return Err(Failure::Failed(
+        return Err(CommandError::Failed(
             "--fields chooses members of the JSON; give --json as well".to_owned(),
         ));
     }
     let mut query = match &arguments.saved {
-        Some(name) => arguments.saved_query(client, name).await?,
-        None => arguments.query(),
+        Some(name) => arguments.load_saved_query(client, name).await?,
+        None => arguments.to_query(),
     };
     if let Some(name) = &arguments.save {
         let new = NewSavedSearch {
             name: name.clone(),
-            query: encode(&query)?,
+            query: encode_query(&query)?,
         };
         client.save_search(&new).await?;
     }
     if console.json {
-        let reply = client.search::<AnyHits>(&query).await?;
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::of_list(&reply.value.agents));
+        let reply = client.search::<HitCount>(&query).await?;
+        console.print_raw_json(&reply.raw)?;
+        return Ok(CommandOutcome::done_unless_empty(&reply.value.agents));
     }
     if console.interactive {
         let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
@@ -232,65 +241,70 @@ pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> 
     let reply = client.search::<AgentList>(&query).await?;
     let list = &reply.value;
     if list.agents.is_empty() {
-        terminal::note(if list.total == 0 {
+        terminal::eprint_note(if list.total == 0 {
             "no agent matches"
         } else {
             "no agent on this page"
         });
     } else {
-        hits::print(console, &list.agents)?;
+        hits::print_hits(console, &list.agents)?;
     }
-    facets(console, list)?;
+    print_facets(console, list)?;
     for hint in &list.hints {
-        terminal::note(&hint.text);
+        terminal::eprint_note(&hint.text);
     }
-    let asked = arguments.mode.as_deref();
-    if asked.is_some_and(|mode| mode != list.mode) && !arguments.words.is_empty() {
-        terminal::note(&format!(
+    let requested_mode = arguments.mode.as_deref();
+    if requested_mode.is_some_and(|mode| mode != list.mode) && !arguments.words.is_empty() {
+        terminal::eprint_note(&format!(
             "answered in mode {}: the registry has no model that knows every agent yet, or its encoder was busy",
             list.mode
         ));
     }
     if list.total > 0 {
-        terminal::note(&format!("{} of {}", list.agents.len(), list.total));
+        terminal::eprint_note(&format!("{} of {}", list.agents.len(), list.total));
     } else if list.hints.is_empty() {
-        terminal::note("try fewer words or filters; `a2a-registry search` alone lists everything");
+        terminal::eprint_note(
+            "try fewer words or filters; `a2a-registry search` alone lists everything",
+        );
     }
     if let Some(token) = &list.next_page_token {
-        terminal::note(&format!("more with: {}", arguments.next_page(token)));
+        terminal::eprint_note(&format!(
+            "more with: {}",
+            arguments.next_page_command(token)
+        ));
     }
-    Ok(CommandOutcome::of_list(&list.agents))
+    Ok(CommandOutcome::done_unless_empty(&list.agents))
 }
 
 /// A page of which nothing is read but how many hits it has.
 #[derive(Deserialize)]
-struct AnyHits {
+struct HitCount {
     agents: Vec<IgnoredAny>,
 }
 
 /// What an agent speaks: `JSONRPC 1.0, HTTP+JSON 1.0`.
-pub fn speaks(summary: &Summary) -> String {
-    let mut all: Vec<String> = Vec::new();
+pub fn format_interfaces(summary: &Summary) -> String {
+    let mut formatted: Vec<String> = Vec::new();
     for interface in &summary.interfaces {
         let version = interface
             .protocol_version
             .as_ref()
             .map(|version| format!(" {version}"));
         let text = format!("{}{}", interface.binding, version.unwrap_or_default());
-        if !all.contains(&text) {
-            all.push(text);
+        if !formatted.contains(&text) {
+            formatted.push(text);
         }
     }
-    all.join(", ")
+    formatted.join(", ")
 }
 
 /// The level of trust, `-` where the card was not fetched over valid TLS.
-pub fn trust(summary: &Summary) -> String {
+pub fn trust_level_text(summary: &Summary) -> String {
     let level = summary.trust.level.as_ref();
     level.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
-fn facets(console: &Console, list: &AgentList) -> Result<(), Failure> {
+fn print_facets(console: &Console, list: &AgentList) -> Result<(), CommandError> {
     for (name, facet) in &list.facets {
         let mut values: Vec<_> = facet
             .values
@@ -300,7 +314,7 @@ fn facets(console: &Console, list: &AgentList) -> Result<(), Failure> {
         if facet.other_count > 0 {
             values.push(format!("others {}", facet.other_count));
         }
-        console.line(&format!("{name}: {}", values.join(", ")))?;
+        console.print_line(&format!("{name}: {}", values.join(", ")))?;
     }
     Ok(())
 }
@@ -322,7 +336,7 @@ mod tests {
             limit: Some(5),
             ..SearchArgs::default()
         };
-        let command = arguments.next_page("t.k");
+        let command = arguments.next_page_command("t.k");
         let rest = command.split_once(" search ").map(|(_, rest)| rest);
         assert_eq!(
             rest,
@@ -362,7 +376,7 @@ mod tests {
         words.extend(names.iter().map(|name| format!("--{name}=value of {name}")));
         words.push("--limit=7".into());
         let typed = <Typed as clap::Parser>::try_parse_from(words).unwrap();
-        let query = serde_json::to_value(typed.search.query()).unwrap();
+        let query = serde_json::to_value(typed.search.to_query()).unwrap();
         for name in names {
             let sent = &query[name.replace('-', "_")];
             let text = if sent.is_array() { &sent[0] } else { sent };
@@ -377,7 +391,7 @@ mod tests {
                 words: vec![" ".into()],
                 ..SearchArgs::default()
             }
-            .query(),
+            .to_query(),
             SearchQuery::default()
         );
     }

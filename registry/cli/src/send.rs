@@ -1,37 +1,37 @@
 //! `send`: one message to an agent, spoken to directly. The registry gives its card and nothing more.
 
-pub(super) mod agent;
-mod concerns;
+pub(super) mod agent_call;
 mod conversation;
 mod files;
 mod interruption;
-mod kept;
+mod saved_conversations;
 mod transcript;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use a2a_client::{AgentAnswer, EventStream, Message, Part, TalkError};
-use a2a_registry_domain::ids::{SystemEntropy, new_id};
+use a2a_client::{AgentResponse, CallError, EventStream, Message, Part};
+use a2a_registry_domain::identifiers::{SystemEntropy, new_uuid};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::signals::{EndSignals, Hangup};
-use agent::AgentArgs;
+use super::signals::{HangupAction, ShutdownSignals};
+use agent_call::AgentCallArgs;
 pub(super) use transcript::Transcript;
 
 /// How often the progress is drawn.
-const TICK: Duration = Duration::from_millis(100);
+const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What `send` takes.
 #[derive(Args, Clone)]
 pub struct SendArgs {
     #[command(flatten)]
-    agent: AgentArgs,
+    agent: AgentCallArgs,
     /// What to say
     #[arg(value_name = "TEXT", required_unless_present_any = ["file", "data", "interactive"])]
     text: Option<String>,
@@ -61,78 +61,78 @@ pub struct SendArgs {
 /// Sends, and prints the answer as it arrives.
 pub async fn run(arguments: &SendArgs, client: &Client, console: &Console) -> CommandResult {
     let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
-    parts.extend(files::parts(&arguments.file, &arguments.data)?);
+    parts.extend(files::read_parts(&arguments.file, &arguments.data)?);
     if arguments.interactive {
         return conversation::run(arguments, client, console, parts).await;
     }
-    let agent = agent::open(&arguments.agent, client, console).await?;
+    let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
     let message = Message {
         id: new_message_id(),
         parts,
         context_id: arguments.context.clone(),
         task_id: arguments.task.clone(),
     };
-    let mut signals = EndSignals::listen(Hangup::Ends)?;
-    let sent = answered(&agent, &message, arguments, &mut signals, console);
+    let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
+    let sent = send_and_print(&agent, &message, arguments, &mut signals, console);
     Ok(sent.await?.0)
 }
 
 pub(super) fn new_message_id() -> String {
     let now: Timestamp = a2a_crawler::Clock::now(&a2a_crawler::SystemClock).into();
-    new_id(now, &SystemEntropy::default()).to_string()
+    new_uuid(now, &SystemEntropy::default()).to_string()
 }
 
 /// What shows on a terminal, beside the answer, while nothing of it has come.
-fn progress() -> ProgressBar {
+fn new_spinner() -> ProgressBar {
     let progress = ProgressBar::new_spinner();
     progress.set_draw_target(ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{spinner} waiting for the agent {elapsed}") {
         progress.set_style(style);
     }
-    progress.enable_steady_tick(TICK);
+    progress.enable_steady_tick(SPINNER_INTERVAL);
     progress
 }
 
 /// Sends a message, and prints the answer; without one where the user interrupted it.
-async fn answered(
-    agent: &a2a_client::Agent,
+async fn send_and_print(
+    agent: &a2a_client::AgentClient,
     message: &Message,
     arguments: &SendArgs,
-    signals: &mut EndSignals,
+    signals: &mut ShutdownSignals,
     console: &Console,
-) -> Result<(CommandOutcome, Option<AgentAnswer>), Failure> {
-    let progress = progress();
-    let opened = tokio::select! {
-        opened = agent.events(message) => Some(opened),
+) -> Result<(CommandOutcome, Option<AgentResponse>), CommandError> {
+    let progress = new_spinner();
+    let opened_stream = tokio::select! {
+        opened = agent.stream_message(message) => Some(opened),
         () = signals.next() => None,
     };
     // From here on the answer itself is printed as it arrives.
     progress.finish_and_clear();
-    let Some(opened) = opened else {
-        return Ok((interruption::before_a_task()?, None));
+    let Some(opened) = opened_stream else {
+        return Ok((interruption::interrupt_before_task()?, None));
     };
     let stream = opened?;
     let out = arguments.out.as_deref();
     let mut transcript = Transcript::new(console, arguments.agent.raw);
     transcript.in_conversation = arguments.interactive;
-    follow(stream, &arguments.agent, out, signals, transcript).await
+    print_stream(stream, &arguments.agent, out, signals, transcript).await
 }
 
 /// Prints the events of an answer until it ends, or the user interrupts it, which leaves no answer.
-pub(super) async fn follow(
+pub(super) async fn print_stream(
     mut stream: EventStream,
-    arguments: &AgentArgs,
-    out: Option<&Path>,
-    signals: &mut EndSignals,
+    arguments: &AgentCallArgs,
+    output_folder: Option<&Path>,
+    signals: &mut ShutdownSignals,
     mut transcript: Transcript<'_>,
-) -> Result<(CommandOutcome, Option<AgentAnswer>), Failure> {
+) -> Result<(CommandOutcome, Option<AgentResponse>), CommandError> {
     let console = transcript.console;
     let unfinished = loop {
         let event = tokio::select! {
-            event = stream.next() => event,
+            event = stream.next_event() => event,
             () = signals.next() => {
-                transcript.pause()?;
-                let outcome = interruption::of_a_task(&stream, arguments, signals).await?;
+                transcript.end_line()?;
+                let outcome = interruption::interrupt_task(&stream, arguments, signals).await?;
                 return Ok((outcome, None));
             }
         };
@@ -140,48 +140,50 @@ pub(super) async fn follow(
             None => break None,
             // An answer that was waited for is printed as a whole, at its end.
             Some(Ok(_)) if console.json && !stream.is_streamed() => {}
-            Some(Ok(event)) if console.json => console.json(&event.raw)?,
-            Some(Ok(event)) => transcript.event(&event, stream.is_streamed())?,
-            Some(Err(error @ TalkError::Unfinished { .. })) => break Some(error.to_string()),
+            Some(Ok(event)) if console.json => console.print_json(&event.raw)?,
+            Some(Ok(event)) => transcript.print_event(&event, stream.is_streamed())?,
+            Some(Err(error @ CallError::Unfinished { .. })) => break Some(error.to_string()),
             Some(Err(error)) => {
-                transcript.pause()?;
-                return Err(failure_of_a_task(&error, &stream, arguments));
+                transcript.end_line()?;
+                return Err(task_error(&error, &stream, arguments));
             }
         }
     };
-    let Some(mut answer) = stream.answer() else {
-        return Err(Failure::new("the agent's answer ended before it began"));
+    let Some(mut response) = stream.response() else {
+        return Err(CommandError::new(
+            "the agent's answer ended before it began",
+        ));
     };
-    answer.unfinished = unfinished;
+    response.unfinished_reason = unfinished;
     if console.json {
         if !stream.is_streamed() {
-            console.json(&answer.raw)?;
+            console.print_json(&response.raw)?;
         }
     } else {
-        transcript.end(&answer, arguments)?;
+        transcript.print_end(&response, arguments)?;
     }
-    if let Some(folder) = out {
-        files::save(&answer, folder)?;
+    if let Some(folder) = output_folder {
+        files::save_response_files(&response, folder)?;
     }
-    Ok((outcome(&answer), Some(answer)))
+    Ok((response_outcome(&response), Some(response)))
 }
 
 /// A failure after the task is known names the command that shows it.
-fn failure_of_a_task(error: &TalkError, stream: &EventStream, arguments: &AgentArgs) -> Failure {
+fn task_error(error: &CallError, stream: &EventStream, arguments: &AgentCallArgs) -> CommandError {
     match stream.task_id() {
-        Some(task) => Failure::new(format!(
+        Some(task) => CommandError::new(format!(
             "{error}; see {}",
             arguments.task_command("get", task)
         )),
-        None => Failure::new(error.to_string()),
+        None => CommandError::new(error.to_string()),
     }
 }
 
 /// An agent that fails, refuses or is not done yet has answered no.
-fn outcome(answer: &AgentAnswer) -> CommandOutcome {
-    match answer.state.as_deref() {
-        _ if answer.unfinished.is_some() => CommandOutcome::No,
+fn response_outcome(response: &AgentResponse) -> CommandOutcome {
+    match response.state.as_deref() {
+        _ if response.unfinished_reason.is_some() => CommandOutcome::Negative,
         None | Some("completed" | "input-required") => CommandOutcome::Done,
-        Some(_) => CommandOutcome::No,
+        Some(_) => CommandOutcome::Negative,
     }
 }

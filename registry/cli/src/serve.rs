@@ -9,32 +9,32 @@ use std::time::Duration;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_core::config::{self, Config, Overrides, read_secret_file};
-use a2a_registry_core::context::Context;
-use a2a_registry_core::descriptors::DescriptorBudget;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::file_descriptors::DescriptorBudget;
 use a2a_registry_core::metrics::Metrics;
 use a2a_registry_core::network::Network;
-use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::jobs::{self, JobOptions, Models};
+use a2a_registry_domain::identifiers::SystemEntropy;
+use a2a_registry_server::jobs::{self, JobOptions, ModelSource};
 use a2a_registry_server::serve as server;
 use a2a_registry_server::serve::Listeners;
-use a2a_registry_server::start::{self, BOOTSTRAP_TOKEN, BOOTSTRAP_TOKEN_FILE};
+use a2a_registry_server::startup::{self, BOOTSTRAP_TOKEN_FILE_VAR, BOOTSTRAP_TOKEN_VAR};
 use clap::{Args, ValueEnum};
 use futures::FutureExt;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::signals::{EndSignals, Hangup};
+use super::signals::{HangupAction, ShutdownSignals};
 use super::{logging, terminal};
 
 /// How long everything together may take to end once it was asked to.
-const SHUTDOWN: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What `serve` and `demo` take.
 #[derive(Args, Debug, Clone, Default)]
-pub struct ServerArgs {
+pub struct ServerConfigArgs {
     /// Read the configuration from this TOML file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -55,12 +55,12 @@ pub struct ServerArgs {
     pub approve_all: bool,
 }
 
-impl ServerArgs {
+impl ServerConfigArgs {
     /// The configuration these arguments lead to.
     ///
     /// # Errors
     /// With every mistake in it.
-    pub fn load(&self) -> Result<Config, Failure> {
+    pub fn load_config(&self) -> Result<Config, CommandError> {
         let overrides = Overrides {
             listen: self.listen,
             data_dir: self.data_dir.clone(),
@@ -68,7 +68,7 @@ impl ServerArgs {
             public_url: self.public_url.clone(),
             approve_all: self.approve_all,
         };
-        Ok(config::load(self.config.as_ref(), &overrides)?)
+        Ok(config::load_config(self.config.as_ref(), &overrides)?)
     }
 }
 
@@ -76,7 +76,7 @@ impl ServerArgs {
 #[derive(Args, Debug, Clone)]
 pub struct ServeArgs {
     #[command(flatten)]
-    server: ServerArgs,
+    server: ServerConfigArgs,
     /// What this process does; to split, several processes share one PostgreSQL database
     #[arg(
         long,
@@ -84,7 +84,7 @@ pub struct ServeArgs {
         value_name = "ROLES",
         default_value = "api,crawler"
     )]
-    roles: Vec<Role>,
+    roles: Vec<ServerRole>,
     /// Print the configuration in force as TOML, and end
     #[arg(long)]
     print_config: bool,
@@ -92,7 +92,7 @@ pub struct ServeArgs {
 
 /// A part of the registry that a process may do alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Role {
+pub enum ServerRole {
     /// Answers requests, and keeps the index that searches need.
     Api,
     /// Fetches cards.
@@ -101,13 +101,13 @@ pub enum Role {
 
 /// Which parts a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Roles {
+pub struct ServerRoles {
     /// API, pages and index.
     pub api: bool,
     pub crawler: bool,
 }
 
-impl Roles {
+impl ServerRoles {
     /// Everything in one process.
     pub const ALL: Self = Self {
         api: true,
@@ -125,13 +125,13 @@ impl Roles {
     ///
     /// # Errors
     /// Where only some are asked for and the database is `SQLite`, which belongs to one process.
-    pub fn new(asked: &[Role], config: &Config) -> Result<Self, Failure> {
+    pub fn new(requested: &[ServerRole], config: &Config) -> Result<Self, CommandError> {
         let roles = Self {
-            api: asked.contains(&Role::Api),
-            crawler: asked.contains(&Role::Crawler),
+            api: requested.contains(&ServerRole::Api),
+            crawler: requested.contains(&ServerRole::Crawler),
         };
         if roles != Self::ALL && config.database_url().starts_with("sqlite:") {
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 "--roles can be split only between processes that share a PostgreSQL database; give \
                  --database postgres://…, or leave --roles out",
             ));
@@ -142,20 +142,20 @@ impl Roles {
 
 /// Serves until asked to end.
 pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
-    let config = arguments.server.load()?;
+    let config = arguments.server.load_config()?;
     if arguments.print_config {
-        let text = config
-            .to_toml()
-            .map_err(|error| Failure::new(format!("the configuration cannot be shown: {error}")))?;
-        console.write(text.as_bytes())?;
+        let text = config.to_toml().map_err(|error| {
+            CommandError::new(format!("the configuration cannot be shown: {error}"))
+        })?;
+        console.write_bytes(text.as_bytes())?;
         return Ok(CommandOutcome::Done);
     }
-    let roles = Roles::new(&arguments.roles, &config)?;
-    logging::start(&config.log)?;
-    let mut signals = EndSignals::listen(Hangup::ChangesNothing)?;
-    let mut server = Server::start(config, roles).await?;
+    let roles = ServerRoles::new(&arguments.roles, &config)?;
+    logging::start_logging(&config.log)?;
+    let mut signals = ShutdownSignals::listen(HangupAction::ChangesNothing)?;
+    let mut server = RegistryServer::start(config, roles).await?;
     if server.approve_all {
-        terminal::note("every registered card is approved: --approve-all is in force");
+        terminal::eprint_note("every registered card is approved: --approve-all is in force");
     }
     tracing::info!(
         url = server.url,
@@ -164,24 +164,24 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
         crawler = roles.crawler,
         "started"
     );
-    announce(&server, roles, console)?;
+    print_started(&server, roles, console)?;
     tokio::select! {
         () = signals.next() => {}
-        ended = server.ended() => {
+        ended = server.wait_for_end() => {
             ended?;
-            return Err(Failure::new("the server ended by itself; its log says more"));
+            return Err(CommandError::new("the server ended by itself; its log says more"));
         }
     }
     tracing::info!("shutting down; requests under way may finish first");
     server.stop(&mut signals).await?;
     tracing::info!("ended");
-    announce_end(console)
+    print_stopped(console)
 }
 
 /// Says that it serves, and where. With `--json` that is one line, so that a program that starts it with port 0 learns
 /// the port, and when to go on, without reading sentences.
-fn announce(server: &Server, roles: Roles, console: &Console) -> CommandResult {
-    let mut told = json!({"state": "serving", "roles": roles.names()});
+fn print_started(server: &RegistryServer, roles: ServerRoles, console: &Console) -> CommandResult {
+    let mut document = json!({"state": "serving", "roles": roles.names()});
     let url = roles.api.then_some(&server.url);
     for (name, value) in [
         ("url", url),
@@ -189,34 +189,36 @@ fn announce(server: &Server, roles: Roles, console: &Console) -> CommandResult {
         ("admin_token", server.admin_token.as_ref()),
     ] {
         if let Some(value) = value {
-            told[name] = value.as_str().into();
+            document[name] = value.as_str().into();
         }
     }
-    console.show(&told, || {
+    console.print_result(&document, || {
         if let Some(token) = &server.admin_token {
-            console.line(&format!(
+            console.print_line(&format!(
                 "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
             ))?;
         }
         if let Some(url) = &server.metrics_url {
-            console.line(&format!("metrics on {url}"))?;
+            console.print_line(&format!("metrics on {url}"))?;
         }
         if roles.api {
-            console.line(&format!("listening on {}", server.url))
+            console.print_line(&format!("listening on {}", server.url))
         } else {
-            console.line("crawling; another process answers requests")
+            console.print_line("crawling; another process answers requests")
         }
     })
 }
 
 /// Says that it has ended in order.
-pub(super) fn announce_end(console: &Console) -> CommandResult {
-    console.show(&json!({"state": "stopped"}), || console.line("stopped"))
+pub(super) fn print_stopped(console: &Console) -> CommandResult {
+    console.print_result(&json!({"state": "stopped"}), || {
+        console.print_line("stopped")
+    })
 }
 
 /// A registry that runs in this process.
 #[derive(Debug)]
-pub struct Server {
+pub struct RegistryServer {
     /// Where it can be reached from this machine, such as `http://127.0.0.1:8080`.
     pub url: String,
     /// Where its metrics are, where these have a port of their own.
@@ -226,21 +228,21 @@ pub struct Server {
     /// Whether every card is approved.
     pub approve_all: bool,
     shutdown: CancellationToken,
-    task: JoinHandle<Result<(), Failure>>,
+    task: JoinHandle<Result<(), CommandError>>,
 }
 
-impl Server {
+impl RegistryServer {
     /// Takes the port, puts the registry together and starts it.
-    pub async fn start(mut config: Config, roles: Roles) -> Result<Self, Failure> {
-        if let Some(line) = DescriptorBudget::of(&config).shortage() {
-            return Err(Failure::new(line));
+    pub async fn start(mut config: Config, roles: ServerRoles) -> Result<Self, CommandError> {
+        if let Some(line) = DescriptorBudget::for_process(&config).shortage() {
+            return Err(CommandError::new(line));
         }
-        let listener = bind(config.server.listen, "--listen")?;
+        let listener = bind_listener(config.server.listen, "--listen")?;
         // Port 0 has become a real one, which links and the default public URL must name.
         config.server.listen = local_address(&listener)?;
         let metrics_listener = match config.server.metrics_listen {
             Some(address) if roles.api => {
-                let listener = bind(address, "server.metrics_listen")?;
+                let listener = bind_listener(address, "server.metrics_listen")?;
                 config.server.metrics_listen = Some(local_address(&listener)?);
                 Some(listener)
             }
@@ -254,30 +256,30 @@ impl Server {
         };
         let url = format!("{scheme}://{}", config.server.listen);
         let approve_all = config.governance.approve_all;
-        let chosen = bootstrap_token()?;
+        let chosen = read_bootstrap_token()?;
         let entropy = Arc::new(SystemEntropy::default());
         let clock = Arc::new(SystemClock);
-        let network = Network::of_system(&config, clock.clone())?;
-        let started =
-            start::start_registry(config, clock, entropy, network, chosen.as_deref()).await?;
-        if let Some(reason) = &started.rebuild {
+        let network = Network::with_system_resolver(&config, clock.clone())?;
+        let built =
+            startup::start_registry(config, clock, entropy, network, chosen.as_deref()).await?;
+        if let Some(reason) = &built.rebuild_reason {
             tracing::info!(reason, "the search index is being rebuilt");
         }
         let shutdown = CancellationToken::new();
         let parts = ServerParts {
-            app: started.context,
+            app: built.context,
             roles,
-            rebuild: started.rebuild,
+            rebuild: built.rebuild_reason,
         };
         let listeners = Listeners {
             main: listener,
             metrics: metrics_listener,
         };
-        let task = run_server(parts, listeners, shutdown.clone()).await?;
+        let task = spawn_server(parts, listeners, shutdown.clone()).await?;
         Ok(Self {
             url,
             metrics_url: metrics_listen.map(|address| format!("http://{address}/metrics")),
-            admin_token: started.admin_token,
+            admin_token: built.admin_token,
             approve_all,
             shutdown,
             task,
@@ -285,25 +287,25 @@ impl Server {
     }
 
     /// Waits until it ends by itself, which it does only when something is wrong.
-    pub async fn ended(&mut self) -> Result<(), Failure> {
-        (&mut self.task)
-            .await
-            .unwrap_or_else(|error| Err(Failure::new(format!("the server broke off: {error}"))))
+    pub async fn wait_for_end(&mut self) -> Result<(), CommandError> {
+        (&mut self.task).await.unwrap_or_else(|error| {
+            Err(CommandError::new(format!("the server broke off: {error}")))
+        })
     }
 
     /// Asks it to end, and waits until it has: ten seconds at most, and no longer than a further signal.
     ///
     /// # Errors
     /// [`Failure::Interrupted`] after a further signal.
-    pub async fn stop(mut self, signals: &mut EndSignals) -> Result<(), Failure> {
+    pub async fn stop(mut self, signals: &mut ShutdownSignals) -> Result<(), CommandError> {
         self.shutdown.cancel();
         tokio::select! {
-            ended = tokio::time::timeout(SHUTDOWN, self.ended()) => ended.unwrap_or_else(|_| {
-                Err(Failure::new(format!(
-                    "not everything ended within {} s; the rest was cut off", SHUTDOWN.as_secs()
+            ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.wait_for_end()) => ended.unwrap_or_else(|_| {
+                Err(CommandError::new(format!(
+                    "not everything ended within {} s; the rest was cut off", SHUTDOWN_TIMEOUT.as_secs()
                 )))
             }),
-            () = signals.next() => Err(Failure::Interrupted),
+            () = signals.next() => Err(CommandError::Interrupted),
         }
     }
 }
@@ -312,59 +314,62 @@ impl Server {
 ///
 /// # Errors
 /// Where both are given, or the file cannot be read.
-pub(super) fn bootstrap_token() -> Result<Option<String>, Failure> {
-    let given = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    match (given(BOOTSTRAP_TOKEN), given(BOOTSTRAP_TOKEN_FILE)) {
-        (Some(_), Some(_)) => Err(Failure::new(format!(
-            "{BOOTSTRAP_TOKEN} and {BOOTSTRAP_TOKEN_FILE} say the same: set one of them"
+pub(super) fn read_bootstrap_token() -> Result<Option<String>, CommandError> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    match (
+        variable(BOOTSTRAP_TOKEN_VAR),
+        variable(BOOTSTRAP_TOKEN_FILE_VAR),
+    ) {
+        (Some(_), Some(_)) => Err(CommandError::new(format!(
+            "{BOOTSTRAP_TOKEN_VAR} and {BOOTSTRAP_TOKEN_FILE_VAR} say the same: set one of them"
         ))),
         (token, None) => Ok(token),
-        (None, Some(file)) => read_secret_file(BOOTSTRAP_TOKEN_FILE, file.as_ref())
+        (None, Some(file)) => read_secret_file(BOOTSTRAP_TOKEN_FILE_VAR, file.as_ref())
             .map(Some)
-            .map_err(Failure::new),
+            .map_err(CommandError::new),
     }
 }
 
 /// Listens there; `setting` is what chose the address.
-fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener, Failure> {
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => Failure::new(format!(
+fn bind_listener(address: SocketAddr, setting: &str) -> Result<TcpListener, CommandError> {
+    let bind_error = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => CommandError::new(format!(
             "{address} is in use by another process; stop that one, or give {setting} another port, \
              such as {setting} {}:0 for a free one",
             address.ip()
         )),
-        _ => Failure::new(format!(
+        _ => CommandError::new(format!(
             "{address} cannot be listened on: {error}; check {setting}"
         )),
     };
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
+    let listener = TcpListener::bind(address).map_err(bind_error)?;
+    listener.set_nonblocking(true).map_err(bind_error)?;
     Ok(listener)
 }
 
-fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, CommandError> {
     listener
         .local_addr()
-        .map_err(|error| Failure::new(format!("the port cannot be read: {error}")))
+        .map_err(|error| CommandError::new(format!("the port cannot be read: {error}")))
 }
 
 struct ServerParts {
-    app: Arc<Context>,
-    roles: Roles,
+    app: Arc<AppContext>,
+    roles: ServerRoles,
     rebuild: Option<String>,
 }
 
 /// What runs beside the requests of a process with these roles.
-fn job_options(roles: Roles, rebuild: Option<String>, metrics: Arc<Metrics>) -> JobOptions {
+fn job_options(roles: ServerRoles, rebuild: Option<String>, metrics: Arc<Metrics>) -> JobOptions {
     JobOptions {
         crawl: roles.crawler,
         rebuild,
-        on_outcome: Arc::new(move |outcome| metrics.crawl_outcome(outcome.as_str())),
+        on_outcome: Arc::new(move |outcome| metrics.count_crawl_outcome(outcome.as_str())),
         // Only who answers searches needs to know what they mean.
         models: if roles.api {
-            Models::Configured
+            ModelSource::Configured
         } else {
-            Models::None
+            ModelSource::None
         },
     }
 }
@@ -375,11 +380,11 @@ fn job_options(roles: Roles, rebuild: Option<String>, metrics: Arc<Metrics>) -> 
 ///
 /// # Errors
 /// Where a part does not start; nothing runs then.
-async fn run_server(
+async fn spawn_server(
     parts: ServerParts,
     listeners: Listeners,
     shutdown: CancellationToken,
-) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
+) -> Result<JoinHandle<Result<(), CommandError>>, CommandError> {
     let ServerParts {
         app,
         roles,
@@ -387,9 +392,9 @@ async fn run_server(
     } = parts;
     let metrics = Arc::new(Metrics::new());
     let options = job_options(roles, rebuild, Arc::clone(&metrics));
-    let jobs = jobs::start(&app, options);
+    let jobs = jobs::start_jobs(&app, options);
     let mut serving: ServerFuture = if roles.api {
-        Box::pin(server::run(
+        Box::pin(server::run_server(
             Arc::clone(&app),
             listeners,
             shutdown.clone(),
@@ -403,12 +408,12 @@ async fn run_server(
     // What is wrong from the start, such as a certificate that cannot be read, shows at the first poll.
     if let Poll::Ready(ended) = futures::poll!(serving.as_mut()) {
         jobs.stop().await;
-        start::close(&app.store).await;
+        startup::close_store(&app.store).await;
         let why = ended.map_or_else(
             |error| error.to_string(),
             |()| "it ended at once".to_owned(),
         );
-        return Err(Failure::new(format!("the server cannot start: {why}")));
+        return Err(CommandError::new(format!("the server cannot start: {why}")));
     }
     Ok(tokio::spawn(async move {
         let serving = async {
@@ -417,14 +422,14 @@ async fn run_server(
             shutdown.cancel();
             served
         };
-        let hold_crawler = async {
+        let stop_crawler = async {
             shutdown.cancelled().await;
             jobs.stop_crawling();
         };
-        let (served, ()) = tokio::join!(serving, hold_crawler);
+        let (served, ()) = tokio::join!(serving, stop_crawler);
         jobs.stop().await;
-        start::close(&app.store).await;
-        served.map_err(|error| Failure::new(format!("the server failed: {error}")))
+        startup::close_store(&app.store).await;
+        served.map_err(|error| CommandError::new(format!("the server failed: {error}")))
     }))
 }
 
@@ -441,15 +446,15 @@ mod tests {
     fn roles_are_split_only_on_postgresql() {
         let mut config = Config::default();
         assert_eq!(
-            Roles::new(&[Role::Crawler, Role::Api], &config).unwrap(),
-            Roles::ALL
+            ServerRoles::new(&[ServerRole::Crawler, ServerRole::Api], &config).unwrap(),
+            ServerRoles::ALL
         );
-        assert!(Roles::new(&[Role::Api], &config).is_err());
+        assert!(ServerRoles::new(&[ServerRole::Api], &config).is_err());
         config.store.database = "postgres://127.0.0.1/registry".into();
-        let split = Roles::new(&[Role::Crawler], &config).unwrap();
+        let split = ServerRoles::new(&[ServerRole::Crawler], &config).unwrap();
         assert_eq!(
             split,
-            Roles {
+            ServerRoles {
                 api: false,
                 crawler: true
             }
@@ -458,8 +463,9 @@ mod tests {
 
     #[test]
     fn a_taken_port_is_one_line_with_a_way_out() {
-        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "--listen").unwrap();
-        let Failure::Failed(line) = bind(first.local_addr().unwrap(), "--listen").unwrap_err()
+        let first = bind_listener(SocketAddr::from(([127, 0, 0, 1], 0)), "--listen").unwrap();
+        let CommandError::Failed(line) =
+            bind_listener(first.local_addr().unwrap(), "--listen").unwrap_err()
         else {
             panic!("another kind of failure");
         };

@@ -6,9 +6,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::client::Client;
+use super::command_error::CommandResult;
 use super::console::Console;
-use super::failure::CommandResult;
-use super::list::{Listing, PageArgs};
+use super::list_format::{ListFormat, PageArgs};
 
 /// What `session` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -24,19 +24,19 @@ pub enum SessionCommand {
 
 pub async fn run(command: &SessionCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
-        SessionCommand::List(page) => list(page, client, console).await,
+        SessionCommand::List(page) => list_sessions(page, client, console).await,
         SessionCommand::Revoke { id } => {
             client.revoke_session(*id).await?;
-            console.show(&json!({ "revoked": id }), || {
-                console.line(&format!("{id} is revoked"))
+            console.print_result(&json!({ "revoked": id }), || {
+                console.print_line(&format!("{id} is revoked"))
             })
         }
     }
 }
 
-async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+async fn list_sessions(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
     let reply = client.sessions(page).await?;
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "session list",
         limit: page.limit,
         header: [
@@ -48,16 +48,16 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandRes
             "LAST SEEN",
             "ENDS",
         ],
-        empty: "nobody is signed in",
+        empty_message: "nobody is signed in",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
-    listing.show(console, &reply, &list.sessions, next, |session| {
+    list_format.print_page(console, &reply, &list.sessions, next, |session| {
         [
             session.id.to_string(),
             session.account.clone(),
             session.browser.clone(),
-            signed_in_with(session),
+            sign_in_method(session),
             session.created_at.to_readable(),
             session.last_seen_at.to_readable(),
             session.expires_at.to_readable(),
@@ -65,7 +65,7 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandRes
     })
 }
 
-fn signed_in_with(session: &Session) -> String {
+fn sign_in_method(session: &Session) -> String {
     match (&session.issuer, session.token) {
         (Some(issuer), _) => issuer.clone(),
         (None, Some(token)) => format!("token {token}"),

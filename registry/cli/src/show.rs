@@ -6,120 +6,133 @@ use clap::Args;
 use uuid::Uuid;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::list::PageArgs;
-use super::search::{speaks, trust};
-use super::send::agent::{self, AgentArgs};
-use super::signature::signature_lines;
+use super::list_format::PageArgs;
+use super::search::{format_interfaces, trust_level_text};
+use super::send::agent_call::{self, AgentCallArgs};
+use super::signature_text::signature_lines;
 use super::{table, terminal};
 
 /// The rule of conversions that no client of the version can call the agent.
-const NO_CLIENT: &str = "convert.no-client";
+const NO_CLIENT_RULE: &str = "convert.no-client";
 
 /// The heading of what `show` shows of the registry, in its help.
-const SHOWN: &str = "What is shown";
+const SHOWN_HEADING: &str = "What is shown";
 
 /// What `show` takes.
 #[derive(Args, Clone)]
 pub struct ShowArgs {
     #[command(flatten, next_help_heading = "With --extended, which asks the agent")]
-    agent: AgentArgs,
+    agent: AgentCallArgs,
     /// Write the approved card, byte for byte as the agent published it
-    #[arg(long, help_heading = SHOWN, conflicts_with_all = ["versions", "findings", "diff", "similar"])]
+    #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["versions", "findings", "diff", "similar"])]
     card: bool,
     /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned and marked as converted; what it loses is said on standard error
-    #[arg(long = "as", help_heading = SHOWN, value_name = "VERSION", requires = "card")]
+    #[arg(long = "as", help_heading = SHOWN_HEADING, value_name = "VERSION", requires = "card")]
     convert: Option<ConversionTarget>,
     /// Ask the agent itself for the card that callers with credentials see
-    #[arg(long, help_heading = SHOWN, conflicts_with_all = ["card", "versions", "findings", "diff", "similar"])]
+    #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["card", "versions", "findings", "diff", "similar"])]
     extended: bool,
     /// List the kept versions of its card
-    #[arg(long, help_heading = SHOWN, conflicts_with_all = ["findings", "diff", "similar"])]
+    #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["findings", "diff", "similar"])]
     versions: bool,
     /// List what the linter found in its card
-    #[arg(long, help_heading = SHOWN, conflicts_with_all = ["diff", "similar"])]
+    #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["diff", "similar"])]
     findings: bool,
     /// List what changed in its card: the newest version against the one that is served
-    #[arg(long, help_heading = SHOWN, conflicts_with = "similar")]
+    #[arg(long, help_heading = SHOWN_HEADING, conflicts_with = "similar")]
     diff: bool,
     /// With --diff: the digest of the older version
-    #[arg(long, help_heading = SHOWN, value_name = "DIGEST", requires = "diff")]
+    #[arg(long, help_heading = SHOWN_HEADING, value_name = "DIGEST", requires = "diff")]
     from: Option<String>,
     /// With --diff: the digest of the newer version
-    #[arg(long, help_heading = SHOWN, value_name = "DIGEST", requires = "diff")]
+    #[arg(long, help_heading = SHOWN_HEADING, value_name = "DIGEST", requires = "diff")]
     to: Option<String>,
     /// List the agents that are similar to it, and its duplicates
-    #[arg(long, help_heading = SHOWN)]
+    #[arg(long, help_heading = SHOWN_HEADING)]
     similar: bool,
 }
 
 /// Asks the agent for its extended card, and prints it as JSON.
-async fn extended(arguments: &ShowArgs, client: &Client, console: &Console) -> CommandResult {
-    let agent = agent::open(&arguments.agent, client, console).await?;
-    let card = agent.extended_card().await?;
-    console.show(&card, || {
+async fn print_extended_card(
+    arguments: &ShowArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
+    let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+    let card = agent.fetch_extended_card().await?;
+    console.print_result(&card, || {
         let text = serde_json::to_string_pretty(&card);
-        let text = text.map_err(|error| Failure::new(error.to_string()))?;
-        console.write(terminal::lines(&(text + "\n")).as_bytes())
+        let text = text.map_err(|error| CommandError::new(error.to_string()))?;
+        console.write_bytes(terminal::escape_lines(&(text + "\n")).as_bytes())
     })
 }
 
 pub async fn run(arguments: &ShowArgs, client: &Client, console: &Console) -> CommandResult {
     if arguments.extended {
-        return extended(arguments, client, console).await;
+        return print_extended_card(arguments, client, console).await;
     }
-    let id = client.find_agent(&arguments.agent.agent).await?.summary.id;
+    let id = client
+        .find_agent_to_show(&arguments.agent.agent)
+        .await?
+        .summary
+        .id;
     if arguments.card {
         let bytes = match arguments.convert {
             None => client.card(id).await,
-            Some(target) => client.card_as(id, target).await.map(|(bytes, losses)| {
-                tell_losses(target, &losses);
-                bytes
-            }),
+            Some(target) => client
+                .converted_card(id, target)
+                .await
+                .map(|(bytes, losses)| {
+                    print_conversion_losses(target, &losses);
+                    bytes
+                }),
         };
-        console.write(&bytes?)?;
+        console.write_bytes(&bytes?)?;
         Ok(CommandOutcome::Done)
     } else if arguments.versions {
-        versions(id, client, console).await
+        print_versions(id, client, console).await
     } else if arguments.findings {
         let reply = client.findings(id).await?;
-        console.show(&reply, || print_findings(console, &reply.value.findings))
+        console.print_result(&reply, || print_findings(console, &reply.value.findings))
     } else if arguments.similar {
-        similar(id, client, console).await
+        print_similar_agents(id, client, console).await
     } else if arguments.diff {
         let (from, to) = (arguments.from.as_deref(), arguments.to.as_deref());
         let reply = client.diff(id, &[("from", from), ("to", to)]).await?;
-        console.show(&reply, || print_diff(console, &reply.value))
+        console.print_result(&reply, || print_diff(console, &reply.value))
     } else {
         let reply = client.agent(id).await?;
-        console.show(&reply, || show(console, &reply.value))
+        console.print_result(&reply, || print_agent(console, &reply.value))
     }
 }
 
 /// Says on standard error what a conversion came to, so that standard output is the card alone.
-fn tell_losses(target: ConversionTarget, losses: &[String]) {
-    if losses.iter().any(|rule| rule == NO_CLIENT) {
-        terminal::note(&format!(
+fn print_conversion_losses(target: ConversionTarget, losses: &[String]) {
+    if losses.iter().any(|rule| rule == NO_CLIENT_RULE) {
+        terminal::eprint_note(&format!(
             "no client of {target} can call the agent by this card"
         ));
     }
     for id in losses {
-        let known = a2a_card::rules().iter().find(|rule| rule.id == id);
-        terminal::note(&match known {
+        let known_rule = a2a_card::all_rules().iter().find(|rule| rule.id == id);
+        terminal::eprint_note(&match known_rule {
             Some(rule) => format!("{id}: not met: {}; {}", rule.summary, rule.hint),
             None => format!("{id}: see that registry's rules"),
         });
     }
 }
 
-async fn versions(id: Uuid, client: &Client, console: &Console) -> CommandResult {
+async fn print_versions(id: Uuid, client: &Client, console: &Console) -> CommandResult {
     let mut token = None;
     let mut rows = Vec::new();
     loop {
-        let reply = client.versions(id, &PageArgs::longest(token)).await?;
+        let reply = client
+            .versions(id, &PageArgs::with_max_limit(token))
+            .await?;
         if console.json {
-            console.raw_json(&reply.raw)?;
+            console.print_raw_json(&reply.raw)?;
         }
         rows.extend(reply.value.versions.iter().map(|version| {
             vec![
@@ -145,15 +158,15 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> CommandResult
             break;
         }
     }
-    let outcome = CommandOutcome::of_list(&rows);
+    let outcome = CommandOutcome::done_unless_empty(&rows);
     if console.json {
         return Ok(outcome);
     }
     if rows.is_empty() {
-        terminal::note("no version of it that you may see");
+        terminal::eprint_note("no version of it that you may see");
         return Ok(outcome);
     }
-    table::print(
+    table::print_table(
         console,
         &[
             "SEEN",
@@ -169,23 +182,23 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> CommandResult
     Ok(outcome)
 }
 
-async fn similar(id: Uuid, client: &Client, console: &Console) -> CommandResult {
+async fn print_similar_agents(id: Uuid, client: &Client, console: &Console) -> CommandResult {
     let reply = client.similar(id).await?;
     let Similar {
         agents,
         mode,
         duplicates,
     } = &reply.value;
-    console.show(&reply, || {
+    console.print_result(&reply, || {
         print_similar(console, agents, duplicates.as_ref())?;
-        terminal::note(match agents.is_empty() {
+        terminal::eprint_note(match agents.is_empty() {
             true => "no listed agent is similar to it",
             false if mode == "semantic" => "compared by meaning",
             false => "compared by words",
         });
         Ok(())
     })?;
-    Ok(CommandOutcome::of_list(agents))
+    Ok(CommandOutcome::done_unless_empty(agents))
 }
 
 /// Similar agents and duplicates, one line each.
@@ -193,30 +206,30 @@ pub fn print_similar(
     console: &Console,
     similar: &[Hit],
     duplicates: Option<&Duplicates>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     for hit in similar {
         let summary = &hit.summary;
-        console.line(&format!(
+        console.print_line(&format!(
             "similar: {} ({}) of {}, trust {}",
             summary.name,
             summary.id,
             summary.domain,
-            trust(summary)
+            trust_level_text(summary)
         ))?;
     }
     if let Some(duplicates) = duplicates {
-        console.line(&format!("duplicates: {}", duplicates.count))?;
+        console.print_line(&format!("duplicates: {}", duplicates.count))?;
         for id in &duplicates.agents {
-            console.line(&format!("duplicate: {id}"))?;
+            console.print_line(&format!("duplicate: {id}"))?;
         }
     }
     Ok(())
 }
 
 /// A table of findings, or the word that there are none.
-pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(), Failure> {
+pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(), CommandError> {
     if findings.is_empty() {
-        terminal::note("nothing was found");
+        terminal::eprint_note("nothing was found");
         return Ok(());
     }
     let rows: Vec<_> = findings
@@ -227,21 +240,21 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
             } else {
                 &finding.pointer
             };
-            let found = if finding.found.is_empty() {
+            let found_text = if finding.found.is_empty() {
                 String::new()
             } else {
-                format!(" (found {})", console.short(&finding.found, 40))
+                format!(" (found {})", console.shorten(&finding.found, 40))
             };
             vec![
                 finding.severity.clone(),
                 finding.rule.clone(),
-                console.short(pointer, 40),
-                format!("{}{found}", finding.hint),
+                console.shorten(pointer, 40),
+                format!("{}{found_text}", finding.hint),
                 finding.section.clone(),
             ]
         })
         .collect();
-    table::print(
+    table::print_table(
         console,
         &["SEVERITY", "RULE", "WHERE", "WHAT TO DO", "SECTION"],
         &rows,
@@ -249,11 +262,11 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
 }
 
 /// What changed, and how much it matters.
-pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
+pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), CommandError> {
     let text = |value: &Option<serde_json::Value>| match value {
         None => "-".to_owned(),
-        Some(serde_json::Value::String(text)) => console.short(text, 60),
-        Some(other) => console.short(&other.to_string(), 60),
+        Some(serde_json::Value::String(text)) => console.shorten(text, 60),
+        Some(other) => console.shorten(&other.to_string(), 60),
     };
     let rows: Vec<_> = diff
         .changes
@@ -261,7 +274,7 @@ pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
         .map(|change| {
             vec![
                 change.class.to_string(),
-                console.short(&change.pointer, 60),
+                console.shorten(&change.pointer, 60),
                 text(&change.before),
                 text(&change.after),
                 change.reason.clone(),
@@ -269,17 +282,19 @@ pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
         })
         .collect();
     if !rows.is_empty() {
-        table::print(
+        table::print_table(
             console,
             &["CLASS", "WHERE", "BEFORE", "AFTER", "WHY"],
             &rows,
         )?;
     }
     if diff.from == diff.to {
-        terminal::note("this is the only version to be seen; there is nothing to compare it with");
+        terminal::eprint_note(
+            "this is the only version to be seen; there is nothing to compare it with",
+        );
     }
     let more = if diff.cut { ", and there are more" } else { "" };
-    terminal::note(&format!(
+    terminal::eprint_note(&format!(
         "the change from {} to {} is of class {}; changes: {}{more}",
         diff.from,
         diff.to,
@@ -289,14 +304,14 @@ pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
+fn print_agent(console: &Console, agent: &Agent) -> Result<(), CommandError> {
     let summary = &agent.hit.summary;
-    table::facts(console, &facts(agent))?;
+    table::print_fields(console, &agent_fields(agent))?;
     for line in signature_lines(console, &agent.signature_verdict) {
-        console.line(&line)?;
+        console.print_line(&line)?;
     }
     for hold in &agent.holds {
-        console.line(&format!(
+        console.print_line(&format!(
             "on hold: {} since {}: {}",
             hold.hold,
             hold.since.to_readable(),
@@ -305,17 +320,17 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
     }
     for interface in &summary.interfaces {
         let version = interface.protocol_version.as_deref().unwrap_or_default();
-        console.line(&format!(
+        console.print_line(&format!(
             "interface {} {version} at {}",
             interface.binding, interface.url
         ))?;
     }
     if let Some(url) = &agent.assumed_url {
-        console.line(&format!("no interface; `send` assumes {url}"))?;
+        console.print_line(&format!("no interface; `send` assumes {url}"))?;
     }
     for skill in &summary.skills {
         let description = skill.description.as_ref().map(|text| format!(": {text}"));
-        console.line(&format!(
+        console.print_line(&format!(
             "skill {} ({}){}",
             skill.name,
             skill.id,
@@ -326,10 +341,10 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
 }
 
 /// What is known of an agent in a word or a few, each under its heading.
-fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
+fn agent_fields(agent: &Agent) -> Vec<(&'static str, String)> {
     let summary = &agent.hit.summary;
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let moment = |at: Option<a2a_registry_domain::timestamp::Timestamp>| {
+    let time_text = |at: Option<a2a_registry_domain::timestamp::Timestamp>| {
         at.map(|at| at.to_readable()).unwrap_or_default()
     };
     let provider = summary.provider.as_ref().map(|provider| {
@@ -361,20 +376,20 @@ fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
         ("deprecated", deprecation.unwrap_or_default()),
         ("visibility", summary.visibility.to_string()),
         ("liveness", liveness),
-        ("last seen", moment(summary.liveness.last_seen)),
-        ("changed", moment(summary.liveness.last_changed)),
-        ("trust", trusted(summary)),
+        ("last seen", time_text(summary.liveness.last_seen)),
+        ("changed", time_text(summary.liveness.last_changed)),
+        ("trust", format_trust(summary)),
         ("coverage", agent.coverage_meaning()),
-        ("speaks", speaks(summary)),
+        ("speaks", format_interfaces(summary)),
         ("tags", summary.tags.join(", ")),
         ("labels", labels.join(", ")),
         ("access", agent.security.join("; or ")),
         ("digest", summary.card_digest.clone()),
         ("sponsor", text(&agent.sponsor)),
-        ("decided", decided(&agent.decision)),
+        ("decided", format_decision(&agent.decision)),
         (
             "break-glass",
-            super::review::alone(agent.break_glass.as_ref()),
+            super::review::format_break_glass(agent.break_glass.as_ref()),
         ),
         ("card", summary.links.card.clone()),
         ("resolver", summary.links.resolver.clone()),
@@ -383,17 +398,17 @@ fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
 }
 
 /// The level of trust, and what it stands on.
-fn trusted(summary: &Summary) -> String {
+fn format_trust(summary: &Summary) -> String {
     format!(
         "{}, domain {}, signature {}",
-        trust(summary),
+        trust_level_text(summary),
         summary.trust.domain,
         summary.trust.signature
     )
 }
 
 /// The decision on the card that is served: by whom, when and why.
-fn decided(decision: &Decision) -> String {
+fn format_decision(decision: &Decision) -> String {
     let reason = decision.reason.as_ref();
     let reason = reason.map(|reason| format!(": {reason}"));
     format!(
@@ -402,14 +417,14 @@ fn decided(decision: &Decision) -> String {
         decision.by,
         decision.at.to_readable(),
         reason.unwrap_or_default(),
-        rules(&decision.rules),
+        format_rules(&decision.rules),
         decision
             .expires_at
             .map_or_else(String::new, |at| format!("; ends on {}", at.to_readable()))
     )
 }
 
-fn rules(rules: &[String]) -> String {
+fn format_rules(rules: &[String]) -> String {
     if rules.is_empty() {
         String::new()
     } else {

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use a2a_card::{
-    CanonicalForm, Concern, KeySet, MAX_KEY_FILE_BYTES, ProtectedHeader, SigningKey,
-    VerificationResult, uncovered, verify,
+    CanonicalForm, KeySet, MAX_KEY_FILE_BYTES, ProtectedHeader, SigningKey, UncoveredSubject,
+    VerificationResult, uncovered_members, verify_signatures,
 };
 use clap::Args;
 use ring::rand::{SecureRandom, SystemRandom};
 use url::Url;
 
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::{lint, terminal};
 
 /// What `sign` takes.
@@ -38,7 +38,7 @@ pub struct SignArgs {
 }
 
 pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
-    let bytes = lint::load(&arguments.card).await?.bytes;
+    let bytes = lint::load_card(&arguments.card).await?.bytes;
     let random = SystemRandom::new();
     let key = read_key(&arguments.key, &random)?;
     let kid = arguments.kid.clone();
@@ -47,64 +47,66 @@ pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
         kid: kid.unwrap_or_else(|| key.thumbprint()),
         jku: arguments.jku.as_ref().map(Url::to_string),
     };
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("{} is not signed: {error}", arguments.card))
+    let signing_error = |error: &dyn std::fmt::Display| {
+        CommandError::new(format!("{} is not signed: {error}", arguments.card))
     };
-    let signed = a2a_card::sign(&bytes, &key, &header, &random).map_err(|error| failed(&error))?;
+    let signed = a2a_card::sign_card(&bytes, &key, &header, &random)
+        .map_err(|error| signing_error(&error))?;
     let jwks = key.public_jwks(&header.kid);
-    let form = proved(&signed, jwks.as_bytes()).ok_or_else(|| {
-        failed(&"the signature does not verify; please report this, with the card")
+    let canonical_form = verified_form(&signed, jwks.as_bytes()).ok_or_else(|| {
+        signing_error(&"the signature does not verify; please report this, with the card")
     })?;
-    for member in uncovered(&signed, form) {
-        if member.concern == Concern::Security {
-            terminal::note(&format!(
+    for member in uncovered_members(&signed, canonical_form) {
+        if member.subject == UncoveredSubject::Security {
+            terminal::eprint_note(&format!(
                 "warning: {} is not covered by the signature, so anybody can change it",
                 member.pointer
             ));
         }
     }
     match &arguments.out {
-        Some(path) => write(path, &signed)?,
-        None => console.write(&signed)?,
+        Some(path) => write_file(path, &signed)?,
+        None => console.write_bytes(&signed)?,
     }
     if let Some(path) = &arguments.jwks {
-        write(path, jwks.as_bytes())?;
+        write_file(path, jwks.as_bytes())?;
     }
-    terminal::note(&format!(
+    terminal::eprint_note(&format!(
         "signed with {} as {} in the form {}",
         key.algorithm().as_str(),
         header.kid,
-        form.as_str()
+        canonical_form.as_str()
     ));
     Ok(CommandOutcome::Done)
 }
 
-fn read_key(path: &Path, random: &dyn SecureRandom) -> Result<SigningKey, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(format!(
+fn read_key(path: &Path, random: &dyn SecureRandom) -> Result<SigningKey, CommandError> {
+    let key_error = |error: &dyn std::fmt::Display| {
+        CommandError::new(format!(
             "the key {} cannot be used: {error}",
             path.display()
         ))
     };
     let bytes = lint::read_bounded(
-        std::fs::File::open(path).map_err(|error| failed(&error))?,
+        std::fs::File::open(path).map_err(|error| key_error(&error))?,
         MAX_KEY_FILE_BYTES,
     )
-    .map_err(|error| failed(&error))?;
-    SigningKey::from_bytes(&bytes, random).map_err(|error| failed(&error))
+    .map_err(|error| key_error(&error))?;
+    SigningKey::from_bytes(&bytes, random).map_err(|error| key_error(&error))
 }
 
 /// The form in which the new signature, the last one, verifies.
-fn proved(signed: &[u8], jwks: &[u8]) -> Option<CanonicalForm> {
+fn verified_form(signed: &[u8], jwks: &[u8]) -> Option<CanonicalForm> {
     let keys = KeySet::from_jwks(jwks).ok()?;
-    let parsed = a2a_card::parse(signed).ok()?;
-    match verify(&parsed, signed, &keys).pop()?.verdict {
+    let parsed = a2a_card::parse_card(signed).ok()?;
+    match verify_signatures(&parsed, signed, &keys).pop()?.result {
         VerificationResult::Valid { form, .. } => Some(form),
         _ => None,
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, bytes)
-        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+    std::fs::write(path, bytes).map_err(|error| {
+        CommandError::new(format!("{} cannot be written: {error}", path.display()))
+    })
 }

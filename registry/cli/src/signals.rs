@@ -1,11 +1,11 @@
 //! Being asked to end: SIGTERM and Ctrl-C. SIGHUP, which is sent when a terminal closes, is one of these only to a program
 //! that belongs to a terminal.
 
-use super::failure::Failure;
+use super::command_error::CommandError;
 
 /// What SIGHUP means to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hangup {
+pub enum HangupAction {
     /// It is asked to end.
     Ends,
     /// Nothing: by custom it asks a service to read its configuration again, which this one does at its start only.
@@ -15,7 +15,7 @@ pub enum Hangup {
 /// Listens for the signals that ask a process to end. From the first one of these on, the process no
 /// longer ends by itself on a signal.
 #[derive(Debug)]
-pub struct EndSignals {
+pub struct ShutdownSignals {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -23,27 +23,27 @@ pub struct EndSignals {
     #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
     #[cfg(unix)]
-    meaning: Hangup,
+    hangup_action: HangupAction,
 }
 
-impl EndSignals {
+impl ShutdownSignals {
     #[cfg(unix)]
-    pub fn listen(meaning: Hangup) -> Result<Self, Failure> {
+    pub fn listen(hangup_action: HangupAction) -> Result<Self, CommandError> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| {
             signal(kind)
-                .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))
+                .map_err(|error| CommandError::new(format!("signals cannot be handled: {error}")))
         };
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
-            meaning,
+            hangup_action,
         })
     }
 
     #[cfg(not(unix))]
-    pub fn listen(_: Hangup) -> Result<Self, Failure> {
+    pub fn listen(_: HangupAction) -> Result<Self, CommandError> {
         Ok(Self {})
     }
 
@@ -56,7 +56,7 @@ impl EndSignals {
                 _ = self.interrupt.recv() => return,
                 _ = self.hangup.recv() => {}
             }
-            if self.meaning == Hangup::Ends {
+            if self.hangup_action == HangupAction::Ends {
                 return;
             }
             tracing::info!("SIGHUP changes nothing; restart to have the configuration read again");

@@ -3,73 +3,82 @@
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use unicode_width::UnicodeWidthStr;
 
+use super::command_error::CommandError;
 use super::console::Console;
-use super::failure::Failure;
 use super::terminal;
 
 /// The longest cell on a terminal, where it wraps. Elsewhere nothing is cut.
-const LONGEST_CELL: usize = 120;
+const MAX_CELL_COLUMNS: usize = 120;
 /// Columns that are never wrapped: names, and what is copied into another command.
-const WHOLE: [&str; 9] = [
+const UNWRAPPED_COLUMNS: [&str; 9] = [
     "ID", "REVIEW", "NAME", "AGENT", "DOMAIN", "ACCOUNT", "STATE", "RULE", "DIGEST",
 ];
 /// What a column that wraps has to have; below that rows are written as facts.
-const NARROWEST: usize = 12;
+const MIN_WRAPPED_WIDTH: usize = 12;
 /// What stands between two columns on a terminal.
-const BETWEEN: usize = 2;
+const COLUMN_GAP: usize = 2;
 
 /// Writes a table. Cells may hold foreign text: they are made safe and shortened here.
-pub fn print(console: &Console, header: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
-    let columns = console.columns();
-    if console.interactive && columns.is_some_and(|columns| !fits(columns, header, rows)) {
-        return as_facts(console, header, rows);
+pub fn print_table(
+    console: &Console,
+    header: &[&str],
+    rows: &[Vec<String>],
+) -> Result<(), CommandError> {
+    let columns = console.terminal_width();
+    if console.interactive && columns.is_some_and(|columns| !fits_window(columns, header, rows)) {
+        return print_rows_as_fields(console, header, rows);
     }
-    let table = render(console.interactive, columns, header, rows);
-    console.write(format!("{table}\n").as_bytes())
+    let table = render_table(console.interactive, columns, header, rows);
+    console.write_bytes(format!("{table}\n").as_bytes())
 }
 
 /// Whether a window of so many columns holds these rows as a table.
-fn fits(columns: usize, header: &[&str], rows: &[Vec<String>]) -> bool {
-    let needed = header.iter().enumerate().map(|(index, name)| {
+fn fits_window(columns: usize, header: &[&str], rows: &[Vec<String>]) -> bool {
+    let column_widths = header.iter().enumerate().map(|(index, name)| {
         let cells = rows.iter().filter_map(|row| row.get(index));
-        let widest = cells.map(|cell| terminal::short(cell, LONGEST_CELL).width());
+        let widest =
+            cells.map(|cell| terminal::escape_and_truncate(cell, MAX_CELL_COLUMNS).width());
         let widest = widest.chain([name.width()]).max().unwrap_or(0);
-        let least = if WHOLE.contains(name) {
+        let least_width = if UNWRAPPED_COLUMNS.contains(name) {
             widest
         } else {
-            widest.min(NARROWEST)
+            widest.min(MIN_WRAPPED_WIDTH)
         };
-        least + BETWEEN
+        least_width + COLUMN_GAP
     });
-    needed.sum::<usize>() <= columns
+    column_widths.sum::<usize>() <= columns
 }
 
 /// Writes each row as facts, with a line between two of them.
-fn as_facts(console: &Console, header: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
-    for (place, row) in rows.iter().enumerate() {
-        if place > 0 {
-            console.line("")?;
+fn print_rows_as_fields(
+    console: &Console,
+    header: &[&str],
+    rows: &[Vec<String>],
+) -> Result<(), CommandError> {
+    for (index, row) in rows.iter().enumerate() {
+        if index > 0 {
+            console.print_line("")?;
         }
         let named = header.iter().zip(row);
-        let named: Vec<(&str, String)> = named
-            .map(|(name, cell)| (*name, terminal::short(cell, LONGEST_CELL)))
+        let fields: Vec<(&str, String)> = named
+            .map(|(name, cell)| (*name, terminal::escape_and_truncate(cell, MAX_CELL_COLUMNS)))
             .collect();
-        facts(console, &named)?;
+        print_fields(console, &fields)?;
     }
     Ok(())
 }
 
 /// Writes `name: value` lines, values aligned; rows without a value are left out.
-pub fn facts(console: &Console, rows: &[(&str, String)]) -> Result<(), Failure> {
+pub fn print_fields(console: &Console, rows: &[(&str, String)]) -> Result<(), CommandError> {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         let label = format!("{name}:");
-        console.line(&format!("{label:<space$} {value}", space = width + 1))?;
+        console.print_line(&format!("{label:<space$} {value}", space = width + 1))?;
     }
     Ok(())
 }
 
-fn render(
+fn render_table(
     interactive: bool,
     columns: Option<usize>,
     header: &[&str],
@@ -94,7 +103,7 @@ fn render(
         let Some(column) = table.column_mut(index) else {
             continue;
         };
-        if WHOLE.contains(name) {
+        if UNWRAPPED_COLUMNS.contains(name) {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }
         if !interactive {
@@ -103,8 +112,8 @@ fn render(
     }
     for row in rows {
         table.add_row(row.iter().map(|cell| match interactive {
-            true => terminal::short(cell, LONGEST_CELL),
-            false => terminal::line(cell),
+            true => terminal::escape_and_truncate(cell, MAX_CELL_COLUMNS),
+            false => terminal::escape_line(cell),
         }));
     }
     table
@@ -121,7 +130,7 @@ mod tests {
     #[test]
     fn plain_tables_have_one_line_a_row_whatever_cells_hold() {
         let rows = vec![vec!["a\nb\u{1b}[0m".to_owned(), "x".repeat(500)]];
-        let text = render(false, None, &["NAME", "ID"], &rows);
+        let text = render_table(false, None, &["NAME", "ID"], &rows);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains('\u{1b}'));
         assert!(
@@ -144,15 +153,18 @@ mod tests {
         let header = ["DOMAIN", "STATE", "SAID"];
         let mut as_table = 0;
         for columns in 20..120 {
-            if !fits(columns, &header, &rows) {
+            if !fits_window(columns, &header, &rows) {
                 continue;
             }
             as_table += 1;
-            let text = render(true, Some(columns), &header, &rows);
+            let text = render_table(true, Some(columns), &header, &rows);
             assert!(text.contains(name), "{columns}: {text}");
             let widest = text.lines().map(UnicodeWidthStr::width).max();
             assert!(widest <= Some(columns), "{columns}: {text}");
         }
-        assert!(!fits(60, &header, &rows) && as_table > 40, "{as_table}");
+        assert!(
+            !fits_window(60, &header, &rows) && as_table > 40,
+            "{as_table}"
+        );
     }
 }

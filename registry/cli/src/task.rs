@@ -1,31 +1,31 @@
 //! `task`: the tasks of an agent, spoken to directly.
 
-use a2a_client::{AgentAnswer, TaskQuery};
+use a2a_client::{AgentResponse, TaskQuery};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::list::Listing;
-use super::send::agent::{self, AgentArgs};
-use super::send::{Transcript, follow};
-use super::signals::{EndSignals, Hangup};
+use super::list_format::ListFormat;
+use super::send::agent_call::{self, AgentCallArgs};
+use super::send::{Transcript, print_stream};
+use super::signals::{HangupAction, ShutdownSignals};
 use super::task_push::{self, PushCommand};
-use super::{invocation, terminal};
+use super::{program_name, terminal};
 
 /// What `task` takes.
 #[derive(Subcommand, Clone)]
 pub enum TaskCommand {
     /// Show a task: its text, and its state beside it
-    Get(OneTask),
+    Get(TaskArgs),
     /// List the tasks that the agent shows to this caller
     List(Box<TaskListArgs>),
     /// Cancel a task
-    Cancel(OneTask),
+    Cancel(TaskArgs),
     /// Follow a task until it is done or waits for you
-    Subscribe(OneTask),
+    Subscribe(TaskArgs),
     /// Let the agent report the changes of a task to an address
     #[command(subcommand)]
     Push(PushCommand),
@@ -33,9 +33,9 @@ pub enum TaskCommand {
 
 /// A task of an agent.
 #[derive(Args, Clone)]
-pub struct OneTask {
+pub struct TaskArgs {
     #[command(flatten)]
-    pub(super) agent: AgentArgs,
+    pub(super) agent: AgentCallArgs,
     /// The task's id, as the agent named it
     #[arg(value_name = "TASK")]
     pub(super) task: String,
@@ -45,7 +45,7 @@ pub struct OneTask {
 #[derive(Args, Clone)]
 pub struct TaskListArgs {
     #[command(flatten)]
-    agent: AgentArgs,
+    agent: AgentCallArgs,
     /// Only those of this conversation
     #[arg(long, value_name = "ID")]
     context: Option<String>,
@@ -65,91 +65,97 @@ pub struct TaskListArgs {
 pub async fn run(command: &TaskCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
         TaskCommand::Get(arguments) => {
-            let agent = agent::open(&arguments.agent, client, console).await?;
-            let answer = agent.task(&arguments.task).await?;
-            show(&answer, arguments, console)
+            let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+            let response = agent.get_task(&arguments.task).await?;
+            print_task(&response, arguments, console)
         }
-        TaskCommand::List(arguments) => list(arguments, client, console).await,
+        TaskCommand::List(arguments) => list_tasks(arguments, client, console).await,
         TaskCommand::Push(command) => task_push::run(command, client, console).await,
         TaskCommand::Cancel(arguments) => {
-            let agent = agent::open(&arguments.agent, client, console).await?;
-            let answer = agent.cancel(&arguments.task).await?;
-            show(&answer, arguments, console)?;
-            let is_canceled = answer.state.as_deref() == Some("canceled");
+            let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+            let response = agent.cancel_task(&arguments.task).await?;
+            print_task(&response, arguments, console)?;
+            let is_canceled = response.state.as_deref() == Some("canceled");
             Ok(CommandOutcome::done_if(is_canceled))
         }
         TaskCommand::Subscribe(arguments) => {
-            let agent = agent::open(&arguments.agent, client, console).await?;
-            let mut signals = EndSignals::listen(Hangup::Ends)?;
-            let opened = tokio::select! {
+            let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+            let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
+            let opened_stream = tokio::select! {
                 opened = agent.subscribe(&arguments.task) => opened,
-                () = signals.next() => return Err(Failure::Interrupted),
+                () = signals.next() => return Err(CommandError::Interrupted),
             };
             let transcript = Transcript::new(console, arguments.agent.raw);
-            let followed = follow(opened?, &arguments.agent, None, &mut signals, transcript);
+            let followed = print_stream(
+                opened_stream?,
+                &arguments.agent,
+                None,
+                &mut signals,
+                transcript,
+            );
             Ok(followed.await?.0)
         }
     }
 }
 
 /// Prints a task: its text on standard output, its state and conversation beside it.
-fn show(answer: &AgentAnswer, arguments: &OneTask, console: &Console) -> CommandResult {
-    console.show(&answer.raw, || {
-        let state = answer.state.as_deref().unwrap_or("unknown");
-        let context = answer.context_id.as_deref();
+fn print_task(response: &AgentResponse, arguments: &TaskArgs, console: &Console) -> CommandResult {
+    console.print_result(&response.raw, || {
+        let state = response.state.as_deref().unwrap_or("unknown");
+        let context = response.context_id.as_deref();
         let context = context.map_or_else(String::new, |context| format!(", in context {context}"));
-        terminal::note(&format!("task {} is {state}{context}", arguments.task));
-        Transcript::new(console, arguments.agent.raw).end(answer, &arguments.agent)
+        terminal::eprint_note(&format!("task {} is {state}{context}", arguments.task));
+        Transcript::new(console, arguments.agent.raw).print_end(response, &arguments.agent)
     })
 }
 
-async fn list(arguments: &TaskListArgs, client: &Client, console: &Console) -> CommandResult {
-    let agent = agent::open(&arguments.agent, client, console).await?;
+async fn list_tasks(arguments: &TaskListArgs, client: &Client, console: &Console) -> CommandResult {
+    let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
     let query = TaskQuery {
         context_id: arguments.context.clone(),
         state: arguments.state.clone(),
         page_size: arguments.limit,
         page_token: arguments.page_token.clone(),
     };
-    let page = agent.tasks(&query).await?;
-    let listing = Listing {
-        command: &command(arguments),
+    let page = agent.list_tasks(&query).await?;
+    let list_format = ListFormat {
+        command: &list_command(arguments),
         limit: arguments.limit,
         header: ["ID", "STATE", "CHANGED", "CONTEXT"],
-        empty: "the agent shows no tasks",
+        empty_message: "the agent shows no tasks",
     };
     let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-    let next = page.next.as_deref();
-    listing.show(console, &page.raw, &page.tasks, next, |task| {
+    let next = page.next_page_token.as_deref();
+    list_format.print_page(console, &page.raw, &page.tasks, next, |task| {
         let changed = task.raw.pointer("/status/timestamp");
         let changed = changed.and_then(Value::as_str);
         [
             text(task.task_id.as_deref()),
             text(task.state.as_deref()),
-            changed.map_or_else(String::new, readable),
+            changed.map_or_else(String::new, readable_time),
             text(task.context_id.as_deref()),
         ]
     })
 }
 
 /// A time of an agent as people read it; one that is written otherwise than in RFC 3339 as it came.
-fn readable(at: &str) -> String {
+fn readable_time(at: &str) -> String {
     at.parse::<Timestamp>()
         .map_or_else(|_| at.to_owned(), Timestamp::to_readable)
 }
 
 /// The command that lists these tasks, without the program and the page, as it is typed.
-fn command(arguments: &TaskListArgs) -> String {
-    let agent = invocation::quote(&arguments.agent.agent);
+fn list_command(arguments: &TaskListArgs) -> String {
+    let agent = program_name::shell_quote(&arguments.agent.agent);
     let mut words = vec!["task list".to_owned(), agent];
     for (flag, value) in [
         ("--state", &arguments.state),
         ("--context", &arguments.context),
     ] {
-        let value = value.as_deref().map(invocation::quote);
+        let value = value.as_deref().map(program_name::shell_quote);
         words.extend(value.map(|value| format!("{flag} {value}")));
     }
-    words.extend(arguments.agent.flags());
+    words.extend(arguments.agent.interface_flags());
     words.join(" ")
 }
 
@@ -172,6 +178,6 @@ mod tests {
         else {
             panic!("another command was read");
         };
-        assert_eq!(command(&arguments), typed);
+        assert_eq!(list_command(&arguments), typed);
     }
 }

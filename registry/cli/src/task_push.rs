@@ -5,32 +5,32 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
-use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::send::agent;
-use super::task::OneTask;
+use super::send::agent_call;
+use super::task::TaskArgs;
 use super::{table, terminal};
 
 /// What `task push` takes.
 #[derive(Subcommand, Clone)]
 pub enum PushCommand {
     /// Let the agent report the changes of a task to an address
-    Set(Box<PushSetArgs>),
+    Set(Box<SetPushArgs>),
     /// List where the agent reports the changes of a task
-    List(Box<OneTask>),
+    List(Box<TaskArgs>),
     /// Show one of the places where the agent reports the changes of a task
-    Get(Box<OnePush>),
+    Get(Box<PushConfigArgs>),
     /// Let the agent report to one of them no more
-    Delete(Box<OnePush>),
+    Delete(Box<PushConfigArgs>),
 }
 
 /// What `task push set` takes.
 #[derive(Args, Clone)]
 // `--url` is the address that the agent calls.
 #[command(mut_arg("interface_url", |arg| arg.long("agent-url")))]
-pub struct PushSetArgs {
+pub struct SetPushArgs {
     #[command(flatten)]
-    task: OneTask,
+    task: TaskArgs,
     /// The address that the agent calls
     #[arg(long, value_name = "URL")]
     url: String,
@@ -49,21 +49,21 @@ pub struct PushSetArgs {
 
 /// A configuration of a task.
 #[derive(Args, Clone)]
-pub struct OnePush {
+pub struct PushConfigArgs {
     #[command(flatten)]
-    task: OneTask,
+    task: TaskArgs,
     /// Identifier of the configuration, as the list shows it
     #[arg(value_name = "ID")]
     id: String,
 }
 
 pub async fn run(command: &PushCommand, client: &Client, console: &Console) -> CommandResult {
-    let of = match command {
+    let task_args = match command {
         PushCommand::Set(arguments) => &arguments.task,
         PushCommand::List(task) => task,
         PushCommand::Get(one) | PushCommand::Delete(one) => &one.task,
     };
-    let agent = agent::open(&of.agent, client, console).await?;
+    let agent = agent_call::open_agent(&task_args.agent, client, console).await?;
     match command {
         PushCommand::Set(arguments) => {
             let config = PushConfig {
@@ -71,36 +71,40 @@ pub async fn run(command: &PushCommand, client: &Client, console: &Console) -> C
                 url: arguments.url.clone(),
                 token: arguments.push_token.clone(),
             };
-            let kept = agent.set_push(&of.task, &config).await?;
-            console.show(&document(&kept), || print(&[&kept], console))
+            let stored_config = agent.set_push_config(&task_args.task, &config).await?;
+            console.print_result(&push_config_json(&stored_config), || {
+                print_push_configs(&[&stored_config], console)
+            })
         }
         PushCommand::Get(one) => {
-            let config = agent.push_config(&of.task, &one.id).await?;
-            console.show(&document(&config), || print(&[&config], console))
+            let config = agent.get_push_config(&task_args.task, &one.id).await?;
+            console.print_result(&push_config_json(&config), || {
+                print_push_configs(&[&config], console)
+            })
         }
         PushCommand::List(_) => {
-            let configs = agent.push_configs(&of.task).await?;
-            let documents: Vec<Value> = configs.iter().map(document).collect();
-            console.show(&json!({ "configs": documents }), || {
+            let configs = agent.list_push_configs(&task_args.task).await?;
+            let documents: Vec<Value> = configs.iter().map(push_config_json).collect();
+            console.print_result(&json!({ "configs": documents }), || {
                 if configs.is_empty() {
-                    terminal::note("the agent reports the changes of this task to nobody");
+                    terminal::eprint_note("the agent reports the changes of this task to nobody");
                     return Ok(());
                 }
-                print(&configs.iter().collect::<Vec<_>>(), console)
+                print_push_configs(&configs.iter().collect::<Vec<_>>(), console)
             })?;
-            Ok(CommandOutcome::of_list(&configs))
+            Ok(CommandOutcome::done_unless_empty(&configs))
         }
         PushCommand::Delete(one) => {
-            agent.delete_push(&of.task, &one.id).await?;
-            console.show(&json!({ "deleted": one.id }), || {
-                console.line(&format!("{} is deleted", terminal::line(&one.id)))
+            agent.delete_push_config(&task_args.task, &one.id).await?;
+            console.print_result(&json!({ "deleted": one.id }), || {
+                console.print_line(&format!("{} is deleted", terminal::escape_line(&one.id)))
             })
         }
     }
 }
 
 /// Prints configurations. Tokens are told only with `--json`: a terminal may be looked at.
-fn print(configs: &[&PushConfig], console: &Console) -> Result<(), Failure> {
+fn print_push_configs(configs: &[&PushConfig], console: &Console) -> Result<(), CommandError> {
     let rows = configs.iter().map(|config| {
         let token = if config.token.is_some() { "yes" } else { "no" };
         vec![
@@ -109,10 +113,10 @@ fn print(configs: &[&PushConfig], console: &Console) -> Result<(), Failure> {
             token.to_owned(),
         ]
     });
-    table::print(console, &["ID", "URL", "TOKEN"], &rows.collect::<Vec<_>>())
+    table::print_table(console, &["ID", "URL", "TOKEN"], &rows.collect::<Vec<_>>())
 }
 
-fn document(config: &PushConfig) -> Value {
+fn push_config_json(config: &PushConfig) -> Value {
     json!({"id": config.id, "url": config.url, "token": config.token})
 }
 
@@ -136,7 +140,7 @@ mod tests {
             panic!("another command was read");
         };
         assert_eq!(arguments.url, "https://h/hook");
-        let agent = arguments.task.agent.choice();
+        let agent = arguments.task.agent.interface_filter();
         assert_eq!(agent.url.as_deref(), Some("https://a/a2a"));
     }
 }

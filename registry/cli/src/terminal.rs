@@ -6,32 +6,32 @@ use std::io::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// One line: every control character is escaped, ends of lines and tabs too.
-pub fn line(text: &str) -> String {
-    escape(text, |character| {
-        matches!(character, '\n' | '\r' | '\t') || hidden(character)
+pub fn escape_line(text: &str) -> String {
+    escape_characters(text, |character| {
+        matches!(character, '\n' | '\r' | '\t') || is_invisible(character)
     })
 }
 
 /// A text of several lines: ends of lines and tabs stay, CRLF becomes a line feed.
-pub fn lines(text: &str) -> String {
-    escape(&text.replace("\r\n", "\n"), |character| {
-        !matches!(character, '\n' | '\t') && hidden(character)
+pub fn escape_lines(text: &str) -> String {
+    escape_characters(&text.replace("\r\n", "\n"), |character| {
+        !matches!(character, '\n' | '\t') && is_invisible(character)
     })
 }
 
 /// One line of at most `columns` columns; a cut one ends in `…`.
-pub fn short(text: &str, columns: usize) -> String {
+pub fn escape_and_truncate(text: &str, columns: usize) -> String {
     // A character takes at most ten columns when it is escaped and at least one byte, so this much
     // of a huge text is all that can be shown; combining marks beyond that are nobody's loss.
     let mut end = text.len().min(columns.saturating_mul(4).saturating_add(64));
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let visible = line(&text[..end]);
+    let visible = escape_line(&text[..end]);
     if end == text.len() && visible.width() <= columns {
         return visible;
     }
-    let mut kept = String::new();
+    let mut truncated = String::new();
     let mut width = 0;
     for character in visible.chars() {
         let more = character.width().unwrap_or(0);
@@ -39,34 +39,34 @@ pub fn short(text: &str, columns: usize) -> String {
             break;
         }
         width += more;
-        kept.push(character);
+        truncated.push(character);
     }
-    kept.push('…');
-    kept
+    truncated.push('…');
+    truncated
 }
 
 /// Writes one line to standard error, made safe. There is nowhere to report that this failed.
-pub fn complain(text: &str) {
-    note(&format!("a2a-registry: {text}"));
+pub fn eprint_error(text: &str) {
+    eprint_note(&format!("a2a-registry: {text}"));
 }
 
 /// Writes one line of advice or progress to standard error, made safe.
-pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", line(text));
+pub fn eprint_note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", escape_line(text));
 }
 
-fn escape(text: &str, hide: impl Fn(char) -> bool) -> String {
+fn escape_characters(text: &str, must_escape: impl Fn(char) -> bool) -> String {
     if text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
         return text.to_owned();
     }
     let mut safe = String::with_capacity(text.len());
-    let mut before = ' ';
+    let mut previous = ' ';
     let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {
         // Joiners are part of some scripts and of emoji, and an invisible trick between plain letters.
         let joiner = matches!(character, '\u{200c}' | '\u{200d}');
         let next_is_plain = rest.peek().is_none_or(char::is_ascii);
-        if hide(character) || (joiner && (before.is_ascii() || next_is_plain)) {
+        if must_escape(character) || (joiner && (previous.is_ascii() || next_is_plain)) {
             match character {
                 '\n' => safe.push_str("\\n"),
                 '\r' => safe.push_str("\\r"),
@@ -76,14 +76,14 @@ fn escape(text: &str, hide: impl Fn(char) -> bool) -> String {
         } else {
             safe.push(character);
         }
-        before = character;
+        previous = character;
     }
     safe
 }
 
 /// Controls (escape included), bidirectional controls, characters without a width, and separators that
 /// begin a new line; the joiners of scripts and emoji are looked at with their neighbours.
-fn hidden(character: char) -> bool {
+fn is_invisible(character: char) -> bool {
     if character.is_control() {
         return true;
     }
@@ -122,7 +122,7 @@ mod tests {
             ("\u{e0041}", "\\u{e0041}"),
             ("del\u{7f}", "del\\u{7f}"),
         ] {
-            assert_eq!(line(text), expected);
+            assert_eq!(escape_line(text), expected);
         }
     }
 
@@ -134,32 +134,32 @@ mod tests {
             "👩\u{200d}🚀",
             "e\u{301}",
         ] {
-            assert_eq!(line(text), text);
+            assert_eq!(escape_line(text), text);
         }
     }
 
     #[test]
     fn several_lines_stay_several_lines() {
         assert_eq!(
-            lines("a\r\nb\n\tc\rd\u{1b}"),
+            escape_lines("a\r\nb\n\tc\rd\u{1b}"),
             "a\nb\n\tc\\u{d}d\\u{1b}".replace("\\u{d}", "\\r")
         );
     }
 
     #[test]
     fn lengths_are_counted_in_columns() {
-        assert_eq!(short("abcdef", 6), "abcdef");
-        assert_eq!(short("abcdefg", 6), "abcde…");
+        assert_eq!(escape_and_truncate("abcdef", 6), "abcdef");
+        assert_eq!(escape_and_truncate("abcdefg", 6), "abcde…");
         // Each of these takes two columns.
-        assert_eq!(short("東京東京", 8), "東京東京");
-        assert_eq!(short("東京東京東", 8), "東京東…");
-        assert_eq!(short("\u{1b}\u{1b}", 6), "\\u{1b…");
-        assert_eq!(short("abc", 0), "…");
+        assert_eq!(escape_and_truncate("東京東京", 8), "東京東京");
+        assert_eq!(escape_and_truncate("東京東京東", 8), "東京東…");
+        assert_eq!(escape_and_truncate("\u{1b}\u{1b}", 6), "\\u{1b…");
+        assert_eq!(escape_and_truncate("abc", 0), "…");
     }
 
     #[test]
     fn a_huge_text_is_shortened_without_looking_at_all_of_it() {
         let huge = "é".repeat(10_000_000);
-        assert_eq!(short(&huge, 20).width(), 20);
+        assert_eq!(escape_and_truncate(&huge, 20).width(), 20);
     }
 }

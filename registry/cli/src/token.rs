@@ -2,26 +2,26 @@
 
 use a2a_crawler::SystemClock;
 use a2a_registry_api::{NewToken, Token};
-use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_server::offline;
+use a2a_registry_server::maintenance;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::client::Client;
+use super::command_error::CommandResult;
 use super::console::Console;
-use super::failure::CommandResult;
-use super::list::{Listing, PageArgs};
-use super::local::LocalArgs;
+use super::list_format::{ListFormat, PageArgs};
+use super::offline_args::OfflineArgs;
 use super::terminal;
 
 /// What `token` takes.
 #[derive(Subcommand, Debug, Clone)]
 pub enum TokenCommand {
     /// Make a token; its secret is shown this once
-    Create(CreateArgs),
+    Create(CreateTokenArgs),
     /// List your tokens, newest first; an admin sees everybody's
     List(PageArgs),
     /// Revoke a token
@@ -30,12 +30,12 @@ pub enum TokenCommand {
         id: Uuid,
     },
     /// Replace a lost admin token; opens the data folder itself, so no server may run on it
-    ResetAdmin(LocalArgs),
+    ResetAdmin(OfflineArgs),
 }
 
 /// The token to make.
 #[derive(Args, Debug, Clone)]
-pub struct CreateArgs {
+pub struct CreateTokenArgs {
     /// What it is for [default: the account's name]
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -56,19 +56,23 @@ pub struct CreateArgs {
 
 pub async fn run(command: &TokenCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
-        TokenCommand::Create(arguments) => create(arguments, client, console).await,
-        TokenCommand::List(page) => list(page, client, console).await,
+        TokenCommand::Create(arguments) => create_token(arguments, client, console).await,
+        TokenCommand::List(page) => list_tokens(page, client, console).await,
         TokenCommand::Revoke { id } => {
             client.revoke_token(*id).await?;
-            console.show(&json!({ "revoked": id }), || {
-                console.line(&format!("{id} is revoked"))
+            console.print_result(&json!({ "revoked": id }), || {
+                console.print_line(&format!("{id} is revoked"))
             })
         }
-        TokenCommand::ResetAdmin(arguments) => reset_admin(arguments, console).await,
+        TokenCommand::ResetAdmin(arguments) => reset_admin_token(arguments, console).await,
     }
 }
 
-async fn create(arguments: &CreateArgs, client: &Client, console: &Console) -> CommandResult {
+async fn create_token(
+    arguments: &CreateTokenArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let new = NewToken {
         account: arguments.account.clone(),
         role: Some(arguments.role),
@@ -81,19 +85,19 @@ async fn create(arguments: &CreateArgs, client: &Client, console: &Console) -> C
     };
     let reply = client.create_token(&new).await?;
     let token = &reply.value.token;
-    console.show(&reply, || {
-        let end = end_of(token);
-        terminal::note(&format!(
+    console.print_result(&reply, || {
+        let end = expiry_text(token);
+        terminal::eprint_note(&format!(
             "token {} of {}, {end}; keep it now, it is not shown again:",
             token.id, token.account
         ));
-        console.line(&reply.value.secret)
+        console.print_line(&reply.value.secret)
     })
 }
 
-async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+async fn list_tokens(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
     let reply = client.tokens(page).await?;
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "token list",
         limit: page.limit,
         header: [
@@ -105,17 +109,17 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandRes
             "LAST USED",
             "ENDS",
         ],
-        empty: "there is no token",
+        empty_message: "there is no token",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
-    listing.show(console, &reply, &list.tokens, next, |token| {
+    list_format.print_page(console, &reply, &list.tokens, next, |token| {
         [
             token.id.to_string(),
             token.account.clone(),
             token.name.clone(),
             format!("{}…", token.prefix),
-            list_of(&token.scopes),
+            join_texts(&token.scopes),
             time_or_never(token.last_used_at),
             match token.suspended_at {
                 Some(_) => format!(
@@ -129,13 +133,13 @@ async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandRes
 }
 
 /// Texts in one cell.
-pub(super) fn list_of(texts: &[impl ToString]) -> String {
+pub(super) fn join_texts(texts: &[impl ToString]) -> String {
     let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
     texts.join(", ")
 }
 
 /// When a token ends, in words.
-pub(super) fn end_of(token: &Token) -> String {
+pub(super) fn expiry_text(token: &Token) -> String {
     match token.expires_at {
         None => "never ends".to_owned(),
         Some(at) => format!("ends on {}", at.to_readable()),
@@ -147,13 +151,13 @@ fn time_or_never(at: Option<Timestamp>) -> String {
 }
 
 /// Replaces the admin token in a data folder that no server holds.
-pub async fn reset_admin(arguments: &LocalArgs, console: &Console) -> CommandResult {
-    let (config, entropy) = (arguments.load()?, SystemEntropy::default());
-    let secret = offline::reset_admin_token(&config, &SystemClock, &entropy).await?;
-    console.show(&json!({ "secret": secret }), || {
-        terminal::note(
+pub async fn reset_admin_token(arguments: &OfflineArgs, console: &Console) -> CommandResult {
+    let (config, entropy) = (arguments.load_config()?, SystemEntropy::default());
+    let secret = maintenance::reset_admin_token(&config, &SystemClock, &entropy).await?;
+    console.print_result(&json!({ "secret": secret }), || {
+        terminal::eprint_note(
             "the admin token until now is void; keep the new one, it is not shown again:",
         );
-        console.line(&secret)
+        console.print_line(&secret)
     })
 }

@@ -6,18 +6,18 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::client::Client;
+use super::command_error::CommandResult;
 use super::console::Console;
-use super::failure::CommandResult;
-use super::list::{Listing, PageArgs};
+use super::list_format::{ListFormat, PageArgs};
 use super::terminal;
 
 /// What `waiver` takes.
 #[derive(Subcommand, Debug, Clone)]
 pub enum WaiverCommand {
     /// List waivers, newest first
-    List(ListArgs),
+    List(ListWaiversArgs),
     /// Have a policy not count for what an agent shows
-    Grant(GrantArgs),
+    Grant(GrantWaiverArgs),
     /// End a waiver; the policy counts again
     End {
         /// Id of the waiver
@@ -27,7 +27,7 @@ pub enum WaiverCommand {
 
 /// What `waiver list` takes, also as the parameters of the call.
 #[derive(Args, Debug, Clone, Serialize)]
-pub struct ListArgs {
+pub struct ListWaiversArgs {
     /// Those of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
@@ -45,7 +45,7 @@ pub struct ListArgs {
 
 /// What `waiver grant` takes.
 #[derive(Args, Debug, Clone)]
-pub struct GrantArgs {
+pub struct GrantWaiverArgs {
     /// Identifier of the policy
     policy: String,
     /// Id or URN of the agent
@@ -63,51 +63,59 @@ pub struct GrantArgs {
 
 pub async fn run(command: &WaiverCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
-        WaiverCommand::List(arguments) => list(arguments, client, console).await,
-        WaiverCommand::Grant(arguments) => grant(arguments, client, console).await,
+        WaiverCommand::List(arguments) => list_waivers(arguments, client, console).await,
+        WaiverCommand::Grant(arguments) => grant_waiver(arguments, client, console).await,
         WaiverCommand::End { waiver } => {
             client.end_waiver(waiver).await?;
-            console.show(&json!({ "ended": waiver }), || {
-                console.line("the waiver has ended; the policy counts again")
+            console.print_result(&json!({ "ended": waiver }), || {
+                console.print_line("the waiver has ended; the policy counts again")
             })
         }
     }
 }
 
-async fn list(arguments: &ListArgs, client: &Client, console: &Console) -> CommandResult {
+async fn list_waivers(
+    arguments: &ListWaiversArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let reply = client.waivers(arguments).await?;
-    let listing = Listing {
+    let list_format = ListFormat {
         command: "waiver list",
         limit: arguments.page.limit,
         header: [
             "WAIVER", "POLICY", "AGENT", "BY", "UNTIL", "STATE", "REASON",
         ],
-        empty: "no policy is waived for any agent",
+        empty_message: "no policy is waived for any agent",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
-    listing.show(console, &reply, &list.waivers, next, |waiver| {
+    list_format.print_page(console, &reply, &list.waivers, next, |waiver| {
         [
             waiver.id.to_string(),
             waiver.policy.clone(),
             waiver.agent.to_string(),
             waiver.approver.clone(),
             waiver.expires_at.to_readable(),
-            state(waiver),
+            waiver_state(waiver),
             waiver.reason.clone(),
         ]
     })
 }
 
-fn state(waiver: &Waiver) -> String {
+fn waiver_state(waiver: &Waiver) -> String {
     match (&waiver.ended_reason, waiver.is_shown) {
-        (Some(reason), _) => format!("ended: {}", terminal::line(reason)),
+        (Some(reason), _) => format!("ended: {}", terminal::escape_line(reason)),
         (None, true) => "in force".to_owned(),
         (None, false) => "for another card".to_owned(),
     }
 }
 
-async fn grant(arguments: &GrantArgs, client: &Client, console: &Console) -> CommandResult {
+async fn grant_waiver(
+    arguments: &GrantWaiverArgs,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
     let new = NewWaiver {
         policy: arguments.policy.clone(),
         agent: arguments.agent.clone(),
@@ -117,8 +125,8 @@ async fn grant(arguments: &GrantArgs, client: &Client, console: &Console) -> Com
     };
     let reply = client.grant_waiver(&new).await?;
     let waiver = &reply.value;
-    console.show(&reply, || {
-        console.line(&format!(
+    console.print_result(&reply, || {
+        console.print_line(&format!(
             "{} is waived until {} (waiver {})",
             waiver.policy,
             waiver.expires_at.to_readable(),

@@ -5,78 +5,78 @@ use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::Duration;
 
 use a2a_crawler::Clock;
-use a2a_registry_domain::admission_rules::Rules;
-use a2a_registry_domain::ids::Entropy;
+use a2a_registry_domain::admission_rules::AdmissionRules;
+use a2a_registry_domain::identifiers::Entropy;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_search::Index;
-use a2a_registry_store::{Handle as _, Store};
+use a2a_registry_store::{Executor as _, Store};
 use tokio::sync::{Notify, watch};
 
 use crate::config::Config;
 use crate::data_dir::DataDir;
-use crate::memory::agents::AgentCache;
-use crate::memory::cards::CardCache;
-use crate::memory::changes::Changes;
-use crate::memory::database::{DatabaseContact, DiskState};
-use crate::memory::dry_runs::DryRuns;
-use crate::memory::federation::FederationMemory;
-use crate::memory::lints::LintPlaces;
-use crate::memory::meanings::Meanings;
-use crate::memory::own_agent::OwnAgent;
-use crate::memory::policies::Policies;
-use crate::memory::published::PublishedCatalog;
-use crate::memory::refusals::Refusals;
-use crate::memory::rules_progress::RulesProgress;
-use crate::memory::searches::SearchCache;
-use crate::memory::stream::VisitStream;
-use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
-use crate::paging::Signer;
+use crate::paging::PageTokenSigner;
+use crate::process_state::active_policy_sets::ActivePolicySets;
+use crate::process_state::agent_cache::AgentCache;
+use crate::process_state::cached_catalog::CachedCatalog;
+use crate::process_state::card_cache::CardCache;
+use crate::process_state::change_counters::AgentChangeCounters;
+use crate::process_state::crawl_state::CrawlState;
+use crate::process_state::dry_runs::DryRunCounters;
+use crate::process_state::federation::FederationState;
+use crate::process_state::health_state::{LastDatabaseContact, LastDiskCheck};
+use crate::process_state::lint_pool::LintPool;
+use crate::process_state::refusal_counters::RefusalCounters;
+use crate::process_state::rules_progress::RulesProgress;
+use crate::process_state::search_cache::SearchCache;
+use crate::process_state::self_agent::SelfAgentState;
+use crate::process_state::semantic_search::SemanticSearchState;
+use crate::process_state::token_uses::TokenUseTracker;
 use crate::providers::Providers;
 use crate::sealing::Sealer;
 
 /// The parts of the registry: handlers and jobs hold one of these and nothing else.
 #[derive(Debug)]
-pub struct Context {
+pub struct AppContext {
     pub config: Config,
     pub store: Store,
     pub index: Index,
     pub network: Network,
     pub providers: Providers,
-    pub rules: Rules,
+    pub rules: AdmissionRules,
     pub rules_progress: RulesProgress,
-    pub policies: Policies,
+    pub policy_sets: ActivePolicySets,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
-    pub changes: Changes,
-    pub cards: CardCache,
-    pub agents: AgentCache,
-    pub searches: SearchCache,
-    pub lints: LintPlaces,
-    pub token_uses: TokenUses,
-    pub refusals: Refusals,
-    pub dry_runs: DryRuns,
-    pub federation: FederationMemory,
-    pub meanings: Meanings,
-    pub own_agent: OwnAgent,
-    pub signer: Signer,
+    pub change_counters: AgentChangeCounters,
+    pub card_cache: CardCache,
+    pub agent_cache: AgentCache,
+    pub search_cache: SearchCache,
+    pub lint_pool: LintPool,
+    pub token_uses: TokenUseTracker,
+    pub refusals: RefusalCounters,
+    pub dry_runs: DryRunCounters,
+    pub federation: FederationState,
+    pub semantic_search: SemanticSearchState,
+    pub self_agent: SelfAgentState,
+    pub page_token_signer: PageTokenSigner,
     pub sealer: Sealer,
-    pub heard: DatabaseContact,
+    pub database_contact: LastDatabaseContact,
     /// The last event that all in-memory caches have applied.
-    pub noted: AtomicI64,
-    pub disk: DiskState,
+    pub caches_applied_seq: AtomicI64,
+    pub disk: LastDiskCheck,
     /// The catalog that is published; whoever makes it anew holds the lock.
-    pub published: tokio::sync::Mutex<Option<PublishedCatalog>>,
+    pub cached_catalog: tokio::sync::Mutex<Option<CachedCatalog>>,
     /// When the index was last checked for readability.
-    pub index_asked: tokio::sync::Mutex<Option<Timestamp>>,
-    pub stream: VisitStream,
-    pub wake: Wake,
+    pub index_checked_at: tokio::sync::Mutex<Option<Timestamp>>,
+    pub crawl_state: CrawlState,
+    pub signals: JobSignals,
     pub _data_dir: DataDir,
 }
 
 /// Signals between the jobs of one process. Each is a hint: the receiver checks for itself whether there is work.
 #[derive(Debug, Default)]
-pub struct Wake {
+pub struct JobSignals {
     /// A visit may have become due.
     pub visits: Notify,
     /// Another process may have made a visit due; every event that it appends is a sign of that.
@@ -84,24 +84,24 @@ pub struct Wake {
     /// A check of a domain's proofs may have become due.
     pub checks: Notify,
     /// Another process may have appended an event.
-    pub foreign: Notify,
+    pub foreign_events: Notify,
     /// The highest event appended by this process.
     pub events: watch::Sender<i64>,
     /// The last event that the index of this process has applied.
-    pub applied: watch::Sender<i64>,
+    pub applied_event: watch::Sender<i64>,
     /// A caller waits until the index of this process has applied an event.
-    pub awaited: Notify,
+    pub index_awaited: Notify,
     /// Whether the index of this process follows the events.
-    pub following: AtomicBool,
+    pub is_index_following: AtomicBool,
     /// An admin wants the index rebuilt. This signal is the only sign of it, so the receiver need not check.
     pub reindex: Notify,
     /// The index may be damaged.
-    pub damage: Notify,
+    pub index_damage: Notify,
     /// Versions are to be derived again from their stored bytes.
-    pub derive: Notify,
+    pub rederive: Notify,
 }
 
-impl Context {
+impl AppContext {
     pub fn now(&self) -> Timestamp {
         self.clock.now().into()
     }
@@ -117,7 +117,7 @@ impl Context {
 
     /// Changes whenever this process has appended or seen an event; holds the number of the last one.
     pub fn event_signal(&self) -> watch::Receiver<i64> {
-        self.wake.events.subscribe()
+        self.signals.events.subscribe()
     }
 
     pub const fn config(&self) -> &Config {

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Inside the data folder.
-const LOCK: &str = "lock";
+const LOCK_FILE_NAME: &str = "lock";
 /// Suffix of the lock file for a database file outside of the data folder.
-const DATABASE_LOCK: &str = ".lock";
+const DATABASE_LOCK_SUFFIX: &str = ".lock";
 
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
@@ -17,11 +17,11 @@ pub enum DataDirError {
         error: std::io::Error,
     },
     #[error("another process is serving from {0}; stop it, or give --data-dir another folder")]
-    Taken(PathBuf),
+    InUse(PathBuf),
     #[error(
         "another process is serving from the database {0}; stop it, or give --database another file"
     )]
-    DatabaseTaken(PathBuf),
+    DatabaseInUse(PathBuf),
     #[error("the data folder {0} does not exist; give --data-dir the folder of a registry")]
     Missing(PathBuf),
     #[error(
@@ -34,19 +34,19 @@ pub enum DataDirError {
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _lock: Lock,
+    _lock: FileLock,
     /// The folder itself, which stays locked if the lock file is deleted.
-    _folder_lock: Option<Lock>,
-    _database_lock: Option<Lock>,
+    _folder_lock: Option<FileLock>,
+    _database_lock: Option<FileLock>,
     /// The database file itself, for the same reason, and because other folders and paths may lead to it.
-    database_file_lock: Option<Lock>,
+    database_file_lock: Option<FileLock>,
 }
 
 impl DataDir {
     /// Creates the folder if it does not exist (readable for its owner only) and takes its lock, and the lock of a
     /// database file.
     pub fn open(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
-        make(path).map_err(|error| unusable(path, error))?;
+        create_private_dir(path).map_err(|error| unusable_dir(path, error))?;
         Self::lock_all(path, database)
     }
 
@@ -62,17 +62,17 @@ impl DataDir {
     }
 
     fn lock_all(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
-        let taken = || DataDirError::Taken(path.to_owned());
-        let lock = lock(&path.join(LOCK))
-            .map_err(|error| unusable(path, error))?
-            .ok_or_else(taken)?;
-        let folder_lock = lock_itself(path, cfg!(unix)).map_err(|LockConflict| taken())?;
-        let elsewhere = database.filter(|file| !is_inside(file, path));
+        let in_use = || DataDirError::InUse(path.to_owned());
+        let lock = take_lock_file(&path.join(LOCK_FILE_NAME))
+            .map_err(|error| unusable_dir(path, error))?
+            .ok_or_else(in_use)?;
+        let folder_lock = try_lock_path(path, cfg!(unix)).map_err(|LockConflict| in_use())?;
+        let outside_database = database.filter(|file| !is_inside(file, path));
         let mut data_dir = Self {
             path: path.to_owned(),
             _lock: lock,
             _folder_lock: folder_lock,
-            _database_lock: elsewhere.map(lock_beside).transpose()?,
+            _database_lock: outside_database.map(take_database_lock_file).transpose()?,
             database_file_lock: None,
         };
         if let Some(file) = database {
@@ -85,9 +85,9 @@ impl DataDir {
     pub fn lock_database(&mut self, file: &Path) -> Result<(), DataDirError> {
         if self.database_file_lock.is_none() {
             // Only on Linux are these locks independent of those that SQLite takes on the same file.
-            let lock = lock_itself(file, cfg!(target_os = "linux"));
+            let lock = try_lock_path(file, cfg!(target_os = "linux"));
             self.database_file_lock =
-                lock.map_err(|LockConflict| DataDirError::DatabaseTaken(file.to_owned()))?;
+                lock.map_err(|LockConflict| DataDirError::DatabaseInUse(file.to_owned()))?;
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl DataDir {
     }
 }
 
-fn unusable(path: &Path, error: std::io::Error) -> DataDirError {
+fn unusable_dir(path: &Path, error: std::io::Error) -> DataDirError {
     DataDirError::Unusable {
         path: path.to_owned(),
         error,
@@ -111,12 +111,12 @@ struct LockConflict;
 ///
 /// Closing any descriptor of a database file ends the locks that SQLite has on it in this process. So the file stays
 /// open until the data folder is released, after the database.
-fn lock_itself(path: &Path, supported: bool) -> Result<Option<Lock>, LockConflict> {
+fn try_lock_path(path: &Path, supported: bool) -> Result<Option<FileLock>, LockConflict> {
     if !supported {
         return Ok(None);
     }
-    let opened = File::open(path).map_err(TryLockError::Error);
-    match opened.and_then(|file| file.try_lock().map(|()| Lock(file))) {
+    let file = File::open(path).map_err(TryLockError::Error);
+    match file.and_then(|file| file.try_lock().map(|()| FileLock(file))) {
         Ok(lock) => Ok(Some(lock)),
         Err(TryLockError::WouldBlock) => Err(LockConflict),
         Err(TryLockError::Error(error)) => {
@@ -127,18 +127,18 @@ fn lock_itself(path: &Path, supported: bool) -> Result<Option<Lock>, LockConflic
 }
 
 /// Takes the lock file beside a database file that lies outside of the data folder.
-fn lock_beside(file: &Path) -> Result<Lock, DataDirError> {
+fn take_database_lock_file(file: &Path) -> Result<FileLock, DataDirError> {
     let mut name = file.as_os_str().to_owned();
-    name.push(DATABASE_LOCK);
-    lock(Path::new(&name))
-        .map_err(|error| unusable(file, error))?
-        .ok_or_else(|| DataDirError::DatabaseTaken(file.to_owned()))
+    name.push(DATABASE_LOCK_SUFFIX);
+    take_lock_file(Path::new(&name))
+        .map_err(|error| unusable_dir(file, error))?
+        .ok_or_else(|| DataDirError::DatabaseInUse(file.to_owned()))
 }
 
 #[derive(Debug)]
-struct Lock(File);
+struct FileLock(File);
 
-impl Drop for Lock {
+impl Drop for FileLock {
     /// Unlocks before closing. Closing alone ends the lock only once all copies of the descriptor are closed, and a
     /// child process that is just being started has a copy until its own program begins.
     fn drop(&mut self) {
@@ -149,7 +149,7 @@ impl Drop for Lock {
 }
 
 /// Takes a lock file and writes the process id into it for people to read; `None` if another process holds it.
-fn lock(path: &Path) -> std::io::Result<Option<Lock>> {
+fn take_lock_file(path: &Path) -> std::io::Result<Option<FileLock>> {
     let mut file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -162,7 +162,7 @@ fn lock(path: &Path) -> std::io::Result<Option<Lock>> {
     }
     file.set_len(0)?;
     writeln!(file, "{}", std::process::id())?;
-    Ok(Some(Lock(file)))
+    Ok(Some(FileLock(file)))
 }
 
 /// Whether a file lies directly in the folder, even if the two paths are spelt differently.
@@ -172,7 +172,7 @@ fn is_inside(file: &Path, folder: &Path) -> bool {
 }
 
 #[cfg(unix)]
-fn make(path: &Path) -> std::io::Result<()> {
+fn create_private_dir(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -198,7 +198,7 @@ mod tests {
         let first = DataDir::open(folder.path(), Some(&inside)).unwrap();
         assert!(matches!(
             DataDir::open(folder.path(), None),
-            Err(DataDirError::Taken(_))
+            Err(DataDirError::InUse(_))
         ));
         drop(first);
         DataDir::open(folder.path(), None).unwrap();
@@ -210,7 +210,7 @@ mod tests {
         let file = elsewhere.path().join("shared.sqlite");
         let first = DataDir::open(one.path(), Some(&file)).unwrap();
         let second = DataDir::open(other.path(), Some(&file));
-        assert!(matches!(second, Err(DataDirError::DatabaseTaken(taken)) if taken == file));
+        assert!(matches!(second, Err(DataDirError::DatabaseInUse(taken)) if taken == file));
         // The failed attempt did not keep the folder locked.
         DataDir::open(other.path(), None).unwrap();
         drop(first);
@@ -224,13 +224,13 @@ mod tests {
         let file = elsewhere.path().join("shared.sqlite");
         std::fs::write(&file, "").unwrap();
         let first = DataDir::open(folder.path(), Some(&file)).unwrap();
-        std::fs::remove_file(folder.path().join(LOCK)).unwrap();
+        std::fs::remove_file(folder.path().join(LOCK_FILE_NAME)).unwrap();
         std::fs::remove_file(elsewhere.path().join("shared.sqlite.lock")).unwrap();
         let second = DataDir::open(folder.path(), None);
-        assert!(matches!(second, Err(DataDirError::Taken(_))), "{second:?}");
+        assert!(matches!(second, Err(DataDirError::InUse(_))), "{second:?}");
         let second = DataDir::open(other.path(), Some(&file));
         assert!(
-            matches!(second, Err(DataDirError::DatabaseTaken(_))),
+            matches!(second, Err(DataDirError::DatabaseInUse(_))),
             "{second:?}"
         );
         drop(first);
@@ -251,7 +251,7 @@ mod tests {
         for named in [&file, &alias] {
             let second = DataDir::open(other.path(), Some(named));
             assert!(
-                matches!(second, Err(DataDirError::DatabaseTaken(_))),
+                matches!(second, Err(DataDirError::DatabaseInUse(_))),
                 "{second:?}"
             );
         }

@@ -83,12 +83,12 @@ pub struct AppError {
 pub type Result<T, E = AppError> = std::result::Result<T, E>;
 
 /// Characters of an identifier of the request that an error repeats.
-const QUOTED: usize = 200;
+const MAX_QUOTED_CHARS: usize = 200;
 
 /// An identifier from the request, cut if it is too long to be one.
-fn bounded(identifier: impl fmt::Display) -> String {
+fn truncate_identifier(identifier: impl fmt::Display) -> String {
     let identifier = identifier.to_string();
-    match identifier.char_indices().nth(QUOTED) {
+    match identifier.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &identifier[..end]),
         None => identifier,
     }
@@ -108,7 +108,7 @@ impl AppError {
 
     /// Marks this error as a refusal of a credential or a sign-in.
     #[must_use]
-    pub fn refused(self, reason: RefusalReason) -> Self {
+    pub fn with_refusal(self, reason: RefusalReason) -> Self {
         Self {
             refusal: Some(reason),
             ..self
@@ -117,20 +117,20 @@ impl AppError {
 
     /// Marks this error of an identity provider as a refusal for this reason, unless the provider does not respond.
     #[must_use]
-    pub fn refused_by_provider(self, reason: RefusalReason) -> Self {
+    pub fn with_provider_refusal(self, reason: RefusalReason) -> Self {
         match self.kind {
-            ErrorKind::Unauthenticated => self.refused(reason),
-            ErrorKind::Forbidden => self.refused(RefusalReason::NotAdmitted),
+            ErrorKind::Unauthenticated => self.with_refusal(reason),
+            ErrorKind::Forbidden => self.with_refusal(RefusalReason::NotAdmitted),
             _ => self,
         }
     }
 
-    pub fn for_log(&self) -> &str {
+    pub fn log_message(&self) -> &str {
         self.internal.as_deref().unwrap_or(&self.public)
     }
 
     /// Whether the database fails as a whole, so that a job which continues with the next row would fail again.
-    pub const fn is_of_database(&self) -> bool {
+    pub const fn is_database_failure(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
     }
 
@@ -141,50 +141,74 @@ impl AppError {
     }
 
     pub fn no_waiver(id: impl fmt::Display) -> Self {
-        Self::not_found(format!("There is no waiver {} in force.", bounded(id)))
+        Self::not_found(format!(
+            "There is no waiver {} in force.",
+            truncate_identifier(id)
+        ))
     }
 
     /// An agent is missing or hidden; `agent` is its id or URN from the request.
     pub fn no_agent(agent: impl fmt::Display) -> Self {
-        Self::not_found(format!("Agent {} is not registered.", bounded(agent)))
+        Self::not_found(format!(
+            "Agent {} is not registered.",
+            truncate_identifier(agent)
+        ))
     }
 
     pub fn no_domain(domain: impl fmt::Display) -> Self {
-        Self::not_found(format!("Domain {} is not registered.", bounded(domain)))
+        Self::not_found(format!(
+            "Domain {} is not registered.",
+            truncate_identifier(domain)
+        ))
     }
 
     pub fn no_version(agent: impl fmt::Display, version: impl fmt::Display) -> Self {
-        let (agent, version) = (bounded(agent), bounded(version));
+        let (agent, version) = (truncate_identifier(agent), truncate_identifier(version));
         Self::not_found(format!("Agent {agent} has no version {version}."))
     }
 
     pub fn no_review(review: impl fmt::Display) -> Self {
-        Self::not_found(format!("Review {} does not exist.", bounded(review)))
+        Self::not_found(format!(
+            "Review {} does not exist.",
+            truncate_identifier(review)
+        ))
     }
 
     pub fn no_token(token: impl fmt::Display) -> Self {
-        Self::not_found(format!("Token {} does not exist.", bounded(token)))
+        Self::not_found(format!(
+            "Token {} does not exist.",
+            truncate_identifier(token)
+        ))
     }
 
     pub fn no_session(session: impl fmt::Display) -> Self {
-        Self::not_found(format!("Session {} does not exist.", bounded(session)))
+        Self::not_found(format!(
+            "Session {} does not exist.",
+            truncate_identifier(session)
+        ))
     }
 
     pub fn no_account(account: impl fmt::Display) -> Self {
-        Self::not_found(format!("Account {} does not exist.", bounded(account)))
+        Self::not_found(format!(
+            "Account {} does not exist.",
+            truncate_identifier(account)
+        ))
     }
 
     pub fn no_group(group: impl fmt::Display) -> Self {
-        Self::not_found(format!("Group {} does not exist.", bounded(group)))
+        Self::not_found(format!(
+            "Group {} does not exist.",
+            truncate_identifier(group)
+        ))
     }
 
     pub fn no_saved_search(search: impl fmt::Display) -> Self {
-        let search = bounded(search);
+        let search = truncate_identifier(search);
         Self::not_found(format!("Saved search {search} does not exist."))
     }
 
     pub fn no_collection(collection: impl fmt::Display) -> Self {
-        let collection = bounded(collection);
+        let collection = truncate_identifier(collection);
         Self::not_found(format!("Collection {collection} does not exist."))
     }
 
@@ -243,11 +267,11 @@ impl AppError {
 impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
         let public = match error.kind() {
-            StoreErrorKind::Away => Self::unavailable(
+            StoreErrorKind::Unavailable => Self::unavailable(
                 "The database did not respond. A change may have been made or not: look before you repeat it.",
                 5,
             ),
-            StoreErrorKind::ReadOnly | StoreErrorKind::Full => Self {
+            StoreErrorKind::ReadOnly | StoreErrorKind::StorageFull => Self {
                 retry_after: Some(5),
                 ..Self::new(
                     ErrorKind::ReadOnly,

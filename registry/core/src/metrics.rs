@@ -16,7 +16,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
 /// Upper bounds of the latency classes, in seconds.
-const LATENCIES: [f64; 12] = [
+const LATENCY_BUCKETS: [f64; 12] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0,
 ];
 
@@ -47,14 +47,14 @@ struct OutcomeLabels {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ProcessGauges {
+pub struct GaugeValues {
     /// The last event the index has applied.
     pub applied_seq: i64,
     /// How many events the index is behind.
     pub index_lag: i64,
     pub agents: i64,
     pub streams: i64,
-    pub crawl_braked: bool,
+    pub breaker_open: bool,
     /// Stored cards that were found damaged.
     pub damaged_cards: i64,
 }
@@ -62,9 +62,9 @@ pub struct ProcessGauges {
 #[derive(Debug)]
 pub struct Metrics {
     /// Public figures: those of the process itself.
-    process: Registry,
+    process_registry: Registry,
     /// Figures that show how much the registry does and holds.
-    registry: Registry,
+    restricted_registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     outcomes: Family<OutcomeLabels, Counter>,
@@ -73,12 +73,12 @@ pub struct Metrics {
     index_lag: Gauge,
     agents: Gauge,
     streams: Gauge,
-    crawl_braked: Gauge,
+    breaker_open: Gauge,
     damaged_cards: Gauge,
     in_flight: Gauge<i64>,
-    malformed: Counter,
-    refused: Counter,
-    cut_off: Counter,
+    malformed_requests: Counter,
+    refused_connections: Counter,
+    timed_out_connections: Counter,
     sign_in_refusals: Family<RefusalLabels, Counter>,
     cards_delivered: Counter<u64, AtomicU64>,
 }
@@ -90,17 +90,20 @@ impl Default for Metrics {
 }
 
 /// A new metric of a registry.
-fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+fn register_metric<M: Metric + Clone + Default>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
 }
 
 /// The latencies of requests, as a metric of a registry.
-fn registered_latency(
-    registry: &mut Registry,
-) -> Family<RouteLabels, Histogram, fn() -> Histogram> {
-    let latency = Family::new_with_constructor((|| Histogram::new(LATENCIES)) as fn() -> Histogram);
+fn register_latency(registry: &mut Registry) -> Family<RouteLabels, Histogram, fn() -> Histogram> {
+    let latency =
+        Family::new_with_constructor((|| Histogram::new(LATENCY_BUCKETS)) as fn() -> Histogram);
     let help = "Time from a request's head to the head of its answer";
     registry.register_with_unit(
         "http_request_duration",
@@ -113,76 +116,76 @@ fn registered_latency(
 
 impl Metrics {
     pub fn new() -> Self {
-        let mut process = Registry::with_prefix("a2a_registry");
-        let mut registry = Registry::with_prefix("a2a_registry");
-        let (own, all) = (&mut process, &mut registry);
+        let mut process_registry = Registry::with_prefix("a2a_registry");
+        let mut restricted_registry = Registry::with_prefix("a2a_registry");
+        let (own, all) = (&mut process_registry, &mut restricted_registry);
         Self {
-            in_flight: registered(own, "http_requests_in_flight", "Requests being answered"),
-            malformed: registered(
+            in_flight: register_metric(own, "http_requests_in_flight", "Requests being answered"),
+            malformed_requests: register_metric(
                 own,
                 "http_malformed_requests",
                 "Requests that are not HTTP/1.1 as its grammar has it",
             ),
-            refused: registered(
+            refused_connections: register_metric(
                 own,
                 "http_connections_refused",
                 "Connections beyond the limit of all or of their address",
             ),
-            cut_off: registered(
+            timed_out_connections: register_metric(
                 own,
                 "http_connections_cut_off",
                 "Connections ended because their client was idle for too long",
             ),
-            streams: registered(own, "event_streams", "Event streams that are open"),
-            requests: registered(all, "http_requests", "Requests answered"),
-            latency: registered_latency(all),
-            sign_in_refusals: registered(
+            streams: register_metric(own, "event_streams", "Event streams that are open"),
+            requests: register_metric(all, "http_requests", "Requests answered"),
+            latency: register_latency(all),
+            sign_in_refusals: register_metric(
                 all,
                 "sign_in_refusals",
                 "Tokens and sign-ins that were refused, by reason",
             ),
-            outcomes: registered(all, "crawl_outcomes", "Attempts at a source, by outcome"),
-            cards_delivered: registered(all, "crawl_cards", "Cards fetched, changed or not"),
-            crawl_braked: registered(
+            outcomes: register_metric(all, "crawl_outcomes", "Attempts at a source, by outcome"),
+            cards_delivered: register_metric(all, "crawl_cards", "Cards fetched, changed or not"),
+            breaker_open: register_metric(
                 all,
                 "crawl_braked",
                 "1 while the circuit breaker is open because many fetches are failing, else 0",
             ),
-            applied_seq: registered(
+            applied_seq: register_metric(
                 all,
                 "index_applied_seq",
                 "The last event the index has applied",
             ),
-            index_lag: registered(
+            index_lag: register_metric(
                 all,
                 "index_lag_events",
                 "Events the index has not applied yet",
             ),
-            agents: registered(all, "index_agents", "Public agents in the index"),
-            damaged_cards: registered(
+            agents: register_metric(all, "index_agents", "Public agents in the index"),
+            damaged_cards: register_metric(
                 all,
                 "damaged_cards",
                 "Stored cards whose bytes were found not to have their digest",
             ),
             outcome_names: std::sync::Mutex::default(),
-            process,
-            registry,
+            process_registry,
+            restricted_registry,
         }
     }
 
-    pub fn malformed_request(&self) {
-        self.malformed.inc();
+    pub fn count_malformed_request(&self) {
+        self.malformed_requests.inc();
     }
 
-    pub fn connection_refused(&self) {
-        self.refused.inc();
+    pub fn count_refused_connection(&self) {
+        self.refused_connections.inc();
     }
 
-    pub fn connection_cut_off(&self) {
-        self.cut_off.inc();
+    pub fn count_timed_out_connection(&self) {
+        self.timed_out_connections.inc();
     }
 
-    pub fn sign_in_refused(&self, reason: &'static str) {
+    pub fn count_refused_sign_in(&self, reason: &'static str) {
         self.sign_in_refusals
             .get_or_create(&RefusalLabels { reason })
             .inc();
@@ -191,11 +194,11 @@ impl Metrics {
     /// Counts the outcome of an attempt at a source: `card`, `not_modified`, `timeout`, …
     ///
     /// Beyond 64 different words everything counts as `other`.
-    pub fn crawl_outcome(&self, outcome: &str) {
+    pub fn count_crawl_outcome(&self, outcome: &str) {
         if matches!(outcome, "card" | "not_modified") {
             self.cards_delivered.inc();
         }
-        let outcome = if self.knows_outcome(outcome) {
+        let outcome = if self.has_outcome_series(outcome) {
             outcome
         } else {
             "other"
@@ -207,7 +210,7 @@ impl Metrics {
             .inc();
     }
 
-    fn knows_outcome(&self, outcome: &str) -> bool {
+    fn has_outcome_series(&self, outcome: &str) -> bool {
         let names = self.outcome_names.lock();
         let mut names = names.unwrap_or_else(std::sync::PoisonError::into_inner);
         if names.iter().any(|name| name == outcome) {
@@ -221,24 +224,24 @@ impl Metrics {
     }
 
     /// Everything in the `OpenMetrics` text format, with the gauges set to `gauges`.
-    pub fn text(&self, gauges: ProcessGauges) -> Result<String, std::fmt::Error> {
+    pub fn encode_all(&self, gauges: GaugeValues) -> Result<String, std::fmt::Error> {
         self.applied_seq.set(gauges.applied_seq);
         self.index_lag.set(gauges.index_lag);
         self.agents.set(gauges.agents);
         self.streams.set(gauges.streams);
-        self.crawl_braked.set(gauges.crawl_braked.into());
+        self.breaker_open.set(gauges.breaker_open.into());
         self.damaged_cards.set(gauges.damaged_cards);
         let mut text = String::new();
-        encode_registry(&mut text, &self.process)?;
-        encode(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.process_registry)?;
+        encode(&mut text, &self.restricted_registry)?;
         Ok(text)
     }
 
     /// The figures of the process alone, in the same format, with the number of open streams.
-    pub fn process_text(&self, streams: i64) -> Result<String, std::fmt::Error> {
+    pub fn encode_process(&self, streams: i64) -> Result<String, std::fmt::Error> {
         self.streams.set(streams);
         let mut text = String::new();
-        encode(&mut text, &self.process)?;
+        encode(&mut text, &self.process_registry)?;
         Ok(text)
     }
 }
@@ -260,23 +263,23 @@ impl WorkerMetrics {
         }
     }
 
-    pub fn request_begins(&self) {
+    pub fn request_started(&self) {
         self.metrics.in_flight.inc();
     }
 
-    pub fn request_ends(&self) {
+    pub fn request_finished(&self) {
         self.metrics.in_flight.dec();
     }
 
     /// Counts one request and how long its answer took.
     ///
     /// `route` is the pattern and never the path; `status` is the answer's status code.
-    pub fn request(
+    pub fn record_request(
         &self,
         route: &'static str,
         method: &'static str,
         status: u16,
-        watch: &Stopwatch,
+        stopwatch: &Stopwatch,
     ) {
         let class = match status {
             100..=199 => "1xx",
@@ -292,13 +295,13 @@ impl WorkerMetrics {
         };
         let mut series = self.series.borrow_mut();
         let (requests, latency) = series.entry(labels).or_insert_with_key(|labels| {
-            let of_route = RouteLabels { route, method };
+            let route_labels = RouteLabels { route, method };
             let requests = self.metrics.requests.get_or_create(labels);
-            let latency = self.metrics.latency.get_or_create(&of_route);
+            let latency = self.metrics.latency.get_or_create(&route_labels);
             ((*requests).clone(), (*latency).clone())
         });
         requests.inc();
-        latency.observe(watch.seconds());
+        latency.observe(stopwatch.seconds());
     }
 }
 
@@ -329,22 +332,22 @@ mod tests {
         let watch = Stopwatch::start();
         let workers = [(); 2].map(|()| WorkerMetrics::new(Arc::clone(&metrics)));
         for worker in &workers {
-            worker.request("/v1/agents", "GET", 200, &watch);
-            worker.request("/v1/agents", "GET", 204, &watch);
-            worker.request_begins();
+            worker.record_request("/v1/agents", "GET", 200, &watch);
+            worker.record_request("/v1/agents", "GET", 204, &watch);
+            worker.request_started();
         }
-        workers[1].request("/v1/agents", "GET", 304, &watch);
-        workers[1].request_ends();
-        metrics.crawl_outcome("card");
-        let gauges = ProcessGauges {
+        workers[1].record_request("/v1/agents", "GET", 304, &watch);
+        workers[1].request_finished();
+        metrics.count_crawl_outcome("card");
+        let gauges = GaugeValues {
             applied_seq: 7,
             index_lag: 2,
             agents: 3,
             streams: 1,
-            crawl_braked: true,
+            breaker_open: true,
             damaged_cards: 4,
         };
-        let text = metrics.text(gauges).unwrap();
+        let text = metrics.encode_all(gauges).unwrap();
         for line in [
             "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"2xx\"} 4",
             "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"3xx\"} 1",
@@ -368,9 +371,9 @@ mod tests {
     fn the_number_of_outcomes_is_bounded() {
         let metrics = Metrics::new();
         for number in 0..MAX_OUTCOMES + 10 {
-            metrics.crawl_outcome(&format!("outcome-{number}"));
+            metrics.count_crawl_outcome(&format!("outcome-{number}"));
         }
-        let text = metrics.text(ProcessGauges::default()).unwrap();
+        let text = metrics.encode_all(GaugeValues::default()).unwrap();
         let series = text
             .lines()
             .filter(|line| line.contains("crawl_outcomes_total{"))

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use a2a_crawler::Clock;
 use a2a_crawler::dns::{EmptyResolver, HickoryResolver, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::Guard;
+use a2a_crawler::guard::SsrfGuard;
 use url::Url;
 
-use crate::config::{Config, read_roots};
+use crate::config::{Config, read_root_certificates};
 use crate::error::StartError;
 
 /// The network access of a registry. It is complete before anything else starts, so no check is skipped because a part
@@ -26,20 +26,23 @@ pub struct Network {
 }
 
 impl Network {
-    pub fn of_system(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
+    pub fn with_system_resolver(
+        config: &Config,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StartError> {
         let resolver = HickoryResolver::from_system(FetchLimits::default().dns)
             .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?;
-        Self::through(config, clock, Arc::new(resolver))
+        Self::with_resolver(config, clock, Arc::new(resolver))
     }
 
     /// Network access for a process that sends no requests: no name resolves, and the certificates of
     /// `crawler.extra_ca` are not read, so that a command that only reads the database runs without them.
-    pub fn none(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
+    pub fn offline(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let [fetching, ..] = fetcher_configs(config);
-        Self::with(fetching, [None, None], clock, Arc::new(EmptyResolver))
+        Self::with_configs(fetching, [None, None], clock, Arc::new(EmptyResolver))
     }
 
-    pub fn through(
+    pub fn with_resolver(
         config: &Config,
         clock: Arc<dyn Clock>,
         resolver: Arc<dyn Resolver>,
@@ -53,16 +56,16 @@ impl Network {
         };
         let [fetching, identity, federation] = fetcher_configs(config);
         let fetching = FetcherConfig {
-            contact,
-            extra_ca: read_roots(&crawler.extra_ca).map_err(StartError)?,
+            contact_url: contact,
+            extra_ca: read_root_certificates(&crawler.extra_ca).map_err(StartError)?,
             ..fetching
         };
-        let extra_ca = read_roots(&config.identity.extra_ca);
+        let extra_ca = read_root_certificates(&config.identity.extra_ca);
         let identity = FetcherConfig {
             extra_ca: extra_ca.map_err(|error| StartError(format!("identity.{error}")))?,
             ..identity
         };
-        let extra_ca = read_roots(&config.federation.extra_ca);
+        let extra_ca = read_root_certificates(&config.federation.extra_ca);
         let federation = FetcherConfig {
             extra_ca: extra_ca.map_err(|error| StartError(format!("federation.{error}")))?,
             ..federation
@@ -71,24 +74,24 @@ impl Network {
             (!config.identity.providers.is_empty()).then_some(identity),
             (!config.federation.peers.is_empty()).then_some(federation),
         ];
-        Self::with(fetching, others, clock, resolver)
+        Self::with_configs(fetching, others, clock, resolver)
     }
 
-    fn with(
+    fn with_configs(
         fetching: FetcherConfig,
         [identity, federation]: [Option<FetcherConfig>; 2],
         clock: Arc<dyn Clock>,
         resolver: Arc<dyn Resolver>,
     ) -> Result<Self, StartError> {
-        let made = |config| {
+        let new_fetcher = |config| {
             Fetcher::new(config, Arc::clone(&resolver), Arc::clone(&clock))
                 .map(Arc::new)
                 .map_err(|error| StartError(error.to_string()))
         };
         Ok(Self {
-            fetcher: made(fetching)?,
-            identity_fetcher: identity.map(&made).transpose()?,
-            federation_fetcher: federation.map(&made).transpose()?,
+            fetcher: new_fetcher(fetching)?,
+            identity_fetcher: identity.map(&new_fetcher).transpose()?,
+            federation_fetcher: federation.map(&new_fetcher).transpose()?,
             resolver,
         })
     }
@@ -97,16 +100,16 @@ impl Network {
 /// The configurations for requests of the crawler, to identity providers and to other registries, without the contact
 /// and without certificates from files.
 fn fetcher_configs(config: &Config) -> [FetcherConfig; 3] {
-    let limited = |guard, key_hosts| FetcherConfig {
-        guard: Guard::new(guard),
+    let fetcher_config = |guard, key_hosts| FetcherConfig {
+        guard: SsrfGuard::new(guard),
         limits: FetchLimits::default(),
-        contact: None,
+        contact_url: None,
         extra_ca: Vec::new(),
         key_hosts,
     };
     [
-        limited(config.crawler.guard(), config.crawler.key_hosts.clone()),
-        limited(config.identity.guard(), Vec::new()),
-        limited(config.federation.guard(), Vec::new()),
+        fetcher_config(config.crawler.guard(), config.crawler.key_hosts.clone()),
+        fetcher_config(config.identity.guard(), Vec::new()),
+        fetcher_config(config.federation.guard(), Vec::new()),
     ]
 }

@@ -1,6 +1,6 @@
 //! Pages of lists: page sizes, and signed tokens with the start of the next page.
 
-use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
+use a2a_registry_api::limits::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, PageSize};
 use data_encoding::BASE64URL_NOPAD;
 use ring::hmac;
 use serde::de::DeserializeOwned;
@@ -31,10 +31,10 @@ pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(parameter).map(Some)
 }
 
-pub fn page_size(asked: Option<u32>) -> Result<usize> {
-    match asked {
-        None => Ok(DEFAULT_PAGE as usize),
-        Some(size) if (1..=MAX_PAGE).contains(&size) => Ok(size as usize),
+pub fn resolve_page_size(requested: Option<u32>) -> Result<usize> {
+    match requested {
+        None => Ok(DEFAULT_PAGE_SIZE as usize),
+        Some(size) if (1..=MAX_PAGE_SIZE).contains(&size) => Ok(size as usize),
         Some(_) => Err(AppError::invalid(
             "/page_size",
             "page_size must be between 1 and 100",
@@ -45,15 +45,15 @@ pub fn page_size(asked: Option<u32>) -> Result<usize> {
 /// Signs page tokens with a key that is stored in the database, so that every replica accepts them and no caller can
 /// forge one.
 #[derive(Debug)]
-pub struct Signer(hmac::Key);
+pub struct PageTokenSigner(hmac::Key);
 
-impl Signer {
+impl PageTokenSigner {
     pub fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
     /// A hash of these texts, the same in every replica.
-    pub fn number(&self, texts: &[&str]) -> u64 {
+    pub fn hash_texts(&self, texts: &[&str]) -> u64 {
         let mut context = hmac::Context::with_key(&self.0);
         for text in texts {
             context.update(&(text.len() as u64).to_be_bytes());
@@ -65,7 +65,7 @@ impl Signer {
     }
 
     /// A page token for a position in the list that `query` and the caller define.
-    pub fn token(&self, query: &str, caller: &Caller, position: &impl Serialize) -> Option<String> {
+    pub fn sign(&self, query: &str, caller: &Caller, position: &impl Serialize) -> Option<String> {
         let position = serde_json::to_vec(position).ok()?;
         let tag = self.tag(query, caller, &position);
         let encode = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
@@ -77,13 +77,13 @@ impl Signer {
     }
 
     /// The position in a page token.
-    pub fn position<T: DeserializeOwned>(
+    pub fn decode_position<T: DeserializeOwned>(
         &self,
         query: &str,
         caller: &Caller,
         token: &str,
     ) -> Result<T> {
-        self.read(query, caller, token).ok_or_else(|| AppError {
+        self.verify(query, caller, token).ok_or_else(|| AppError {
             members: vec![("/page_token".into(), "not a token of this list".into())],
             ..AppError::new(
                 ErrorKind::Invalid,
@@ -93,7 +93,7 @@ impl Signer {
     }
 
     /// What a token was made for; `None` if it is malformed, or was made for another query or caller.
-    pub fn read<T: DeserializeOwned>(
+    pub fn verify<T: DeserializeOwned>(
         &self,
         query: &str,
         caller: &Caller,
@@ -104,9 +104,9 @@ impl Signer {
         let tag = BASE64URL_NOPAD.decode(tag.as_bytes()).ok()?;
         let expected = self.tag(query, caller, &position);
         // Verifying under the key compares the tags in constant time.
-        let same = hmac::sign(&self.0, &tag).as_ref()
+        let is_same = hmac::sign(&self.0, &tag).as_ref()
             == hmac::sign(&self.0, &expected.as_ref()[..16]).as_ref();
-        if !same {
+        if !is_same {
             return None;
         }
         serde_json::from_slice(&position).ok()
@@ -132,9 +132,9 @@ impl Signer {
 
 /// One page of a list of rows: where it begins, and the token of the page after it.
 pub struct ListPage<'a> {
-    signer: &'a Signer,
+    signer: &'a PageTokenSigner,
     caller: &'a Caller,
-    list: &'a str,
+    list_name: &'a str,
     size: usize,
     token: Option<&'a str>,
 }
@@ -145,17 +145,17 @@ impl<'a> ListPage<'a> {
     /// # Errors
     /// `Invalid` for a size that no page has.
     pub fn new(
-        signer: &'a Signer,
+        signer: &'a PageTokenSigner,
         caller: &'a Caller,
         list: &'a str,
-        page: &'a PageRequest,
+        page_request: &'a PageRequest,
     ) -> Result<Self> {
         Ok(Self {
             signer,
             caller,
-            list,
-            size: page_size(page.page_size)?,
-            token: page.page_token.as_deref(),
+            list_name: list,
+            size: resolve_page_size(page_request.page_size)?,
+            token: page_request.page_token.as_deref(),
         })
     }
 
@@ -163,18 +163,21 @@ impl<'a> ListPage<'a> {
     ///
     /// # Errors
     /// `Invalid` for a token of another list or caller.
-    pub fn start<T: DeserializeOwned>(&self) -> Result<Option<T>> {
-        let position = |token| self.signer.position(self.list, self.caller, token);
+    pub fn start_position<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let position = |token| {
+            self.signer
+                .decode_position(self.list_name, self.caller, token)
+        };
         self.token.map(position).transpose()
     }
 
     /// How many rows are read: one more than the page has, which tells whether another page follows.
-    pub fn limit(&self) -> u64 {
+    pub fn row_limit(&self) -> u64 {
         self.size as u64 + 1
     }
 
     /// Cuts what was read to the page; returns the token of the next page, if one follows.
-    pub fn cut<R, P: Serialize>(
+    pub fn truncate_rows<R, P: Serialize>(
         &self,
         rows: &mut Vec<R>,
         position: impl FnOnce(&R) -> P,
@@ -182,7 +185,8 @@ impl<'a> ListPage<'a> {
         let more = rows.len() > self.size;
         rows.truncate(self.size);
         let last = rows.last().filter(|_| more)?;
-        self.signer.token(self.list, self.caller, &position(last))
+        self.signer
+            .sign(self.list_name, self.caller, &position(last))
     }
 }
 
@@ -194,11 +198,13 @@ mod tests {
 
     #[test]
     fn a_token_belongs_to_its_query_and_key() {
-        let signer = Signer::new(b"0123456789abcdef0123456789abcdef");
+        let signer = PageTokenSigner::new(b"0123456789abcdef0123456789abcdef");
         let caller = Caller::default();
-        let token = signer.token("agents?q=x", &caller, &("name", 7)).unwrap();
-        let read = |signer: &Signer, query: &str, token: &str| {
-            signer.position::<(String, i64)>(query, &caller, token).ok()
+        let token = signer.sign("agents?q=x", &caller, &("name", 7)).unwrap();
+        let read = |signer: &PageTokenSigner, query: &str, token: &str| {
+            signer
+                .decode_position::<(String, i64)>(query, &caller, token)
+                .ok()
         };
         assert_eq!(
             read(&signer, "agents?q=x", &token),
@@ -206,7 +212,7 @@ mod tests {
         );
         assert_eq!(read(&signer, "agents?q=y", &token), None);
         assert_eq!(
-            read(&Signer::new(b"another key"), "agents?q=x", &token),
+            read(&PageTokenSigner::new(b"another key"), "agents?q=x", &token),
             None
         );
         for broken in [

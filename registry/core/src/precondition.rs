@@ -3,20 +3,20 @@
 use serde::Serialize;
 
 use crate::error::{AppError, ErrorKind, Result};
-use crate::memory::agents::RenderedJson;
+use crate::process_state::agent_cache::RenderedJson;
 
 /// The entity tags that the caller accepts for a change; `None` without the header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Precondition(pub Option<String>);
+pub struct IfMatch(pub Option<String>);
 
-impl Precondition {
+impl IfMatch {
     /// The number that the caller has seen, if the tag is a number; `None` without the header or for `*`.
-    pub fn number(&self) -> Result<Option<u64>> {
-        let Some(wanted) = self.0.as_deref().map(str::trim).filter(|tag| *tag != "*") else {
+    pub fn policy_set_number(&self) -> Result<Option<u64>> {
+        let Some(tag) = self.0.as_deref().map(str::trim).filter(|tag| *tag != "*") else {
             return Ok(None);
         };
-        let plain = wanted.trim_start_matches("W/").trim_matches('"');
-        plain.parse().map(Some).map_err(|_| {
+        let number_text = tag.trim_start_matches("W/").trim_matches('"');
+        number_text.parse().map(Some).map_err(|_| {
             AppError::new(
                 ErrorKind::Changed,
                 "`If-Match` is the number of a policy set in quotes, as in \"3\". Nothing was changed.",
@@ -26,38 +26,40 @@ impl Precondition {
 
     /// Compares the part of a resource that is to be changed with the part that the caller has seen: of a tag that
     /// [`RenderedJson::with_part`] made, only the beginning counts.
-    pub fn check_part(&self, present: &impl Serialize) -> Result<()> {
-        let Some(wanted) = &self.0 else {
+    pub fn check_part(&self, current: &impl Serialize) -> Result<()> {
+        let Some(header) = &self.0 else {
             return Ok(());
         };
-        let part = RenderedJson::of(present)?;
-        let mut tags = wanted
+        let part = RenderedJson::render(current)?;
+        let mut tags = header
             .split(',')
             .map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
-        let fits = |tag: &str| tag == "*" || tag.split('.').next() == Some(part.bare());
-        tags.any(fits).then_some(()).ok_or_else(changed)
+        let is_match = |tag: &str| tag == "*" || tag.split('.').next() == Some(part.tag_value());
+        tags.any(is_match)
+            .then_some(())
+            .ok_or_else(precondition_failed)
     }
 
     /// Compares what the caller has seen with the present state, read under the lock of the change. The tag is compared
     /// as given, although it is weak: it represents the values, and the encoding of a response does not matter here.
-    pub fn check(&self, present: Option<&impl Serialize>) -> Result<()> {
-        let Some(wanted) = &self.0 else {
+    pub fn check(&self, current: Option<&impl Serialize>) -> Result<()> {
+        let Some(header) = &self.0 else {
             return Ok(());
         };
-        let tag = match present {
-            Some(present) => RenderedJson::of(present)?.tag,
+        let tag = match current {
+            Some(present) => RenderedJson::render(present)?.tag,
             None => String::new(),
         };
-        let plain = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-        let mut tags = wanted.split(',').map(plain);
-        if present.is_some() && tags.any(|one| one == "*" || one == plain(&tag)) {
+        let strip_weak = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+        let mut tags = header.split(',').map(strip_weak);
+        if current.is_some() && tags.any(|one| one == "*" || one == strip_weak(&tag)) {
             return Ok(());
         }
-        Err(changed())
+        Err(precondition_failed())
     }
 }
 
-fn changed() -> AppError {
+fn precondition_failed() -> AppError {
     AppError::new(
         ErrorKind::Changed,
         "This is not what `If-Match` names: somebody has changed it meanwhile. Nothing was changed; read it again.",
@@ -71,10 +73,10 @@ mod tests {
 
     #[test]
     fn a_change_needs_the_state_that_was_seen() {
-        let tag = RenderedJson::of(&"a").unwrap().tag;
+        let tag = RenderedJson::render(&"a").unwrap().tag;
         let strong = tag.trim_start_matches("W/").to_owned();
         let holds = |wanted: &str, present: Option<&str>| {
-            Precondition(Some(wanted.to_owned()))
+            IfMatch(Some(wanted.to_owned()))
                 .check(present.as_ref())
                 .is_ok()
         };
@@ -85,6 +87,6 @@ mod tests {
         for wanted in [&*tag, "\"b\"", ""] {
             assert!(!holds(wanted, Some("c")), "{wanted}");
         }
-        assert!(Precondition(None).check(None::<&str>.as_ref()).is_ok());
+        assert!(IfMatch(None).check(None::<&str>.as_ref()).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! Sealing: encryption of data that a browser keeps for the registry, with a key that all replicas share.
 
-use a2a_registry_domain::ids::Entropy;
+use a2a_registry_domain::identifiers::Entropy;
 use data_encoding::BASE64URL_NOPAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
@@ -23,25 +23,29 @@ impl Sealer {
         let mut nonce = [0; NONCE_LEN];
         entropy.fill(&mut nonce);
         let mut sealed = text.to_vec();
-        let bound = Aad::from(purpose.as_bytes());
+        let associated_data = Aad::from(purpose.as_bytes());
         self.0
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), bound, &mut sealed)
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                associated_data,
+                &mut sealed,
+            )
             .ok()?;
-        let whole = [nonce.as_slice(), sealed.as_slice()].concat();
-        Some(BASE64URL_NOPAD.encode(&whole))
+        let nonce_and_sealed = [nonce.as_slice(), sealed.as_slice()].concat();
+        Some(BASE64URL_NOPAD.encode(&nonce_and_sealed))
     }
 
     /// The text that was sealed for this purpose; `None` for anything else.
     pub fn open(&self, purpose: &str, sealed: &str) -> Option<Vec<u8>> {
-        let mut whole = BASE64URL_NOPAD.decode(sealed.as_bytes()).ok()?;
-        let nonce: [u8; NONCE_LEN] = *whole.first_chunk()?;
-        let bound = Aad::from(purpose.as_bytes());
+        let mut nonce_and_sealed = BASE64URL_NOPAD.decode(sealed.as_bytes()).ok()?;
+        let nonce: [u8; NONCE_LEN] = *nonce_and_sealed.first_chunk()?;
+        let associated_data = Aad::from(purpose.as_bytes());
         let text = self
             .0
             .open_within(
                 Nonce::assume_unique_for_key(nonce),
-                bound,
-                &mut whole,
+                associated_data,
+                &mut nonce_and_sealed,
                 NONCE_LEN..,
             )
             .ok()?;
@@ -53,7 +57,7 @@ impl Sealer {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use a2a_registry_domain::ids::SystemEntropy;
+    use a2a_registry_domain::identifiers::SystemEntropy;
 
     use super::*;
 

@@ -10,20 +10,20 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
 use tokio::task::JoinHandle;
 
-use super::card::ServedCard;
-use super::cors::allow_pages;
-use super::http::configure;
-use super::operations::Agent;
-use super::samples::{SAMPLES, Sample};
+use super::card::CardResponder;
+use super::cors::allow_cross_origin;
+use super::http::configure_routes;
+use super::operations::AgentHandler;
+use super::samples::{SAMPLES, SampleDefinition};
 
 /// The longest request body an agent reads, in bytes.
-const REQUEST_LIMIT: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleAgent {
     pub name: &'static str,
     /// What it speaks, such as `0.2 over JSON-RPC`.
-    pub speaks: &'static str,
+    pub protocol: &'static str,
     /// `http://127.0.0.1:PORT`, without a slash at its end.
     pub base_url: String,
     pub card_url: String,
@@ -35,16 +35,16 @@ pub struct SampleAgent {
 pub struct SampleAgents {
     /// In the order 0.2, 0.3, 1.0.
     pub agents: Vec<SampleAgent>,
-    running: Vec<(ServerHandle, JoinHandle<io::Result<()>>)>,
+    servers: Vec<(ServerHandle, JoinHandle<io::Result<()>>)>,
 }
 
 impl SampleAgents {
     /// Stops all agents and waits until their ports are free. Requests under way are cut off.
     pub async fn stop(self) {
-        for (handle, _) in &self.running {
+        for (handle, _) in &self.servers {
             handle.stop(false).await;
         }
-        for (_, server) in self.running {
+        for (_, server) in self.servers {
             // A server that failed or was cancelled is stopped as well.
             let _ = server.await;
         }
@@ -52,43 +52,49 @@ impl SampleAgents {
 }
 
 /// Starts the three agents, each on a free loopback port, inside the current tokio runtime. `clock` dates their tasks.
-pub async fn start_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
+pub async fn start_sample_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
     let prepared = SAMPLES
         .iter()
-        .map(|sample| prepare(sample, Arc::clone(&clock)))
+        .map(|sample| prepare_server(sample, Arc::clone(&clock)))
         .collect::<io::Result<Vec<_>>>()?;
     let (agents, servers): (Vec<SampleAgent>, Vec<Server>) = prepared.into_iter().unzip();
     let running = servers
         .into_iter()
         .map(|server| (server.handle(), tokio::spawn(server)))
         .collect();
-    Ok(SampleAgents { agents, running })
+    Ok(SampleAgents {
+        agents,
+        servers: running,
+    })
 }
 
 /// Opens the port of an agent, and builds the server that answers there once it is polled.
-fn prepare(sample: &'static Sample, clock: Arc<dyn Clock>) -> io::Result<(SampleAgent, Server)> {
+fn prepare_server(
+    sample: &'static SampleDefinition,
+    clock: Arc<dyn Clock>,
+) -> io::Result<(SampleAgent, Server)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let base_url = format!("http://{}", listener.local_addr()?);
-    let script = sample.script(&base_url)?;
-    let card = ServedCard::new(&script.card);
-    let agent = web::Data::new(Agent::new(sample.generation, script, clock));
+    let script = sample.parse_script(&base_url)?;
+    let card = CardResponder::new(&script.card);
+    let agent = web::Data::new(AgentHandler::new(sample.generation, script, clock));
     let server = HttpServer::new(move || {
         App::new()
-            .wrap(from_fn(allow_pages))
+            .wrap(from_fn(allow_cross_origin))
             .app_data(agent.clone())
-            .app_data(web::PayloadConfig::new(REQUEST_LIMIT))
-            .configure(|config| configure(config, sample, &card))
+            .app_data(web::PayloadConfig::new(MAX_BODY_BYTES))
+            .configure(|config| configure_routes(config, sample, &card))
     })
     .workers(1)
     .disable_signals()
     .listen(listener)?
     .run();
-    let started = SampleAgent {
+    let sample_agent = SampleAgent {
         name: sample.name,
-        speaks: sample.speaks,
+        protocol: sample.protocol,
         card_url: format!("{base_url}{}", sample.card_path),
         base_url,
         example: sample.example,
     };
-    Ok((started, server))
+    Ok((sample_agent, server))
 }

@@ -5,37 +5,37 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::Value;
 
 #[derive(Debug, Clone)]
-pub(super) struct ServedCard {
+pub(super) struct CardResponder {
     body: web::Bytes,
-    tag: EntityTag,
+    etag: EntityTag,
 }
 
-impl ServedCard {
+impl CardResponder {
     pub fn new(card: &Value) -> Self {
         let body = web::Bytes::from(format!("{card:#}\n"));
-        let tag = EntityTag::new_strong(a2a_card::digest(&body));
-        Self { body, tag }
+        let etag = EntityTag::new_strong(a2a_card::bytes_digest(&body));
+        Self { body, etag }
     }
 
     /// Conditional, by entity tag (1.0 section 8.6).
     pub fn respond(&self, request: &HttpRequest) -> HttpResponse {
-        let known = match IfNoneMatch::parse(request) {
+        let is_cached = match IfNoneMatch::parse(request) {
             Ok(IfNoneMatch::Any) => true,
-            Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|tag| tag.weak_eq(&self.tag)),
+            Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|tag| tag.weak_eq(&self.etag)),
             Err(_) => false,
         };
-        let mut response = if known {
+        let mut response = if is_cached {
             HttpResponse::NotModified()
         } else {
             HttpResponse::Ok()
         };
         response
-            .insert_header(ETag(self.tag.clone()))
+            .insert_header(ETag(self.etag.clone()))
             .insert_header(CacheControl(vec![
                 CacheDirective::Public,
                 CacheDirective::MaxAge(60),
             ]));
-        if known {
+        if is_cached {
             return response.finish();
         }
         response

@@ -11,7 +11,7 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse};
 
 /// What every response has.
-const ALWAYS: [(HeaderName, &str); 2] = [
+const RESPONSE_HEADERS: [(HeaderName, &str); 2] = [
     (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
@@ -19,7 +19,7 @@ const ALWAYS: [(HeaderName, &str); 2] = [
     ),
 ];
 /// What the answer to a preflight has too. `*` does not stand for `Authorization`.
-const BEFORE: [(HeaderName, &str); 3] = [
+const PREFLIGHT_HEADERS: [(HeaderName, &str); 3] = [
     (
         header::ACCESS_CONTROL_ALLOW_METHODS,
         "GET, HEAD, POST, OPTIONS",
@@ -29,7 +29,7 @@ const BEFORE: [(HeaderName, &str); 3] = [
 ];
 
 /// Answers preflights, and allows pages of every site to read each response.
-pub(super) async fn allow_pages<B: MessageBody>(
+pub(super) async fn allow_cross_origin<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
@@ -39,17 +39,17 @@ pub(super) async fn allow_pages<B: MessageBody>(
             .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     if is_preflight {
         let mut response = HttpResponse::NoContent().finish();
-        allow(response.headers_mut(), &ALWAYS);
-        allow(response.headers_mut(), &BEFORE);
+        insert_headers(response.headers_mut(), &RESPONSE_HEADERS);
+        insert_headers(response.headers_mut(), &PREFLIGHT_HEADERS);
         return Ok(request.into_response(response).map_into_right_body());
     }
     let mut response = next.call(request).await?;
-    allow(response.headers_mut(), &ALWAYS);
+    insert_headers(response.headers_mut(), &RESPONSE_HEADERS);
     Ok(response.map_into_left_body())
 }
 
-fn allow(headers: &mut HeaderMap, allowed: &[(HeaderName, &'static str)]) {
-    for (name, value) in allowed {
+fn insert_headers(headers: &mut HeaderMap, new_headers: &[(HeaderName, &'static str)]) {
+    for (name, value) in new_headers {
         headers.insert(name.clone(), HeaderValue::from_static(value));
     }
 }

@@ -7,24 +7,24 @@ use serde_json::{Value, json};
 use super::operations::Operation;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Generation {
+pub(super) enum ProtocolGeneration {
     /// 0.2 and 0.3, over JSON-RPC.
     V0,
     /// 1.0, over JSON-RPC and HTTP+JSON.
     V1,
 }
 
-impl Generation {
+impl ProtocolGeneration {
     /// The operation that a JSON-RPC method stands for.
-    pub fn operation(self, method: &str) -> Option<Operation> {
+    pub fn operation_for_method(self, method: &str) -> Option<Operation> {
         let operation = match (self, method) {
-            (Self::V0, v0::SEND) | (Self::V1, v1::SEND) => Operation::Send,
-            (Self::V0, v0::STREAM) | (Self::V1, v1::STREAM) => Operation::Stream,
-            (Self::V0, v0::GET) | (Self::V1, v1::GET) => Operation::Get,
-            (Self::V0, v0::CANCEL) | (Self::V1, v1::CANCEL) => Operation::Cancel,
-            (Self::V0, v0::SUBSCRIBE) | (Self::V1, v1::SUBSCRIBE) => Operation::Subscribe,
-            (Self::V1, v1::LIST) => Operation::List,
-            (Self::V1, v1::EXTENDED_CARD) => Operation::ExtendedCard,
+            (Self::V0, v0::SEND_MESSAGE) | (Self::V1, v1::SEND_MESSAGE) => Operation::Send,
+            (Self::V0, v0::STREAM_MESSAGE) | (Self::V1, v1::STREAM_MESSAGE) => Operation::Stream,
+            (Self::V0, v0::GET_TASK) | (Self::V1, v1::GET_TASK) => Operation::Get,
+            (Self::V0, v0::CANCEL_TASK) | (Self::V1, v1::CANCEL_TASK) => Operation::Cancel,
+            (Self::V0, v0::SUBSCRIBE_TASK) | (Self::V1, v1::SUBSCRIBE_TASK) => Operation::Subscribe,
+            (Self::V1, v1::LIST_TASKS) => Operation::List,
+            (Self::V1, v1::GET_EXTENDED_CARD) => Operation::ExtendedCard,
             (Self::V0, method) if method.starts_with("tasks/pushNotificationConfig/") => {
                 Operation::Push
             }
@@ -42,17 +42,23 @@ impl Generation {
         }
     }
 
-    pub fn message(self, message_id: &str, context_id: &str, text: &str) -> Value {
+    pub fn agent_message(self, message_id: &str, context_id: &str, text: &str) -> Value {
         let mut message = match self {
-            Self::V0 => v0::message("agent", message_id, text),
-            Self::V1 => v1::message("ROLE_AGENT", message_id, text),
+            Self::V0 => v0::text_message("agent", message_id, text),
+            Self::V1 => v1::text_message("ROLE_AGENT", message_id, text),
         };
         message["contextId"] = context_id.into();
         message
     }
 
     /// A completed task. `now` is RFC 3339.
-    pub fn task(self, id: &str, context_id: &str, now: &str, artifacts: Vec<Value>) -> Value {
+    pub fn completed_task(
+        self,
+        id: &str,
+        context_id: &str,
+        now: &str,
+        artifacts: Vec<Value>,
+    ) -> Value {
         let mut task = json!({
             "id": id,
             "contextId": context_id,

@@ -5,17 +5,21 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value};
 
-use super::card::ServedCard;
-use super::fault::{self, Fault};
-use super::generation::Generation;
+use super::card::CardResponder;
+use super::generation::ProtocolGeneration;
 use super::jsonrpc;
-use super::operations::{Agent, Operation, OperationResult};
-use super::samples::Sample;
+use super::operations::{AgentHandler, Operation, OperationResult};
+use super::rpc_error::{self, RpcError};
+use super::samples::SampleDefinition;
 
 /// The media type of 1.0's answers over HTTP+JSON.
 const A2A_JSON: &str = "application/a2a+json";
 
-pub(super) fn configure(config: &mut web::ServiceConfig, sample: &Sample, card: &ServedCard) {
+pub(super) fn configure_routes(
+    config: &mut web::ServiceConfig,
+    sample: &SampleDefinition,
+    card: &CardResponder,
+) {
     let card = card.clone();
     let serve_card = move |request: HttpRequest| {
         let response = card.respond(&request);
@@ -23,53 +27,55 @@ pub(super) fn configure(config: &mut web::ServiceConfig, sample: &Sample, card: 
     };
     config
         .service(web::resource(sample.card_path).route(web::get().to(serve_card)))
-        .service(web::resource(sample.rpc_paths.to_vec()).route(web::post().to(answer_rpc)));
-    if sample.generation == Generation::V1 {
-        config.service(web::resource("/rest/{path:.*}").to(answer_rest));
+        .service(web::resource(sample.rpc_paths.to_vec()).route(web::post().to(handle_json_rpc)));
+    if sample.generation == ProtocolGeneration::V1 {
+        config.service(web::resource("/rest/{path:.*}").to(handle_http_json));
     }
 }
 
-async fn answer_rpc(
-    agent: web::Data<Agent>,
+async fn handle_json_rpc(
+    agent: web::Data<AgentHandler>,
     request: HttpRequest,
     body: web::Bytes,
 ) -> HttpResponse {
     let generation = agent.generation;
-    let call = match jsonrpc::read(&body) {
+    let call = match jsonrpc::parse_request(&body) {
         Ok(call) => call,
-        Err((id, fault)) => return jsonrpc::refuse(&id, &fault.rpc(generation)),
+        Err((id, fault)) => return jsonrpc::error_response(&id, &fault.to_json_rpc(generation)),
     };
-    let result = check_version(generation, &request).and_then(|()| {
+    let result = check_protocol_version(generation, &request).and_then(|()| {
         let operation = generation
-            .operation(&call.method)
-            .ok_or_else(|| Fault::unknown_method(&call.method))?;
+            .operation_for_method(&call.method)
+            .ok_or_else(|| RpcError::method_not_found(&call.method))?;
         agent.perform(operation, &call.params)
     });
     match result {
         Ok(OperationResult::Single(document)) => {
-            jsonrpc::respond(&jsonrpc::result(&call.id, &document))
+            jsonrpc::json_response(&jsonrpc::success_envelope(&call.id, &document))
         }
         Ok(OperationResult::Events(events)) => {
-            let events = events.iter().map(|event| jsonrpc::result(&call.id, event));
-            event_stream(events)
+            let events = events
+                .iter()
+                .map(|event| jsonrpc::success_envelope(&call.id, event));
+            event_stream_response(events)
         }
-        Err(fault) => jsonrpc::refuse(&call.id, &fault.rpc(generation)),
+        Err(fault) => jsonrpc::error_response(&call.id, &fault.to_json_rpc(generation)),
     }
 }
 
-async fn answer_rest(
-    agent: web::Data<Agent>,
+async fn handle_http_json(
+    agent: web::Data<AgentHandler>,
     request: HttpRequest,
     path: web::Path<String>,
     body: web::Bytes,
 ) -> HttpResponse {
-    let result = rest_operation(request.method().as_str(), &path)
-        .ok_or_else(|| Fault::unknown_method(request.path()))
+    let result = parse_rest_route(request.method().as_str(), &path)
+        .ok_or_else(|| RpcError::method_not_found(request.path()))
         .and_then(|(operation, id)| {
-            check_version(agent.generation, &request)?;
+            check_protocol_version(agent.generation, &request)?;
             let params = match operation {
-                Operation::Send | Operation::Stream => read_object(&body)?,
-                Operation::List => query(&request)
+                Operation::Send | Operation::Stream => parse_object(&body)?,
+                Operation::List => query_params(&request)
                     .map(|(name, value)| (name, Value::from(value)))
                     .collect(),
                 _ => Map::from_iter([("id".to_owned(), Value::from(id))]),
@@ -77,9 +83,9 @@ async fn answer_rest(
             agent.perform(operation, &params)
         });
     let (status, document) = match result {
-        Ok(OperationResult::Events(events)) => return event_stream(events.into_iter()),
+        Ok(OperationResult::Events(events)) => return event_stream_response(events.into_iter()),
         Ok(OperationResult::Single(document)) => (StatusCode::OK, document),
-        Err(fault) => fault.rest(),
+        Err(fault) => fault.to_http_json(),
     };
     HttpResponse::build(status)
         .content_type(A2A_JSON)
@@ -87,7 +93,7 @@ async fn answer_rest(
 }
 
 /// The operation that a method and a path below `/rest` stand for, and the id of the task that the path names.
-fn rest_operation<'a>(method: &str, path: &'a str) -> Option<(Operation, &'a str)> {
+fn parse_rest_route<'a>(method: &str, path: &'a str) -> Option<(Operation, &'a str)> {
     match (method, path) {
         ("POST", "message:send") => Some((Operation::Send, "")),
         ("POST", "message:stream") => Some((Operation::Stream, "")),
@@ -104,36 +110,39 @@ fn rest_operation<'a>(method: &str, path: &'a str) -> Option<(Operation, &'a str
     }
 }
 
-fn read_object(body: &[u8]) -> Result<Map<String, Value>, Fault> {
-    match serde_json::from_slice(body).map_err(|error| Fault::not_json(&error))? {
+fn parse_object(body: &[u8]) -> Result<Map<String, Value>, RpcError> {
+    match serde_json::from_slice(body).map_err(|error| RpcError::invalid_json(&error))? {
         Value::Object(params) => Ok(params),
-        _ => Err(Fault::new(
-            fault::INVALID_REQUEST,
+        _ => Err(RpcError::new(
+            rpc_error::INVALID_REQUEST,
             "the body is a JSON object",
         )),
     }
 }
 
-fn query(request: &HttpRequest) -> impl Iterator<Item = (String, String)> {
+fn query_params(request: &HttpRequest) -> impl Iterator<Item = (String, String)> {
     url::form_urlencoded::parse(request.query_string().as_bytes())
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
 
 /// Refuses a call of another version than 1.0 to an agent that speaks 1.0. A call without the header counts as 0.3; the
 /// version may also be in the query (1.0 section 3.6).
-fn check_version(generation: Generation, request: &HttpRequest) -> Result<(), Fault> {
-    if generation == Generation::V0 {
+fn check_protocol_version(
+    generation: ProtocolGeneration,
+    request: &HttpRequest,
+) -> Result<(), RpcError> {
+    if generation == ProtocolGeneration::V0 {
         return Ok(());
     }
     let header = request.headers().get("A2A-Version");
     let header = header.and_then(|value| value.to_str().ok());
     let asked = header.map(str::to_owned).or_else(|| {
-        query(request)
+        query_params(request)
             .find(|(name, _)| name.eq_ignore_ascii_case("A2A-Version"))
             .map(|(_, value)| value)
     });
     let asked = asked.as_deref().unwrap_or_default().trim();
-    if asked == v1::VERSION {
+    if asked == v1::PROTOCOL_VERSION {
         return Ok(());
     }
     let asked: String = asked.chars().take(20).collect();
@@ -142,14 +151,14 @@ fn check_version(generation: Generation, request: &HttpRequest) -> Result<(), Fa
     } else {
         format!("A2A-Version {asked}")
     };
-    Err(Fault::new(
-        fault::VERSION,
+    Err(RpcError::new(
+        rpc_error::VERSION_NOT_SUPPORTED,
         format!("the call names {asked}; this agent speaks 1.0"),
     ))
 }
 
 /// Events as `text/event-stream`, one `data` line each. JSON has no line breaks of its own.
-fn event_stream(events: impl Iterator<Item = Value>) -> HttpResponse {
+fn event_stream_response(events: impl Iterator<Item = Value>) -> HttpResponse {
     let body: String = events.map(|event| format!("data: {event}\n\n")).collect();
     HttpResponse::Ok()
         .content_type("text/event-stream")

@@ -3,10 +3,10 @@
 use actix_web::HttpResponse;
 use serde_json::{Map, Value, json};
 
-use super::fault::{self, Fault};
+use super::rpc_error::{self, RpcError};
 
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct RpcRequest {
     /// Null if the request has none.
     pub id: Value,
     pub method: String,
@@ -15,9 +15,9 @@ pub(super) struct Call {
 }
 
 /// Reads a request, or returns the id and the fault for the response. A2A has no batches or positional parameters.
-pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
-    let document: Value =
-        serde_json::from_slice(body).map_err(|error| (Value::Null, Fault::not_json(&error)))?;
+pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, RpcError)> {
+    let document: Value = serde_json::from_slice(body)
+        .map_err(|error| (Value::Null, RpcError::invalid_json(&error)))?;
     let Value::Object(mut request) = document else {
         return Err((Value::Null, invalid_request("a request is one JSON object")));
     };
@@ -37,29 +37,29 @@ pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     let params = match request.remove("params") {
         Some(Value::Object(params)) => params,
         None => Map::new(),
-        Some(_) => return Err((id, Fault::invalid_params("params is an object"))),
+        Some(_) => return Err((id, RpcError::invalid_params("params is an object"))),
     };
-    Ok(Call { id, method, params })
+    Ok(RpcRequest { id, method, params })
 }
 
-pub(super) fn result(id: &Value, result: &Value) -> Value {
+pub(super) fn success_envelope(id: &Value, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
 /// A response of 200, which JSON-RPC over HTTP uses for errors too.
-pub(super) fn respond(document: &Value) -> HttpResponse {
+pub(super) fn json_response(document: &Value) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/json")
         .body(document.to_string())
 }
 
 /// The response to a failed request; `error` is the error object of the agent's version.
-pub(super) fn refuse(id: &Value, error: &Value) -> HttpResponse {
-    respond(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+pub(super) fn error_response(id: &Value, error: &Value) -> HttpResponse {
+    json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
-fn invalid_request(message: &str) -> Fault {
-    Fault::new(fault::INVALID_REQUEST, message)
+fn invalid_request(message: &str) -> RpcError {
+    RpcError::new(rpc_error::INVALID_REQUEST, message)
 }
 
 #[cfg(test)]
@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn a_request_is_read_with_its_id() {
-        let call = read(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#).unwrap();
+        let call =
+            parse_request(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#).unwrap();
         assert_eq!((call.id, call.method.as_str()), (json!("x"), "m"));
         assert_eq!(Value::Object(call.params), json!({"a": 1}));
     }
@@ -99,7 +100,7 @@ mod tests {
                 json!("x"),
             ),
         ] {
-            let (seen, fault) = read(body.as_bytes()).unwrap_err();
+            let (seen, fault) = parse_request(body.as_bytes()).unwrap_err();
             assert_eq!((fault.kind.0, seen), (code, id), "{body}");
         }
     }

@@ -8,13 +8,13 @@
 mod agents;
 mod card;
 mod cors;
-mod fault;
 mod generation;
 mod http;
-mod incoming;
 mod jsonrpc;
 mod operations;
+mod rpc_error;
 mod samples;
 mod tasks;
+mod user_message;
 
-pub use agents::{SampleAgent, SampleAgents, start_agents};
+pub use agents::{SampleAgent, SampleAgents, start_sample_agents};

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use time::UtcOffset;
 use time::macros::format_description;
 
-use super::fault::{self, Fault};
-use super::generation::Generation;
-use super::incoming;
-use super::samples::{Reply, Script};
-use super::tasks::Tasks;
+use super::generation::ProtocolGeneration;
+use super::rpc_error::{self, RpcError};
+use super::samples::{AgentScript, ReplyContent};
+use super::tasks::TaskStore;
+use super::user_message;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -34,24 +34,24 @@ pub(super) enum OperationResult {
 }
 
 #[derive(Debug)]
-pub(super) struct Agent {
-    pub generation: Generation,
-    script: Script,
-    tasks: Tasks,
+pub(super) struct AgentHandler {
+    pub generation: ProtocolGeneration,
+    script: AgentScript,
+    tasks: TaskStore,
     clock: Arc<dyn Clock>,
 }
 
-enum Answer {
+enum AgentReply {
     Message(Value),
     Task(Value),
 }
 
-impl Agent {
-    pub fn new(generation: Generation, script: Script, clock: Arc<dyn Clock>) -> Self {
+impl AgentHandler {
+    pub fn new(generation: ProtocolGeneration, script: AgentScript, clock: Arc<dyn Clock>) -> Self {
         Self {
             generation,
             script,
-            tasks: Tasks::default(),
+            tasks: TaskStore::default(),
             clock,
         }
     }
@@ -60,64 +60,67 @@ impl Agent {
         &self,
         operation: Operation,
         params: &Map<String, Value>,
-    ) -> Result<OperationResult, Fault> {
+    ) -> Result<OperationResult, RpcError> {
         let document = match (operation, self.generation) {
-            (Operation::Send, _) => self.send(params)?,
-            (Operation::Stream, Generation::V1) => {
-                return Ok(OperationResult::Events(self.stream(params)?));
+            (Operation::Send, _) => self.send_message(params)?,
+            (Operation::Stream, ProtocolGeneration::V1) => {
+                return Ok(OperationResult::Events(self.stream_message(params)?));
             }
-            (Operation::Stream | Operation::Subscribe, Generation::V0) => {
-                return Err(unsupported("this agent does not stream"));
+            (Operation::Stream | Operation::Subscribe, ProtocolGeneration::V0) => {
+                return Err(unsupported_operation("this agent does not stream"));
             }
-            (Operation::Get, _) => self.task(params)?,
-            (Operation::List, _) => self.list(params)?,
+            (Operation::Get, _) => self.requested_task(params)?,
+            (Operation::List, _) => self.list_tasks(params)?,
             (Operation::Cancel, _) => {
-                self.task(params)?;
-                return Err(Fault::new(
-                    fault::TASK_NOT_CANCELABLE,
+                self.requested_task(params)?;
+                return Err(RpcError::new(
+                    rpc_error::TASK_NOT_CANCELABLE,
                     "the task is completed and cannot be canceled",
                 ));
             }
             // There are no further events (1.0 section 3.1.6).
-            (Operation::Subscribe, Generation::V1) => {
-                self.task(params)?;
-                return Err(unsupported(
+            (Operation::Subscribe, ProtocolGeneration::V1) => {
+                self.requested_task(params)?;
+                return Err(unsupported_operation(
                     "the task is completed; nothing more is streamed",
                 ));
             }
             (Operation::Push, _) => {
-                return Err(Fault::new(
-                    fault::PUSH_NOT_SUPPORTED,
+                return Err(RpcError::new(
+                    rpc_error::PUSH_NOT_SUPPORTED,
                     "this agent does not send push notifications",
                 ));
             }
             (Operation::ExtendedCard, _) => {
-                return Err(unsupported("this agent has no extended card"));
+                return Err(unsupported_operation("this agent has no extended card"));
             }
         };
         Ok(OperationResult::Single(document))
     }
 
     /// The answer to a message, which 1.0 wraps in an object.
-    fn send(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
-        let answer = self.answer(params)?;
+    fn send_message(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
+        let answer = self.reply_to_message(params)?;
         Ok(match (self.generation, answer) {
-            (Generation::V0, Answer::Message(document) | Answer::Task(document)) => document,
-            (Generation::V1, Answer::Message(message)) => json!({"message": message}),
-            (Generation::V1, Answer::Task(task)) => json!({"task": task}),
+            (
+                ProtocolGeneration::V0,
+                AgentReply::Message(document) | AgentReply::Task(document),
+            ) => document,
+            (ProtocolGeneration::V1, AgentReply::Message(message)) => json!({"message": message}),
+            (ProtocolGeneration::V1, AgentReply::Task(task)) => json!({"task": task}),
         })
     }
 
     /// The answer to a message as events of 1.0 (sections 3.1.2 and 3.5): one message; or the submitted task, its work, its
     /// artifacts part by part, and its completion.
-    fn stream(&self, params: &Map<String, Value>) -> Result<Vec<Value>, Fault> {
-        let task = match self.answer(params)? {
-            Answer::Message(message) => return Ok(vec![json!({"message": message})]),
-            Answer::Task(task) => task,
+    fn stream_message(&self, params: &Map<String, Value>) -> Result<Vec<Value>, RpcError> {
+        let task = match self.reply_to_message(params)? {
+            AgentReply::Message(message) => return Ok(vec![json!({"message": message})]),
+            AgentReply::Task(task) => task,
         };
         let (id, context) = (&task["id"], &task["contextId"]);
         let update = |status: &Value| json!({"statusUpdate": {"taskId": id, "contextId": context, "status": status}});
-        let now = self.now();
+        let now = self.now_rfc3339();
         let submitted = json!({"state": "TASK_STATE_SUBMITTED", "timestamp": now});
         let working = json!({"state": "TASK_STATE_WORKING", "timestamp": now});
         let mut events = vec![
@@ -125,7 +128,7 @@ impl Agent {
             update(&working),
         ];
         let artifacts = task["artifacts"].as_array().into_iter().flatten();
-        for mut chunk in artifacts.flat_map(chunks) {
+        for mut chunk in artifacts.flat_map(artifact_chunks) {
             chunk["taskId"] = id.clone();
             chunk["contextId"] = context.clone();
             events.push(json!({"artifactUpdate": chunk}));
@@ -134,71 +137,73 @@ impl Agent {
         Ok(events)
     }
 
-    fn answer(&self, params: &Map<String, Value>) -> Result<Answer, Fault> {
-        let incoming = incoming::read(params, self.generation.user_role())?;
-        if let Some(id) = &incoming.task_id {
+    fn reply_to_message(&self, params: &Map<String, Value>) -> Result<AgentReply, RpcError> {
+        let message = user_message::parse_user_message(params, self.generation.user_role())?;
+        if let Some(id) = &message.task_id {
             // Every task is completed when it is first seen, so none takes a further message.
-            self.kept_task(id)?;
+            self.stored_task(id)?;
             let kind = match self.generation {
-                Generation::V0 => fault::INVALID_PARAMS,
-                Generation::V1 => fault::UNSUPPORTED,
+                ProtocolGeneration::V0 => rpc_error::INVALID_PARAMS,
+                ProtocolGeneration::V1 => rpc_error::UNSUPPORTED_OPERATION,
             };
-            return Err(Fault::new(
+            return Err(RpcError::new(
                 kind,
                 "the task is completed; send a new message without taskId",
             ));
         }
-        let context = incoming
+        let context = message
             .context_id
-            .unwrap_or_else(|| self.tasks.number("context"));
-        match self.script.reply(&incoming.text) {
-            Reply::Message(text) => {
-                let id = self.tasks.number("message");
-                Ok(Answer::Message(
-                    self.generation.message(&id, &context, &text),
+            .unwrap_or_else(|| self.tasks.next_id("context"));
+        match self.script.reply_to(&message.text) {
+            ReplyContent::Message(text) => {
+                let id = self.tasks.next_id("message");
+                Ok(AgentReply::Message(
+                    self.generation.agent_message(&id, &context, &text),
                 ))
             }
-            Reply::Artifacts(artifacts) => {
-                let id = self.tasks.number("task");
-                let task = self.generation.task(&id, &context, &self.now(), artifacts);
-                self.tasks.keep(task.clone());
-                Ok(Answer::Task(task))
+            ReplyContent::Artifacts(artifacts) => {
+                let id = self.tasks.next_id("task");
+                let task =
+                    self.generation
+                        .completed_task(&id, &context, &self.now_rfc3339(), artifacts);
+                self.tasks.insert(task.clone());
+                Ok(AgentReply::Task(task))
             }
         }
     }
 
-    fn task(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
+    fn requested_task(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
         let id = params
             .get("id")
             .and_then(Value::as_str)
-            .ok_or_else(|| Fault::invalid_params("params.id is a string"))?;
-        self.kept_task(id)
+            .ok_or_else(|| RpcError::invalid_params("params.id is a string"))?;
+        self.stored_task(id)
     }
 
-    fn kept_task(&self, id: &str) -> Result<Value, Fault> {
-        let missing = || {
-            Fault::new(
-                fault::TASK_NOT_FOUND,
+    fn stored_task(&self, id: &str) -> Result<Value, RpcError> {
+        let not_found = || {
+            RpcError::new(
+                rpc_error::TASK_NOT_FOUND,
                 "the task does not exist, or no longer",
             )
         };
-        self.tasks.get(id).ok_or_else(missing)
+        self.tasks.get(id).ok_or_else(not_found)
     }
 
     /// Lists tasks (1.0 section 3.1.4): the newest first, 1 to 100 a page, without artifacts unless they are requested.
-    fn list(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
-        let size = number(params, "pageSize")?.unwrap_or(50);
-        if !(1..=100).contains(&size) {
-            return Err(Fault::invalid_params("pageSize is 1 to 100"));
+    fn list_tasks(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
+        let page_size = number_param(params, "pageSize")?.unwrap_or(50);
+        if !(1..=100).contains(&page_size) {
+            return Err(RpcError::invalid_params("pageSize is 1 to 100"));
         }
-        let text = |name: &str| {
+        let text_param = |name: &str| {
             let value = params.get(name).and_then(Value::as_str);
             value.filter(|text| !text.is_empty())
         };
-        let from = text("pageToken")
+        let offset = text_param("pageToken")
             .map_or(Ok(0), str::parse::<usize>)
-            .map_err(|_| Fault::invalid_params("pageToken is one this agent gave"))?;
-        let (context, state) = (text("contextId"), text("status"));
+            .map_err(|_| RpcError::invalid_params("pageToken is one this agent gave"))?;
+        let (context, state) = (text_param("contextId"), text_param("status"));
         let has_artifacts = params
             .get("includeArtifacts")
             .is_some_and(|value| *value == json!(true) || *value == json!("true"));
@@ -208,23 +213,25 @@ impl Agent {
                 && state.is_none_or(|state| task["status"]["state"] == state)
         });
         let total = tasks.len();
-        let mut page: Vec<Value> = tasks.into_iter().skip(from).take(size).collect();
+        let mut page: Vec<Value> = tasks.into_iter().skip(offset).take(page_size).collect();
         if !has_artifacts {
             for task in page.iter_mut().filter_map(Value::as_object_mut) {
                 task.remove("artifacts");
             }
         }
-        let next = from.saturating_add(page.len());
-        let token = if next < total {
+        let next = offset.saturating_add(page.len());
+        let next_page_token = if next < total {
             next.to_string()
         } else {
             String::new()
         };
-        Ok(json!({"tasks": page, "nextPageToken": token, "pageSize": size, "totalSize": total}))
+        Ok(
+            json!({"tasks": page, "nextPageToken": next_page_token, "pageSize": page_size, "totalSize": total}),
+        )
     }
 
     /// The time, in RFC 3339 in UTC with milliseconds (1.0 section 5.6.1).
-    fn now(&self) -> String {
+    fn now_rfc3339(&self) -> String {
         let form = format_description!(
             "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z"
         );
@@ -235,7 +242,7 @@ impl Agent {
 
 /// The updates of an artifact, one for each part: the first begins the artifact, the others append to it. A reader puts the
 /// texts together as they come, so each further one begins a line.
-fn chunks(artifact: &Value) -> Vec<Value> {
+fn artifact_chunks(artifact: &Value) -> Vec<Value> {
     let parts = artifact["parts"].as_array().map(Vec::as_slice);
     let parts = parts.unwrap_or_default();
     let nth_chunk = |(nth, part): (usize, &Value)| {
@@ -251,18 +258,19 @@ fn chunks(artifact: &Value) -> Vec<Value> {
 }
 
 /// A number, written as one or, in a query, as text.
-fn number(params: &Map<String, Value>, name: &str) -> Result<Option<usize>, Fault> {
-    let read = match params.get(name) {
+fn number_param(params: &Map<String, Value>, name: &str) -> Result<Option<usize>, RpcError> {
+    let parsed = match params.get(name) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(text)) => text.parse().ok(),
         Some(value) => value
             .as_u64()
             .and_then(|number| usize::try_from(number).ok()),
     };
-    read.map(Some)
-        .ok_or_else(|| Fault::invalid_params(format!("{name} is a number")))
+    parsed
+        .map(Some)
+        .ok_or_else(|| RpcError::invalid_params(format!("{name} is a number")))
 }
 
-fn unsupported(message: &str) -> Fault {
-    Fault::new(fault::UNSUPPORTED, message)
+fn unsupported_operation(message: &str) -> RpcError {
+    RpcError::new(rpc_error::UNSUPPORTED_OPERATION, message)
 }

@@ -1,18 +1,18 @@
 //! The sample agents as data: where each is reached, and what it publishes and answers.
 
-use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
+use a2a_crawler::fetch::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::generation::Generation;
+use super::generation::ProtocolGeneration;
 
-pub(super) struct Sample {
+pub(super) struct SampleDefinition {
     pub name: &'static str,
     /// What it speaks, such as `0.2 over JSON-RPC`.
-    pub speaks: &'static str,
+    pub protocol: &'static str,
     /// A text worth sending it.
     pub example: &'static str,
-    pub generation: Generation,
+    pub generation: ProtocolGeneration,
     pub card_path: &'static str,
     /// Paths of its JSON-RPC interface. Some clients add a slash to the address.
     pub rpc_paths: &'static [&'static str],
@@ -21,30 +21,30 @@ pub(super) struct Sample {
 }
 
 /// In the order 0.2, 0.3, 1.0.
-pub(super) static SAMPLES: [Sample; 3] = [
-    Sample {
+pub(super) static SAMPLES: [SampleDefinition; 3] = [
+    SampleDefinition {
         name: "Ledger Converter",
-        speaks: "0.2 over JSON-RPC",
+        protocol: "0.2 over JSON-RPC",
         example: "Convert 1250.50 USD to EUR and JPY",
-        generation: Generation::V0,
-        card_path: AGENT_PATH,
+        generation: ProtocolGeneration::V0,
+        card_path: LEGACY_AGENT_CARD_PATH,
         rpc_paths: &["/"],
         script: include_str!("../agents/ledger_converter.json"),
     },
-    Sample {
+    SampleDefinition {
         name: "Recipe Scaler",
-        speaks: "0.3 over JSON-RPC",
+        protocol: "0.3 over JSON-RPC",
         example: "Scale from 4 to 6 servings: 200 g flour, 3 eggs, 1 1/2 tsp salt",
-        generation: Generation::V0,
+        generation: ProtocolGeneration::V0,
         card_path: AGENT_CARD_PATH,
         rpc_paths: &["/a2a"],
         script: include_str!("../agents/recipe_scaler.json"),
     },
-    Sample {
+    SampleDefinition {
         name: "Trip Planner",
-        speaks: "1.0 over JSON-RPC and HTTP+JSON",
+        protocol: "1.0 over JSON-RPC and HTTP+JSON",
         example: "Book a flight from Berlin to Lisbon on 2027-03-14 for 2",
-        generation: Generation::V1,
+        generation: ProtocolGeneration::V1,
         card_path: AGENT_CARD_PATH,
         rpc_paths: &["/rpc", "/rpc/"],
         script: include_str!("../agents/trip_planner.json"),
@@ -53,39 +53,39 @@ pub(super) static SAMPLES: [Sample; 3] = [
 
 /// What an agent publishes and answers, read from its JSON.
 #[derive(Debug, Deserialize)]
-pub(super) struct Script {
+pub(super) struct AgentScript {
     pub card: Value,
     /// Its prepared answers. The first one that fits a text is given.
-    answers: Vec<PreparedAnswer>,
+    answers: Vec<PreparedReply>,
     /// The message for a text without a prepared answer.
     otherwise: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct PreparedAnswer {
+struct PreparedReply {
     /// The words, in lower case, that a text has to contain, in any order.
     words: Vec<String>,
-    reply: Reply,
+    reply: ReplyContent,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Reply {
+pub(super) enum ReplyContent {
     /// The text of a message.
     Message(String),
     /// The artifacts of a completed task.
     Artifacts(Vec<Value>),
 }
 
-impl Sample {
+impl SampleDefinition {
     /// The script of the agent when it is reached at `base`, which has no slash at its end.
-    pub fn script(&self, base: &str) -> serde_json::Result<Script> {
+    pub fn parse_script(&self, base: &str) -> serde_json::Result<AgentScript> {
         serde_json::from_str(&self.script.replace("{base}", base))
     }
 }
 
-impl Script {
-    pub fn reply(&self, text: &str) -> Reply {
+impl AgentScript {
+    pub fn reply_to(&self, text: &str) -> ReplyContent {
         let text = text.to_lowercase();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
         let mut answers = self.answers.iter();
@@ -95,7 +95,7 @@ impl Script {
         });
         match prepared {
             Some(answer) => answer.reply.clone(),
-            None => Reply::Message(self.otherwise.clone()),
+            None => ReplyContent::Message(self.otherwise.clone()),
         }
     }
 }
@@ -109,35 +109,35 @@ mod tests {
     #[test]
     fn every_example_has_an_answer() {
         for sample in &SAMPLES {
-            let script = sample.script("http://127.0.0.1:1").unwrap();
-            let otherwise = Reply::Message(script.otherwise.clone());
+            let script = sample.parse_script("http://127.0.0.1:1").unwrap();
+            let otherwise = ReplyContent::Message(script.otherwise.clone());
             assert_eq!(script.card["name"], sample.name);
             let skills = script.card["skills"].as_array().unwrap();
             assert_eq!(skills[0]["examples"][0], sample.example);
             for skill in skills {
                 for example in skill["examples"].as_array().unwrap() {
-                    let reply = script.reply(example.as_str().unwrap());
+                    let reply = script.reply_to(example.as_str().unwrap());
                     assert_ne!(reply, otherwise, "{example}");
                 }
             }
             for text in ["", "hello", "aromertic"] {
-                assert_eq!(script.reply(text), otherwise, "{text}");
+                assert_eq!(script.reply_to(text), otherwise, "{text}");
             }
         }
     }
 
     #[test]
     fn words_count_in_any_case_and_order_but_only_as_a_whole() {
-        let script = SAMPLES[2].script("http://127.0.0.1:1").unwrap();
-        let rome = script.reply("Rome");
-        assert!(matches!(rome, Reply::Artifacts(_)), "{rome:?}");
-        assert_eq!(script.reply("three days, in ROME!"), rome);
-        assert_ne!(script.reply("Romedale"), rome);
+        let script = SAMPLES[2].parse_script("http://127.0.0.1:1").unwrap();
+        let rome = script.reply_to("Rome");
+        assert!(matches!(rome, ReplyContent::Artifacts(_)), "{rome:?}");
+        assert_eq!(script.reply_to("three days, in ROME!"), rome);
+        assert_ne!(script.reply_to("Romedale"), rome);
     }
 
     #[test]
     fn a_card_has_the_address_that_its_agent_is_reached_at() {
-        let script = SAMPLES[1].script("http://127.0.0.1:7").unwrap();
+        let script = SAMPLES[1].parse_script("http://127.0.0.1:7").unwrap();
         assert_eq!(script.card["url"], "http://127.0.0.1:7/a2a");
     }
 }

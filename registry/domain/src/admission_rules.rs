@@ -48,7 +48,7 @@ impl DomainPattern {
         let pattern = self.0.trim().to_ascii_lowercase();
         let domain = domain.to_ascii_lowercase();
         let (pattern, domain) = match pattern.strip_suffix(":*") {
-            Some(host_pattern) => (host_pattern.to_owned(), host_of(&domain).to_owned()),
+            Some(host_pattern) => (host_pattern.to_owned(), strip_port(&domain).to_owned()),
             None => (pattern, domain),
         };
         match pattern.strip_prefix("*.") {
@@ -61,7 +61,7 @@ impl DomainPattern {
 }
 
 /// The host of `host` or `host:port`; an IPv6 literal keeps its brackets.
-fn host_of(domain: &str) -> &str {
+fn strip_port(domain: &str) -> &str {
     match domain.rfind(':') {
         Some(colon) if !domain[colon..].contains(']') => &domain[..colon],
         _ => domain,
@@ -70,7 +70,7 @@ fn host_of(domain: &str) -> &str {
 
 /// Domain patterns prepared for many domains: a look-up costs as many steps as the domain has labels.
 #[derive(Debug, Clone, Default)]
-pub struct PatternSet {
+pub struct DomainPatternSet {
     /// Patterns of one domain each.
     exact: HashSet<String>,
     /// What stands after `*.`.
@@ -80,7 +80,7 @@ pub struct PatternSet {
     parent_hosts: HashSet<String>,
 }
 
-impl PatternSet {
+impl DomainPatternSet {
     pub fn new(patterns: &[DomainPattern]) -> Self {
         let mut set = Self::default();
         for pattern in patterns {
@@ -99,19 +99,19 @@ impl PatternSet {
 
     pub fn matches(&self, domain: &str) -> bool {
         let domain = domain.to_ascii_lowercase();
-        let host = host_of(&domain);
-        is_in(&domain, &self.exact, &self.parents)
-            || is_in(host, &self.exact_hosts, &self.parent_hosts)
+        let host = strip_port(&domain);
+        matches_patterns(&domain, &self.exact, &self.parents)
+            || matches_patterns(host, &self.exact_hosts, &self.parent_hosts)
     }
 }
 
-fn is_in(name: &str, exact: &HashSet<String>, parents: &HashSet<String>) -> bool {
+fn matches_patterns(name: &str, exact: &HashSet<String>, parents: &HashSet<String>) -> bool {
     let mut dots = name.match_indices('.').filter(|(at, _)| *at > 0);
     exact.contains(name) || dots.any(|(at, _)| parents.contains(&name[at + 1..]))
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct AdmissionRules {
     /// Domains that are never registered; their existing agents are put on hold.
     pub deny_domains: Vec<DomainPattern>,
     /// Domains approved without proof, while the card has no error finding.
@@ -120,7 +120,7 @@ pub struct Rules {
     pub approve_all: bool,
 }
 
-impl Rules {
+impl AdmissionRules {
     pub fn denies(&self, domain: &str) -> bool {
         self.deny_domains
             .iter()
@@ -134,25 +134,25 @@ impl Rules {
     }
 }
 
-impl fmt::Display for Rules {
+impl fmt::Display for AdmissionRules {
     /// One line, equal for equal rules.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |patterns: &[DomainPattern]| {
+        let join_patterns = |patterns: &[DomainPattern]| {
             let texts: Vec<&str> = patterns.iter().map(|pattern| pattern.0.as_str()).collect();
             texts.join(" ")
         };
         write!(
             formatter,
             "deny {}; allow {}; approve all: {}",
-            list(&self.deny_domains),
-            list(&self.allow_domains),
+            join_patterns(&self.deny_domains),
+            join_patterns(&self.allow_domains),
             self.approve_all
         )
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct AdmissionFacts<'a> {
     pub domain: &'a str,
     /// Whether a proof (dns, http, operator) holds for it.
     pub verified: bool,
@@ -163,13 +163,13 @@ pub struct Facts<'a> {
     pub has_error: bool,
     pub signature_invalid: bool,
     /// The decision of a person on exactly this content and signature, if there is one.
-    pub person: Option<bool>,
+    pub person_approved: Option<bool>,
     /// The rule of the policy that permits the card, if one does.
-    pub permitted: Option<Rule>,
+    pub permitting_rule: Option<Rule>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ruling {
+pub enum AdmissionDecision {
     /// The agent gets the hold `denied`.
     Denied,
     Approved(Rule),
@@ -177,7 +177,7 @@ pub enum Ruling {
     Pending,
 }
 
-impl Ruling {
+impl AdmissionDecision {
     pub const fn rule(self) -> Rule {
         match self {
             Self::Denied => Rule::DenyDomains,
@@ -204,33 +204,33 @@ text_enum! {
 }
 
 /// The ruling: of the floors, a person, and the policies, in this order.
-pub fn decide(facts: &Facts<'_>, rules: &Rules) -> Ruling {
+pub fn decide_admission(facts: &AdmissionFacts<'_>, rules: &AdmissionRules) -> AdmissionDecision {
     if rules.denies(facts.domain) {
-        return Ruling::Denied;
+        return AdmissionDecision::Denied;
     }
-    match (facts.person, facts.permitted) {
-        (Some(true), _) => Ruling::Approved(Rule::Person),
-        (Some(false), _) => Ruling::Rejected,
+    match (facts.person_approved, facts.permitting_rule) {
+        (Some(true), _) => AdmissionDecision::Approved(Rule::Person),
+        (Some(false), _) => AdmissionDecision::Rejected,
         // No policy admits an invalid signature; a person who has seen the result may.
-        (None, Some(rule)) if !facts.signature_invalid => Ruling::Approved(rule),
-        (None, _) => Ruling::Pending,
+        (None, Some(rule)) if !facts.signature_invalid => AdmissionDecision::Approved(rule),
+        (None, _) => AdmissionDecision::Pending,
     }
 }
 
 /// What keeps the shipped policies from approving a card that nobody has decided on.
-pub fn obstacles(facts: &Facts<'_>, rules: &Rules) -> Vec<Obstacle> {
+pub fn approval_obstacles(facts: &AdmissionFacts<'_>, rules: &AdmissionRules) -> Vec<Obstacle> {
     if facts.signature_invalid {
         return vec![Obstacle::InvalidSignature];
     }
     // The largest change that each policy that trusts the domain approves.
     let allowed = rules.allows(facts.domain).then_some(ChangeClass::High);
     let verified = facts.verified.then_some(ChangeClass::Low);
-    let trusting = [allowed, verified].into_iter().flatten();
+    let approvable_classes = [allowed, verified].into_iter().flatten();
     let fits = |largest| facts.change.is_none_or(|class| class <= largest);
     let mut obstacles = Vec::new();
-    if trusting.clone().next().is_none() {
+    if approvable_classes.clone().next().is_none() {
         obstacles.push(Obstacle::Unproved);
-    } else if !trusting.clone().any(fits) {
+    } else if !approvable_classes.clone().any(fits) {
         obstacles.push(Obstacle::Change);
     }
     if !facts.admitted {
@@ -246,26 +246,26 @@ pub fn obstacles(facts: &Facts<'_>, rules: &Rules) -> Vec<Obstacle> {
 mod tests {
     use super::*;
 
-    fn facts(change: Option<ChangeClass>) -> Facts<'static> {
-        Facts {
+    fn facts(change: Option<ChangeClass>) -> AdmissionFacts<'static> {
+        AdmissionFacts {
             domain: "agents.example.com",
             verified: false,
             change,
             admitted: true,
             has_error: false,
             signature_invalid: false,
-            person: None,
-            permitted: None,
+            person_approved: None,
+            permitting_rule: None,
         }
     }
 
-    fn rules(deny: &[&str], allow: &[&str], approve_all: bool) -> Rules {
+    fn rules(deny: &[&str], allow: &[&str], approve_all: bool) -> AdmissionRules {
         let patterns = |list: &[&str]| {
             list.iter()
                 .map(|text| DomainPattern((*text).into()))
                 .collect()
         };
-        Rules {
+        AdmissionRules {
             deny_domains: patterns(deny),
             allow_domains: patterns(allow),
             approve_all,
@@ -317,7 +317,7 @@ mod tests {
             .collect();
         for pattern in &texts {
             let alone = [DomainPattern(format!(" {pattern} "))];
-            let set = PatternSet::new(&alone);
+            let set = DomainPatternSet::new(&alone);
             for domain in &texts {
                 let matches = alone[0].matches(domain);
                 assert_eq!(set.matches(domain), matches, "{pattern} on {domain}");
@@ -326,7 +326,7 @@ mod tests {
         let all: Vec<DomainPattern> = ["*.b.test", "c.test:*", "d.test"]
             .map(|text| DomainPattern(text.into()))
             .into();
-        let set = PatternSet::new(&all);
+        let set = DomainPatternSet::new(&all);
         for (domain, matches) in [
             ("a.b.test", true),
             ("b.test", false),
@@ -342,31 +342,40 @@ mod tests {
     fn the_floors_and_a_person_come_before_the_policies() {
         let deny = rules(&["*.example.com"], &[], false);
         let none = rules(&[], &[], false);
-        let permitted = Facts {
-            permitted: Some(Rule::ApproveAll),
+        let permitted = AdmissionFacts {
+            permitting_rule: Some(Rule::ApproveAll),
             ..facts(None)
         };
-        assert_eq!(decide(&permitted, &deny), Ruling::Denied);
         assert_eq!(
-            decide(&permitted, &none),
-            Ruling::Approved(Rule::ApproveAll)
+            decide_admission(&permitted, &deny),
+            AdmissionDecision::Denied
         );
-        assert_eq!(decide(&facts(None), &none), Ruling::Pending);
-        let invalid = Facts {
+        assert_eq!(
+            decide_admission(&permitted, &none),
+            AdmissionDecision::Approved(Rule::ApproveAll)
+        );
+        assert_eq!(
+            decide_admission(&facts(None), &none),
+            AdmissionDecision::Pending
+        );
+        let invalid = AdmissionFacts {
             signature_invalid: true,
             ..permitted
         };
-        assert_eq!(decide(&invalid, &none), Ruling::Pending);
+        assert_eq!(
+            decide_admission(&invalid, &none),
+            AdmissionDecision::Pending
+        );
         for (person, ruling) in [
-            (true, Ruling::Approved(Rule::Person)),
-            (false, Ruling::Rejected),
+            (true, AdmissionDecision::Approved(Rule::Person)),
+            (false, AdmissionDecision::Rejected),
         ] {
-            let decided = Facts {
-                person: Some(person),
+            let decided = AdmissionFacts {
+                person_approved: Some(person),
                 ..invalid
             };
-            assert_eq!(decide(&decided, &none), ruling);
-            assert_eq!(decide(&decided, &deny), Ruling::Denied);
+            assert_eq!(decide_admission(&decided, &none), ruling);
+            assert_eq!(decide_admission(&decided, &deny), AdmissionDecision::Denied);
         }
     }
 
@@ -375,24 +384,24 @@ mod tests {
     fn a_card_that_waits_says_what_keeps_it() {
         use Obstacle::{Change, ErrorFinding, Nomination, Unproved};
         let none = rules(&[], &[], false);
-        let told = |facts: Facts<'_>| obstacles(&facts, &none);
+        let told = |facts: AdmissionFacts<'_>| approval_obstacles(&facts, &none);
         assert_eq!(told(facts(None)), [Unproved]);
-        let proved = Facts {
+        let proved = AdmissionFacts {
             verified: true,
             ..facts(None)
         };
         assert_eq!(told(proved), []);
-        let broken = Facts {
+        let broken = AdmissionFacts {
             has_error: true,
             ..proved
         };
         assert_eq!(told(broken), [ErrorFinding]);
-        let nominated = Facts {
+        let nominated = AdmissionFacts {
             admitted: false,
             ..broken
         };
         assert_eq!(told(nominated), [Nomination, ErrorFinding]);
-        let changed = Facts {
+        let changed = AdmissionFacts {
             change: Some(ChangeClass::High),
             ..proved
         };

@@ -32,7 +32,7 @@ text_enum! {
 
 impl Coverage {
     /// A phrase for people who decide whether to rely on it. `is_proved`: an account has proved the domain.
-    pub const fn meaning(self, is_proved: bool) -> &'static str {
+    pub const fn description(self, is_proved: bool) -> &'static str {
         match self {
             Self::Covered if is_proved => "the domain's own: a proof of the domain covers it",
             Self::Covered => "the domain's own, but no account has proved the domain",
@@ -64,7 +64,7 @@ pub struct Registrant {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DomainFacts {
+pub struct DomainCoverageFacts {
     pub name: String,
     /// Scheme, host and port, as `https://a.example`.
     pub origin: String,
@@ -72,16 +72,16 @@ pub struct DomainFacts {
     /// The account that an admin vouches for as owner of exactly [`origin`](Self::origin).
     pub vouched_owner: Option<Uuid>,
     /// The accounts named in operators' vouches.
-    pub vouched: Vec<Uuid>,
+    pub vouched_accounts: Vec<Uuid>,
     /// The names whose records, with `policy=subdomains`, are its owner's proof: they cover every host below them.
     pub zones: Vec<String>,
     /// The origins of other domains that the same account has proved.
-    pub same_owner: Vec<String>,
+    pub same_owner_origins: Vec<String>,
 }
 
-impl DomainFacts {
+impl DomainCoverageFacts {
     /// Whether an origin is the domain itself: as it was registered, or over TLS.
-    fn is(&self, origin: &str) -> bool {
+    fn has_origin(&self, origin: &str) -> bool {
         let over_tls = |origin: &str| origin.strip_prefix("https://") == Some(self.name.as_str());
         origin == self.origin || over_tls(origin)
     }
@@ -89,18 +89,18 @@ impl DomainFacts {
 
 /// The facts of a source, or of the URL where a version of a card was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceFacts<'a> {
+pub struct SourceCoverageFacts<'a> {
     pub kind: SourceKind,
     pub origin: String,
     /// The origin that answered, after redirects.
     pub answered_by: &'a str,
     /// Whether the domain's own catalog names its URL now.
-    pub is_named: bool,
+    pub is_in_own_catalog: bool,
     pub registrants: Vec<Registrant>,
 }
 
 /// Whether a source of this kind is at a place that only the domain controls, whoever has registered it.
-pub const fn lies_with_the_domain(kind: SourceKind) -> bool {
+pub const fn is_domain_controlled(kind: SourceKind) -> bool {
     match kind {
         SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog => true,
         SourceKind::Url | SourceKind::Entry => false,
@@ -108,25 +108,31 @@ pub const fn lies_with_the_domain(kind: SourceKind) -> bool {
 }
 
 /// The coverage level of a source, given the domain's proof or assuming one.
-pub fn coverage_level(domain: &DomainFacts, source: &SourceFacts<'_>) -> CoverageLevel {
-    if !domain.is(&source.origin) || !reaches(domain, source.answered_by) {
+pub fn coverage_level(
+    domain: &DomainCoverageFacts,
+    source: &SourceCoverageFacts<'_>,
+) -> CoverageLevel {
+    if !domain.has_origin(&source.origin) || !is_same_owner_origin(domain, source.answered_by) {
         return CoverageLevel::Nomination;
     }
-    let registered = |wanted: &dyn Fn(&Registrant) -> bool| source.registrants.iter().any(wanted);
+    let has_registrant =
+        |predicate: &dyn Fn(&Registrant) -> bool| source.registrants.iter().any(predicate);
     let is_exact = source.origin == domain.origin && source.answered_by == domain.origin;
     let vouched_owner = domain.vouched_owner.filter(|_| is_exact);
-    let by_owner = |one: &Registrant| {
-        one.account.is_some() && (one.account == domain.owner || one.account == vouched_owner)
+    let by_owner = |registrant: &Registrant| {
+        registrant.account.is_some()
+            && (registrant.account == domain.owner || registrant.account == vouched_owner)
     };
-    if lies_with_the_domain(source.kind) || source.is_named || registered(&by_owner) {
+    if is_domain_controlled(source.kind) || source.is_in_own_catalog || has_registrant(&by_owner) {
         return CoverageLevel::Covered;
     }
-    let by_curator = |one: &Registrant| one.role.is_some_and(Role::is_staff);
-    let by_vouched = |one: &Registrant| {
-        one.account
-            .is_some_and(|account| domain.vouched.contains(&account))
+    let by_curator = |registrant: &Registrant| registrant.role.is_some_and(Role::is_staff);
+    let by_vouched = |registrant: &Registrant| {
+        registrant
+            .account
+            .is_some_and(|account| domain.vouched_accounts.contains(&account))
     };
-    if registered(&by_curator) || registered(&by_vouched) {
+    if has_registrant(&by_curator) || has_registrant(&by_vouched) {
         return CoverageLevel::Admitted;
     }
     CoverageLevel::Nomination
@@ -134,21 +140,26 @@ pub fn coverage_level(domain: &DomainFacts, source: &SourceFacts<'_>) -> Coverag
 
 /// Whether what that origin answers is the domain's own: it is the domain, a host that the same account has proved, or
 /// one that its owner's record covers too.
-fn reaches(domain: &DomainFacts, origin: &str) -> bool {
-    if domain.is(origin) || domain.same_owner.iter().any(|other| other == origin) {
+fn is_same_owner_origin(domain: &DomainCoverageFacts, origin: &str) -> bool {
+    if domain.has_origin(origin)
+        || domain
+            .same_owner_origins
+            .iter()
+            .any(|other| other == origin)
+    {
         return true;
     }
     // A record covers host names on port 443, as proofs do.
     let Some(host) = origin.strip_prefix("https://") else {
         return false;
     };
-    let below = |zone: &String| {
+    let is_in_zone = |zone: &String| {
         host == zone
             || host
                 .strip_suffix(zone.as_str())
                 .is_some_and(|front| front.ends_with('.'))
     };
-    !host.contains(':') && domain.zones.iter().any(below)
+    !host.contains(':') && domain.zones.iter().any(is_in_zone)
 }
 
 #[cfg(test)]
@@ -160,25 +171,25 @@ mod tests {
     const PARTNER: Uuid = Uuid::from_u128(3);
     const HOME: &str = "https://a.example";
 
-    fn domain() -> DomainFacts {
-        DomainFacts {
+    fn domain() -> DomainCoverageFacts {
+        DomainCoverageFacts {
             name: "a.example".into(),
             origin: HOME.into(),
             owner: Some(OWNER),
-            vouched: vec![PARTNER],
-            ..DomainFacts::default()
+            vouched_accounts: vec![PARTNER],
+            ..DomainCoverageFacts::default()
         }
     }
 
     fn source(
         kind: SourceKind,
         registrants: &[(Option<Uuid>, Option<Role>)],
-    ) -> SourceFacts<'static> {
-        SourceFacts {
+    ) -> SourceCoverageFacts<'static> {
+        SourceCoverageFacts {
             kind,
             origin: HOME.into(),
             answered_by: HOME,
-            is_named: false,
+            is_in_own_catalog: false,
             registrants: registrants
                 .iter()
                 .map(|&(account, role)| Registrant { account, role })
@@ -188,12 +199,12 @@ mod tests {
 
     #[test]
     fn no_proof_is_claimed_of_an_unproved_domain() {
-        assert!(Coverage::Covered.meaning(true).contains("a proof of"));
-        assert!(!Coverage::Covered.meaning(false).contains("a proof of"));
+        assert!(Coverage::Covered.description(true).contains("a proof of"));
+        assert!(!Coverage::Covered.description(false).contains("a proof of"));
         for is_proved in [false, true] {
             assert!(
                 Coverage::Nomination
-                    .meaning(is_proved)
+                    .description(is_proved)
                     .contains("no proof of")
             );
         }
@@ -244,8 +255,8 @@ mod tests {
                 expected,
                 "{kind} {registrants:?}"
             );
-            let named = SourceFacts {
-                is_named: true,
+            let named = SourceCoverageFacts {
+                is_in_own_catalog: true,
                 ..facts.clone()
             };
             assert_eq!(
@@ -258,7 +269,7 @@ mod tests {
                 "http://a.example",
                 "https://a.example:8443",
             ] {
-                let redirected = SourceFacts {
+                let redirected = SourceCoverageFacts {
                     answered_by: elsewhere,
                     ..named.clone()
                 };
@@ -267,7 +278,7 @@ mod tests {
                     CoverageLevel::Nomination,
                     "{elsewhere}"
                 );
-                let there = SourceFacts {
+                let there = SourceCoverageFacts {
                     origin: elsewhere.into(),
                     ..named.clone()
                 };
@@ -283,7 +294,7 @@ mod tests {
     /// Without an owner no registration counts as the owner's: an anonymous one has no account either.
     #[test]
     fn nobody_owns_what_nobody_has_proved() {
-        let unproved = DomainFacts {
+        let unproved = DomainCoverageFacts {
             owner: None,
             ..domain()
         };
@@ -302,12 +313,12 @@ mod tests {
     /// An admin vouches for the owner of one scheme, host and port, and of nothing that a redirect leads to.
     #[test]
     fn a_vouched_owner_covers_its_own_origin_alone() {
-        let host = |scheme: &str, name: &str| DomainFacts {
+        let host = |scheme: &str, name: &str| DomainCoverageFacts {
             name: name.into(),
             origin: format!("{scheme}://{name}"),
             vouched_owner: Some(OWNER),
-            same_owner: vec!["http://10.0.0.2".into()],
-            ..DomainFacts::default()
+            same_owner_origins: vec!["http://10.0.0.2".into()],
+            ..DomainCoverageFacts::default()
         };
         for (domain, origin, answered_by, expected) in [
             (
@@ -347,12 +358,12 @@ mod tests {
                 CoverageLevel::Nomination,
             ),
         ] {
-            let facts = SourceFacts {
+            let facts = SourceCoverageFacts {
                 origin: origin.into(),
                 answered_by,
                 ..source(SourceKind::Url, &[(Some(OWNER), Some(Role::Publisher))])
             };
-            let of_other = SourceFacts {
+            let of_other = SourceCoverageFacts {
                 registrants: vec![Registrant {
                     account: None,
                     role: None,
@@ -374,9 +385,9 @@ mod tests {
 
     #[test]
     fn a_redirect_stays_the_domains_own_as_far_as_its_owners_proof_reaches() {
-        let reaching = DomainFacts {
+        let reaching = DomainCoverageFacts {
             zones: vec!["a.example".into()],
-            same_owner: vec!["https://b.example".into()],
+            same_owner_origins: vec!["https://b.example".into()],
             ..domain()
         };
         for (origin, own) in [
@@ -391,9 +402,9 @@ mod tests {
             ("http://www.a.example", false),
             ("http://b.example", false),
         ] {
-            assert_eq!(reaches(&reaching, origin), own, "{origin}");
+            assert_eq!(is_same_owner_origin(&reaching, origin), own, "{origin}");
             assert_eq!(
-                reaches(&domain(), origin),
+                is_same_owner_origin(&domain(), origin),
                 origin == HOME,
                 "{origin}, without them"
             );

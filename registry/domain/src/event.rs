@@ -93,7 +93,7 @@ text_enum! {
 
 impl EventKind {
     /// Whether a person or a rule has done or decided this, as opposed to an observation or its consequence.
-    pub const fn is_act(self) -> bool {
+    pub const fn is_action(self) -> bool {
         !matches!(
             self,
             Self::AgentDiscovered

@@ -44,38 +44,42 @@ text_enum! {
 }
 
 impl Facet {
-    pub fn names() -> String {
+    pub fn joined_names() -> String {
         let names: Vec<&str> = Self::ALL.iter().map(|facet| facet.as_str()).collect();
         names.join(", ")
     }
 
     /// The agents' values that match a filter with these values. The error names the values that exist.
-    pub fn found_by(self, filter: Vec<String>) -> Result<Vec<String>, String> {
+    pub fn matching_values(self, filter_values: Vec<String>) -> Result<Vec<String>, String> {
         match self {
-            Self::Lifecycle => known::<ShownLifecycle>(filter),
-            Self::Liveness => known::<LivenessState>(filter),
-            Self::Signature => known::<SignatureState>(filter),
-            Self::Unmanaged => match filter.iter().all(|one| one == "true" || one == "false") {
-                true => Ok(filter),
+            Self::Lifecycle => validate_values::<ShownLifecycle>(filter_values),
+            Self::Liveness => validate_values::<LivenessState>(filter_values),
+            Self::Signature => validate_values::<SignatureState>(filter_values),
+            Self::Unmanaged => match filter_values
+                .iter()
+                .all(|one| one == "true" || one == "false")
+            {
+                true => Ok(filter_values),
                 false => Err("unmanaged is true or false".to_owned()),
             },
-            Self::Trust => at_least(&filter),
-            Self::Provider | Self::Domain | Self::InputMode | Self::OutputMode => {
-                Ok(filter.iter().map(|value| value.to_lowercase()).collect())
-            }
+            Self::Trust => trust_levels_from(&filter_values),
+            Self::Provider | Self::Domain | Self::InputMode | Self::OutputMode => Ok(filter_values
+                .iter()
+                .map(|value| value.to_lowercase())
+                .collect()),
             Self::Tag
             | Self::Skill
             | Self::Capability
             | Self::Binding
             | Self::ProtocolVersion
             | Self::Auth
-            | Self::Label => Ok(filter),
+            | Self::Label => Ok(filter_values),
         }
     }
 }
 
 /// The values, all of which must be texts of an enum.
-fn known<T: FromStr<Err = String>>(values: Vec<String>) -> Result<Vec<String>, String> {
+fn validate_values<T: FromStr<Err = String>>(values: Vec<String>) -> Result<Vec<String>, String> {
     for value in &values {
         value.parse::<T>()?;
     }
@@ -83,7 +87,7 @@ fn known<T: FromStr<Err = String>>(values: Vec<String>) -> Result<Vec<String>, S
 }
 
 /// The trust levels from the lowest of these up.
-fn at_least(levels: &[String]) -> Result<Vec<String>, String> {
+fn trust_levels_from(levels: &[String]) -> Result<Vec<String>, String> {
     let levels: Result<Vec<TrustLevel>, String> = levels
         .iter()
         .map(|level| level.parse::<TrustLevel>())
@@ -141,7 +145,7 @@ mod tests {
     use super::*;
 
     fn found(facet: Facet, filter: &[&str]) -> Result<Vec<String>, String> {
-        facet.found_by(filter.iter().map(|value| (*value).to_owned()).collect())
+        facet.matching_values(filter.iter().map(|value| (*value).to_owned()).collect())
     }
 
     #[test]

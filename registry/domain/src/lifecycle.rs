@@ -75,7 +75,7 @@ text_enum! {
 }
 
 /// The state that callers see for this lifecycle and these holds.
-pub fn shown(lifecycle: Lifecycle, holds: &[Hold]) -> ShownLifecycle {
+pub fn effective_state(lifecycle: Lifecycle, holds: &[Hold]) -> ShownLifecycle {
     match lifecycle {
         Lifecycle::Retired => ShownLifecycle::Retired,
         _ if !holds.is_empty() => ShownLifecycle::Suspended,
@@ -87,7 +87,7 @@ pub fn shown(lifecycle: Lifecycle, holds: &[Hold]) -> ShownLifecycle {
 }
 
 /// Whether an agent is listed: approved or deprecated, and not on hold.
-pub fn listed(lifecycle: Lifecycle, holds: &[Hold]) -> bool {
+pub fn is_listed(lifecycle: Lifecycle, holds: &[Hold]) -> bool {
     matches!(lifecycle, Lifecycle::Approved | Lifecycle::Deprecated) && holds.is_empty()
 }
 
@@ -98,16 +98,16 @@ mod tests {
     #[test]
     fn a_hold_hides_everything_but_retirement() {
         for &lifecycle in Lifecycle::ALL {
-            let shown_state = shown(lifecycle, &[Hold::Operator]);
+            let shown_state = effective_state(lifecycle, &[Hold::Operator]);
             let expected = if lifecycle == Lifecycle::Retired {
                 ShownLifecycle::Retired
             } else {
                 ShownLifecycle::Suspended
             };
             assert_eq!(shown_state, expected);
-            assert!(!listed(lifecycle, &[Hold::Denied]));
+            assert!(!is_listed(lifecycle, &[Hold::Denied]));
         }
-        assert!(listed(Lifecycle::Deprecated, &[]));
-        assert!(!listed(Lifecycle::Pending, &[]));
+        assert!(is_listed(Lifecycle::Deprecated, &[]));
+        assert!(!is_listed(Lifecycle::Pending, &[]));
     }
 }

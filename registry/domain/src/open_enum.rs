@@ -15,11 +15,11 @@ pub enum OpenEnum<T> {
 }
 
 impl<T: TextEnum> OpenEnum<T> {
-    pub fn read(text: String) -> Self {
+    pub fn from_text(text: String) -> Self {
         text.parse().map_or(Self::Unknown(text), Self::Known)
     }
 
-    pub fn known(&self) -> Option<T> {
+    pub fn known_value(&self) -> Option<T> {
         match self {
             Self::Known(value) => Some(*value),
             Self::Unknown(_) => None,
@@ -27,11 +27,11 @@ impl<T: TextEnum> OpenEnum<T> {
     }
 
     /// Whether it is that value, or may be: an unknown text may stand for any.
-    pub fn may_be(&self, value: T) -> bool
+    pub fn could_be(&self, value: T) -> bool
     where
         T: PartialEq,
     {
-        self.known().is_none_or(|known| known == value)
+        self.known_value().is_none_or(|known| known == value)
     }
 
     pub fn as_str(&self) -> &str {
@@ -69,7 +69,7 @@ impl<T: TextEnum> Serialize for OpenEnum<T> {
 
 impl<'de, T: TextEnum> Deserialize<'de> for OpenEnum<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::read)
+        String::deserialize(deserializer).map(Self::from_text)
     }
 }
 
@@ -85,12 +85,12 @@ mod tests {
         let known: OpenEnum<Hold> = serde_json::from_str("\"denied\"").unwrap();
         assert_eq!(known, OpenEnum::Known(Hold::Denied));
         assert_eq!(known, Hold::Denied);
-        assert!(known.may_be(Hold::Denied) && !known.may_be(Hold::Operator));
+        assert!(known.could_be(Hold::Denied) && !known.could_be(Hold::Operator));
 
         let later: OpenEnum<Hold> = serde_json::from_str("\"moon_phase\"").unwrap();
-        assert_eq!(later.known(), None);
+        assert_eq!(later.known_value(), None);
         assert_ne!(later, Hold::Denied);
-        assert!(later.may_be(Hold::Denied));
+        assert!(later.could_be(Hold::Denied));
         assert_eq!(later.to_string(), "moon_phase");
         assert_eq!(serde_json::to_string(&later).unwrap(), "\"moon_phase\"");
         assert!(serde_json::from_str::<OpenEnum<Hold>>("7").is_err());

@@ -8,15 +8,15 @@ use super::timestamp::{DAY, HOUR, Timestamp};
 /// Proofs are checked again after this, give or take a tenth.
 pub const CHECK_INTERVAL: i64 = DAY;
 /// A challenge is valid for this long.
-pub const CHALLENGE_LASTS: i64 = 7 * DAY;
+pub const CHALLENGE_VALIDITY: i64 = 7 * DAY;
 /// A missing proof ends after this many consecutive checks,
-pub const ABSENT_CHECKS: i32 = 3;
+pub const MIN_ABSENT_CHECKS: i32 = 3;
 /// over at least this time.
-pub const ABSENT_FOR: i64 = 72 * HOUR;
+pub const MIN_ABSENT_TIME: i64 = 72 * HOUR;
 /// A proof that no check has found for this long ends, whatever the reason.
-pub const UNSEEN_FOR: i64 = 10 * DAY;
+pub const MAX_UNSEEN_TIME: i64 = 10 * DAY;
 /// The limit of failed checks of an account, for one domain within [`HOUR`].
-pub const FAILED_CHECKS: u64 = 5;
+pub const MAX_FAILED_CHECKS: u64 = 5;
 
 text_enum! {
     /// The state of a domain.
@@ -69,25 +69,25 @@ text_enum! {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProofHistory {
-    pub held_at: Timestamp,
+    pub last_found_at: Timestamp,
     pub absent_since: Option<Timestamp>,
     pub absent_checks: i32,
 }
 
 impl ProofHistory {
     /// A proof that has just been found.
-    pub const fn found(now: Timestamp) -> Self {
+    pub const fn new(now: Timestamp) -> Self {
         Self {
-            held_at: now,
+            last_found_at: now,
             absent_since: None,
             absent_checks: 0,
         }
     }
 
     /// The history after one more check. The error is a phrase about why the proof ends.
-    pub fn after(self, outcome: ProofOutcome, now: Timestamp) -> Result<Self, &'static str> {
+    pub fn after_check(self, outcome: ProofOutcome, now: Timestamp) -> Result<Self, &'static str> {
         let history = match outcome {
-            ProofOutcome::Held => return Ok(Self::found(now)),
+            ProofOutcome::Held => return Ok(Self::new(now)),
             ProofOutcome::Bogus => return Err("the DNS response for it was forged"),
             ProofOutcome::Unknown => self,
             ProofOutcome::Absent | ProofOutcome::Wrong => Self {
@@ -97,10 +97,10 @@ impl ProofHistory {
             },
         };
         let absent_for = history.absent_since.map_or(0, |since| now.0 - since.0);
-        if history.absent_checks >= ABSENT_CHECKS && absent_for >= ABSENT_FOR {
+        if history.absent_checks >= MIN_ABSENT_CHECKS && absent_for >= MIN_ABSENT_TIME {
             return Err("it was missing for three days");
         }
-        if now.0 - history.held_at.0 >= UNSEEN_FOR {
+        if now.0 - history.last_found_at.0 >= MAX_UNSEEN_TIME {
             return Err("it was not found for ten days");
         }
         Ok(history)
@@ -108,14 +108,14 @@ impl ProofHistory {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
+pub struct OwnershipClaim {
     pub method: Method,
     /// The account; `None` for an admin's vouch.
     pub account: Option<Uuid>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ownership {
+pub struct DomainOwnership {
     pub state: DomainState,
     /// The owner, if one account has the strongest proof.
     pub owner: Option<Uuid>,
@@ -123,8 +123,12 @@ pub struct Ownership {
 
 /// The state and owner that a domain's proofs give it: the account with the strongest proof owns it, two accounts with
 /// equally strong ones dispute it. An admin's vouch verifies it and gives it to nobody.
-pub fn resolve_ownership(claims: &[Claim], has_lapsed: bool, opted_out: bool) -> Ownership {
-    let owned = |claim: &&Claim| claim.account.is_some();
+pub fn resolve_ownership(
+    claims: &[OwnershipClaim],
+    has_lapsed: bool,
+    opted_out: bool,
+) -> DomainOwnership {
+    let owned = |claim: &&OwnershipClaim| claim.account.is_some();
     let best = claims.iter().filter(owned).map(|claim| claim.method).max();
     let mut owners: Vec<Uuid> = claims
         .iter()
@@ -148,18 +152,18 @@ pub fn resolve_ownership(claims: &[Claim], has_lapsed: bool, opted_out: bool) ->
     } else {
         DomainState::Unverified
     };
-    Ownership { state, owner }
+    DomainOwnership { state, owner }
 }
 
 /// The time of a domain's next check; `random` is in `0..1`.
-pub fn next_check(now: Timestamp, random: f64) -> Timestamp {
+pub fn next_check_time(now: Timestamp, random: f64) -> Timestamp {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
         reason = "a tenth of a day has few digits"
     )]
     let jitter = (CHECK_INTERVAL as f64 * 0.1 * (2.0 * random - 1.0)) as i64;
-    now.plus(CHECK_INTERVAL + jitter)
+    now.plus_micros(CHECK_INTERVAL + jitter)
 }
 
 #[cfg(test)]
@@ -172,10 +176,10 @@ mod tests {
 
     /// Checks every `hours` hours; returns after how many hours the proof ends.
     fn ends(hours: i64, checks: impl Fn(i64) -> ProofOutcome) -> Option<i64> {
-        let mut history = ProofHistory::found(START);
+        let mut history = ProofHistory::new(START);
         for number in 1..=240 {
-            let now = START.plus(number * hours * HOUR);
-            match history.after(checks(number), now) {
+            let now = START.plus_micros(number * hours * HOUR);
+            match history.after_check(checks(number), now) {
                 Ok(next) => history = next,
                 Err(_) => return Some(number * hours),
             }
@@ -227,12 +231,12 @@ mod tests {
     #[test]
     fn the_strongest_proof_says_whose_it_is() {
         let [one, other] = [Uuid::from_u128(1), Uuid::from_u128(2)];
-        let claim = |method, account| Claim { method, account };
+        let claim = |method, account| OwnershipClaim { method, account };
         let dns = |account| claim(Method::Dns, Some(account));
         let http = |account| claim(Method::Http, Some(account));
         let parent = |account| claim(Method::DnsParent, Some(account));
         let vouched = claim(Method::Operator, None);
-        let cases: [(&[Claim], DomainState, Option<Uuid>); 8] = [
+        let cases: [(&[OwnershipClaim], DomainState, Option<Uuid>); 8] = [
             (&[], DomainState::Unverified, None),
             (&[vouched], DomainState::Verified, None),
             (&[dns(one)], DomainState::Verified, Some(one)),
@@ -253,7 +257,7 @@ mod tests {
         for (claims, state, owner) in cases {
             assert_eq!(
                 resolve_ownership(claims, false, false),
-                Ownership { state, owner },
+                DomainOwnership { state, owner },
                 "{claims:?}"
             );
         }
@@ -269,8 +273,11 @@ mod tests {
 
     #[test]
     fn checks_are_a_day_apart_give_or_take_a_tenth() {
-        assert_eq!(next_check(START, 0.5), START.plus(DAY));
-        assert_eq!(next_check(START, 0.0), START.plus(DAY - DAY / 10));
-        assert!(next_check(START, 0.999).0 < START.plus(DAY + DAY / 10).0);
+        assert_eq!(next_check_time(START, 0.5), START.plus_micros(DAY));
+        assert_eq!(
+            next_check_time(START, 0.0),
+            START.plus_micros(DAY - DAY / 10)
+        );
+        assert!(next_check_time(START, 0.999).0 < START.plus_micros(DAY + DAY / 10).0);
     }
 }

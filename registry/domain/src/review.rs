@@ -53,7 +53,7 @@ text_enum! {
 
 impl ReviewedChange {
     /// The class of the change; `None` for a first card.
-    pub const fn class(self) -> Option<ChangeClass> {
+    pub const fn change_class(self) -> Option<ChangeClass> {
         match self {
             Self::First => None,
             Self::None => Some(ChangeClass::None),

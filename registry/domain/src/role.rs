@@ -93,7 +93,7 @@ impl Role {
         }
     }
 
-    pub fn may(self, permission: Permission) -> bool {
+    pub fn has_permission(self, permission: Permission) -> bool {
         self.permissions().contains(&permission)
     }
 
@@ -187,7 +187,7 @@ text_set! {
 
 impl Roles {
     /// The roles of an account of which only one is known, as before there were sets: an admin could approve.
-    pub fn of_one(role: Role) -> Self {
+    pub fn from_legacy_role(role: Role) -> Self {
         match role {
             Role::Admin => [Role::Admin, Role::Curator].into_iter().collect(),
             other => [other].into_iter().collect(),
@@ -195,7 +195,7 @@ impl Roles {
     }
 
     /// The role that may do most, for places that show only one.
-    pub fn main(&self) -> Role {
+    pub fn main_role(&self) -> Role {
         let by_weight = [
             Role::Admin,
             Role::Curator,
@@ -212,9 +212,9 @@ impl Roles {
     }
 
     /// Whether an account with these roles may do that, by a token with these scopes.
-    pub fn may(&self, scopes: &Scopes, permission: Permission) -> bool {
+    pub fn has_permission(&self, scopes: &Scopes, permission: Permission) -> bool {
         let within = |scope: Scope| scope.permissions().contains(&permission);
-        self.iter().any(|role| role.may(permission)) && scopes.iter().any(within)
+        self.iter().any(|role| role.has_permission(permission)) && scopes.iter().any(within)
     }
 }
 
@@ -226,11 +226,17 @@ mod tests {
     #[test]
     fn only_an_admin_administers_and_only_a_curator_approves() {
         for &role in Role::ALL {
-            assert_eq!(role.may(Permission::Administer), role == Role::Admin);
-            assert_eq!(role.may(Permission::Approve), role == Role::Curator);
-            assert!(role.may(Permission::Read));
+            assert_eq!(
+                role.has_permission(Permission::Administer),
+                role == Role::Admin
+            );
+            assert_eq!(
+                role.has_permission(Permission::Approve),
+                role == Role::Curator
+            );
+            assert!(role.has_permission(Permission::Read));
         }
-        assert!(!Role::Publisher.may(Permission::SeeAll));
+        assert!(!Role::Publisher.has_permission(Permission::SeeAll));
         assert_eq!(Role::Reader.permissions(), [Permission::Read]);
     }
 
@@ -238,7 +244,7 @@ mod tests {
     fn an_auditor_changes_nothing() {
         use Permission::{Administer, Approve, Curate, Register};
         for change in [Register, Curate, Approve, Administer] {
-            assert!(!Role::Auditor.may(change), "{change}");
+            assert!(!Role::Auditor.has_permission(change), "{change}");
         }
     }
 
@@ -250,14 +256,14 @@ mod tests {
             let roles: Roles = [role].into_iter().collect();
             for &permission in role.permissions() {
                 assert!(
-                    roles.may(&roles.scopes(), permission),
+                    roles.has_permission(&roles.scopes(), permission),
                     "{role}: {permission}"
                 );
             }
             for scope in role.scopes() {
                 let mut given = scope.permissions().iter();
                 assert!(
-                    given.any(|permission| role.may(*permission)),
+                    given.any(|permission| role.has_permission(*permission)),
                     "{role}: {scope}"
                 );
             }
@@ -269,8 +275,11 @@ mod tests {
         let reader: Roles = [Role::Reader].into_iter().collect();
         let all: Scopes = Scope::ALL.iter().copied().collect();
         for &permission in Permission::ALL {
-            assert_eq!(reader.may(&all, permission), permission == Permission::Read);
-            assert!(!reader.may(&Scopes::default(), permission));
+            assert_eq!(
+                reader.has_permission(&all, permission),
+                permission == Permission::Read
+            );
+            assert!(!reader.has_permission(&Scopes::default(), permission));
         }
     }
 
@@ -279,8 +288,8 @@ mod tests {
         let roles: Roles = "curator,admin".parse().unwrap();
         assert_eq!(roles.to_string(), "curator,admin");
         assert_eq!("admin,curator".parse::<Roles>().unwrap(), roles);
-        assert_eq!(roles, Roles::of_one(Role::Admin));
-        assert_eq!(roles.main(), Role::Admin);
+        assert_eq!(roles, Roles::from_legacy_role(Role::Admin));
+        assert_eq!(roles.main_role(), Role::Admin);
         assert!("curator,king".parse::<Roles>().is_err());
         assert!("".parse::<Scopes>().unwrap().is_empty());
     }

@@ -17,16 +17,16 @@ pub const DAY: i64 = 24 * HOUR;
 impl Timestamp {
     /// This time plus a number of microseconds; saturates.
     #[must_use]
-    pub const fn plus(self, microseconds: i64) -> Self {
+    pub const fn plus_micros(self, microseconds: i64) -> Self {
         Self(self.0.saturating_add(microseconds))
     }
 
     /// Whole days since 1970.
-    pub fn day(self) -> i32 {
+    pub fn days_since_epoch(self) -> i32 {
         i32::try_from(self.0.div_euclid(DAY)).unwrap_or(i32::MAX)
     }
 
-    pub const fn millis(self) -> i64 {
+    pub const fn to_millis(self) -> i64 {
         self.0.div_euclid(1000)
     }
 

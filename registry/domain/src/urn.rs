@@ -5,16 +5,16 @@ use std::iter::once;
 use unicode_normalization::UnicodeNormalization;
 
 /// The longest catalog identifier that becomes a URN, bytes.
-const MAX_URN: usize = 255;
+const MAX_URN_BYTES: usize = 255;
 /// The longest part that comes from an agent's name, bytes.
-const MAX_SLUG: usize = 64;
+const MAX_SLUG_BYTES: usize = 64;
 
 const PREFIX: &str = "urn:air:";
 /// The prefix until June 2026, which many catalogs still use.
 const FORMER_PREFIX: &str = "urn:ai:";
 
 /// The URN in a catalog's identifier, if it names this domain as its publisher.
-pub fn published_by(domain: &str, identifier: &str) -> Option<String> {
+pub fn urn_from_identifier(domain: &str, identifier: &str) -> Option<String> {
     let rest = identifier
         .strip_prefix(PREFIX)
         .or_else(|| identifier.strip_prefix(FORMER_PREFIX))?;
@@ -23,37 +23,37 @@ pub fn published_by(domain: &str, identifier: &str) -> Option<String> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         !part.is_empty() && part.bytes().all(plain)
     };
-    let fits = publisher == domain && path.split(':').all(is_part) && rest.len() <= MAX_URN;
+    let fits = publisher == domain && path.split(':').all(is_part) && rest.len() <= MAX_URN_BYTES;
     fits.then(|| format!("{PREFIX}{rest}"))
 }
 
 /// The URNs that an agent of a domain may get by its name; it gets the first free one.
-pub fn minted(domain: &str, name: &str) -> impl Iterator<Item = String> {
-    let plain = format!("{PREFIX}{domain}:agents:{}", slug(name));
+pub fn candidate_urns(domain: &str, name: &str) -> impl Iterator<Item = String> {
+    let plain = format!("{PREFIX}{domain}:agents:{}", to_slug(name));
     let numbered = plain.clone();
     once(plain).chain((2u32..).map(move |number| format!("{numbered}-{number}")))
 }
 
 /// A name in lower-case ASCII letters and digits with hyphens between; `agent` where it has none of them.
-fn slug(name: &str) -> String {
+fn to_slug(name: &str) -> String {
     let mut slug = String::new();
-    let mut parted = false;
+    let mut pending_separator = false;
     for letter in name
         .nfkd()
         .filter(|letter| !('\u{300}'..='\u{36f}').contains(letter))
     {
         if !letter.is_ascii_alphanumeric() {
-            parted = true;
+            pending_separator = true;
             continue;
         }
-        let between = parted && !slug.is_empty();
-        if slug.len() + usize::from(between) >= MAX_SLUG {
+        let between = pending_separator && !slug.is_empty();
+        if slug.len() + usize::from(between) >= MAX_SLUG_BYTES {
             break;
         }
         if between {
             slug.push('-');
         }
-        parted = false;
+        pending_separator = false;
         slug.push(letter.to_ascii_lowercase());
     }
     if slug.is_empty() {
@@ -75,15 +75,15 @@ mod tests {
             ("旅行", "agent"),
             ("", "agent"),
         ] {
-            assert_eq!(slug(name), expected, "{name}");
+            assert_eq!(to_slug(name), expected, "{name}");
         }
-        assert_eq!(slug(&"x".repeat(500)).len(), MAX_SLUG);
-        assert_eq!(slug(&"x y".repeat(500)).len(), MAX_SLUG);
+        assert_eq!(to_slug(&"x".repeat(500)).len(), MAX_SLUG_BYTES);
+        assert_eq!(to_slug(&"x y".repeat(500)).len(), MAX_SLUG_BYTES);
     }
 
     #[test]
     fn a_second_agent_of_a_name_is_numbered() {
-        let urns: Vec<String> = minted("a.example", "Travel").take(3).collect();
+        let urns: Vec<String> = candidate_urns("a.example", "Travel").take(3).collect();
         assert_eq!(
             urns,
             [
@@ -110,12 +110,12 @@ mod tests {
             ("a.example:x", None),
         ] {
             assert_eq!(
-                published_by("a.example", identifier).as_deref(),
+                urn_from_identifier("a.example", identifier).as_deref(),
                 expected,
                 "{identifier}"
             );
         }
-        let long = format!("urn:air:a.example:{}", "x".repeat(MAX_URN));
-        assert_eq!(published_by("a.example", &long), None);
+        let long = format!("urn:air:a.example:{}", "x".repeat(MAX_URN_BYTES));
+        assert_eq!(urn_from_identifier("a.example", &long), None);
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::error::ModelError;
-use super::folder::{Links, ModelFiles};
-use super::model::Model;
-use super::pool::{Pool, one_thread};
+use super::job_pool::{JobPool, single_thread_pool};
+use super::model::LoadedModel;
+use super::model_folder::{ModelFiles, SymlinkPolicy};
 use super::pooling::Pooling;
-use super::{EmbedError, Embedder, MAX_TEXTS, ModelInfo, TextKind};
+use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelInfo, TextKind};
 
 /// Queries and cards have separate threads, so that a query never waits for cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,15 +19,15 @@ pub struct EncoderOptions {
     /// Threads that each encode one request at a time.
     pub query_threads: NonZeroUsize,
     /// Beyond this number the encoder is busy.
-    pub waiting_queries: NonZeroUsize,
+    pub max_waiting_queries: NonZeroUsize,
     pub card_threads: NonZeroUsize,
-    pub waiting_cards: NonZeroUsize,
+    pub max_waiting_cards: NonZeroUsize,
 }
 
 /// Most threads of either kind; larger numbers are reduced to this.
 pub const MAX_THREADS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 /// Most waiting requests of either kind; larger numbers are reduced to this.
-pub const MAX_WAITING: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
+pub const MAX_WAITING_REQUESTS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
 
 impl Default for EncoderOptions {
     /// One thread for each kind: on a machine with two cores the search keeps one while cards are encoded. A query
@@ -35,48 +35,54 @@ impl Default for EncoderOptions {
     fn default() -> Self {
         Self {
             query_threads: NonZeroUsize::MIN,
-            waiting_queries: NonZeroUsize::MIN.saturating_add(31),
+            max_waiting_queries: NonZeroUsize::MIN.saturating_add(31),
             card_threads: NonZeroUsize::MIN,
-            waiting_cards: NonZeroUsize::MIN.saturating_add(3),
+            max_waiting_cards: NonZeroUsize::MIN.saturating_add(3),
         }
     }
 }
 
-type Request = (Vec<String>, TextKind);
+type EncodeRequest = (Vec<String>, TextKind);
 
 /// A sentence encoder in this process. Its threads end when it is dropped.
-pub struct Encoder {
-    model: Arc<Model>,
-    queries: Pool<Request, Vec<Vec<f32>>>,
-    cards: Pool<Request, Vec<Vec<f32>>>,
+pub struct LocalEncoder {
+    model: Arc<LoadedModel>,
+    queries: JobPool<EncodeRequest, Vec<Vec<f32>>>,
+    cards: JobPool<EncodeRequest, Vec<Vec<f32>>>,
 }
 
-impl Encoder {
+impl LocalEncoder {
     /// Opens a model's folder, checks its files and encodes a sentence. Blocks while the weights are read, and holds
     /// them twice meanwhile. Symbolic links in the folder are followed.
     pub fn open(folder: &Path, options: EncoderOptions) -> Result<Self, ModelError> {
-        let files = ModelFiles::read(folder, &folder_name(folder), Links::Follow)?;
-        Self::start(load(files)?, options)
+        let files = ModelFiles::read(folder, &folder_name(folder), SymlinkPolicy::Follow)?;
+        Self::start(load_model(files)?, options)
     }
 
-    pub(super) fn start(model: Model, options: EncoderOptions) -> Result<Self, ModelError> {
+    pub(super) fn start(model: LoadedModel, options: EncoderOptions) -> Result<Self, ModelError> {
         let model = Arc::new(model);
-        let pool = |name, threads: NonZeroUsize, waiting: NonZeroUsize| {
+        let build_pool = |name, threads: NonZeroUsize, max_waiting: NonZeroUsize| {
             let model = model.clone();
-            Pool::start(
+            JobPool::start(
                 name,
                 threads.min(MAX_THREADS),
-                waiting.min(MAX_WAITING),
-                move |(texts, kind): Request, given_up| model.encode(&texts, kind, given_up),
+                max_waiting.min(MAX_WAITING_REQUESTS),
+                move |(texts, kind): EncodeRequest, is_abandoned| {
+                    model.encode(&texts, kind, is_abandoned)
+                },
             )
         };
         Ok(Self {
-            queries: pool(
+            queries: build_pool(
                 "embed-query",
                 options.query_threads,
-                options.waiting_queries,
+                options.max_waiting_queries,
             )?,
-            cards: pool("embed-card", options.card_threads, options.waiting_cards)?,
+            cards: build_pool(
+                "embed-card",
+                options.card_threads,
+                options.max_waiting_cards,
+            )?,
             model,
         })
     }
@@ -92,15 +98,15 @@ impl Encoder {
 }
 
 #[async_trait]
-impl Embedder for Encoder {
+impl Embedder for LocalEncoder {
     fn model(&self) -> &ModelInfo {
         &self.model.info
     }
 
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
-        if texts.len() > MAX_TEXTS {
+        if texts.len() > MAX_TEXTS_PER_CALL {
             return Err(EmbedError::Failed(format!(
-                "{} texts are too many for one call; at most {MAX_TEXTS} are allowed",
+                "{} texts are too many for one call; at most {MAX_TEXTS_PER_CALL} are allowed",
                 texts.len()
             )));
         }
@@ -111,11 +117,11 @@ impl Embedder for Encoder {
             TextKind::Query => &self.queries,
             TextKind::Card => &self.cards,
         };
-        pool.ask((texts, kind)).await
+        pool.submit((texts, kind)).await
     }
 }
 
-impl std::fmt::Debug for Encoder {
+impl std::fmt::Debug for LocalEncoder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Encoder")
@@ -125,13 +131,13 @@ impl std::fmt::Debug for Encoder {
 }
 
 /// Loads and tests a model on its own thread, so that parallel arithmetic stays on it.
-pub(super) fn load(files: ModelFiles) -> Result<Model, ModelError> {
-    one_thread("embed-load".to_owned())?.install(|| Model::load(files))
+pub(super) fn load_model(files: ModelFiles) -> Result<LoadedModel, ModelError> {
+    single_thread_pool("embed-load".to_owned())?.install(|| LoadedModel::load(files))
 }
 
 pub(super) fn folder_name(folder: &Path) -> String {
-    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    whole
+    let canonical_path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    canonical_path
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

@@ -13,34 +13,34 @@ use std::time::Duration;
 
 use a2a_crawler::Clock;
 use a2a_crawler::dns::Resolver;
-use a2a_crawler::fetch::{Bearer, FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::{Guard, GuardConfig};
+use a2a_crawler::fetch::{BearerToken, FetchLimits, Fetcher, FetcherConfig};
+use a2a_crawler::guard::{GuardConfig, SsrfGuard};
 use async_trait::async_trait;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
-use service::Service;
+use service::EndpointService;
 use tokio::sync::Semaphore;
 
-use super::{EmbedError, Embedder, MAX_TEXTS, ModelInfo, TextKind};
+use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelInfo, TextKind};
 
 /// Characters of a query that are sent; the rest is cut off.
-const QUERY_CHARACTERS: usize = 512;
+const MAX_QUERY_CHARS: usize = 512;
 /// Characters of a card's text that are sent. The endpoint counts tokens itself.
-const CARD_CHARACTERS: usize = 8_000;
+const MAX_CARD_CHARS: usize = 8_000;
 /// Concurrent queries; beyond this number the encoder is busy.
-const QUERIES_AT_ONCE: usize = 16;
+const MAX_CONCURRENT_QUERIES: usize = 16;
 /// Concurrent batches of cards; further ones wait.
-const CARDS_AT_ONCE: usize = 2;
+const MAX_CONCURRENT_CARD_BATCHES: usize = 2;
 /// Longest duration of a query, even if its caller no longer waits.
-const QUERY_LIMIT: Duration = Duration::from_secs(10);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept, so that few queries wait for a handshake.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Most bytes of a character in a request: `\u001f`.
-const CHARACTER_BYTES: usize = 6;
+const MAX_CHAR_BYTES: usize = 6;
 /// Bytes of a request besides the texts: the name of the model and the quotes.
-const FRAME_BYTES: usize = 16 * 1024;
+const REQUEST_OVERHEAD_BYTES: usize = 16 * 1024;
 /// Text that is encoded to determine the length of the vectors.
-const TRIAL: &str = "An agent that books flights.";
+const TRIAL_TEXT: &str = "An agent that books flights.";
 
 #[derive(Debug, Clone, Default)]
 pub struct EndpointOptions {
@@ -50,7 +50,7 @@ pub struct EndpointOptions {
     /// 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS); if absent, what a trial request shows.
     pub dimensions: Option<usize>,
     /// Sent with every request.
-    pub key: Option<Bearer>,
+    pub api_key: Option<BearerToken>,
     /// Timeout of a batch of cards; queries have a shorter one.
     pub timeout: Duration,
     /// The guard's settings for this endpoint alone.
@@ -61,7 +61,7 @@ pub struct EndpointOptions {
 
 /// Why an endpoint could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum EndpointOpenError {
     /// The configuration cannot be used; trying again does not help.
     #[error("{0}")]
     Configuration(String),
@@ -70,85 +70,93 @@ pub enum OpenError {
     Trial(#[from] EmbedError),
 }
 
-pub struct Endpoint {
-    service: Arc<Service>,
+pub struct RemoteEncoder {
+    service: Arc<EndpointService>,
     model: ModelInfo,
-    queries: Lane,
-    cards: Lane,
+    queries: RequestLane,
+    cards: RequestLane,
 }
 
-struct Lane {
+struct RequestLane {
     fetcher: Arc<Fetcher>,
-    slots: Arc<Semaphore>,
-    characters: usize,
+    permits: Arc<Semaphore>,
+    max_chars: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Patience {
+struct EncodeTimeouts {
     query: Duration,
     card: Duration,
 }
 
-impl Endpoint {
+impl RemoteEncoder {
     /// Sends one trial text if [`dimensions`](EndpointOptions::dimensions) are not given.
     pub async fn open(
         options: &EndpointOptions,
         resolver: Arc<dyn Resolver>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, OpenError> {
-        let patience = Patience {
-            query: QUERY_LIMIT,
+    ) -> Result<Self, EndpointOpenError> {
+        let timeouts = EncodeTimeouts {
+            query: QUERY_TIMEOUT,
             card: options.timeout,
         };
-        Self::open_within(patience, options, resolver, clock).await
+        Self::open_with_timeouts(timeouts, options, resolver, clock).await
     }
 
-    async fn open_within(
-        patience: Patience,
+    async fn open_with_timeouts(
+        timeouts: EncodeTimeouts,
         options: &EndpointOptions,
         resolver: Arc<dyn Resolver>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, OpenError> {
-        let wrong = OpenError::Configuration;
-        let url = Guard::new(options.guard.clone())
+    ) -> Result<Self, EndpointOpenError> {
+        let config_error = EndpointOpenError::Configuration;
+        let url = SsrfGuard::new(options.guard.clone())
             .check_url(&options.url)
-            .map_err(|refusal| wrong(format!("url: {refusal}")))?;
-        let lane = |limits: FetchLimits, at_once: usize, characters: usize| {
+            .map_err(|error| config_error(format!("url: {error}")))?;
+        let build_lane = |limits: FetchLimits, max_concurrent: usize, max_chars: usize| {
             let config = FetcherConfig {
-                guard: Guard::new(options.guard.clone()),
+                guard: SsrfGuard::new(options.guard.clone()),
                 limits,
-                contact: None,
+                contact_url: None,
                 extra_ca: options.extra_ca.clone(),
                 key_hosts: Vec::new(),
             };
             let fetcher = Fetcher::new(config, Arc::clone(&resolver), Arc::clone(&clock))
-                .map_err(|error| wrong(format!("extra_ca: {error}")))?;
-            Ok::<_, OpenError>(Lane {
+                .map_err(|error| config_error(format!("extra_ca: {error}")))?;
+            Ok::<_, EndpointOpenError>(RequestLane {
                 fetcher: Arc::new(fetcher),
-                slots: Arc::new(Semaphore::new(at_once)),
-                characters,
+                permits: Arc::new(Semaphore::new(max_concurrent)),
+                max_chars,
             })
         };
-        let queries = lane(limits(patience.query), QUERIES_AT_ONCE, QUERY_CHARACTERS)?;
-        let cards = lane(limits(patience.card), CARDS_AT_ONCE, CARD_CHARACTERS)?;
-        let service = Service {
+        let queries = build_lane(
+            fetch_limits(timeouts.query),
+            MAX_CONCURRENT_QUERIES,
+            MAX_QUERY_CHARS,
+        )?;
+        let cards = build_lane(
+            fetch_limits(timeouts.card),
+            MAX_CONCURRENT_CARD_BATCHES,
+            MAX_CARD_CHARS,
+        )?;
+        let service = EndpointService {
             url,
             model: options.model.clone(),
-            shorten_to: options.dimensions,
-            key: options.key.clone(),
+            requested_dimensions: options.dimensions,
+            api_key: options.api_key.clone(),
             clock: Arc::clone(&clock),
-            rest: Mutex::new(None),
+            paused_until: Mutex::new(None),
         };
         let dimensions = match options.dimensions {
             Some(dimensions) => dimensions,
             None => {
-                let trial = [TRIAL.to_owned()];
-                let vectors = service.ask(&cards.fetcher, &trial, None).await?;
+                let trial = [TRIAL_TEXT.to_owned()];
+                let vectors = service.embed(&cards.fetcher, &trial, None).await?;
                 vectors.first().map_or(0, Vec::len)
             }
         };
         Ok(Self {
-            model: model(&service, dimensions),
+            model: model_info(&service, dimensions),
             service: Arc::new(service),
             queries,
             cards,
@@ -157,22 +165,23 @@ impl Endpoint {
 }
 
 /// The endpoint may compute until the end, so there is no shorter limit for the first byte.
-fn limits(total: Duration) -> FetchLimits {
+fn fetch_limits(total: Duration) -> FetchLimits {
     FetchLimits {
         first_byte: total,
         total,
-        body: (MAX_TEXTS + 1) * wire::VECTOR_BYTES,
-        sent: MAX_TEXTS * CARD_CHARACTERS * CHARACTER_BYTES + FRAME_BYTES,
-        redirects: 0,
-        idle_timeout: IDLE,
+        body_bytes: (MAX_TEXTS_PER_CALL + 1) * wire::MAX_VECTOR_BYTES,
+        request_body_bytes: MAX_TEXTS_PER_CALL * MAX_CARD_CHARS * MAX_CHAR_BYTES
+            + REQUEST_OVERHEAD_BYTES,
+        max_redirects: 0,
+        idle_timeout: IDLE_TIMEOUT,
         ..FetchLimits::default()
     }
 }
 
 /// Identity of the vectors: URL, name and length together, because the same name may be another model elsewhere.
-fn model(service: &Service, dimensions: usize) -> ModelInfo {
-    let decides = json!([service.url.as_str(), service.model, dimensions]).to_string();
-    let hash = digest(&SHA256, decides.as_bytes());
+fn model_info(service: &EndpointService, dimensions: usize) -> ModelInfo {
+    let identity = json!([service.url.as_str(), service.model, dimensions]).to_string();
+    let hash = digest(&SHA256, identity.as_bytes());
     ModelInfo {
         id: hash
             .as_ref()
@@ -185,14 +194,14 @@ fn model(service: &Service, dimensions: usize) -> ModelInfo {
 }
 
 /// Cuts a text after this many characters.
-fn cut(mut text: String, characters: usize) -> String {
-    if let Some((end, _)) = text.char_indices().nth(characters) {
+fn truncate_chars(mut text: String, max_chars: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(max_chars) {
         text.truncate(end);
     }
     text
 }
 
-impl std::fmt::Debug for Endpoint {
+impl std::fmt::Debug for RemoteEncoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint")
             .field("host", &self.service.host())
@@ -202,7 +211,7 @@ impl std::fmt::Debug for Endpoint {
 }
 
 #[async_trait]
-impl Embedder for Endpoint {
+impl Embedder for RemoteEncoder {
     fn model(&self) -> &ModelInfo {
         &self.model
     }
@@ -213,9 +222,9 @@ impl Embedder for Endpoint {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        if texts.len() > MAX_TEXTS {
+        if texts.len() > MAX_TEXTS_PER_CALL {
             return Err(EmbedError::Failed(format!(
-                "{} texts are too many for one call; at most {MAX_TEXTS} are allowed",
+                "{} texts are too many for one call; at most {MAX_TEXTS_PER_CALL} are allowed",
                 texts.len()
             )));
         }
@@ -225,29 +234,29 @@ impl Embedder for Endpoint {
         };
         let texts: Vec<String> = texts
             .into_iter()
-            .map(|text| cut(text, lane.characters))
+            .map(|text| truncate_chars(text, lane.max_chars))
             .collect();
         let dimensions = Some(self.model.dimensions);
         match kind {
             TextKind::Query => {
-                let slot = Arc::clone(&lane.slots)
+                let permit = Arc::clone(&lane.permits)
                     .try_acquire_owned()
                     .map_err(|_| EmbedError::Busy)?;
                 let (service, fetcher) = (Arc::clone(&self.service), Arc::clone(&lane.fetcher));
-                let asking = tokio::spawn(async move {
-                    let _slot = slot;
-                    service.ask(&fetcher, &texts, dimensions).await
+                let request_task = tokio::spawn(async move {
+                    let _permit = permit;
+                    service.embed(&fetcher, &texts, dimensions).await
                 });
-                asking.await.unwrap_or_else(|_| Err(stopping()))
+                request_task.await.unwrap_or_else(|_| Err(stopping_error()))
             }
             TextKind::Card => {
-                let _slot = lane.slots.acquire().await.map_err(|_| stopping())?;
-                self.service.ask(&lane.fetcher, &texts, dimensions).await
+                let _permit = lane.permits.acquire().await.map_err(|_| stopping_error())?;
+                self.service.embed(&lane.fetcher, &texts, dimensions).await
             }
         }
     }
 }
 
-fn stopping() -> EmbedError {
-    EmbedError::Away("it is stopping".to_owned())
+fn stopping_error() -> EmbedError {
+    EmbedError::Unavailable("it is stopping".to_owned())
 }

@@ -29,7 +29,7 @@ pub enum ModelError {
     #[error("a test sentence gave no vector ({0}); choose another model")]
     Trial(String),
     #[error("{0} is not a folder; unpack the model, and give its folder")]
-    NoFolder(PathBuf),
+    NotAFolder(PathBuf),
     #[error("{path} cannot be written ({error}); check the data folder and its disk")]
     Unwritable {
         path: PathBuf,

@@ -8,95 +8,102 @@ use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::Path;
 
-use super::encoder::{folder_name, load};
+use super::encoder::{folder_name, load_model};
 use super::error::ModelError;
-use super::folder::{Links, ModelFiles};
-use super::installed::{
-    ABOUT, About, CURRENT, InstalledModel, current, folder_of, models_folder, read_one,
+use super::installed_models::{
+    CURRENT_FILE, DESCRIPTION_FILE, InstalledModel, ModelDescription, find_current_model,
+    model_folder_path, models_folder, read_installed_model,
 };
+use super::model_folder::{ModelFiles, SymlinkPolicy};
 
 /// Prefix of temporary names.
-pub(super) const UNFINISHED: &str = ".installing-";
+pub(super) const TEMPORARY_PREFIX: &str = ".installing-";
 /// Lock file of the installing process.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
     pub model: InstalledModel,
     /// Whether it was already installed, so that nothing was copied.
-    pub was_there: bool,
+    pub was_installed: bool,
     /// Whether it was in use before.
     pub was_current: bool,
 }
 
 /// Checks the model in a folder, following links, copies it into the data folder, which is created if necessary, and
 /// selects it. Blocks until this is done; on an error nothing has changed.
-pub fn install(data_dir: &Path, source: &Path) -> Result<Installation, ModelError> {
-    let facts = std::fs::metadata(source).map_err(ModelError::unreadable(source))?;
-    if !facts.is_dir() {
-        return Err(ModelError::NoFolder(source.to_owned()));
+pub fn install_model(data_dir: &Path, source: &Path) -> Result<Installation, ModelError> {
+    let metadata = std::fs::metadata(source).map_err(ModelError::unreadable(source))?;
+    if !metadata.is_dir() {
+        return Err(ModelError::NotAFolder(source.to_owned()));
     }
     let models = models_folder(data_dir);
     make_private(&models).map_err(ModelError::unwritable(&models))?;
-    let _lock = lock(&models)?;
-    clear_unfinished(&models)?;
-    let workshop = tempfile::Builder::new()
-        .prefix(UNFINISHED)
+    let _lock = lock_models_folder(&models)?;
+    remove_temporary_files(&models)?;
+    let temporary_folder = tempfile::Builder::new()
+        .prefix(TEMPORARY_PREFIX)
         .tempdir_in(&models)
         .map_err(ModelError::unwritable(&models))?;
-    let files = ModelFiles::read(source, &folder_name(source), Links::Follow)?;
-    let was_current = current(data_dir)
+    let files = ModelFiles::read(source, &folder_name(source), SymlinkPolicy::Follow)?;
+    let was_current = find_current_model(data_dir)
         .ok()
         .flatten()
-        .and_then(|model| model.about)
+        .and_then(|model| model.description)
         .is_some_and(|about| about.id == files.id);
-    let target = folder_of(data_dir, &files.id);
-    let was_there = is_whole(&target, &files.id);
-    if !was_there {
-        let complete = workshop.path().join("model");
-        write(&files, &complete)?;
+    let target = model_folder_path(data_dir, &files.id);
+    let was_installed = is_intact(&target, &files.id);
+    if !was_installed {
+        let complete = temporary_folder.path().join("model");
+        write_model(&files, &complete)?;
         // The written copy is the one that is tested.
-        drop(load(files)?);
+        drop(load_model(files)?);
         if target.exists() {
             // An intact folder would have been used as it is, so this one is damaged.
-            let damaged = workshop.path().join("damaged");
+            let damaged = temporary_folder.path().join("damaged");
             std::fs::rename(&target, &damaged).map_err(ModelError::unwritable(&target))?;
         }
         std::fs::rename(&complete, &target).map_err(ModelError::unwritable(&target))?;
         sync_folder(&models)?;
     }
-    let model = read_one(&target, true);
+    let model = read_installed_model(&target, true);
     if !was_current {
-        make_current(&models, &target)?;
+        select_model(&models, &target)?;
     }
     Ok(Installation {
         model,
-        was_there,
+        was_installed,
         was_current,
     })
 }
 
 /// Whether a folder contains the model with this id, byte for byte.
-fn is_whole(folder: &Path, id: &str) -> bool {
-    let about = read_one(folder, false).about;
-    about.is_some_and(|about| about.id == id)
-        && ModelFiles::read(folder, "", Links::Refuse).is_ok_and(|files| files.id == id)
+fn is_intact(folder: &Path, id: &str) -> bool {
+    let description = read_installed_model(folder, false).description;
+    description.is_some_and(|about| about.id == id)
+        && ModelFiles::read(folder, "", SymlinkPolicy::Reject).is_ok_and(|files| files.id == id)
 }
 
-fn write(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
-    let about = About {
+fn write_model(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
+    let description = ModelDescription {
         id: files.id.clone(),
         name: files.name.clone(),
-        dimensions: files.config.hidden,
+        dimensions: files.config.hidden_size,
         max_length: files.max_length,
         pooling: files.pooling,
-        bytes: files.all().map(|(_, bytes)| bytes.len() as u64).sum(),
+        bytes: files
+            .iter_files()
+            .map(|(_, bytes)| bytes.len() as u64)
+            .sum(),
     };
-    let text = serde_json::to_vec_pretty(&about)
+    let text = serde_json::to_vec_pretty(&description)
         .map_err(|error| ModelError::unwritable(folder)(error.into()))?;
-    for (path, bytes) in files.all().chain([(ABOUT, text.as_slice())]) {
+    for (path, bytes) in files
+        .iter_files()
+        .chain([(DESCRIPTION_FILE, text.as_slice())])
+    {
         let path = folder.join(path);
-        let written = || -> std::io::Result<()> {
+        let write_file = || -> std::io::Result<()> {
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent)?;
             }
@@ -104,16 +111,16 @@ fn write(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
             file.write_all(bytes)?;
             file.sync_all()
         };
-        written().map_err(ModelError::unwritable(&path))?;
+        write_file().map_err(ModelError::unwritable(&path))?;
     }
     Ok(())
 }
 
-fn make_current(models: &Path, model: &Path) -> Result<(), ModelError> {
-    let path = models.join(CURRENT);
-    let written = || -> std::io::Result<()> {
+fn select_model(models: &Path, model: &Path) -> Result<(), ModelError> {
+    let path = models.join(CURRENT_FILE);
+    let write_name = || -> std::io::Result<()> {
         let mut file = tempfile::Builder::new()
-            .prefix(UNFINISHED)
+            .prefix(TEMPORARY_PREFIX)
             .tempfile_in(models)?;
         let name = model.file_name().unwrap_or_default().to_string_lossy();
         writeln!(file, "{name}")?;
@@ -121,32 +128,32 @@ fn make_current(models: &Path, model: &Path) -> Result<(), ModelError> {
         file.persist(&path)?;
         Ok(())
     };
-    written().map_err(ModelError::unwritable(&path))?;
+    write_name().map_err(ModelError::unwritable(&path))?;
     sync_folder(models)
 }
 
-fn clear_unfinished(models: &Path) -> Result<(), ModelError> {
+fn remove_temporary_files(models: &Path) -> Result<(), ModelError> {
     let entries = std::fs::read_dir(models).map_err(ModelError::unreadable(models))?;
     for entry in entries {
         let entry = entry.map_err(ModelError::unreadable(models))?;
         let name = entry.file_name();
-        if !name.to_string_lossy().starts_with(UNFINISHED) {
+        if !name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
             continue;
         }
         let path = entry.path();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let gone = if is_folder {
+        let removed = if is_folder {
             std::fs::remove_dir_all(&path)
         } else {
             std::fs::remove_file(&path)
         };
-        gone.map_err(ModelError::unwritable(&path))?;
+        removed.map_err(ModelError::unwritable(&path))?;
     }
     Ok(())
 }
 
-fn lock(models: &Path) -> Result<File, ModelError> {
-    let path = models.join(LOCK);
+fn lock_models_folder(models: &Path) -> Result<File, ModelError> {
+    let path = models.join(LOCK_FILE);
     let file = File::options()
         .create(true)
         .truncate(false)

@@ -8,36 +8,40 @@
 //! `install` and `installed` manage models in the data folder.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
-mod config;
+mod bert;
+mod bert_config;
 mod encoder;
 mod endpoint;
 mod error;
-mod folder;
-mod forward;
 mod install;
-mod installed;
+mod installed_models;
+mod job_pool;
+mod matmul;
 mod model;
-mod pool;
+mod model_folder;
 mod pooling;
-mod product;
 mod prompts;
-mod rows;
-mod tokens;
+mod row_ops;
+mod tokenizer;
 mod weights;
 
 use async_trait::async_trait;
 
-pub use config::MAX_DIMENSIONS;
-pub use encoder::{Encoder, EncoderOptions, MAX_THREADS, MAX_WAITING};
-pub use endpoint::{Endpoint, EndpointOptions, OpenError};
+pub use bert_config::MAX_DIMENSIONS;
+pub use encoder::{EncoderOptions, LocalEncoder, MAX_THREADS, MAX_WAITING_REQUESTS};
+pub use endpoint::{EndpointOpenError, EndpointOptions, RemoteEncoder};
 pub use error::ModelError;
-pub use folder::{MAX_NAME, MAX_SETTINGS_BYTES, MAX_TOKENIZER_BYTES, MAX_WEIGHTS_BYTES};
-pub use install::{Installation, install};
-pub use installed::{About, InstalledModel, MAX_LISTED, current, installed};
-pub use model::QUERY_TOKENS;
+pub use install::{Installation, install_model};
+pub use installed_models::{
+    InstalledModel, MAX_LISTED_MODELS, ModelDescription, find_current_model, list_installed_models,
+};
+pub use model::MAX_QUERY_TOKENS;
+pub use model_folder::{
+    MAX_MODEL_NAME_CHARS, MAX_SETTINGS_BYTES, MAX_TOKENIZER_BYTES, MAX_WEIGHTS_BYTES,
+};
 pub use pooling::Pooling;
 pub use prompts::MAX_PROMPT_BYTES;
-pub use tokens::MAX_TEXT_BYTES;
+pub use tokenizer::MAX_TEXT_BYTES;
 
 /// Vectors of different models cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,14 +68,14 @@ pub enum EmbedError {
     Busy,
     /// The encoder cannot be reached, or is stopping.
     #[error("the encoder is away: {0}")]
-    Away(String),
+    Unavailable(String),
     /// Its answer is not vectors of this model.
     #[error("the encoder failed: {0}")]
     Failed(String),
 }
 
 /// Most texts of one call.
-pub const MAX_TEXTS: usize = 64;
+pub const MAX_TEXTS_PER_CALL: usize = 64;
 
 #[async_trait]
 pub trait Embedder: Send + Sync + std::fmt::Debug {

@@ -2,37 +2,40 @@
 
 use std::borrow::Cow;
 
-use super::config::BertConfig;
+use super::bert::Bert;
+use super::bert_config::BertConfig;
 use super::error::ModelError;
-use super::folder::ModelFiles;
-use super::forward::Bert;
+use super::model_folder::ModelFiles;
 use super::pooling::Pooling;
 use super::prompts::Prompts;
-use super::tokens::{Token, Tokens};
+use super::tokenizer::{Token, TokenizerModel};
 use super::weights::Weights;
 use super::{EmbedError, ModelInfo, TextKind};
 
-pub const QUERY_TOKENS: usize = 64;
+pub const MAX_QUERY_TOKENS: usize = 64;
 
 /// Tokens of a batch: it limits the memory, and the work for a caller that no longer waits.
-const BATCH_TOKENS: usize = 1024;
+const MAX_BATCH_TOKENS: usize = 1024;
 
-const TRIAL: &str = "Find an agent that books flights and hotels.";
+const TRIAL_TEXT: &str = "Find an agent that books flights and hotels.";
 
-pub(super) struct Model {
+pub(super) struct LoadedModel {
     pub info: ModelInfo,
     pub max_length: usize,
     pub pooling: Pooling,
     prompts: Prompts,
-    tokens: Tokens,
+    tokenizer: TokenizerModel,
     network: Bert,
 }
 
-impl Model {
+impl LoadedModel {
     /// Also encodes a test sentence.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
-        let tokens = Tokens::load(&files)?;
-        let BertConfig { hidden, .. } = files.config;
+        let tokenizer = TokenizerModel::load(&files)?;
+        let BertConfig {
+            hidden_size: hidden,
+            ..
+        } = files.config;
         let network = Bert::load(&files.config, &Weights::open(files.weights)?)?;
         let model = Self {
             info: ModelInfo {
@@ -43,10 +46,10 @@ impl Model {
             max_length: files.max_length,
             pooling: files.pooling,
             prompts: files.prompts,
-            tokens,
+            tokenizer,
             network,
         };
-        for text in [TRIAL, ""] {
+        for text in [TRIAL_TEXT, ""] {
             model
                 .encode(&[text.to_owned()], TextKind::Card, &|| false)
                 .map_err(|error| ModelError::Trial(error.to_string()))?;
@@ -59,35 +62,35 @@ impl Model {
         &self,
         texts: &[String],
         kind: TextKind,
-        given_up: &dyn Fn() -> bool,
+        is_abandoned: &dyn Fn() -> bool,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let longest = match kind {
-            TextKind::Query => QUERY_TOKENS.min(self.max_length),
+        let max_tokens = match kind {
+            TextKind::Query => MAX_QUERY_TOKENS.min(self.max_length),
             TextKind::Card => self.max_length,
         };
         let mut vectors = Vec::with_capacity(texts.len());
         let mut batch: Vec<Vec<Token>> = Vec::new();
         for text in texts {
-            if given_up() {
-                return Err(EmbedError::Away("nobody waits any more".to_owned()));
+            if is_abandoned() {
+                return Err(EmbedError::Unavailable("nobody waits any more".to_owned()));
             }
-            let text = match self.prompts.before(kind) {
+            let text = match self.prompts.prefix(kind) {
                 "" => Cow::Borrowed(text),
                 prompt => Cow::Owned(format!("{prompt}{text}")),
             };
-            let tokens = self.tokens.of(&text, longest);
+            let tokens = self.tokenizer.tokenize(&text, max_tokens);
             let tokens = tokens.map_err(EmbedError::Failed)?;
-            let waiting: usize = batch.iter().map(Vec::len).sum();
-            if waiting + tokens.len() > BATCH_TOKENS {
-                self.finish(&mut batch, &mut vectors)?;
+            let batch_tokens: usize = batch.iter().map(Vec::len).sum();
+            if batch_tokens + tokens.len() > MAX_BATCH_TOKENS {
+                self.encode_batch(&mut batch, &mut vectors)?;
             }
             batch.push(tokens);
         }
-        self.finish(&mut batch, &mut vectors)?;
+        self.encode_batch(&mut batch, &mut vectors)?;
         Ok(vectors)
     }
 
-    fn finish(
+    fn encode_batch(
         &self,
         batch: &mut Vec<Vec<Token>>,
         vectors: &mut Vec<Vec<f32>>,
@@ -97,14 +100,14 @@ impl Model {
         }
         let rows = self
             .network
-            .rows(batch)
+            .forward(batch)
             .map_err(|error| EmbedError::Failed(error.to_owned()))?;
         let width = self.info.dimensions;
         let mut rest = rows.as_slice();
         for tokens in batch.drain(..) {
-            let (own, others) = rest.split_at(tokens.len() * width);
-            rest = others;
-            let vector = self.pooling.pool(own, width).ok_or_else(|| {
+            let (text_rows, following_rows) = rest.split_at(tokens.len() * width);
+            rest = following_rows;
+            let vector = self.pooling.pool_rows(text_rows, width).ok_or_else(|| {
                 EmbedError::Failed("a text's numbers have no direction".to_owned())
             })?;
             vectors.push(vector);

@@ -25,16 +25,16 @@ impl Pooling {
 
     /// One vector of unit length from the rows of a text's tokens, each with `width` numbers; `None` if there are no
     /// rows, the result has no length, or a number is not finite.
-    pub(super) fn pool(self, rows: &[f32], width: usize) -> Option<Vec<f32>> {
-        let mut all = rows.chunks_exact(width);
-        let mut pooled = all.next()?.to_vec();
+    pub(super) fn pool_rows(self, rows: &[f32], width: usize) -> Option<Vec<f32>> {
+        let mut remaining_rows = rows.chunks_exact(width);
+        let mut pooled = remaining_rows.next()?.to_vec();
         match self {
             Self::Cls => {}
             // The vector is normalised below, so the mean can stay a sum.
-            Self::Mean => all.for_each(|row| {
+            Self::Mean => remaining_rows.for_each(|row| {
                 pooled.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
             }),
-            Self::Max => all.for_each(|row| {
+            Self::Max => remaining_rows.for_each(|row| {
                 // `f32::max` would ignore NaN.
                 pooled.iter_mut().zip(row).for_each(|(most, &x)| {
                     *most = if *most >= x { *most } else { x };
@@ -55,7 +55,7 @@ impl Pooling {
 
 /// A pooling module's `config.json`, in the form of any version of sentence-transformers.
 #[derive(Deserialize)]
-struct Written {
+struct PoolingConfigFile {
     word_embedding_dimension: Option<usize>,
     embedding_dimension: Option<usize>,
     pooling_mode: Option<serde_json::Value>,
@@ -74,19 +74,21 @@ struct Written {
 }
 
 /// Reads the pooling method of vectors with `width` numbers from `file`.
-pub(super) fn read(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, ModelError> {
-    let written: Written =
+pub(super) fn parse_pooling(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, ModelError> {
+    let file_content: PoolingConfigFile =
         serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(file, error))?;
-    let stated = written
+    let stated_dimensions = file_content
         .word_embedding_dimension
-        .or(written.embedding_dimension);
-    if let Some(stated) = stated.filter(|stated| *stated != width) {
+        .or(file_content.embedding_dimension);
+    if let Some(stated_dimensions) = stated_dimensions.filter(|stated| *stated != width) {
         return Err(ModelError::mismatch(
             file,
-            format!("it pools vectors of {stated} numbers, but config.json says {width}"),
+            format!(
+                "it pools vectors of {stated_dimensions} numbers, but config.json says {width}"
+            ),
         ));
     }
-    let named = match &written.pooling_mode {
+    let mode_name = match &file_content.pooling_mode {
         Some(serde_json::Value::String(mode)) => Some(mode.as_str()),
         Some(serde_json::Value::Array(modes)) => match modes.as_slice() {
             [serde_json::Value::String(mode)] => Some(mode.as_str()),
@@ -95,15 +97,18 @@ pub(super) fn read(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, Mo
         Some(_) => None,
         None => {
             let flags = [
-                ("cls", written.pooling_mode_cls_token),
-                ("mean", written.pooling_mode_mean_tokens),
-                ("max", written.pooling_mode_max_tokens),
+                ("cls", file_content.pooling_mode_cls_token),
+                ("mean", file_content.pooling_mode_mean_tokens),
+                ("max", file_content.pooling_mode_max_tokens),
                 (
                     "mean_sqrt_len_tokens",
-                    written.pooling_mode_mean_sqrt_len_tokens,
+                    file_content.pooling_mode_mean_sqrt_len_tokens,
                 ),
-                ("weightedmean", written.pooling_mode_weightedmean_tokens),
-                ("lasttoken", written.pooling_mode_lasttoken),
+                (
+                    "weightedmean",
+                    file_content.pooling_mode_weightedmean_tokens,
+                ),
+                ("lasttoken", file_content.pooling_mode_lasttoken),
             ];
             let mut set = flags.iter().filter(|(_, set)| *set);
             match (set.next(), set.next()) {
@@ -112,7 +117,7 @@ pub(super) fn read(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, Mo
             }
         }
     };
-    match named {
+    match mode_name {
         Some("cls") => Ok(Pooling::Cls),
         // Another divisor only changes the length, which is normalised anyway.
         Some("mean" | "mean_sqrt_len_tokens") => Ok(Pooling::Mean),

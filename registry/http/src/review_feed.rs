@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{CreatedFeed, News, Review};
-use a2a_registry_core::accounts::authentication::{authenticate_feed, hash, session_secret};
-use a2a_registry_core::commit::ledger::Ledger;
-use a2a_registry_core::commit::publish::commit_ledger;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::accounts::authentication::{authenticate_feed, random_secret, sha256_hex};
+use a2a_registry_core::commit::change_set::ChangeSet;
+use a2a_registry_core::commit::publish::commit_changes;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::reviews::waiting::told;
+use a2a_registry_core::reviews::inbox::feed_items;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::event::EventKind;
@@ -26,15 +26,15 @@ use uuid::Uuid;
 
 #[derive(Template)]
 #[template(path = "feed.xml")]
-pub(crate) struct FeedDocument {
+pub(crate) struct AtomFeed {
     id: Uuid,
     account: String,
     registry: String,
     updated: String,
-    entries: Vec<Entry>,
+    entries: Vec<AtomEntry>,
 }
 
-struct Entry {
+struct AtomEntry {
     id: String,
     title: String,
     link: String,
@@ -46,52 +46,55 @@ struct Entry {
 
 /// Gives the caller a feed, or a new address for the existing one, which makes the old address invalid. It never shows
 /// more than the caller may see at the time.
-pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFeed> {
-    let account = caller.demand(Permission::Read)?;
-    let secret = session_secret(context);
-    let write = context.store.write().await?;
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let now = ledger.now();
+pub async fn feed_renew(context: &AppContext, caller: &Caller) -> Result<CreatedFeed> {
+    let account = caller.require(Permission::Read)?;
+    let secret = random_secret(context);
+    let write = context.store.begin_write().await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    let now = change_set.now();
     let row = feed::Model {
         account_id: account.id,
-        hash: hash(&secret),
+        hash: sha256_hex(&secret),
         created_at: now.0,
         scopes: Some(account.scopes.to_string()),
     };
-    write.feed_put(row).await?;
+    write.upsert_feed(row).await?;
     let data = json!({"account": account.name});
-    ledger.event(EventKind::FeedCreated, account.id, &account.name, data);
-    commit_ledger(context, write, ledger).await?;
+    change_set.add_event(EventKind::FeedCreated, account.id, &account.name, data);
+    commit_changes(context, write, change_set).await?;
     Ok(CreatedFeed {
         url: format!("{}/feeds/{secret}", context.config.public_url()),
         created_at: now,
     })
 }
 
-pub async fn feed_revoke(context: &Context, caller: &Caller) -> Result<()> {
-    let account = caller.demand(Permission::Read)?;
-    let write = context.store.write().await?;
-    if !write.feed_delete(account.id).await? {
+pub async fn feed_revoke(context: &AppContext, caller: &Caller) -> Result<()> {
+    let account = caller.require(Permission::Read)?;
+    let write = context.store.begin_write().await?;
+    if !write.delete_feed(account.id).await? {
         return Err(AppError::not_found("You have no feed."));
     }
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"account": account.name});
-    ledger.event(EventKind::FeedRevoked, account.id, &account.name, data);
-    commit_ledger(context, write, ledger).await
+    change_set.add_event(EventKind::FeedRevoked, account.id, &account.name, data);
+    commit_changes(context, write, change_set).await
 }
 
 /// Since when the caller's feed has its address; `None` without one.
-pub(crate) async fn feed_since(context: &Context, caller: &Caller) -> Result<Option<Timestamp>> {
-    let account = caller.demand(Permission::Read)?;
-    let row = feeds::feed_of(&context.store, account.id).await?;
+pub(crate) async fn feed_created_at(
+    context: &AppContext,
+    caller: &Caller,
+) -> Result<Option<Timestamp>> {
+    let account = caller.require(Permission::Read)?;
+    let row = feeds::feed_by_account(&context.store, account.id).await?;
     Ok(row.map(|row| Timestamp(row.created_at)))
 }
 
-pub(crate) async fn feed_read(context: &Context, secret: &str) -> Result<FeedDocument> {
+pub(crate) async fn load_feed(context: &AppContext, secret: &str) -> Result<AtomFeed> {
     let caller = authenticate_feed(context, secret).await?;
     let caller = caller.ok_or_else(AppError::no_address)?;
-    let account = caller.demand(Permission::Read)?;
-    let (reviews, news) = told(context, account).await?;
+    let account = caller.require(Permission::Read)?;
+    let (reviews, news) = feed_items(context, account).await?;
     let ids: Vec<Uuid> = news.iter().map(|one| one.agent).collect();
     let domains: HashMap<Uuid, String> = agents_by_ids(&context.store, &ids)
         .await?
@@ -99,30 +102,35 @@ pub(crate) async fn feed_read(context: &Context, secret: &str) -> Result<FeedDoc
         .map(|agent| (agent.id, agent.domain))
         .collect();
     let registry = context.config.public_url();
-    let reviews = reviews.iter().map(|review| to_decide(&registry, review));
-    let news = news.iter().map(|news| new(&registry, news, &domains));
-    let mut entries: Vec<Entry> = reviews.chain(news).collect();
+    let reviews = reviews.iter().map(|review| review_entry(&registry, review));
+    let news = news
+        .iter()
+        .map(|news| news_entry(&registry, news, &domains));
+    let mut entries: Vec<AtomEntry> = reviews.chain(news).collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
     let updated = entries.first().map_or(Timestamp(0), |entry| entry.at);
-    Ok(FeedDocument {
+    Ok(AtomFeed {
         id: account.id,
-        account: line(&account.name),
+        account: xml_line(&account.name),
         registry,
         updated: updated.to_rfc3339(),
         entries,
     })
 }
 
-fn to_decide(registry: &str, review: &Review) -> Entry {
+fn review_entry(registry: &str, review: &Review) -> AtomEntry {
     let link = format!("{registry}/reviews/{}", review.id);
     let named = format!("{} at {}", review.name, review.domain);
-    Entry {
+    AtomEntry {
         id: link.clone(),
-        title: line(&format!("Review to decide: {named}")),
+        title: xml_line(&format!("Review to decide: {named}")),
         link,
         at: review.created_at,
         updated: review.created_at.to_rfc3339(),
-        by: review.submitter.as_deref().map_or_else(String::new, line),
+        by: review
+            .submitter
+            .as_deref()
+            .map_or_else(String::new, xml_line),
         text: match review.due {
             Some(due) => format!("Due {}", due.to_rfc3339()),
             None => String::new(),
@@ -130,7 +138,7 @@ fn to_decide(registry: &str, review: &Review) -> Entry {
     }
 }
 
-fn new(registry: &str, news: &News, domains: &HashMap<Uuid, String>) -> Entry {
+fn news_entry(registry: &str, news: &News, domains: &HashMap<Uuid, String>) -> AtomEntry {
     let link = match news.review {
         Some(review) => format!("{registry}/reviews/{review}"),
         None => format!("{registry}/agents/{}/", news.agent),
@@ -141,23 +149,23 @@ fn new(registry: &str, news: &News, domains: &HashMap<Uuid, String>) -> Entry {
         _ => "Comment",
     };
     let domain = domains.get(&news.agent).map_or("", String::as_str);
-    Entry {
+    AtomEntry {
         // Two events of one kind on one agent have different times.
         id: format!("{link}#{}-{}", news.kind, news.at.0),
-        title: line(&format!("{what}: an agent of {domain}")),
+        title: xml_line(&format!("{what}: an agent of {domain}")),
         link,
         at: news.at,
         updated: news.at.to_rfc3339(),
-        by: line(&news.by),
-        text: valid(text::block(news.text.as_deref().unwrap_or_default(), BLOCK)),
+        by: xml_line(&news.by),
+        text: replace_invalid_xml(text::block(news.text.as_deref().unwrap_or_default(), BLOCK)),
     }
 }
 
-fn line(text: &str) -> String {
-    valid(text::line(text, LINE))
+fn xml_line(text: &str) -> String {
+    replace_invalid_xml(text::line(text, LINE))
 }
 
 /// A text without the two characters that XML excludes and that are not hidden ones.
-fn valid(text: String) -> String {
+fn replace_invalid_xml(text: String) -> String {
     text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

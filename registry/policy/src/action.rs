@@ -17,7 +17,7 @@ pub enum Action {
 impl Action {
     pub const ALL: [Self; 4] = [Self::Discover, Self::Invoke, Self::Admit, Self::Register];
     /// The actions of a policy that names none: so no policy admits or registers by omission.
-    pub const UNNAMED: [Self; 2] = [Self::Discover, Self::Invoke];
+    pub const DEFAULTS: [Self; 2] = [Self::Discover, Self::Invoke];
 
     pub const fn as_str(self) -> &'static str {
         match self {

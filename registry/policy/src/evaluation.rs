@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
-use crate::policy::{Effect, Mode, Policy};
+use crate::policy::{Effect, Policy, PolicyMode};
+use crate::policy_set::PolicySet;
 use crate::principal::Principal;
-use crate::set::PolicySet;
 
 /// The policies of a set that match a resource, by their places in the set, apart from those that are off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Matches {
+pub struct PolicyMatches {
     /// Policies whose conditions hold.
     pub matching: BTreeSet<u16>,
     /// Policies whose conditions could not be evaluated: each counts as a forbid.
@@ -19,22 +19,22 @@ pub struct Matches {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct AuthorizationDecision {
     pub allowed: bool,
     /// If it is allowed the permits, otherwise the forbids; none if nothing permits.
     pub policies: Vec<String>,
 }
 
-impl Matches {
+impl PolicyMatches {
     /// Takes away the policies at these places, as waivers do.
-    pub fn without(&mut self, places: &BTreeSet<u16>) {
-        self.matching.retain(|place| !places.contains(place));
-        self.failed.retain(|place| !places.contains(place));
+    pub fn remove_waived(&mut self, waived: &BTreeSet<u16>) {
+        self.matching.retain(|place| !waived.contains(place));
+        self.failed.retain(|place| !waived.contains(place));
     }
 }
 
 impl PolicySet {
-    pub fn places_of_forbids(&self, ids: &[&str]) -> BTreeSet<u16> {
+    pub fn forbid_indices(&self, ids: &[&str]) -> BTreeSet<u16> {
         if ids.is_empty() {
             return BTreeSet::new();
         }
@@ -47,60 +47,63 @@ impl PolicySet {
     }
 
     /// What a principal may do with a resource that these policies match. `waived` are forbids that do not count.
-    pub fn verdict(
+    pub fn decide(
         &self,
         action: Action,
         principal: &Principal,
-        matches: &Matches,
+        matches: &PolicyMatches,
         waived: &BTreeSet<u16>,
-    ) -> Verdict {
+    ) -> AuthorizationDecision {
         let (mut permits, mut forbids) = (Vec::new(), Vec::new());
-        for (place, policy) in self.about(action) {
-            if policy.mode != Mode::Enforce || !policy.scope.holds(principal) {
+        for (index, policy) in self.for_action(action) {
+            if policy.mode != PolicyMode::Enforce || !policy.scope.contains(principal) {
                 continue;
             }
-            let name = || policy.id.clone();
-            if policy.effect == Effect::Forbid && waived.contains(&place) {
+            let policy_id = || policy.id.clone();
+            if policy.effect == Effect::Forbid && waived.contains(&index) {
                 continue;
             }
-            if matches.failed.contains(&place) {
-                forbids.push(name());
-            } else if matches.matching.contains(&place) {
+            if matches.failed.contains(&index) {
+                forbids.push(policy_id());
+            } else if matches.matching.contains(&index) {
                 match policy.effect {
-                    Effect::Permit => permits.push(name()),
-                    Effect::Forbid => forbids.push(name()),
+                    Effect::Permit => permits.push(policy_id()),
+                    Effect::Forbid => forbids.push(policy_id()),
                 }
             }
         }
         let allowed = forbids.is_empty() && !permits.is_empty();
-        Verdict {
+        AuthorizationDecision {
             allowed,
             policies: if allowed { permits } else { forbids },
         }
     }
 
     /// The places of policies on a dry run each of which would change a verdict by itself.
-    pub fn would_change(
+    pub fn dry_run_changes(
         &self,
         action: Action,
         principal: &Principal,
-        matches: &Matches,
+        matches: &PolicyMatches,
         waived: &BTreeSet<u16>,
-        verdict: &Verdict,
+        decision: &AuthorizationDecision,
     ) -> Vec<u16> {
-        let unpermitted = !verdict.allowed && verdict.policies.is_empty();
-        let tried = self
-            .about(action)
-            .filter(|(_, policy)| policy.mode == Mode::DryRun && policy.scope.holds(principal));
-        let changes = |(place, policy): &(u16, &Policy)| {
-            let failed = matches.failed.contains(place);
-            let matching = matches.matching.contains(place);
+        let has_no_permit = !decision.allowed && decision.policies.is_empty();
+        let dry_runs = self.for_action(action).filter(|(_, policy)| {
+            policy.mode == PolicyMode::DryRun && policy.scope.contains(principal)
+        });
+        let would_change = |(index, policy): &(u16, &Policy)| {
+            let failed = matches.failed.contains(index);
+            let matching = matches.matching.contains(index);
             match policy.effect {
-                Effect::Permit if !failed => matching && unpermitted,
-                Effect::Forbid if waived.contains(place) => false,
-                _ => (failed || matching) && verdict.allowed,
+                Effect::Permit if !failed => matching && has_no_permit,
+                Effect::Forbid if waived.contains(index) => false,
+                _ => (failed || matching) && decision.allowed,
             }
         };
-        tried.filter(changes).map(|(place, _)| place).collect()
+        dry_runs
+            .filter(would_change)
+            .map(|(place, _)| place)
+            .collect()
     }
 }

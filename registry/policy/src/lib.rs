@@ -6,23 +6,23 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod action;
-mod depth;
+mod agent_attributes;
 mod evaluation;
-mod fault;
+mod nesting_limit;
 mod policy;
+mod policy_error;
+mod policy_set;
 mod principal;
-mod resource;
-mod set;
 mod templates;
 
 pub use action::Action;
-pub use evaluation::{Matches, Verdict};
-pub use fault::Fault;
-pub use policy::{Effect, Mode, Policy, PolicyText};
-pub use principal::{ANONYMOUS, Principal, PrincipalScope};
-pub use resource::{AgentFacts, Collections};
-pub use set::{
-    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, cost_faults,
-    formatted,
+pub use agent_attributes::{AgentAttributes, CollectionMembership};
+pub use evaluation::{AuthorizationDecision, PolicyMatches};
+pub use policy::{Effect, Policy, PolicyMode, PolicyText};
+pub use policy_error::PolicyError;
+pub use policy_set::{
+    MAX_PATTERN_CHARS, MAX_POLICIES, MAX_POLICY_BYTES, MAX_TERMS, PolicySet, SCHEMA, cost_errors,
+    format_policy,
 };
+pub use principal::{ANONYMOUS_ACCOUNT, Principal, PrincipalScope};
 pub use templates::TEMPLATES;

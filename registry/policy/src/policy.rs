@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::Action;
-use crate::depth::{MAX_BRACKETS, MAX_OPERATORS, is_too_deep};
-use crate::fault::Fault;
+use crate::nesting_limit::{MAX_BRACKETS, MAX_OPERATORS, is_too_deep};
+use crate::policy_error::PolicyError;
 use crate::principal::PrincipalScope;
 
 /// A policy as somebody writes it.
@@ -24,7 +24,7 @@ pub struct PolicyText {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum PolicyMode {
     /// Kept, and not evaluated.
     Off,
     /// Evaluated, and decides nothing.
@@ -33,7 +33,7 @@ pub enum Mode {
     Enforce,
 }
 
-impl Mode {
+impl PolicyMode {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -65,123 +65,127 @@ impl Effect {
 pub struct Policy {
     pub id: String,
     pub text: String,
-    pub mode: Mode,
+    pub mode: PolicyMode,
     pub effect: Effect,
     pub actions: Vec<Action>,
     pub scope: PrincipalScope,
     /// Whether it matches some resources only.
-    pub conditional: bool,
+    pub is_conditional: bool,
     /// Whether it belongs to every set, as part of the program.
-    pub is_shipped: bool,
+    pub is_built_in: bool,
     /// Whether its condition asks which collections hold the agent.
-    pub(crate) asks_about_collections: bool,
+    pub(crate) uses_collections: bool,
     pub(crate) names_actions: bool,
-    pub(crate) read: CedarPolicy,
+    pub(crate) parsed: CedarPolicy,
     /// The same policy as a permit for everybody: if it is satisfied, the policy matches. `None` without conditions.
-    pub(crate) question: Option<CedarPolicy>,
+    pub(crate) match_probe: Option<CedarPolicy>,
 }
 
-const MAX_ID: usize = 64;
+const MAX_ID_BYTES: usize = 64;
 
 impl Policy {
     /// Reads a policy and checks all of it that needs no schema. Returns the first fault.
-    pub(crate) fn read(written: &PolicyText) -> Result<Self, Fault> {
-        let PolicyText { id, text } = written;
-        let whole = |message: &str| Fault::of_whole(id, text, message);
-        if !is_identifier(id) {
-            return Err(whole(
+    pub(crate) fn parse(source: &PolicyText) -> Result<Self, PolicyError> {
+        let PolicyText { id, text } = source;
+        let error_at_start = |message: &str| PolicyError::at_start(id, text, message);
+        if !is_policy_id(id) {
+            return Err(error_at_start(
                 "the identifier of a policy is 1 to 64 of a to z, digits, `.`, `_` and `-`, and begins with a letter or a digit",
             ));
         }
         if is_too_deep(text) {
-            return Err(whole(&format!(
+            return Err(error_at_start(&format!(
                 "a policy has at most {MAX_BRACKETS} brackets within one another and {MAX_OPERATORS} signs of operators; a list with `contains` takes the place of many comparisons"
             )));
         }
-        let read = CedarPolicy::parse(Some(PolicyId::new(id)), text).map_err(|errors| {
+        let parsed = CedarPolicy::parse(Some(PolicyId::new(id)), text).map_err(|errors| {
             let first: Option<&dyn miette::Diagnostic> =
                 errors.iter().next().map(|first| first as _);
             first.map_or_else(
-                || whole("this is no policy"),
-                |first| Fault::of_diagnostic(id, text, first),
+                || error_at_start("this is no policy"),
+                |first| PolicyError::from_diagnostic(id, text, first),
             )
         })?;
-        let mode = mode_of(&read).map_err(|other| {
-            whole(&format!(
+        let mode = parse_mode(&parsed).map_err(|other| {
+            error_at_start(&format!(
                 "`@mode` is \"off\", \"dry_run\" or \"enforce\", and not {other:?}"
             ))
         })?;
-        let est = read.to_json().map_err(|error| whole(&error.to_string()))?;
-        if let Some(variable) = foreign_variable(&est["conditions"]) {
-            return Err(whole(&format!(
+        let policy_json = parsed
+            .to_json()
+            .map_err(|error| error_at_start(&error.to_string()))?;
+        if let Some(variable) = non_resource_variable(&policy_json["conditions"]) {
+            return Err(error_at_start(&format!(
                 "a condition asks about the resource only, and this one mentions `{variable}`: who asks and what for stand in the scope, as in `principal in Group::\"…\"`"
             )));
         }
-        let conditional = read.has_non_scope_constraint()
-            || !matches!(read.resource_constraint(), ResourceConstraint::Any);
-        let asks_about_collections = mentions_attribute(&est["conditions"], "collections");
-        let question = match conditional && mode != Mode::Off {
-            true => question_of(est),
+        let is_conditional = parsed.has_non_scope_constraint()
+            || !matches!(parsed.resource_constraint(), ResourceConstraint::Any);
+        let uses_collections = mentions_attribute(&policy_json["conditions"], "collections");
+        let match_probe = match is_conditional && mode != PolicyMode::Off {
+            true => to_match_probe(policy_json),
             false => None,
         };
         Ok(Self {
             id: id.clone(),
             text: text.clone(),
             mode,
-            effect: match read.effect() {
+            effect: match parsed.effect() {
                 cedar_policy::Effect::Permit => Effect::Permit,
                 cedar_policy::Effect::Forbid => Effect::Forbid,
             },
-            actions: actions_of(&read),
-            is_shipped: false,
-            asks_about_collections,
-            names_actions: read.action_constraint() != ActionConstraint::Any,
-            scope: PrincipalScope::of(&read.principal_constraint()),
-            conditional,
-            read,
-            question,
+            actions: policy_actions(&parsed),
+            is_built_in: false,
+            uses_collections,
+            names_actions: parsed.action_constraint() != ActionConstraint::Any,
+            scope: PrincipalScope::from_constraint(&parsed.principal_constraint()),
+            is_conditional,
+            parsed,
+            match_probe,
         })
     }
 
     /// Whether it decides, with this effect, for anybody at all.
-    pub(crate) fn decides(&self, effect: Effect) -> bool {
-        self.mode == Mode::Enforce && self.effect == effect && self.scope != PrincipalScope::Nobody
+    pub(crate) fn enforces(&self, effect: Effect) -> bool {
+        self.mode == PolicyMode::Enforce
+            && self.effect == effect
+            && self.scope != PrincipalScope::Nobody
     }
 }
 
 /// The policy as a permit for everybody, made in Cedar's own JSON form.
-fn question_of(mut est: Value) -> Option<CedarPolicy> {
-    est["effect"] = json!("permit");
-    est["principal"] = json!({"op": "All"});
-    CedarPolicy::from_json(None, est).ok()
+fn to_match_probe(mut policy_json: Value) -> Option<CedarPolicy> {
+    policy_json["effect"] = json!("permit");
+    policy_json["principal"] = json!({"op": "All"});
+    CedarPolicy::from_json(None, policy_json).ok()
 }
 
-fn is_identifier(id: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+fn is_policy_id(id: &str) -> bool {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = id.as_bytes();
-    bytes.len() <= MAX_ID
-        && bytes.first().is_some_and(|first| plain(*first))
+    bytes.len() <= MAX_ID_BYTES
+        && bytes.first().is_some_and(|first| is_alphanumeric(*first))
         && bytes
             .iter()
-            .all(|byte| plain(*byte) || b"._-".contains(byte))
+            .all(|byte| is_alphanumeric(*byte) || b"._-".contains(byte))
 }
 
-fn mode_of(policy: &CedarPolicy) -> Result<Mode, String> {
+fn parse_mode(policy: &CedarPolicy) -> Result<PolicyMode, String> {
     match policy.annotation("mode") {
-        None | Some("enforce") => Ok(Mode::Enforce),
-        Some("dry_run") => Ok(Mode::DryRun),
-        Some("off") => Ok(Mode::Off),
+        None | Some("enforce") => Ok(PolicyMode::Enforce),
+        Some("dry_run") => Ok(PolicyMode::DryRun),
+        Some("off") => Ok(PolicyMode::Off),
         Some(other) => Err(other.chars().take(40).collect()),
     }
 }
 
-fn actions_of(policy: &CedarPolicy) -> Vec<Action> {
-    let named = |entity: &EntityUid| Action::parse(entity.id().unescaped());
+fn policy_actions(policy: &CedarPolicy) -> Vec<Action> {
+    let parse_action = |entity: &EntityUid| Action::parse(entity.id().unescaped());
     match policy.action_constraint() {
-        ActionConstraint::Any => Action::UNNAMED.to_vec(),
-        ActionConstraint::Eq(one) => named(&one).into_iter().collect(),
+        ActionConstraint::Any => Action::DEFAULTS.to_vec(),
+        ActionConstraint::Eq(one) => parse_action(&one).into_iter().collect(),
         ActionConstraint::In(some) => {
-            let some: Vec<Action> = some.iter().filter_map(named).collect();
+            let some: Vec<Action> = some.iter().filter_map(parse_action).collect();
             let all = Action::ALL.into_iter();
             all.filter(|action| some.contains(action)).collect()
         }
@@ -189,14 +193,14 @@ fn actions_of(policy: &CedarPolicy) -> Vec<Action> {
 }
 
 /// A variable of a condition that is not the resource. Cedar's own JSON form has each as `{"Var": name}`.
-fn foreign_variable(condition: &Value) -> Option<&str> {
+fn non_resource_variable(condition: &Value) -> Option<&str> {
     match condition {
         Value::Object(members) => {
             let variable = members.get("Var").and_then(Value::as_str);
             let variable = variable.filter(|name| *name != "resource");
-            variable.or_else(|| members.values().find_map(foreign_variable))
+            variable.or_else(|| members.values().find_map(non_resource_variable))
         }
-        Value::Array(parts) => parts.iter().find_map(foreign_variable),
+        Value::Array(parts) => parts.iter().find_map(non_resource_variable),
         _ => None,
     }
 }
@@ -213,7 +217,7 @@ fn mentions_attribute(condition: &Value, name: &str) -> bool {
     }
 }
 
-pub(crate) fn entity(kind: &str, id: &str) -> Result<EntityUid, String> {
+pub(crate) fn entity_uid(kind: &str, id: &str) -> Result<EntityUid, String> {
     let kind = cedar_policy::EntityTypeName::from_str(kind).map_err(|error| error.to_string())?;
     Ok(EntityUid::from_type_name_and_id(
         kind,

@@ -12,11 +12,11 @@ pub struct Principal {
 }
 
 /// The account id of anonymous clients. It never stands for an account of that name.
-pub const ANONYMOUS: &str = "anonymous";
+pub const ANONYMOUS_ACCOUNT: &str = "anonymous";
 
 impl Principal {
     /// A group that an admin has set has no issuer.
-    pub fn group(issuer: Option<&str>, name: &str) -> String {
+    pub fn group_id(issuer: Option<&str>, name: &str) -> String {
         match issuer {
             Some(issuer) => format!("{issuer}#{name}"),
             None => name.to_owned(),
@@ -35,21 +35,21 @@ pub enum PrincipalScope {
 }
 
 impl PrincipalScope {
-    pub(crate) fn of(constraint: &PrincipalConstraint) -> Self {
+    pub(crate) fn from_constraint(constraint: &PrincipalConstraint) -> Self {
         match constraint {
             PrincipalConstraint::Any => Self::Everybody,
             PrincipalConstraint::Is(kind) if kind.to_string() == "Account" => Self::Everybody,
             PrincipalConstraint::Is(_) => Self::Nobody,
-            PrincipalConstraint::Eq(entity) => Self::account(entity),
-            PrincipalConstraint::In(entity) => Self::member(entity),
+            PrincipalConstraint::Eq(entity) => Self::from_account_entity(entity),
+            PrincipalConstraint::In(entity) => Self::from_in_entity(entity),
             PrincipalConstraint::IsIn(kind, entity) if kind.to_string() == "Account" => {
-                Self::member(entity)
+                Self::from_in_entity(entity)
             }
             PrincipalConstraint::IsIn(..) => Self::Nobody,
         }
     }
 
-    fn account(entity: &EntityUid) -> Self {
+    fn from_account_entity(entity: &EntityUid) -> Self {
         match entity.type_name().to_string().as_str() {
             "Account" => Self::Account(entity.id().unescaped().to_owned()),
             _ => Self::Nobody,
@@ -57,18 +57,18 @@ impl PrincipalScope {
     }
 
     /// In Cedar an entity is `in` itself too.
-    fn member(entity: &EntityUid) -> Self {
+    fn from_in_entity(entity: &EntityUid) -> Self {
         match entity.type_name().to_string().as_str() {
             "Group" => Self::Group(entity.id().unescaped().to_owned()),
-            _ => Self::account(entity),
+            _ => Self::from_account_entity(entity),
         }
     }
 
-    pub fn holds(&self, principal: &Principal) -> bool {
+    pub fn contains(&self, principal: &Principal) -> bool {
         match self {
             Self::Everybody => true,
             // Nobody is anonymous by a name.
-            Self::Account(name) if name == ANONYMOUS => principal.account.is_none(),
+            Self::Account(name) if name == ANONYMOUS_ACCOUNT => principal.account.is_none(),
             Self::Account(name) => principal.account.as_ref() == Some(name),
             Self::Group(group) => principal.groups.contains(group),
             Self::Nobody => false,

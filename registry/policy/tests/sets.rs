@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use a2a_registry_policy::{
-    Action, AgentFacts, Collections, Effect, Fault, MAX_PATTERN_CHARS, MAX_POLICIES,
-    MAX_POLICY_BYTES, MAX_TERMS, Mode, PolicySet, PolicyText, Principal, PrincipalScope,
-    cost_faults, formatted,
+    Action, AgentAttributes, CollectionMembership, Effect, MAX_PATTERN_CHARS, MAX_POLICIES,
+    MAX_POLICY_BYTES, MAX_TERMS, PolicyError, PolicyMode, PolicySet, PolicyText, Principal,
+    PrincipalScope, cost_errors, format_policy,
 };
 
 fn written(policies: &[(&str, &str)]) -> Vec<PolicyText> {
@@ -22,12 +22,12 @@ fn set(policies: &[(&str, &str)]) -> PolicySet {
     PolicySet::compile(1, &written(policies)).unwrap()
 }
 
-fn faults(policies: &[(&str, &str)]) -> Vec<Fault> {
+fn faults(policies: &[(&str, &str)]) -> Vec<PolicyError> {
     PolicySet::compile(1, &written(policies)).unwrap_err()
 }
 
-fn agent() -> AgentFacts {
-    AgentFacts {
+fn agent() -> AgentAttributes {
+    AgentAttributes {
         id: "a1".into(),
         domain: "agents.example.com".into(),
         labels: vec!["env=prod".into()],
@@ -37,7 +37,7 @@ fn agent() -> AgentFacts {
         lifecycle: "approved".into(),
         liveness: "fresh".into(),
         visibility: "public".into(),
-        ..AgentFacts::default()
+        ..AgentAttributes::default()
     }
 }
 
@@ -52,8 +52,8 @@ fn member(account: &str, groups: &[&str]) -> Principal {
 #[derive(Debug)]
 struct Tagged;
 
-impl Collections for Tagged {
-    fn holding(&self, agent: &AgentFacts) -> Vec<String> {
+impl CollectionMembership for Tagged {
+    fn collections_containing(&self, agent: &AgentAttributes) -> Vec<String> {
         agent.tags.iter().map(|tag| format!("c-{tag}")).collect()
     }
 }
@@ -66,16 +66,15 @@ fn a_set_knows_whether_it_asks_about_collections() {
     let other =
         "permit (principal, action, resource) when { resource.tags.contains(\"collections\") };";
     for (text, asks) in [(asking, true), (&off, false), (other, false)] {
-        assert_eq!(
-            set(&[("one", text)]).asks_about_collections(),
-            asks,
-            "{text}"
-        );
+        assert_eq!(set(&[("one", text)]).uses_collections(), asks, "{text}");
     }
-    let finds = |set: &PolicySet| set.matches(Action::Discover, &agent()).matching.len();
-    let judged = set(&[("one", asking)]).asking(Arc::new(Tagged));
+    let finds = |set: &PolicySet| set.match_agent(Action::Discover, &agent()).matching.len();
+    let judged = set(&[("one", asking)]).with_collections(Arc::new(Tagged));
     assert_eq!((finds(&set(&[("one", asking)])), finds(&judged)), (0, 1));
-    assert_eq!(finds(&set(&[("two", asking)]).asking_like(&judged)), 1);
+    assert_eq!(
+        finds(&set(&[("two", asking)]).with_collections_of(&judged)),
+        1
+    );
 }
 
 #[test]
@@ -98,16 +97,16 @@ fn a_policy_says_what_it_does_for_whom_and_whether_it_acts() {
     let [everybody, sponsored, team, one] = set.policies() else {
         panic!("{set:?}");
     };
-    assert_eq!(everybody.actions, Action::UNNAMED);
-    assert!(!everybody.conditional && everybody.mode == Mode::Enforce);
-    assert_eq!(sponsored.mode, Mode::DryRun);
+    assert_eq!(everybody.actions, Action::DEFAULTS);
+    assert!(!everybody.is_conditional && everybody.mode == PolicyMode::Enforce);
+    assert_eq!(sponsored.mode, PolicyMode::DryRun);
     assert_eq!(sponsored.effect, Effect::Forbid);
-    assert!(sponsored.conditional);
+    assert!(sponsored.is_conditional);
     assert_eq!(team.scope, PrincipalScope::Group("team".into()));
     assert_eq!(team.actions, [Action::Discover, Action::Invoke]);
-    assert!(team.conditional && team.mode == Mode::Off);
+    assert!(team.is_conditional && team.mode == PolicyMode::Off);
     assert_eq!(one.scope, PrincipalScope::Account("ann".into()));
-    assert!(!set.is_plain(Action::Discover) && !set.is_plain(Action::Invoke));
+    assert!(!set.is_unconditional(Action::Discover) && !set.is_unconditional(Action::Invoke));
 }
 
 #[test]
@@ -231,9 +230,9 @@ fn nothing_is_allowed_without_a_permit_and_a_forbid_wins() {
     let facts = agent();
     let decided = |policies: &[(&str, &str)], waived: &[u16]| {
         let set = set(policies);
-        let matches = set.matches(Action::Discover, &facts);
+        let matches = set.match_agent(Action::Discover, &facts);
         let waived: BTreeSet<u16> = waived.iter().copied().collect();
-        let verdict = set.verdict(Action::Discover, &Principal::default(), &matches, &waived);
+        let verdict = set.decide(Action::Discover, &Principal::default(), &matches, &waived);
         (verdict.allowed, verdict.policies)
     };
     let permit = ("open", "permit (principal, action, resource);");
@@ -270,14 +269,14 @@ fn a_policy_that_fails_denies_whoever_its_scope_holds() {
             "permit (principal in Group::\"team\", action == Action::\"discover\", resource) when { resource.trust * 4611686018427387904 > 0 };",
         ),
     ]);
-    let facts = AgentFacts {
+    let facts = AgentAttributes {
         trust: 4,
         ..agent()
     };
-    let matches = set.matches(Action::Discover, &facts);
+    let matches = set.match_agent(Action::Discover, &facts);
     assert_eq!(matches.failed, BTreeSet::from([1]));
     let allowed = |who: &Principal| {
-        set.verdict(Action::Discover, who, &matches, &BTreeSet::new())
+        set.decide(Action::Discover, who, &matches, &BTreeSet::new())
             .allowed
     };
     assert!(allowed(&Principal::default()));
@@ -288,25 +287,25 @@ fn a_policy_that_fails_denies_whoever_its_scope_holds() {
 /// Groups of one name are two, if two identity providers tell of them.
 #[test]
 fn a_group_of_another_issuer_is_another_group() {
-    let here = Principal::group(None, "finance");
-    let there = Principal::group(Some("https://idp.example.com"), "finance");
+    let here = Principal::group_id(None, "finance");
+    let there = Principal::group_id(Some("https://idp.example.com"), "finance");
     let scope = PrincipalScope::Group(here.clone());
-    assert!(scope.holds(&member("ann", &[&here])));
-    assert!(!scope.holds(&member("eve", &[&there])));
-    assert!(!scope.holds(&Principal::default()));
+    assert!(scope.contains(&member("ann", &[&here])));
+    assert!(!scope.contains(&member("eve", &[&there])));
+    assert!(!scope.contains(&Principal::default()));
     // An account of the same name is no group, and nobody is anonymous by name.
-    assert!(!scope.holds(&member("finance", &[])));
+    assert!(!scope.contains(&member("finance", &[])));
     let anonymous = PrincipalScope::Account("anonymous".into());
-    assert!(anonymous.holds(&Principal::default()));
-    assert!(!anonymous.holds(&member("anonymous", &[])));
+    assert!(anonymous.contains(&Principal::default()));
+    assert!(!anonymous.contains(&member("anonymous", &[])));
 }
 
 #[test]
 fn a_policy_is_written_in_one_form() {
-    let tidy = formatted("permit(principal,action,resource)when{resource.trust>1};").unwrap();
+    let tidy = format_policy("permit(principal,action,resource)when{resource.trust>1};").unwrap();
     assert!(tidy.contains("when { resource.trust > 1 };"), "{tidy}");
-    assert_eq!(formatted(&tidy).unwrap(), tidy);
-    assert!(formatted("permit (").is_err());
+    assert_eq!(format_policy(&tidy).unwrap(), tidy);
+    assert!(format_policy("permit (").is_err());
 }
 
 /// A source of numbers that gives the same ones in every run.
@@ -368,8 +367,8 @@ impl Numbers {
         format!("{effect} ({who}, {action}, {resource}) {condition};")
     }
 
-    fn facts(&mut self) -> AgentFacts {
-        AgentFacts {
+    fn facts(&mut self) -> AgentAttributes {
+        AgentAttributes {
             id: self.of(&["a1", "a2", "a3"]).into(),
             domain: self
                 .of(&["a.example.com", "b.example.com", "example.net"])
@@ -405,7 +404,7 @@ fn by_cedar(
     policies: &[PolicyText],
     action: Action,
     who: &Principal,
-    facts: &AgentFacts,
+    facts: &AgentAttributes,
 ) -> (bool, bool) {
     use cedar_policy::{
         Authorizer, Context, Decision, Entities, Entity, EntityUid, Policy, PolicyId, Request,
@@ -429,7 +428,10 @@ fn by_cedar(
         ("owner_present", facts.owner_present.to_string()),
         ("auth", strings(&facts.auth)),
         ("has_error", facts.has_error.to_string()),
-        ("collections", strings(&Tagged.holding(facts))),
+        (
+            "collections",
+            strings(&Tagged.collections_containing(facts)),
+        ),
         ("endpoint_hosts", strings(&facts.endpoint_hosts)),
         ("signature", format!("{:?}", facts.signature)),
         ("lifecycle", format!("{:?}", facts.lifecycle)),
@@ -468,12 +470,12 @@ fn decisions_by_sets_are_those_of_cedar() {
             })
             .collect();
         let set = PolicySet::compile(7, &policies).unwrap_or_else(|faults| panic!("{faults:?}"));
-        let set = set.asking(Arc::new(Tagged));
+        let set = set.with_collections(Arc::new(Tagged));
         for _ in 0..20 {
             let (facts, who) = (numbers.facts(), numbers.principal());
             let action = numbers.of(&[Action::Discover, Action::Invoke]);
-            let matches = set.matches(action, &facts);
-            let ours = set.verdict(action, &who, &matches, &BTreeSet::new());
+            let matches = set.match_agent(action, &facts);
+            let ours = set.decide(action, &who, &matches, &BTreeSet::new());
             let (theirs, failed) = by_cedar(&policies, action, &who, &facts);
             if failed {
                 failures += 1;
@@ -510,11 +512,11 @@ fn a_policy_without_an_action_is_about_finding_and_calling() {
     )]);
     let about: Vec<_> = Action::ALL
         .into_iter()
-        .filter(|action| set.about(*action).next().is_some())
+        .filter(|action| set.for_action(*action).next().is_some())
         .collect();
     assert_eq!(about, [Action::Discover, Action::Invoke]);
-    let matches = set.matches_domain("example.com");
-    let verdict = set.verdict(
+    let matches = set.match_domain("example.com");
+    let verdict = set.decide(
         Action::Register,
         &Principal::default(),
         &matches,
@@ -532,8 +534,8 @@ fn a_condition_about_a_domain_knows_its_name_only() {
     };
     let set = set(&[("own", &named("resource.name like \"*.example.com\""))]);
     let allowed = |name: &str| {
-        let matches = set.matches_domain(name);
-        set.verdict(
+        let matches = set.match_domain(name);
+        set.decide(
             Action::Register,
             &Principal::default(),
             &matches,
@@ -557,9 +559,9 @@ fn shipped_policies_stand_beside_every_set_until_one_of_their_name_replaces_them
     };
     let shipped = [text("registration", "permit")];
     let allowed = |written: &[PolicyText]| {
-        let set = PolicySet::compile_beside(1, written, &shipped).unwrap();
-        let matches = set.matches_domain("example.com");
-        set.verdict(
+        let set = PolicySet::compile_with_defaults(1, written, &shipped).unwrap();
+        let matches = set.match_domain("example.com");
+        set.decide(
             Action::Register,
             &Principal::default(),
             &matches,
@@ -588,20 +590,20 @@ fn a_policy_on_a_dry_run_tells_what_it_would_change() {
             "@mode(\"dry_run\") permit (principal, action, resource);",
         ),
     ]);
-    let tagged = |tag: &str| AgentFacts {
+    let tagged = |tag: &str| AgentAttributes {
         tags: vec![tag.into()],
-        ..AgentFacts::default()
+        ..AgentAttributes::default()
     };
     let member = Principal {
         account: Some("ann".into()),
         groups: vec!["a".into()],
     };
-    let asked = |who: &Principal, facts: &AgentFacts, waived: &BTreeSet<u16>| {
-        let matches = set.matches(Action::Discover, facts);
-        let verdict = set.verdict(Action::Discover, who, &matches, waived);
+    let asked = |who: &Principal, facts: &AgentAttributes, waived: &BTreeSet<u16>| {
+        let matches = set.match_agent(Action::Discover, facts);
+        let verdict = set.decide(Action::Discover, who, &matches, waived);
         (
             verdict.allowed,
-            set.would_change(Action::Discover, who, &matches, waived, &verdict),
+            set.dry_run_changes(Action::Discover, who, &matches, waived, &verdict),
         )
     };
     let none = BTreeSet::new();
@@ -625,9 +627,9 @@ fn a_policy_is_nested_as_deep_as_is_read_and_no_deeper() {
         let text = format!("permit (principal, action, resource) when {{ {nested} }};");
         let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
         let read = small.spawn(move || {
-            let formatted = formatted(&text);
+            let formatted = format_policy(&text);
             let read = PolicySet::compile(1, &written(&[("deep", &text)]));
-            let read = read.map(|set| set.matches(Action::Discover, &agent()));
+            let read = read.map(|set| set.match_agent(Action::Discover, &agent()));
             (formatted.is_ok(), read)
         });
         read.unwrap().join().unwrap()
@@ -689,7 +691,7 @@ fn a_set_knows_whether_it_permits_and_whether_it_allows_all() {
             .collect();
         let named: Vec<(&str, &str)> = named.iter().map(|(id, text)| (&**id, *text)).collect();
         let set = set(&named);
-        assert_eq!(set.permits(Action::Discover), permits, "{texts:?}");
+        assert_eq!(set.may_permit(Action::Discover), permits, "{texts:?}");
         assert_eq!(set.allows_all(Action::Discover), allows_all, "{texts:?}");
     }
 }
@@ -706,10 +708,9 @@ fn only_who_is_signed_in_finds_agents_by_the_template() {
     let (signed_in, everybody) = (template("signed-in-only"), template("everybody"));
     for (policies, expected) in [(vec![signed_in, everybody], true), (vec![signed_in], false)] {
         let set = set(&policies);
-        for action in Action::UNNAMED {
-            let matches = set.matches(action, &agent());
-            let may =
-                |who: &Principal| set.verdict(action, who, &matches, &BTreeSet::new()).allowed;
+        for action in Action::DEFAULTS {
+            let matches = set.match_agent(action, &agent());
+            let may = |who: &Principal| set.decide(action, who, &matches, &BTreeSet::new()).allowed;
             assert_eq!(may(&member("ann", &[])), expected);
             assert!(!may(&Principal::default()));
         }
@@ -724,11 +725,11 @@ fn a_pattern_sees_the_beginning_of_a_text() {
         "permit (principal, action, resource) when { resource.provider like \"*end\" };",
     )]);
     for (length, matches) in [(253, 1), (254, 0)] {
-        let facts = AgentFacts {
+        let facts = AgentAttributes {
             provider: "é".repeat(length) + "end",
             ..agent()
         };
-        let found = set.matches(Action::Discover, &facts);
+        let found = set.match_agent(Action::Discover, &facts);
         assert_eq!((found.matching.len(), found.failed.len()), (matches, 0));
     }
 }
@@ -741,10 +742,10 @@ fn what_a_set_costs_is_bounded() {
     let patterns = |chars: usize| of(format!("resource.domain like \"{}\"", "x".repeat(chars)));
     let half = MAX_PATTERN_CHARS / 2;
     assert_eq!(
-        cost_faults(&written(&[("a", &patterns(half)), ("b", &patterns(half))])),
+        cost_errors(&written(&[("a", &patterns(half)), ("b", &patterns(half))])),
         []
     );
-    let faults = cost_faults(&written(&[
+    let faults = cost_errors(&written(&[
         ("a", &patterns(half)),
         ("b", &patterns(half + 1)),
         ("c", "permit (principal, action, resource);"),
@@ -756,7 +757,7 @@ fn what_a_set_costs_is_bounded() {
         "resource.domain == \"{}\"",
         "x".repeat(MAX_PATTERN_CHARS + 1)
     ));
-    assert_eq!(cost_faults(&written(&[("a", &long)])), []);
+    assert_eq!(cost_errors(&written(&[("a", &long)])), []);
     // Eight words stand around the numbers.
     let list = |terms: usize| {
         let numbers = vec!["1"; terms - 8].join(",");
@@ -764,8 +765,8 @@ fn what_a_set_costs_is_bounded() {
     };
     let most = list(MAX_TERMS / 5);
     let mut lists: Vec<(&str, &str)> = ["a", "b", "c", "d", "e"].map(|id| (id, &*most)).to_vec();
-    assert_eq!(cost_faults(&written(&lists)), []);
+    assert_eq!(cost_errors(&written(&lists)), []);
     lists.push(("last", "permit (principal, action, resource);"));
-    let faults = cost_faults(&written(&lists));
+    let faults = cost_errors(&written(&lists));
     assert_eq!(faults[0].policy, "last", "{faults:?}");
 }

@@ -12,9 +12,11 @@ use tantivy::Score;
 use tantivy::tokenizer::{Token, TokenStream};
 use unicode_normalization::char::is_combining_mark;
 
-use super::folding::fold;
-use super::languages::{Languages, is_stop_word, is_stop_word_of, languages_of_query, stem};
+use super::languages::{
+    LanguageSet, detect_query_languages, is_stop_word, is_stop_word_in, stem_by_script,
+};
 use super::request::MAX_QUERY_WORDS;
+use super::text_folding::fold_text;
 
 /// Version of the tokenizer; must rise when the same text gives other terms, so that older indexes are rebuilt.
 pub(super) const TOKENIZER_VERSION: u32 = 4;
@@ -29,34 +31,36 @@ pub(super) struct IndexedWord {
     /// The stem by the script, if it differs.
     pub stem: Option<String>,
     /// Marked stems in the languages of the text.
-    pub stems: Vec<String>,
+    pub language_stems: Vec<String>,
     pub range: Range<usize>,
     /// Position in words; the whole of a camel-case run has the position of its first part.
     pub position: usize,
     /// Whether it is one character of a longer run written without spaces: it matches queries for that single character
     /// only, and is not a word of a query for several.
-    pub single: bool,
+    pub is_single_char: bool,
 }
 
 impl IndexedWord {
     pub fn forms(self) -> impl Iterator<Item = String> {
         let forms = std::iter::once(self.exact).chain(self.stem);
-        forms.chain(self.stems).filter(|form| !form.is_empty())
+        forms
+            .chain(self.language_stems)
+            .filter(|form| !form.is_empty())
     }
 }
 
-fn is_word(letter: char) -> bool {
+fn is_word_char(letter: char) -> bool {
     if letter.is_ascii() {
         return letter.is_ascii_alphanumeric();
     }
-    letter.is_alphanumeric() || is_mark(letter)
+    letter.is_alphanumeric() || is_diacritic(letter)
 }
 
-fn is_mark(letter: char) -> bool {
+fn is_diacritic(letter: char) -> bool {
     !letter.is_ascii() && is_combining_mark(letter)
 }
 
-fn is_unspaced(letter: char) -> bool {
+fn is_unspaced_script(letter: char) -> bool {
     !letter.is_ascii()
         && matches!(
             u32::from(letter),
@@ -67,235 +71,245 @@ fn is_unspaced(letter: char) -> bool {
 
 /// Whether a character in a script without spaces belongs to the one before: a combining accent or voicing mark, a
 /// half-width voicing mark, or the vowel or final of a Korean syllable in decomposed form.
-fn is_attached(letter: char) -> bool {
-    is_mark(letter) || matches!(u32::from(letter), 0x1160..=0x11ff | 0xff9e..=0xff9f)
+fn attaches_to_previous(letter: char) -> bool {
+    is_diacritic(letter) || matches!(u32::from(letter), 0x1160..=0x11ff | 0xff9e..=0xff9f)
 }
 
 /// Runs of a text: maximal ranges of word characters, split where a script without spaces begins or ends.
-pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut at = 0;
+pub(super) fn word_spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut offset = 0;
     std::iter::from_fn(move || {
-        let mut first = letter_at(text, at)?;
-        while !is_word(first) {
-            at += first.len_utf8();
-            first = letter_at(text, at)?;
+        let mut first = char_at(text, offset)?;
+        while !is_word_char(first) {
+            offset += first.len_utf8();
+            first = char_at(text, offset)?;
         }
-        let start = at;
-        let unspaced = is_unspaced(first);
-        at += first.len_utf8();
-        while let Some(letter) = letter_at(text, at)
-            && is_word(letter)
-            && (is_unspaced(letter) == unspaced || is_mark(letter))
+        let start = offset;
+        let unspaced = is_unspaced_script(first);
+        offset += first.len_utf8();
+        while let Some(letter) = char_at(text, offset)
+            && is_word_char(letter)
+            && (is_unspaced_script(letter) == unspaced || is_diacritic(letter))
         {
-            at += letter.len_utf8();
+            offset += letter.len_utf8();
         }
-        Some(start..at)
+        Some(start..offset)
     })
 }
 
 /// The character at a byte offset; most often ASCII, which needs no decoding.
-fn letter_at(text: &str, at: usize) -> Option<char> {
-    match text.as_bytes().get(at)? {
+fn char_at(text: &str, offset: usize) -> Option<char> {
+    match text.as_bytes().get(offset)? {
         byte if byte.is_ascii() => Some(char::from(*byte)),
-        _ => text[at..].chars().next(),
+        _ => text[offset..].chars().next(),
     }
 }
 
 /// Whether a run is in a script without spaces.
-fn unspaced(run: &str) -> bool {
-    run.chars().next().is_some_and(is_unspaced)
+fn is_unspaced_span(span: &str) -> bool {
+    span.chars().next().is_some_and(is_unspaced_script)
 }
 
 /// Parts of a camel-case run; empty if fewer than two of them have several letters: `bookAFlight` has three parts,
 /// `iPhone` and `OAuth2` are words. A single letter before all others belongs to the part after it.
-fn camel_parts(run: &str) -> Vec<Range<usize>> {
-    if !run.bytes().any(|byte| byte.is_ascii_uppercase()) {
+fn camel_parts(span: &str) -> Vec<Range<usize>> {
+    if !span.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Vec::new();
     }
-    let letters: Vec<(usize, char)> = run.char_indices().collect();
+    let letters: Vec<(usize, char)> = span.char_indices().collect();
     let mut parts = Vec::new();
     let mut start = 0;
-    for window in 1..letters.len() {
-        let (at, letter) = letters[window];
-        let before = letters[window - 1].1;
-        let after = letters.get(window + 1).map(|(_, letter)| *letter);
+    for index in 1..letters.len() {
+        let (offset, letter) = letters[index];
+        let before = letters[index - 1].1;
+        let after = letters.get(index + 1).map(|(_, letter)| *letter);
         let rises = letter.is_uppercase() && !before.is_uppercase();
         let ends_capitals =
             letter.is_uppercase() && before.is_uppercase() && after.is_some_and(char::is_lowercase);
-        let leads = start == 0 && window == 1;
+        let leads = start == 0 && index == 1;
         if (rises || ends_capitals) && !leads {
-            parts.push(start..at);
-            start = at;
+            parts.push(start..offset);
+            start = offset;
         }
     }
-    parts.push(start..run.len());
-    let is_long = |part: &&Range<usize>| run[(*part).clone()].chars().nth(1).is_some();
+    parts.push(start..span.len());
+    let is_long = |part: &&Range<usize>| span[(*part).clone()].chars().nth(1).is_some();
     let usable = parts.iter().filter(is_long).nth(1).is_some();
     if usable { parts } else { Vec::new() }
 }
 
-fn term(text: &str) -> String {
-    let folded = fold(text);
+fn folded_term(text: &str) -> String {
+    let folded = fold_text(text);
     match folded.char_indices().nth(MAX_TERM_CHARS) {
         Some((end, _)) => folded[..end].to_owned(),
         None => folded.into_owned(),
     }
 }
 
-fn piece(text: &str, range: Range<usize>, position: usize, languages: Languages) -> IndexedWord {
+fn indexed_word(
+    text: &str,
+    range: Range<usize>,
+    position: usize,
+    languages: LanguageSet,
+) -> IndexedWord {
     let written = &text[range.clone()];
-    let exact = term(written);
-    let stem = stem(written, &exact);
+    let exact = folded_term(written);
+    let stem = stem_by_script(written, &exact);
     let stems = languages.stems(written, &exact);
     IndexedWord {
         exact,
         stem,
-        stems,
+        language_stems: stems,
         range,
         position,
-        single: false,
+        is_single_char: false,
     }
 }
 
 /// Words of a text in a query, in order, without stems of languages.
-pub(super) fn asked_pieces(text: &str) -> impl Iterator<Item = IndexedWord> {
-    let pieces = pieces(text, Languages::NONE).into_iter();
-    pieces.filter(|piece| !piece.single && !piece.exact.is_empty())
+pub(super) fn query_tokens(text: &str) -> impl Iterator<Item = IndexedWord> {
+    let pieces = indexed_words(text, LanguageSet::NONE).into_iter();
+    pieces.filter(|piece| !piece.is_single_char && !piece.exact.is_empty())
 }
 
 pub(super) fn has_word(text: &str) -> bool {
-    asked_pieces(text).next().is_some()
+    query_tokens(text).next().is_some()
 }
 
 /// All words of a text as it is indexed, in order, with their stems in these languages.
-pub(super) fn pieces(text: &str, languages: Languages) -> Vec<IndexedWord> {
-    let mut found = Vec::new();
+pub(super) fn indexed_words(text: &str, languages: LanguageSet) -> Vec<IndexedWord> {
+    let mut words = Vec::new();
     let mut position = 0;
-    for run in runs(text) {
-        position = run_pieces(text, run, position, languages, &mut found);
+    for run in word_spans(text) {
+        position = push_span_words(text, run, position, languages, &mut words);
     }
-    found
+    words
 }
 
 /// The forms of all words of a single text as they are indexed, without layout and stems of languages.
 pub(super) fn indexed_forms(text: &str) -> impl Iterator<Item = String> + use<> {
-    let words = pieces(text, Languages::NONE).into_iter();
+    let words = indexed_words(text, LanguageSet::NONE).into_iter();
     words.flat_map(IndexedWord::forms)
 }
 
 /// Adds the words of one run and returns the position after them.
-pub(super) fn run_pieces(
+pub(super) fn push_span_words(
     text: &str,
-    run: Range<usize>,
+    span: Range<usize>,
     position: usize,
-    languages: Languages,
-    found: &mut Vec<IndexedWord>,
+    languages: LanguageSet,
+    words: &mut Vec<IndexedWord>,
 ) -> usize {
-    let written = &text[run.clone()];
-    if unspaced(written) {
-        let starts: Vec<usize> = written
+    let spelling = &text[span.clone()];
+    if is_unspaced_span(spelling) {
+        let starts: Vec<usize> = spelling
             .char_indices()
-            .filter(|(at, letter)| *at == 0 || !is_attached(*letter))
-            .map(|(at, _)| run.start + at)
-            .chain(std::iter::once(run.end))
+            .filter(|(at, letter)| *at == 0 || !attaches_to_previous(*letter))
+            .map(|(at, _)| span.start + at)
+            .chain(std::iter::once(span.end))
             .collect();
         // A single character is one word; a longer run gives each pair of adjacent characters, and with it the
         // characters.
         if let [start, end] = starts[..] {
-            found.push(piece(text, start..end, position, languages));
+            words.push(indexed_word(text, start..end, position, languages));
             return position + 1;
         }
         let last = starts.len().saturating_sub(3);
-        for (place, window) in starts.windows(3).enumerate() {
+        for (index, window) in starts.windows(3).enumerate() {
             let [start, middle, end] = window else {
                 continue;
             };
-            found.push(piece(text, *start..*end, position + place, languages));
+            words.push(indexed_word(
+                text,
+                *start..*end,
+                position + index,
+                languages,
+            ));
             let single = |range| IndexedWord {
-                single: true,
-                ..piece(text, range, position + place, languages)
+                is_single_char: true,
+                ..indexed_word(text, range, position + index, languages)
             };
-            found.push(single(*start..*middle));
-            if place == last {
-                found.push(single(*middle..*end));
+            words.push(single(*start..*middle));
+            if index == last {
+                words.push(single(*middle..*end));
             }
         }
         return position + last + 1;
     }
-    found.push(piece(text, run.clone(), position, languages));
-    let parts = camel_parts(written);
-    let places = parts.len().max(1);
+    words.push(indexed_word(text, span.clone(), position, languages));
+    let parts = camel_parts(spelling);
+    let part_count = parts.len().max(1);
     for (place, part) in parts.into_iter().enumerate() {
-        found.push(piece(
+        words.push(indexed_word(
             text,
-            run.start + part.start..run.start + part.end,
+            span.start + part.start..span.start + part.end,
             position + place,
             languages,
         ));
     }
-    position + places
+    position + part_count
 }
 
 /// Weight of a form of another word relative to the word of the query.
-const OTHER_WEIGHT: Score = 0.5;
+const OTHER_FORM_WEIGHT: Score = 0.5;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueryWord {
-    pub written: String,
+    pub spelling: String,
     pub exact: String,
     /// The stem by the script, if it differs.
     pub stem: Option<String>,
     /// Marked stems in the languages of the query that any agent holds, each with its weight relative to the word; none
     /// before the query is expanded.
-    pub stems: Vec<(String, Score)>,
+    pub language_stems: Vec<(String, Score)>,
     /// Forms of other words that count for this one, at a lower weight.
-    pub others: Vec<String>,
+    pub other_forms: Vec<String>,
 }
 
 impl QueryWord {
     /// The form that every text with the word contains: the stem, if there is one.
-    pub fn form(&self) -> &str {
+    pub fn base_form(&self) -> &str {
         self.stem.as_ref().unwrap_or(&self.exact)
     }
 
     /// All forms of the word itself that every text with it contains: the one of [`form`](Self::form) first.
     /// Each has its weight.
     pub fn own_forms(&self) -> impl Iterator<Item = (&str, Score)> {
-        let stems = self.stems.iter();
-        std::iter::once((self.form(), 1.0))
+        let stems = self.language_stems.iter();
+        std::iter::once((self.base_form(), 1.0))
             .chain(stems.map(|(stem, weight)| (stem.as_str(), *weight)))
     }
 
     /// All forms that count for the word, its own first, each with its weight.
-    pub fn weighed_forms(&self) -> impl Iterator<Item = (&str, Score)> {
-        let others = self.others.iter();
+    pub fn weighted_forms(&self) -> impl Iterator<Item = (&str, Score)> {
+        let others = self.other_forms.iter();
         self.own_forms()
-            .chain(others.map(|form| (form.as_str(), OTHER_WEIGHT)))
+            .chain(others.map(|form| (form.as_str(), OTHER_FORM_WEIGHT)))
     }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct QueryText {
-    pub languages: Languages,
+pub(super) struct AnalyzedQuery {
+    pub languages: LanguageSet,
     /// Distinct words without stop words, unless there are no others; at most [`MAX_QUERY_WORDS`].
     pub words: Vec<QueryWord>,
     /// Whether the query has more words.
-    pub cut: bool,
+    pub truncated: bool,
     /// Forms of all words in their order, stop words included, each with its position; at most [`MAX_SEQUENCE`].
     pub sequence: Vec<(String, usize)>,
     /// The same without stop words, each with its position among the remaining words.
-    pub content: Vec<(String, usize)>,
+    pub content_words: Vec<(String, usize)>,
 }
 
 /// The longest sequence of words whose order counts.
-const MAX_SEQUENCE: usize = 2 * MAX_QUERY_WORDS;
+const MAX_SEQUENCE_WORDS: usize = 2 * MAX_QUERY_WORDS;
 
-pub(super) fn query_text(text: &str) -> QueryText {
-    let pieces: Vec<IndexedWord> = asked_pieces(text).collect();
-    let languages = languages_of_query(pieces.iter().map(|piece| piece.exact.as_str()));
-    let mut query = QueryText {
+pub(super) fn analyze_query(text: &str) -> AnalyzedQuery {
+    let words: Vec<IndexedWord> = query_tokens(text).collect();
+    let languages = detect_query_languages(words.iter().map(|piece| piece.exact.as_str()));
+    let mut query = AnalyzedQuery {
         languages: languages.possible,
-        ..QueryText::default()
+        ..AnalyzedQuery::default()
     };
     let mut stop_words: Vec<QueryWord> = Vec::new();
     // Position in the text of the last word that is no stop word, and its position among such words.
@@ -306,22 +320,22 @@ pub(super) fn query_text(text: &str) -> QueryText {
         position,
         range,
         ..
-    } in pieces
+    } in words
     {
-        let stop_word = is_stop_word(&exact) || is_stop_word_of(languages.certain, &exact);
-        if query.sequence.len() < MAX_SEQUENCE {
+        let is_stop = is_stop_word(&exact) || is_stop_word_in(languages.certain, &exact);
+        if query.sequence.len() < MAX_SEQUENCE_WORDS {
             let form = stem.as_ref().unwrap_or(&exact).clone();
-            if !stop_word {
-                let place = match last {
+            if !is_stop {
+                let content_position = match last {
                     Some((before, place)) => place + usize::from(before != position),
                     None => 0,
                 };
-                last = Some((position, place));
-                query.content.push((form.clone(), place));
+                last = Some((position, content_position));
+                query.content_words.push((form.clone(), content_position));
             }
             query.sequence.push((form, position));
         }
-        let list = if stop_word {
+        let list = if is_stop {
             &mut stop_words
         } else {
             &mut query.words
@@ -330,15 +344,15 @@ pub(super) fn query_text(text: &str) -> QueryText {
             continue;
         }
         if list.len() == MAX_QUERY_WORDS {
-            query.cut = true;
+            query.truncated = true;
             continue;
         }
         list.push(QueryWord {
-            written: text[range].to_owned(),
-            stems: Vec::new(),
+            spelling: text[range].to_owned(),
+            language_stems: Vec::new(),
             exact,
             stem,
-            others: Vec::new(),
+            other_forms: Vec::new(),
         });
     }
     if query.words.is_empty() {

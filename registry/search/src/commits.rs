@@ -3,14 +3,14 @@
 use tantivy::Searcher;
 use uuid::Uuid;
 
-use super::document::Document;
+use super::document::AgentDocument;
 use super::error::IndexError;
-use super::generation;
-use super::{Index, Inner, ViewState, WriterState, damage, lock};
+use super::index_folder;
+use super::{Index, IndexInner, ServingState, WriterState, damage, lock};
 
 /// How many events that concern no agent cause a commit of their own. Fewer wait for the next commit, since each commit
 /// writes several files and discards statistics and groups of duplicates; after a crash they are applied again.
-pub(super) const MOST_UNCOMMITTED: i64 = 2_000;
+pub(super) const MAX_UNCOMMITTED_EVENTS: i64 = 2_000;
 
 impl Index {
     /// Replaces the documents of agents, removes those of `deletes` (an id in both lists is kept), commits them
@@ -19,88 +19,90 @@ impl Index {
     ///
     /// After an error, such as a full disk, the last committed state stays in use, and the same call may be repeated:
     /// applying the same changes again has no effect.
-    pub fn apply(
+    pub fn apply_changes(
         &self,
-        upserts: Vec<Document>,
+        upserts: Vec<AgentDocument>,
         deletes: &[Uuid],
         seq: i64,
     ) -> Result<(), IndexError> {
-        let rebuilt = self.rebuilt();
-        let outcome = damage::guarded(|| self.commit(upserts, deletes, seq, MOST_UNCOMMITTED));
-        self.note_commit(&outcome, rebuilt);
+        let rebuilt = self.rebuild_count();
+        let outcome = damage::catch_panics(|| {
+            self.commit_changes(upserts, deletes, seq, MAX_UNCOMMITTED_EVENTS)
+        });
+        self.record_commit_result(&outcome, rebuilt);
         outcome
     }
 
-    pub fn commit_applied(&self) -> Result<(), IndexError> {
-        damage::guarded(|| self.commit(Vec::new(), &[], self.applied_seq(), 1))
+    pub fn commit_applied_seq(&self) -> Result<(), IndexError> {
+        damage::catch_panics(|| self.commit_changes(Vec::new(), &[], self.applied_seq(), 1))
     }
 
     /// Commits these changes; without any, only that many events.
-    fn commit(
+    fn commit_changes(
         &self,
-        upserts: Vec<Document>,
+        upserts: Vec<AgentDocument>,
         deletes: &[Uuid],
         seq: i64,
-        events: i64,
+        min_events: i64,
     ) -> Result<(), IndexError> {
         let inner = &*self.0;
-        let mut live = lock(&inner.live);
-        let Some(state) = live.as_mut() else {
-            return Err(inner.needs_rebuild());
+        let mut writer_state = lock(&inner.writer_state);
+        let Some(state) = writer_state.as_mut() else {
+            return Err(inner.needs_rebuild_error());
         };
         let gone = || IndexError::NeedsRebuild {
             reason: "its folder went away".to_owned(),
         };
-        if !state.generation.exists() {
+        if !state.folder.exists() {
             state.writer = None;
             return Err(gone());
         }
         let seq = seq.max(self.applied_seq());
         let is_unchanged = upserts.is_empty() && deletes.is_empty();
-        if is_unchanged && seq.saturating_sub(state.committed) < events {
-            lock(&inner.view).reach(seq);
+        if is_unchanged && seq.saturating_sub(state.committed_seq) < min_events {
+            lock(&inner.serving_state).set_applied_seq(seq);
             return Ok(());
         }
-        let result = inner.write(state, upserts, deletes, seq);
+        let result = inner.write_changes(state, upserts, deletes, seq);
         if result.is_err() {
             // A failed writer may have stopped for good. A new one has no uncommitted changes.
             state.writer = None;
-            if !state.generation.exists() {
+            if !state.folder.exists() {
                 return Err(gone());
             }
         }
         let searcher = result?;
-        state.committed = seq;
-        inner.publish(inner.serving(searcher, seq)?);
+        state.committed_seq = seq;
+        inner.replace_served(inner.build_served_index(searcher, seq)?);
         Ok(())
     }
 }
 
-impl Inner {
-    fn write(
+impl IndexInner {
+    fn write_changes(
         &self,
         state: &mut WriterState,
-        upserts: Vec<Document>,
+        upserts: Vec<AgentDocument>,
         deletes: &[Uuid],
         seq: i64,
     ) -> Result<Searcher, IndexError> {
         let mut writer = match state.writer.take() {
             Some(writer) => writer,
-            None => state.generation.writer(1, self.config.writer_memory)?,
+            None => state.folder.new_writer(1, self.config.writer_memory)?,
         };
-        generation::replace(&writer, &self.fields, upserts, deletes)?;
-        generation::commit(&mut writer, seq)?;
+        index_folder::replace_agents(&writer, &self.fields, upserts, deletes)?;
+        index_folder::commit_with_seq(&mut writer, seq)?;
         state.writer = Some(writer);
-        state.generation.reload()
+        state.folder.reload_searcher()
     }
 }
 
-impl ViewState {
+impl ServingState {
     /// Marks the state in use as current up to this event, because no event since has changed a document.
-    fn reach(&mut self, applied: i64) {
-        if let Some(serving) = &mut self.serving {
-            serving.applied = applied;
+    fn set_applied_seq(&mut self, applied_seq: i64) {
+        if let Some(serving) = &mut self.served {
+            serving.applied_seq = applied_seq;
         }
-        self.overlay.follow(applied);
+        self.overlay.advance(applied_seq);
     }
 }

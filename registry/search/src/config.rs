@@ -12,7 +12,7 @@ pub struct IndexConfig {
     /// Writing threads of a rebuild, 1 to 8. Other changes are written by one thread.
     pub rebuild_threads: usize,
     /// Bytes for the bit sets that filters share.
-    pub filter_cache: u64,
+    pub filter_cache_bytes: u64,
     pub facets: FacetLimits,
     /// The most changed agents that searches can hide until they are committed. Beyond it searches fail with
     /// [`IndexError::Behind`](super::IndexError::Behind).
@@ -25,7 +25,7 @@ impl Default for IndexConfig {
             writer_memory: 64 * 1024 * 1024,
             rebuild_memory: 256 * 1024 * 1024,
             rebuild_threads: 2,
-            filter_cache: 32 * 1024 * 1024,
+            filter_cache_bytes: 32 * 1024 * 1024,
             facets: FacetLimits::default(),
             overlay_limit: 160_000,
         }

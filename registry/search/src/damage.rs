@@ -19,19 +19,19 @@ use tantivy::{
     TantivyDocument, TantivyError, Term,
 };
 
-use super::collect::AgentIds;
 use super::error::IndexError;
-use super::schema::Fields;
+use super::page_collector::AgentIdReader;
+use super::schema::IndexFields;
 use super::{Index, lock};
 
 /// Consecutive failed commits from which the index is considered damaged.
-const FAILED_COMMITS: u32 = 3;
+const MAX_FAILED_COMMITS: u32 = 3;
 
 /// Bytes whose checksums one check compares.
-const CHECKED_BYTES: usize = 8 * 1024 * 1024;
+const MAX_CHECKED_BYTES: usize = 8 * 1024 * 1024;
 
 /// Files of a segment, without the one of its deletions.
-const COMPONENTS: [SegmentComponent; 6] = [
+const SEGMENT_COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::Postings,
     SegmentComponent::Positions,
     SegmentComponent::Terms,
@@ -44,7 +44,9 @@ const COMPONENTS: [SegmentComponent; 6] = [
 ///
 /// # Errors
 /// The error of `read`; `Damaged` after a panic.
-pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
+pub(super) fn catch_panics<T>(
+    read: impl FnOnce() -> Result<T, IndexError>,
+) -> Result<T, IndexError> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(IndexError::Damaged("reading it broke off".to_owned())))
 }
@@ -52,13 +54,13 @@ pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, IndexError>) -> Result
 impl Index {
     /// Runs a search, and runs it again after an error that may be damage. A second such error is reported as damage,
     /// until the index is rebuilt.
-    pub fn asked<T>(
+    pub fn run_with_damage_check<T>(
         &self,
         search: impl Fn(&Self) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         let once = || {
-            let rebuilt = self.rebuilt();
-            match guarded(|| search(self)) {
+            let rebuilt = self.rebuild_count();
+            match catch_panics(|| search(self)) {
                 Err(error) if error.may_be_damage() => Err((error, rebuilt)),
                 answer => Ok(answer),
             }
@@ -72,16 +74,16 @@ impl Index {
     }
 
     /// Number of rebuilds since the index was opened.
-    pub fn rebuilt(&self) -> u64 {
-        lock(&self.0.view).rebuilt
+    pub fn rebuild_count(&self) -> u64 {
+        lock(&self.0.serving_state).rebuild_count
     }
 
     /// Records that the index is damaged; the first report is kept. `rebuilt` is the result of
     /// [`rebuilt`](Self::rebuilt) before anything was read: a report about an index that a rebuild has replaced since
     /// is ignored.
-    pub fn report_damage(&self, reason: String, rebuilt: u64) {
-        let mut view = lock(&self.0.view);
-        if view.damage.is_none() && view.rebuilt == rebuilt {
+    pub fn report_damage(&self, reason: String, rebuild_count: u64) {
+        let mut view = lock(&self.0.serving_state);
+        if view.damage.is_none() && view.rebuild_count == rebuild_count {
             tracing::error!(reason, "the search index is damaged");
             view.damage = Some(reason);
         }
@@ -89,7 +91,7 @@ impl Index {
 
     /// Damage of the index, if any was detected since it was built.
     pub fn damage(&self) -> Option<String> {
-        lock(&self.0.view).damage.clone()
+        lock(&self.0.serving_state).damage.clone()
     }
 
     /// Checks the index: a test query reads a little from every file of every segment, at another place each time; then
@@ -98,17 +100,17 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::NeedsRebuild`] without an index; otherwise the damage.
-    pub fn check(&self) -> Result<(), IndexError> {
-        let turn = self.0.questions.fetch_add(1, Ordering::AcqRel);
+    pub fn check_integrity(&self) -> Result<(), IndexError> {
+        let probe_number = self.0.probe_count.fetch_add(1, Ordering::AcqRel);
         let fields = &self.0.fields;
-        let outcome = self.asked(|index| {
+        let result = self.run_with_damage_check(|index| {
             // A new searcher for each attempt: a rebuild removes the files of the index it replaces.
-            let searcher = index.0.view()?.searcher;
-            question(&searcher, fields, turn)?;
-            missing_file(&searcher)?;
-            some_checksums(searcher.index(), turn)
+            let searcher = index.0.current_view()?.searcher;
+            probe_segments(&searcher, fields, probe_number)?;
+            check_files_exist(&searcher)?;
+            verify_some_checksums(searcher.index(), probe_number)
         });
-        match outcome {
+        match result {
             // The index is readable, and searches report this state themselves.
             Err(IndexError::Behind { .. }) => Ok(()),
             outcome => outcome,
@@ -117,11 +119,11 @@ impl Index {
 
     /// Files with a wrong checksum; ends early when `stop` returns `true`. Reads all files, and records the first
     /// damaged one as damage.
-    pub fn damaged_files(&self, stop: impl Fn() -> bool) -> Result<Vec<PathBuf>, IndexError> {
-        let rebuilt = self.rebuilt();
-        let searcher = self.0.view()?.searcher;
+    pub fn find_damaged_files(&self, stop: impl Fn() -> bool) -> Result<Vec<PathBuf>, IndexError> {
+        let rebuild_count = self.rebuild_count();
+        let searcher = self.0.current_view()?.searcher;
         let index = searcher.index();
-        let damaged = guarded(|| {
+        let damaged = catch_panics(|| {
             let mut damaged = Vec::new();
             for file in committed_files(index)? {
                 if stop() {
@@ -137,46 +139,46 @@ impl Index {
         if let Some(first) = damaged.first() {
             self.report_damage(
                 format!("the checksum of {} is wrong", first.display()),
-                rebuilt,
+                rebuild_count,
             );
         }
         Ok(damaged)
     }
 
     /// Counts consecutive failed commits, except those caused by the operating system, such as a full disk.
-    pub(super) fn note_commit(&self, outcome: &Result<(), IndexError>, rebuilt: u64) {
-        let failed = &self.0.failed_commits;
-        match outcome {
-            Err(error) if error.may_be_damage() && !is_of_the_disk(error) => {
-                if failed.fetch_add(1, Ordering::AcqRel) + 1 >= FAILED_COMMITS {
-                    self.report_damage(format!("it takes no commits: {error}"), rebuilt);
+    pub(super) fn record_commit_result(&self, result: &Result<(), IndexError>, rebuild_count: u64) {
+        let failed_commits = &self.0.failed_commits;
+        match result {
+            Err(error) if error.may_be_damage() && !is_disk_error(error) => {
+                if failed_commits.fetch_add(1, Ordering::AcqRel) + 1 >= MAX_FAILED_COMMITS {
+                    self.report_damage(format!("it takes no commits: {error}"), rebuild_count);
                 }
             }
-            _ => failed.store(0, Ordering::Release),
+            _ => failed_commits.store(0, Ordering::Release),
         }
     }
 }
 
 /// Counter of events of an index.
-pub(super) type Counter = AtomicU32;
+pub(super) type AtomicCounter = AtomicU32;
 
 /// Whether the operating system refuses to write; a new index would get the same error.
-fn is_of_the_disk(error: &IndexError) -> bool {
+fn is_disk_error(error: &IndexError) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(here) = cause {
-        let kind = here
+    while let Some(current) = cause {
+        let kind = current
             .downcast_ref::<std::io::Error>()
             .map(std::io::Error::kind);
-        let refused = [
+        let refusal_kinds = [
             ErrorKind::StorageFull,
             ErrorKind::QuotaExceeded,
             ErrorKind::ReadOnlyFilesystem,
             ErrorKind::PermissionDenied,
         ];
-        if kind.is_some_and(|kind| refused.contains(&kind)) {
+        if kind.is_some_and(|kind| refusal_kinds.contains(&kind)) {
             return true;
         }
-        cause = here.source();
+        cause = current.source();
     }
     // The search library reports some causes only as text.
     let text = error.to_string().to_lowercase();
@@ -191,21 +193,25 @@ fn is_of_the_disk(error: &IndexError) -> bool {
 }
 
 /// Reads a little of every file of every segment; `turn` selects the documents.
-pub(super) fn question(searcher: &Searcher, fields: &Fields, turn: u32) -> Result<(), IndexError> {
+pub(super) fn probe_segments(
+    searcher: &Searcher,
+    fields: &IndexFields,
+    probe_number: u32,
+) -> Result<(), IndexError> {
     for (ordinal, reader) in (0..).zip(searcher.segment_readers()) {
         let documents = reader.max_doc();
         if documents > 0 {
             // The step is coprime to most numbers, so over time it visits all documents.
-            let document = turn.wrapping_mul(2_654_435_761) % documents;
-            ask_of(searcher, fields, reader, DocAddress::new(ordinal, document))?;
+            let document = probe_number.wrapping_mul(2_654_435_761) % documents;
+            probe_document(searcher, fields, reader, DocAddress::new(ordinal, document))?;
         }
     }
     Ok(())
 }
 
-fn ask_of(
+fn probe_document(
     searcher: &Searcher,
-    fields: &Fields,
+    fields: &IndexFields,
     reader: &SegmentReader,
     address: DocAddress,
 ) -> Result<(), IndexError> {
@@ -215,8 +221,8 @@ fn ask_of(
     if stored.get_first(fields.text).is_none() {
         return wrong("a stored agent");
     }
-    let id = AgentIds::open(reader)?.get(document);
-    if !holds(reader, &fields.id_term(id), document)? {
+    let id = AgentIdReader::open(reader)?.get(document);
+    if !term_has_document(reader, &fields.id_term(id), document)? {
         return wrong("the id of an agent");
     }
     let length = reader
@@ -247,16 +253,16 @@ fn ask_of(
     if postings.doc() >= reader.max_doc() || places.is_empty() {
         return wrong("the places of a word");
     }
-    if !holds_its_values(reader, fields, document)? {
+    if !facet_terms_match(reader, fields, document)? {
         return wrong("a value of an agent");
     }
     Ok(())
 }
 
 /// Whether an agent is found by the first value that its columns have for each facet.
-fn holds_its_values(
+fn facet_terms_match(
     reader: &SegmentReader,
-    fields: &Fields,
+    fields: &IndexFields,
     document: DocId,
 ) -> Result<bool, IndexError> {
     for &facet in Facet::ALL {
@@ -266,7 +272,7 @@ fn holds_its_values(
         let mut value = String::new();
         if let Some(ordinal) = column.ords().first(document)
             && !(column.ord_to_str(ordinal, &mut value)?
-                && holds(reader, &fields.keys.facet(facet, &value), document)?)
+                && term_has_document(reader, &fields.keys.facet_term(facet, &value), document)?)
         {
             return Ok(false);
         }
@@ -274,7 +280,11 @@ fn holds_its_values(
     Ok(true)
 }
 
-fn holds(reader: &SegmentReader, term: &Term, document: DocId) -> Result<bool, IndexError> {
+fn term_has_document(
+    reader: &SegmentReader,
+    term: &Term,
+    document: DocId,
+) -> Result<bool, IndexError> {
     let index = reader.inverted_index(term.field())?;
     let Some(mut postings) = index.read_postings(term, IndexRecordOption::Basic)? else {
         return Ok(false);
@@ -285,22 +295,22 @@ fn holds(reader: &SegmentReader, term: &Term, document: DocId) -> Result<bool, I
 
 /// Compares the checksums of some files of at most [`CHECKED_BYTES`], up to that sum, starting with another file each
 /// time.
-fn some_checksums(index: &tantivy::Index, turn: u32) -> Result<(), IndexError> {
+fn verify_some_checksums(index: &tantivy::Index, probe_number: u32) -> Result<(), IndexError> {
     let files = committed_files(index)?;
-    let first = usize::try_from(turn).unwrap_or(0) % files.len().max(1);
-    let mut left = CHECKED_BYTES;
+    let first = usize::try_from(probe_number).unwrap_or(0) % files.len().max(1);
+    let mut bytes_left = MAX_CHECKED_BYTES;
     for file in files.iter().cycle().skip(first).take(files.len()) {
         // A file that a merge has removed meanwhile is missing in the next list.
         let Ok(length) = index.directory().open_read(file).map(|file| file.len()) else {
             continue;
         };
-        if length > CHECKED_BYTES {
+        if length > MAX_CHECKED_BYTES {
             continue;
         }
-        let Some(rest) = left.checked_sub(length) else {
+        let Some(rest) = bytes_left.checked_sub(length) else {
             break;
         };
-        left = rest;
+        bytes_left = rest;
         if !is_intact(index, file)? && committed_files(index)?.contains(file) {
             let message = format!("the checksum of {} is wrong", file.display());
             return Err(IndexError::Damaged(message));
@@ -326,7 +336,7 @@ fn committed_files(index: &tantivy::Index) -> Result<Vec<PathBuf>, IndexError> {
     let mut files = Vec::new();
     for segment in index.load_metas()?.segments {
         let deleted = segment.has_deletes().then_some(SegmentComponent::Delete);
-        let components = COMPONENTS.into_iter().chain(deleted);
+        let components = SEGMENT_COMPONENTS.into_iter().chain(deleted);
         files.extend(components.map(|component| segment.relative_path(component)));
     }
     Ok(files)
@@ -334,7 +344,7 @@ fn committed_files(index: &tantivy::Index) -> Result<Vec<PathBuf>, IndexError> {
 
 /// Fails if a file of a committed segment is missing. An open file stays readable after its removal, but cannot be
 /// opened again.
-pub(super) fn missing_file(searcher: &Searcher) -> Result<(), IndexError> {
+pub(super) fn check_files_exist(searcher: &Searcher) -> Result<(), IndexError> {
     let index = searcher.index();
     let missing = |file: &PathBuf| !index.directory().exists(file).unwrap_or(true);
     match committed_files(index)?.into_iter().find(missing) {

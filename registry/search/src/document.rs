@@ -10,7 +10,7 @@ pub const MAX_VALUE_BYTES: usize = 1024;
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// The most bytes of texts outside the card's model that are searched and highlighted; the rest is cut.
-pub const MAX_OTHER_BYTES: usize = 8 * 1024;
+pub const MAX_OTHER_TEXT_BYTES: usize = 8 * 1024;
 
 /// The most skills of an agent that are searched, filtered by and highlighted; the rest are left out.
 pub const MAX_SKILLS: usize = 500;
@@ -21,14 +21,14 @@ pub const MAX_SHOWN_SKILLS: usize = 10;
 /// One agent in the index. Texts are arbitrary; values of filters and facets must be normalized, because the index
 /// compares them byte by byte.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Document {
+pub struct AgentDocument {
     /// One document per agent id.
     pub id: Uuid,
     /// The rendered hit, a JSON object, returned byte for byte. Where skills are rendered apart, the member `skills` is
     /// added with [`MAX_SHOWN_SKILLS`] of them.
     pub hit: Vec<u8>,
     /// The agent as rendered for catalogs, returned beside the hit; empty if catalogs do not list it.
-    pub entry: Vec<u8>,
+    pub catalog_entry: Vec<u8>,
     pub name: String,
     pub description: String,
     pub provider: String,
@@ -44,9 +44,9 @@ pub struct Document {
     /// Further values to filter by exactly and to count, each with its path; at most `MAX_ATTRIBUTES`.
     pub attributes: Vec<(String, String)>,
     /// Exact keys for [`lookup`](super::Index::lookup): `url:…`, `host:…`, `urn:…`, `digest:…`, `name:…`.
-    pub lookups: Vec<String>,
+    pub lookup_keys: Vec<String>,
     /// A key that the agent shares with its duplicates and no other agents: half of a SHA-256 digest. 0 for none.
-    pub group: u128,
+    pub duplicate_key: u128,
     /// Among duplicates the highest preference stands for the others, then the agent seen first.
     pub preference: u8,
     /// When the agent was first seen; microseconds since 1970 UTC.

@@ -20,7 +20,7 @@ pub enum IndexError {
     TooMany { what: &'static str, limit: usize },
     /// A page position belongs to another sort order than the requested one.
     #[error("the page position does not fit the order")]
-    Position,
+    PositionMismatch,
     #[error("a rebuild of the search index runs already")]
     RebuildRunning,
     /// A file could not be read or written; the disk may be full.

@@ -13,49 +13,49 @@ use tantivy::query::{BooleanQuery, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{Opstamp, SegmentReader, Term};
 
-use super::analysis::asked_pieces;
-use super::bits::Bits;
+use super::analysis::query_tokens;
+use super::doc_bit_set::DocBitSet;
 use super::error::IndexError;
-use super::keys::{KeyKind, Keys};
-use super::overlay::Excluded;
-use super::request::{Filters, MAX_FILTER_VALUES, MAX_WITHIN};
-use super::schema::Fields;
-use super::visibility::Viewer;
+use super::keys::{KeyField, KeyKind};
+use super::label_matching::CallerLabels;
+use super::overlay::OverlayExclusions;
+use super::request::{Filters, MAX_ANY_OF_FILTERS, MAX_FILTER_VALUES};
+use super::schema::IndexFields;
 
 /// Documents of a segment from which sets are shared; in smaller segments the search is too fast to benefit.
-const SHARED_FROM_DOCUMENTS: u32 = 4_096;
+const MIN_CACHED_SEGMENT_DOCS: u32 = 4_096;
 
 /// Document frequency, one in this many, from which a value is frequent and its set shared.
-const SHARED_FREQUENCY: u32 = 256;
+const CACHED_TERM_FRACTION: u32 = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum SharedKey {
+pub(super) enum FilterBitKey {
     Term(SegmentId, Term),
     Alive(SegmentId, Option<Opstamp>),
-    Shown(SegmentId, Arc<Viewer>),
-    Found(SegmentId, Option<Opstamp>, Arc<Conditions>),
+    Visible(SegmentId, Arc<CallerLabels>),
+    Matching(SegmentId, Option<Opstamp>, Arc<FilterConditions>),
 }
 
-impl SharedKey {
+impl FilterBitKey {
     /// About the bytes that a key occupies.
-    fn size(&self) -> usize {
+    fn byte_size(&self) -> usize {
         match self {
             Self::Term(..) | Self::Alive(..) => 128,
-            Self::Shown(_, viewer) => 128 + viewer.size(),
-            Self::Found(_, _, conditions) => 256 + conditions.viewer.size(),
+            Self::Visible(_, caller_labels) => 128 + caller_labels.byte_size(),
+            Self::Matching(_, _, conditions) => 256 + conditions.caller_labels.byte_size(),
         }
     }
 }
 
 /// Cache of shared sets, bounded by their size in bytes.
-pub(super) type SharedBits = Cache<SharedKey, Arc<Bits>>;
+pub(super) type FilterBitCache = Cache<FilterBitKey, Arc<DocBitSet>>;
 
 /// Creates an empty cache of at most this many bytes.
-pub(super) fn shared_bits(bytes: u64) -> SharedBits {
+pub(super) fn new_filter_cache(bytes: u64) -> FilterBitCache {
     Cache::builder()
         .max_capacity(bytes)
-        .weigher(|key: &SharedKey, bits: &Arc<Bits>| {
-            u32::try_from(bits.size() + key.size()).unwrap_or(u32::MAX)
+        .weigher(|key: &FilterBitKey, bits: &Arc<DocBitSet>| {
+            u32::try_from(bits.byte_size() + key.byte_size()).unwrap_or(u32::MAX)
         })
         .build()
 }
@@ -63,15 +63,15 @@ pub(super) fn shared_bits(bytes: u64) -> SharedBits {
 /// One condition: at least one alternative matches, or none if it is negated. An alternative is a list of terms that
 /// must all match, or a list of conditions that must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(super) struct Clause {
+pub(super) struct FilterClause {
     alternatives: Vec<Vec<Term>>,
-    nested: Vec<Vec<Clause>>,
+    nested: Vec<Vec<FilterClause>>,
     negated: bool,
     /// Whether it is one of the conditions of a search without filters.
-    common: bool,
+    is_default: bool,
 }
 
-impl Clause {
+impl FilterClause {
     /// The condition as a query, for conditions joined with words; those are never negated.
     pub fn query(&self) -> Box<dyn Query> {
         let term = |term: &Term| -> Box<dyn Query> {
@@ -87,21 +87,21 @@ impl Clause {
 
 /// Conditions that must all match, one of them being visible to the caller.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Conditions {
-    clauses: Vec<Clause>,
-    viewer: Arc<Viewer>,
+pub(super) struct FilterConditions {
+    clauses: Vec<FilterClause>,
+    caller_labels: Arc<CallerLabels>,
 }
 
 /// The documents that match conditions, without the agents of the overlay that the caller may no longer see.
 #[derive(Clone)]
-pub(super) struct Filter {
-    conditions: Arc<Conditions>,
-    excluded: Arc<Excluded>,
-    keys: Keys,
-    shared: SharedBits,
+pub(super) struct DocumentFilter {
+    conditions: Arc<FilterConditions>,
+    overlay_exclusions: Arc<OverlayExclusions>,
+    keys: KeyField,
+    cache: FilterBitCache,
 }
 
-impl std::fmt::Debug for Filter {
+impl std::fmt::Debug for DocumentFilter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_tuple("Filter")
@@ -110,32 +110,32 @@ impl std::fmt::Debug for Filter {
     }
 }
 
-impl Filter {
+impl DocumentFilter {
     /// Creates a filter of these conditions, and of being visible to a caller with these labels.
     pub fn new(
-        fields: &Fields,
-        clauses: Vec<Clause>,
-        excluded: Arc<Excluded>,
+        fields: &IndexFields,
+        clauses: Vec<FilterClause>,
+        overlay_exclusions: Arc<OverlayExclusions>,
         labels: &[String],
-        shared: SharedBits,
+        cache: FilterBitCache,
     ) -> Self {
         Self {
-            conditions: Arc::new(Conditions {
+            conditions: Arc::new(FilterConditions {
                 clauses,
-                viewer: Arc::new(Viewer::of(labels)),
+                caller_labels: Arc::new(CallerLabels::from_labels(labels)),
             }),
-            excluded,
+            overlay_exclusions,
             keys: fields.keys,
-            shared,
+            cache,
         }
     }
 
     /// Living documents of a segment that match all conditions.
-    pub fn bits(&self, reader: &SegmentReader) -> tantivy::Result<Arc<Bits>> {
-        let mut bits = self.found(reader)?;
-        let changed = self.excluded.get(&reader.segment_id());
+    pub fn matching_docs(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
+        let mut bits = self.docs_before_overlay(reader)?;
+        let changed = self.overlay_exclusions.get(&reader.segment_id());
         for (document, still_seen_by) in changed.into_iter().flatten() {
-            if !self.conditions.viewer.sees(still_seen_by) {
+            if !self.conditions.caller_labels.can_see(still_seen_by) {
                 Arc::make_mut(&mut bits).remove(*document);
             }
         }
@@ -143,156 +143,161 @@ impl Filter {
     }
 
     /// The same, whatever is in the overlay. Most searches have no filter, and share these sets as a whole.
-    fn found(&self, reader: &SegmentReader) -> tantivy::Result<Arc<Bits>> {
+    fn docs_before_overlay(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
         let conditions = &self.conditions;
-        let shared = conditions.clauses.iter().all(|clause| clause.common);
+        let shared = conditions.clauses.iter().all(|clause| clause.is_default);
         let (id, deletes) = (reader.segment_id(), reader.delete_opstamp());
-        let key = shared.then(|| SharedKey::Found(id, deletes, Arc::clone(conditions)));
-        if let Some(bits) = key.as_ref().and_then(|key| self.shared.get(key)) {
+        let key = shared.then(|| FilterBitKey::Matching(id, deletes, Arc::clone(conditions)));
+        if let Some(bits) = key.as_ref().and_then(|key| self.cache.get(key)) {
             return Ok(bits);
         }
         let mut bits = match reader.alive_bitset() {
-            None => Bits::all(reader.max_doc()),
-            Some(_) => (*self.alive(reader)).clone(),
+            None => DocBitSet::full(reader.max_doc()),
+            Some(_) => (*self.alive_docs(reader)).clone(),
         };
-        bits.intersect(&*self.shown(reader)?);
+        bits.intersect_with(&*self.visible_docs(reader)?);
         for clause in &conditions.clauses {
-            self.narrow(reader, clause, &mut bits)?;
+            self.apply_clause(reader, clause, &mut bits)?;
         }
         let bits = Arc::new(bits);
         if let Some(key) = key {
-            self.shared.insert(key, Arc::clone(&bits));
+            self.cache.insert(key, Arc::clone(&bits));
         }
         Ok(bits)
     }
 
     /// Removes from a set the documents that do not fulfil a condition.
-    fn narrow(
+    fn apply_clause(
         &self,
         reader: &SegmentReader,
-        clause: &Clause,
-        bits: &mut Bits,
+        clause: &FilterClause,
+        bits: &mut DocBitSet,
     ) -> tantivy::Result<()> {
-        let mut any = Bits::none(reader.max_doc());
+        let mut matching = DocBitSet::empty(reader.max_doc());
         for alternative in &clause.alternatives {
             match alternative.as_slice() {
-                [term] => self.add_term(reader, term, &mut any)?,
+                [term] => self.add_term_docs(reader, term, &mut matching)?,
                 terms => {
-                    let mut every = Bits::all(reader.max_doc());
+                    let mut all_terms = DocBitSet::full(reader.max_doc());
                     for term in terms {
-                        let mut one = Bits::none(reader.max_doc());
-                        self.add_term(reader, term, &mut one)?;
-                        every.intersect(&one);
+                        let mut one = DocBitSet::empty(reader.max_doc());
+                        self.add_term_docs(reader, term, &mut one)?;
+                        all_terms.intersect_with(&one);
                     }
-                    any.unite(&every);
+                    matching.union_with(&all_terms);
                 }
             }
         }
         for conditions in &clause.nested {
             let mut every = bits.clone();
             for condition in conditions {
-                self.narrow(reader, condition, &mut every)?;
+                self.apply_clause(reader, condition, &mut every)?;
             }
-            any.unite(&every);
+            matching.union_with(&every);
         }
         match clause.negated {
-            true => bits.subtract(&any),
-            false => bits.intersect(&any),
+            true => bits.subtract(&matching),
+            false => bits.intersect_with(&matching),
         }
         Ok(())
     }
 
     /// The documents that the caller's labels show. They are shared between callers with the same labels: policies make many
     /// labels, each of which would be looked up for every search.
-    fn shown(&self, reader: &SegmentReader) -> tantivy::Result<Arc<Bits>> {
-        let shared = reader.max_doc() >= SHARED_FROM_DOCUMENTS;
-        let viewer = &self.conditions.viewer;
-        let key = shared.then(|| SharedKey::Shown(reader.segment_id(), Arc::clone(viewer)));
-        if let Some(bits) = key.as_ref().and_then(|key| self.shared.get(key)) {
+    fn visible_docs(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
+        let shared = reader.max_doc() >= MIN_CACHED_SEGMENT_DOCS;
+        let caller_labels = &self.conditions.caller_labels;
+        let key =
+            shared.then(|| FilterBitKey::Visible(reader.segment_id(), Arc::clone(caller_labels)));
+        if let Some(bits) = key.as_ref().and_then(|key| self.cache.get(key)) {
             return Ok(bits);
         }
-        let add = |term: &Term, target: &mut Bits| self.add_term(reader, term, target);
-        let bits = Arc::new(viewer.bits(self.keys, reader, add)?);
+        let add = |term: &Term, target: &mut DocBitSet| self.add_term_docs(reader, term, target);
+        let bits = Arc::new(caller_labels.visible_docs(self.keys, reader, add)?);
         if let Some(key) = key {
-            self.shared.insert(key, Arc::clone(&bits));
+            self.cache.insert(key, Arc::clone(&bits));
         }
         Ok(bits)
     }
 
-    fn alive(&self, reader: &SegmentReader) -> Arc<Bits> {
-        let key = SharedKey::Alive(reader.segment_id(), reader.delete_opstamp());
-        self.shared.get_with(key, || Arc::new(Bits::living(reader)))
+    fn alive_docs(&self, reader: &SegmentReader) -> Arc<DocBitSet> {
+        let key = FilterBitKey::Alive(reader.segment_id(), reader.delete_opstamp());
+        self.cache
+            .get_with(key, || Arc::new(DocBitSet::alive(reader)))
     }
 
-    fn add_term(
+    fn add_term_docs(
         &self,
         reader: &SegmentReader,
         term: &Term,
-        target: &mut Bits,
+        target: &mut DocBitSet,
     ) -> tantivy::Result<()> {
         let terms = reader.inverted_index(term.field())?;
         let Some(info) = terms.get_term_info(term)? else {
             return Ok(());
         };
-        let frequent = info.doc_freq >= reader.max_doc() / SHARED_FREQUENCY;
-        let shared = frequent && reader.max_doc() >= SHARED_FROM_DOCUMENTS;
-        let key = shared.then(|| SharedKey::Term(reader.segment_id(), term.clone()));
-        if let Some(bits) = key.as_ref().and_then(|key| self.shared.get(key)) {
-            target.unite(&bits);
+        let frequent = info.doc_freq >= reader.max_doc() / CACHED_TERM_FRACTION;
+        let shared = frequent && reader.max_doc() >= MIN_CACHED_SEGMENT_DOCS;
+        let key = shared.then(|| FilterBitKey::Term(reader.segment_id(), term.clone()));
+        if let Some(bits) = key.as_ref().and_then(|key| self.cache.get(key)) {
+            target.union_with(&bits);
             return Ok(());
         }
         let postings = terms.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
         let Some(key) = key else {
-            target.insert_all(postings);
+            target.insert_postings(postings);
             return Ok(());
         };
-        let mut own = Bits::none(reader.max_doc());
-        own.insert_all(postings);
-        target.unite(&own);
-        self.shared.insert(key, Arc::new(own));
+        let mut own = DocBitSet::empty(reader.max_doc());
+        own.insert_postings(postings);
+        target.union_with(&own);
+        self.cache.insert(key, Arc::new(own));
         Ok(())
     }
 }
 
 /// Lifecycles that are found without a lifecycle filter.
-pub(super) const LISTED: [&str; 2] = ["approved", "deprecated"];
+pub(super) const LISTED_LIFECYCLES: [&str; 2] = ["approved", "deprecated"];
 
 /// Liveness that is found only with a liveness filter.
-const GONE: &str = "gone";
+const GONE_LIVENESS: &str = "gone";
 
-pub(super) fn listed(fields: &Fields) -> Clause {
-    let lifecycles = LISTED.iter();
-    let terms = lifecycles.map(|lifecycle| fields.keys.facet(Facet::Lifecycle, lifecycle));
-    Clause {
-        common: true,
-        ..any_of(terms)
+pub(super) fn listed_clause(fields: &IndexFields) -> FilterClause {
+    let lifecycles = LISTED_LIFECYCLES.iter();
+    let terms = lifecycles.map(|lifecycle| fields.keys.facet_term(Facet::Lifecycle, lifecycle));
+    FilterClause {
+        is_default: true,
+        ..any_term_clause(terms)
     }
 }
 
 /// The condition of not being listed: pending, on hold or rejected.
-pub(super) fn unlisted(fields: &Fields) -> Clause {
-    Clause {
+pub(super) fn unlisted_clause(fields: &IndexFields) -> FilterClause {
+    FilterClause {
         negated: true,
-        ..listed(fields)
+        ..listed_clause(fields)
     }
 }
 
-fn not_gone(fields: &Fields) -> Clause {
-    Clause {
-        alternatives: vec![vec![fields.keys.facet(Facet::Liveness, GONE)]],
+fn not_gone_clause(fields: &IndexFields) -> FilterClause {
+    FilterClause {
+        alternatives: vec![vec![fields.keys.facet_term(Facet::Liveness, GONE_LIVENESS)]],
         negated: true,
-        common: true,
-        ..Clause::default()
+        is_default: true,
+        ..FilterClause::default()
     }
 }
 
-pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
-    any_of(std::iter::once(fields.keys.term(KeyKind::Lookup, key)))
+pub(super) fn lookup_clause(fields: &IndexFields, key: &str) -> FilterClause {
+    any_term_clause(std::iter::once(fields.keys.term(KeyKind::Lookup, key)))
 }
 
-pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>, IndexError> {
+pub(super) fn filter_clauses(
+    fields: &IndexFields,
+    filters: &Filters,
+) -> Result<Vec<FilterClause>, IndexError> {
     let listed_values = filters
-        .used()
+        .used_facets()
         .map(|(_, values)| values.len())
         .sum::<usize>();
     let exact_values = filters
@@ -307,98 +312,101 @@ pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>,
             limit: MAX_FILTER_VALUES,
         });
     }
-    if filters.within.len() > MAX_WITHIN {
+    if filters.any_of.len() > MAX_ANY_OF_FILTERS {
         return Err(IndexError::TooMany {
             what: "filters of which one must pass",
-            limit: MAX_WITHIN,
+            limit: MAX_ANY_OF_FILTERS,
         });
     }
-    let mut clauses = explicit(fields, filters);
+    let mut clauses = explicit_clauses(fields, filters);
     if filters.values[Facet::Lifecycle].is_empty() {
-        clauses.push(listed(fields));
+        clauses.push(listed_clause(fields));
     }
     if filters.values[Facet::Liveness].is_empty() {
-        clauses.push(not_gone(fields));
+        clauses.push(not_gone_clause(fields));
     }
-    if !filters.within.is_empty() {
-        let within = filters.within.iter();
-        clauses.push(Clause {
-            nested: within.map(|one| explicit(fields, one)).collect(),
-            ..Clause::default()
+    if !filters.any_of.is_empty() {
+        let within = filters.any_of.iter();
+        clauses.push(FilterClause {
+            nested: within.map(|one| explicit_clauses(fields, one)).collect(),
+            ..FilterClause::default()
         });
     }
     Ok(clauses)
 }
 
 /// The conditions that filters name themselves.
-fn explicit(fields: &Fields, filters: &Filters) -> Vec<Clause> {
-    let mut clauses: Vec<Clause> = filters
-        .used()
-        .map(|(facet, values)| condition(fields, facet, values))
+fn explicit_clauses(fields: &IndexFields, filters: &Filters) -> Vec<FilterClause> {
+    let mut clauses: Vec<FilterClause> = filters
+        .used_facets()
+        .map(|(facet, values)| facet_clause(fields, facet, values))
         .collect();
     clauses.extend(filters.exact.iter().map(|one| {
         let values = one.values.iter();
-        any_of(values.map(|value| one.property.term(fields, value)))
+        any_term_clause(values.map(|value| one.property.term(fields, value)))
     }));
     clauses
 }
 
 /// The condition that at least one of these holds, as written in the query syntax. There a provider matches by words of
 /// its name too, like a skill.
-pub(super) fn any_condition(fields: &Fields, any: &[(Facet, String)]) -> Clause {
+pub(super) fn any_condition_clause(
+    fields: &IndexFields,
+    conditions: &[(Facet, String)],
+) -> FilterClause {
     let mut alternatives = Vec::new();
-    for (facet, value) in any {
-        let one = condition(fields, *facet, std::slice::from_ref(value));
+    for (facet, value) in conditions {
+        let one = facet_clause(fields, *facet, std::slice::from_ref(value));
         alternatives.extend(one.alternatives);
         if *facet == Facet::Provider {
-            alternatives.extend(words(fields.keys, KeyKind::ProviderWord, value));
+            alternatives.extend(word_terms(fields.keys, KeyKind::ProviderWord, value));
         }
     }
-    Clause {
+    FilterClause {
         alternatives,
-        ..Clause::default()
+        ..FilterClause::default()
     }
 }
 
-fn condition(fields: &Fields, facet: Facet, values: &[String]) -> Clause {
-    let indexed = values.iter().map(|value| indexed_form(facet, value));
+fn facet_clause(fields: &IndexFields, facet: Facet, values: &[String]) -> FilterClause {
+    let indexed = values.iter().map(|value| indexed_facet_value(facet, value));
     match facet {
-        Facet::Skill => skill(fields, values),
-        _ => any_of(indexed.map(|value| fields.keys.facet(facet, &value))),
+        Facet::Skill => skill_clause(fields, values),
+        _ => any_term_clause(indexed.map(|value| fields.keys.facet_term(facet, &value))),
     }
 }
 
 /// A value in the form in which the index has it: providers and tags are indexed in lower case.
-pub(super) fn indexed_form(facet: Facet, value: &str) -> Cow<'_, str> {
+pub(super) fn indexed_facet_value(facet: Facet, value: &str) -> Cow<'_, str> {
     match facet {
         Facet::Provider | Facet::Tag => value.to_lowercase().into(),
         _ => value.into(),
     }
 }
 
-fn any_of(terms: impl Iterator<Item = Term>) -> Clause {
-    Clause {
+fn any_term_clause(terms: impl Iterator<Item = Term>) -> FilterClause {
+    FilterClause {
         alternatives: terms.map(|term| vec![term]).collect(),
-        ..Clause::default()
+        ..FilterClause::default()
     }
 }
 
 /// The condition of having a skill with this id, or all these words in the names of the agent's skills.
-fn skill(fields: &Fields, values: &[String]) -> Clause {
+fn skill_clause(fields: &IndexFields, values: &[String]) -> FilterClause {
     let mut alternatives = Vec::new();
     for value in values {
-        alternatives.push(vec![fields.keys.facet(Facet::Skill, value)]);
-        alternatives.extend(words(fields.keys, KeyKind::SkillWord, value));
+        alternatives.push(vec![fields.keys.facet_term(Facet::Skill, value)]);
+        alternatives.extend(word_terms(fields.keys, KeyKind::SkillWord, value));
     }
-    Clause {
+    FilterClause {
         alternatives,
-        ..Clause::default()
+        ..FilterClause::default()
     }
 }
 
 /// Terms of all words of a text, stemmed; `None` for a text without words, or with too many.
-fn words(keys: Keys, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
-    let mut words: Vec<Term> = asked_pieces(text)
+fn word_terms(keys: KeyField, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
+    let mut words: Vec<Term> = query_tokens(text)
         .map(|piece| keys.term(kind, &piece.stem.unwrap_or(piece.exact)))
         .collect();
     words.sort_unstable();
@@ -407,6 +415,6 @@ fn words(keys: Keys, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
 }
 
 /// The condition of having exactly this trust level, or `none`.
-pub(super) fn trusted(fields: &Fields, level: &str) -> Clause {
-    any_of(std::iter::once(fields.keys.facet(Facet::Trust, level)))
+pub(super) fn trust_clause(fields: &IndexFields, level: &str) -> FilterClause {
+    any_term_clause(std::iter::once(fields.keys.facet_term(Facet::Trust, level)))
 }

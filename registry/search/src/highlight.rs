@@ -2,48 +2,48 @@
 
 use std::ops::Range;
 
-use super::analysis::{IndexedWord, QueryWord, run_pieces, runs};
-use super::answer::Highlight;
-use super::beginnings::{Beginnings, Blocks};
-use super::languages::{Languages, unmarked};
-use super::layout::{TextKind, texts, written_languages};
+use super::analysis::{IndexedWord, QueryWord, push_span_words, word_spans};
+use super::languages::{LanguageSet, strip_stem_mark};
+use super::response::Highlight;
+use super::text_layout::{TextKind, split_texts, stored_languages};
+use super::word_prefix_scan::{CandidateBlocks, WordPrefixScan};
 
 const MAX_HIGHLIGHTS: usize = 6;
 
 const MAX_MATCHED_SKILLS: usize = 10;
 
 /// Approximate bytes of an excerpt from a longer text.
-const FRAGMENT: usize = 160;
+const EXCERPT_BYTES: usize = 160;
 
 /// Approximate bytes of the excerpt before its first match.
-const LEAD: usize = 40;
+const LEAD_BYTES: usize = 40;
 
 pub(super) struct Highlighter {
     /// All matching forms, each with the number of its word.
     forms: Vec<(String, u32)>,
     /// The first two bytes of all forms; a run that begins with none of them needs no analysis.
-    beginnings: Beginnings,
+    prefix_scan: WordPrefixScan,
 }
 
 pub(super) struct MatchedSkill {
     /// Its index among the skills of the agent.
-    pub number: usize,
+    pub index: usize,
     pub id: String,
 }
 
 /// Bytes of a word, and capitals, by their value.
-const WORD: u8 = 1;
-const CAPITAL: u8 = 2;
-static CLASSES: [u8; 256] = {
+const WORD_BYTE: u8 = 1;
+const CAPITAL_BYTE: u8 = 2;
+static BYTE_CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         let letter = byte as u8;
         if letter.is_ascii_alphanumeric() {
-            classes[byte] |= WORD;
+            classes[byte] |= WORD_BYTE;
         }
         if letter.is_ascii_uppercase() {
-            classes[byte] |= CAPITAL;
+            classes[byte] |= CAPITAL_BYTE;
         }
         byte += 1;
     }
@@ -54,16 +54,16 @@ impl Highlighter {
     /// Takes words in their folded forms.
     pub fn new(words: &[QueryWord]) -> Self {
         let mut forms = Vec::new();
-        let mut beginnings = Beginnings::none();
+        let mut prefix_scan = WordPrefixScan::empty();
         for (word, number) in words.iter().zip(0..) {
             let own = std::iter::once(&word.exact).chain(&word.stem);
-            let stems = word.stems.iter().map(|(stem, _)| stem);
-            for form in own.chain(stems).chain(&word.others) {
+            let stems = word.language_stems.iter().map(|(stem, _)| stem);
+            for form in own.chain(stems).chain(&word.other_forms) {
                 forms.push((form.clone(), number));
-                beginnings.insert(shared(unmarked(form)));
+                prefix_scan.insert(shared_prefix(strip_stem_mark(form)));
             }
         }
-        Self { forms, beginnings }
+        Self { forms, prefix_scan }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -72,84 +72,92 @@ impl Highlighter {
 
     /// Finds the skills of an agent that contain a word, the one with most distinct words first, and its highlights if
     /// `highlighted`. The texts are joined as by [`written`](super::layout::written).
-    pub fn find(&self, written: &str, highlighted: bool) -> (Vec<Highlight>, Vec<MatchedSkill>) {
+    pub fn find_matches(
+        &self,
+        joined_texts: &str,
+        with_highlights: bool,
+    ) -> (Vec<Highlight>, Vec<MatchedSkill>) {
         let mut highlights = Vec::new();
-        let mut all: Vec<(TextKind, usize, &str)> = Vec::new();
+        let mut agent_texts: Vec<(TextKind, usize, &str)> = Vec::new();
         let mut start = 0;
-        for (kind, text) in texts(written) {
+        for (kind, text) in split_texts(joined_texts) {
             // A mark of one byte precedes each text.
-            all.push((kind, start + 1, text));
+            agent_texts.push((kind, start + 1, text));
             start += 1 + text.len();
         }
-        let languages = written_languages(written);
-        all.drain(..usize::from(!languages.is_empty()));
+        let languages = stored_languages(joined_texts);
+        agent_texts.drain(..usize::from(!languages.is_empty()));
         // The agent's name is stored after its skills but shown before them.
-        if let Some(name) = all.iter().position(|(kind, ..)| *kind == TextKind::Name) {
-            all[..=name].rotate_right(1);
+        if let Some(name) = agent_texts
+            .iter()
+            .position(|(kind, ..)| *kind == TextKind::Name)
+        {
+            agent_texts[..=name].rotate_right(1);
         }
-        let blocks = self.beginnings.blocks(written);
+        let blocks = self.prefix_scan.scan(joined_texts);
         // By skill, the set of words in it, and its id.
         let mut skills: Vec<(u64, &str)> = Vec::new();
-        for (kind, start, text) in all {
+        for (kind, start, text) in agent_texts {
             if kind == TextKind::SkillId {
                 skills.push((0, text));
             }
-            if !highlighted && !kind.is_of_skill() {
+            if !with_highlights && !kind.is_skill_text() {
                 continue;
             }
-            let (matches, words) = match self.may_hold(text, start, &blocks) {
-                true => self.matches(text, languages),
+            let (matches, words) = match self.may_contain(text, start, &blocks) {
+                true => self.match_ranges(text, languages),
                 false => continue,
             };
             if words == 0 {
                 continue;
             }
-            let skill = skills.last_mut().filter(|_| kind.is_of_skill());
+            let skill = skills.last_mut().filter(|_| kind.is_skill_text());
             let skill = skill.map(|(held, id)| {
                 *held |= words;
                 *id
             });
-            if highlighted
-                && let Some(field) = field(kind)
+            if with_highlights
+                && let Some(field) = highlight_field(kind)
                 && highlights.len() < MAX_HIGHLIGHTS
             {
-                highlights.push(fragment(field, skill, text, &matches));
+                highlights.push(build_highlight(field, skill, text, &matches));
             }
         }
-        let mut matched: Vec<(usize, (u64, &str))> = skills.into_iter().enumerate().collect();
-        matched.retain(|(_, (words, _))| *words != 0);
-        matched.sort_by_key(|(_, (words, _))| std::cmp::Reverse(words.count_ones()));
-        let matched = matched.into_iter().take(MAX_MATCHED_SKILLS);
+        let mut matched_skills: Vec<(usize, (u64, &str))> =
+            skills.into_iter().enumerate().collect();
+        matched_skills.retain(|(_, (words, _))| *words != 0);
+        matched_skills.sort_by_key(|(_, (words, _))| std::cmp::Reverse(words.count_ones()));
+        let matched = matched_skills.into_iter().take(MAX_MATCHED_SKILLS);
         let matched = matched.map(|(number, (_, id))| MatchedSkill {
-            number,
+            index: number,
             id: id.to_owned(),
         });
         (highlights, matched.collect())
     }
 
     /// Byte ranges of the words, ascending and disjoint, and a bit set of the words found.
-    fn matches(&self, text: &str, languages: Languages) -> (Vec<Range<usize>>, u64) {
+    fn match_ranges(&self, text: &str, languages: LanguageSet) -> (Vec<Range<usize>>, u64) {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut words = 0;
-        let mut pieces = Vec::new();
-        for run in runs(text) {
-            let written = &text[run.clone()];
-            if !self.may_match(written) {
+        let mut span_words = Vec::new();
+        for span in word_spans(text) {
+            let written = &text[span.clone()];
+            if !self.span_may_match(written) {
                 continue;
             }
-            pieces.clear();
-            run_pieces(text, run, 0, languages, &mut pieces);
-            for piece in &pieces {
-                let found = self.words_of(piece);
-                if found == 0 {
+            span_words.clear();
+            push_span_words(text, span, 0, languages, &mut span_words);
+            for word in &span_words {
+                let word_bits = self.matched_words(word);
+                if word_bits == 0 {
                     continue;
                 }
-                words |= found;
+                words |= word_bits;
                 match ranges.last_mut() {
-                    Some(last) if piece.range.start < last.end => {
-                        last.end = last.end.max(piece.range.end)
+                    Some(last) if word.range.start < last.end => {
+                        last.end = last.end.max(word.range.end)
                     }
-                    _ => ranges.push(piece.range.clone()),
+                    _ => ranges.push(word.range.clone()),
                 }
             }
         }
@@ -158,23 +166,24 @@ impl Highlighter {
 
     /// Whether a text, which begins at `start` of all texts, may contain a word. Most contain none, which its blocks
     /// and one pass over the bytes show.
-    fn may_hold(&self, text: &str, start: usize, blocks: &Blocks) -> bool {
-        (!text.is_ascii() || blocks.may_hold(start, text.len())) && self.may_hold_word(text)
+    fn may_contain(&self, text: &str, start: usize, blocks: &CandidateBlocks) -> bool {
+        (!text.is_ascii() || blocks.may_have_word_start(start, text.len()))
+            && self.may_contain_word(text)
     }
 
     /// The same by one pass over its bytes.
-    pub fn may_hold_word(&self, text: &str) -> bool {
+    pub fn may_contain_word(&self, text: &str) -> bool {
         if !text.is_ascii() {
             return true;
         }
         let bytes = text.as_bytes();
-        let mut within = 0;
+        let mut previous_class = 0;
         for (at, byte) in bytes.iter().enumerate() {
-            let class = CLASSES[usize::from(*byte)];
+            let class = BYTE_CLASSES[usize::from(*byte)];
             // A word begins here, or a part of a camel-case word.
-            let begins = class & (!within & WORD | CAPITAL) != 0;
-            within = class;
-            if begins && self.begins(&bytes[at..]) {
+            let begins = class & (!previous_class & WORD_BYTE | CAPITAL_BYTE) != 0;
+            previous_class = class;
+            if begins && self.may_start_word(&bytes[at..]) {
                 return true;
             }
         }
@@ -183,47 +192,47 @@ impl Highlighter {
 
     /// Whether a run may match: a word shares its beginning with its stem up to the last two letters (`dying`, `die`),
     /// which excludes most runs without analysis. A camel-case run may match from each of its capitals on.
-    fn may_match(&self, written: &str) -> bool {
-        if !written.is_ascii() {
+    fn span_may_match(&self, spelling: &str) -> bool {
+        if !spelling.is_ascii() {
             return true;
         }
-        let bytes = written.as_bytes();
+        let bytes = spelling.as_bytes();
         let capital = |at: &usize| bytes[*at].is_ascii_uppercase();
-        self.begins(bytes)
+        self.may_start_word(bytes)
             || (1..bytes.len())
                 .filter(capital)
-                .any(|at| self.begins(&bytes[at..]))
+                .any(|at| self.may_start_word(&bytes[at..]))
     }
 
-    fn begins(&self, bytes: &[u8]) -> bool {
+    fn may_start_word(&self, bytes: &[u8]) -> bool {
         let second = bytes.get(1).copied().unwrap_or_default();
         let first = bytes.first();
-        first.is_some_and(|first| self.beginnings.contains(*first, second))
+        first.is_some_and(|first| self.prefix_scan.contains(*first, second))
             && self.forms.iter().any(|(form, _)| {
-                let shared = shared(unmarked(form));
+                let shared = shared_prefix(strip_stem_mark(form));
                 let begin = bytes.get(..shared.len());
                 begin.is_some_and(|begin| begin.eq_ignore_ascii_case(shared))
             })
     }
 
-    fn words_of(&self, piece: &IndexedWord) -> u64 {
+    fn matched_words(&self, word: &IndexedWord) -> u64 {
         self.forms
             .iter()
             .filter(|(form, _)| {
-                let mut stems = piece.stem.iter().chain(&piece.stems);
-                *form == piece.exact || stems.any(|stem| stem == form)
+                let mut stems = word.stem.iter().chain(&word.language_stems);
+                *form == word.exact || stems.any(|stem| stem == form)
             })
             .fold(0, |words, (_, number)| words | 1 << (number % 64))
     }
 }
 
 /// The beginning that a form shares with every word that has it.
-fn shared(form: &str) -> &[u8] {
+fn shared_prefix(form: &str) -> &[u8] {
     let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
     &form.as_bytes()[..shared]
 }
 
-const fn field(kind: TextKind) -> Option<&'static str> {
+const fn highlight_field(kind: TextKind) -> Option<&'static str> {
     Some(match kind {
         TextKind::SkillId | TextKind::Languages => return None,
         TextKind::SkillName => "skill.name",
@@ -238,30 +247,30 @@ const fn field(kind: TextKind) -> Option<&'static str> {
     })
 }
 
-fn fragment(
+fn build_highlight(
     field: &'static str,
     skill: Option<&str>,
     text: &str,
     matches: &[Range<usize>],
 ) -> Highlight {
     let (mut start, mut end) = (0, text.len());
-    if text.len() > FRAGMENT {
+    if text.len() > EXCERPT_BYTES {
         let first = matches.first().map_or(0, |first| first.start);
-        start = word_start(
+        start = first_word_start(
             text,
-            text.floor_char_boundary(first.saturating_sub(LEAD)),
+            text.floor_char_boundary(first.saturating_sub(LEAD_BYTES)),
             first,
         );
-        end = text.floor_char_boundary((start + FRAGMENT).min(text.len()));
+        end = text.floor_char_boundary((start + EXCERPT_BYTES).min(text.len()));
         // The end must not be within a match, nor within a word unless the word alone fills the excerpt.
-        if let Some(parted) = matches
+        if let Some(split_match) = matches
             .iter()
             .find(|range| range.start < end && end < range.end)
         {
-            end = if parted.start > start {
-                parted.start
+            end = if split_match.start > start {
+                split_match.start
             } else {
-                parted.end
+                split_match.end
             };
         } else if end < text.len()
             && let Some(space) = text[start..end].rfind(char::is_whitespace)
@@ -288,7 +297,7 @@ fn fragment(
 }
 
 /// The first start of a word in a range of offsets; `to` if there is none.
-fn word_start(text: &str, from: usize, to: usize) -> usize {
+fn first_word_start(text: &str, from: usize, to: usize) -> usize {
     if from == 0 {
         return 0;
     }

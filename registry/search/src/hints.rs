@@ -4,103 +4,110 @@
 use tantivy::collector::Count;
 use tantivy::query::Query;
 
-use super::answer::{Hint, HintKind, HitRow};
 use super::error::IndexError;
-use super::filter::{Clause, clauses};
-use super::filtered::FilteredQuery;
-use super::query::{TextQuery, word_query};
+use super::filter::{FilterClause, filter_clauses};
+use super::filtered_query::FilteredQuery;
+use super::query_parser::{ParsedQuery, QueryPart};
 use super::request::{Filters, SearchRequest};
+use super::response::{Hint, HintKind, HitRow};
 use super::search::PreparedQuery;
-use super::seen::VisibleAgents;
-use super::syntax::{ParsedQuery, QueryPart};
-use super::typing_errors::near;
-use super::{IndexView, Inner};
+use super::text_query::{TextQueryBuilder, word_query};
+use super::typing_errors::similar_words;
+use super::visible_agents::LazyVisibleAgents;
+use super::{IndexInner, IndexView};
 
 /// The most words looked up one by one after a search without hits.
-const MAX_WORDS: usize = 8;
+const MAX_CHECKED_WORDS: usize = 8;
 
 /// In a hint, the name of the filters one of which must pass.
-const WITHIN: &str = "collection";
+const COLLECTION_HINT: &str = "collection";
 
 impl Hint {
-    fn of(kind: HintKind, text: String) -> Self {
+    fn new(kind: HintKind, text: String) -> Self {
         Self {
             kind,
             text,
-            hidden: None,
-            near: Vec::new(),
+            matches_without: None,
+            similar_words: Vec::new(),
         }
     }
 }
 
 /// A part of a search that narrows it, and the search without that part.
-struct Narrowing {
+struct SearchConstraint {
     text: String,
     filters: Filters,
-    written: ParsedQuery,
+    parsed: ParsedQuery,
 }
 
-impl Inner {
+impl IndexInner {
     /// Hints for a search with this many matches and this first hit. Only agents that the caller may see are counted.
-    pub(super) fn hints(
+    pub(super) fn build_hints(
         &self,
         request: &SearchRequest,
         prepared: &PreparedQuery,
         total: u64,
-        first: Option<&HitRow>,
+        first_hit: Option<&HitRow>,
     ) -> Result<Vec<Hint>, IndexError> {
-        let mut hints = what_did_not_count(prepared);
+        let mut hints = ignored_part_hints(prepared);
         // Weak hits come last, so if the first hit of all is weak, every hit is.
-        if request.after.is_none() && first.is_some_and(|hit| hit.weak) {
-            hints.push(Hint::of(HintKind::OnlyWeak, String::new()));
+        if request.after.is_none() && first_hit.is_some_and(|hit| hit.weak) {
+            hints.push(Hint::new(HintKind::OnlyWeak, String::new()));
         }
         if total > 0 {
             return Ok(hints);
         }
-        if self.matches(request, &prepared.view, None, Vec::new())? == 0 {
-            hints.push(Hint::of(HintKind::Empty, String::new()));
+        if self.count_matches(request, &prepared.view, None, Vec::new())? == 0 {
+            hints.push(Hint::new(HintKind::Empty, String::new()));
             return Ok(hints);
         }
-        hints.extend(self.unknown_words(request, prepared)?);
-        hints.extend(self.hiding_filters(request, prepared)?);
+        hints.extend(self.unknown_word_hints(request, prepared)?);
+        hints.extend(self.filter_hints(request, prepared)?);
         Ok(hints)
     }
 
-    fn matches(
+    fn count_matches(
         &self,
         request: &SearchRequest,
         view: &IndexView,
         text: Option<Box<dyn Query>>,
-        clauses: Vec<Clause>,
+        clauses: Vec<FilterClause>,
     ) -> Result<u64, IndexError> {
-        let query = FilteredQuery::new(text, self.filter(view, clauses, &request.visible_to));
+        let query = FilteredQuery::new(
+            text,
+            self.document_filter(view, clauses, &request.visible_to),
+        );
         Ok(view.searcher.search(&query, &Count)? as u64)
     }
 
-    fn unknown_words(
+    fn unknown_word_hints(
         &self,
         request: &SearchRequest,
         prepared: &PreparedQuery,
     ) -> Result<Vec<Hint>, IndexError> {
         let view = &prepared.view;
         let mut hints = Vec::new();
-        let everyone = clauses(&self.fields, &Filters::default())?;
-        let mut seen = VisibleAgents::new(self.filter(view, everyone.clone(), &request.visible_to));
+        let default_clauses = filter_clauses(&self.fields, &Filters::default())?;
+        let mut visible = LazyVisibleAgents::new(self.document_filter(
+            view,
+            default_clauses.clone(),
+            &request.visible_to,
+        ));
         let words = &prepared.query.words;
-        let prefixes = &prepared.written.prefixes;
+        let prefixes = &prepared.parsed.prefixes;
         // Expanded prefixes come last, and a prefix has no similar words.
         let first_prefix = words.len().saturating_sub(prefixes.len());
-        for (place, word) in words.iter().enumerate().take(MAX_WORDS) {
+        for (index, word) in words.iter().enumerate().take(MAX_CHECKED_WORDS) {
             let alone = word_query(&self.fields, word);
-            if self.matches(request, view, Some(alone), everyone.clone())? > 0 {
+            if self.count_matches(request, view, Some(alone), default_clauses.clone())? > 0 {
                 continue;
             }
-            let prefix = place.checked_sub(first_prefix);
+            let prefix = index.checked_sub(first_prefix);
             let unknown = match prefix.and_then(|place| prefixes.get(place)) {
-                Some(prefix) => Hint::of(HintKind::UnknownWord, format!("{prefix}*")),
+                Some(prefix) => Hint::new(HintKind::UnknownWord, format!("{prefix}*")),
                 None => Hint {
-                    near: near(&view.searcher, &self.fields, word, &mut seen)?,
-                    ..Hint::of(HintKind::UnknownWord, word.exact.clone())
+                    similar_words: similar_words(&view.searcher, &self.fields, word, &mut visible)?,
+                    ..Hint::new(HintKind::UnknownWord, word.exact.clone())
                 },
             };
             hints.push(unknown);
@@ -109,43 +116,48 @@ impl Inner {
     }
 
     /// Filters that each hide agents on their own; if none does, one hint for all filters together.
-    fn hiding_filters(
+    fn filter_hints(
         &self,
         request: &SearchRequest,
         prepared: &PreparedQuery,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = Vec::new();
-        let asked = TextQuery {
+        let text_builder = TextQueryBuilder {
             fields: &self.fields,
-            written: &prepared.written,
+            parsed: &prepared.parsed,
             query: &prepared.query,
         };
-        let without = |filters: &Filters, written: &ParsedQuery| -> Result<u64, IndexError> {
-            let conditions = self.conditions(filters, written)?;
-            self.matches(request, &prepared.view, asked.text(written), conditions)
+        let without = |filters: &Filters, parsed: &ParsedQuery| -> Result<u64, IndexError> {
+            let conditions = self.all_clauses(filters, parsed)?;
+            self.count_matches(
+                request,
+                &prepared.view,
+                text_builder.build(parsed),
+                conditions,
+            )
         };
-        let narrowings = narrowings(&request.filters, &prepared.written);
-        for one in &narrowings {
-            let hidden = without(&one.filters, &one.written)?;
+        let constraints = search_constraints(&request.filters, &prepared.parsed);
+        for constraint in &constraints {
+            let hidden = without(&constraint.filters, &constraint.parsed)?;
             if hidden > 0 {
                 hints.push(Hint {
-                    hidden: Some(hidden),
-                    ..Hint::of(HintKind::Filter, one.text.clone())
+                    matches_without: Some(hidden),
+                    ..Hint::new(HintKind::Filter, constraint.text.clone())
                 });
             }
         }
         // If leaving out one filter does not help, leaving out all of them may.
-        if hints.is_empty() && narrowings.len() > 1 {
-            let written = ParsedQuery {
+        if hints.is_empty() && constraints.len() > 1 {
+            let parsed = ParsedQuery {
                 conditions: Vec::new(),
                 excluded: Vec::new(),
-                ..prepared.written.clone()
+                ..prepared.parsed.clone()
             };
-            let hidden = without(&Filters::default(), &written)?;
+            let hidden = without(&Filters::default(), &parsed)?;
             if hidden > 0 {
                 hints.push(Hint {
-                    hidden: Some(hidden),
-                    ..Hint::of(HintKind::Filter, String::new())
+                    matches_without: Some(hidden),
+                    ..Hint::new(HintKind::Filter, String::new())
                 });
             }
         }
@@ -154,77 +166,77 @@ impl Inner {
 }
 
 /// Parts of a query that were read differently than they look, or not in full.
-fn what_did_not_count(prepared: &PreparedQuery) -> Vec<Hint> {
+fn ignored_part_hints(prepared: &PreparedQuery) -> Vec<Hint> {
     let mut hints = Vec::new();
-    if prepared.query.cut {
+    if prepared.query.truncated {
         let most = super::MAX_QUERY_WORDS.to_string();
-        hints.push(Hint::of(HintKind::TooManyWords, most));
+        hints.push(Hint::new(HintKind::TooManyWords, most));
     }
     for prefix in &prepared.cut_prefixes {
-        hints.push(Hint::of(HintKind::TooManyWords, format!("{prefix}*")));
+        hints.push(Hint::new(HintKind::TooManyWords, format!("{prefix}*")));
     }
-    if prepared.written.misread {
-        hints.push(Hint::of(HintKind::Syntax, String::new()));
+    if prepared.parsed.has_invalid_syntax {
+        hints.push(Hint::new(HintKind::Syntax, String::new()));
     }
-    if let Some(said) = &prepared.written.said {
-        hints.push(Hint::of(HintKind::Syntax, said.clone()));
+    if let Some(quotation) = &prepared.parsed.ignored_quotation {
+        hints.push(Hint::new(HintKind::Syntax, quotation.clone()));
     }
     hints
 }
 
 /// Each filter, condition and exclusion, with the search without it.
-fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
-    let used = filters.used().map(|(facet, _)| facet);
-    let mut all: Vec<Narrowing> = used
+fn search_constraints(filters: &Filters, parsed: &ParsedQuery) -> Vec<SearchConstraint> {
+    let used = filters.used_facets().map(|(facet, _)| facet);
+    let mut constraints: Vec<SearchConstraint> = used
         .map(|facet| {
             let mut rest = filters.clone();
             rest.values[facet].clear();
-            Narrowing {
+            SearchConstraint {
                 text: facet.as_str().to_owned(),
                 filters: rest,
-                written: written.clone(),
+                parsed: parsed.clone(),
             }
         })
         .collect();
-    if !filters.within.is_empty() {
-        all.push(Narrowing {
-            text: WITHIN.to_owned(),
+    if !filters.any_of.is_empty() {
+        constraints.push(SearchConstraint {
+            text: COLLECTION_HINT.to_owned(),
             filters: Filters {
-                within: Vec::new(),
+                any_of: Vec::new(),
                 ..filters.clone()
             },
-            written: written.clone(),
+            parsed: parsed.clone(),
         });
     }
-    let narrowing = |text: String, written: ParsedQuery| Narrowing {
+    let narrowing = |text: String, parsed: ParsedQuery| SearchConstraint {
         text,
         filters: filters.clone(),
-        written,
+        parsed,
     };
-    for (place, any) in written.conditions.iter().enumerate() {
-        let mut rest = written.clone();
-        rest.conditions.remove(place);
-        let any = any.iter();
+    for (index, alternatives) in parsed.conditions.iter().enumerate() {
+        let mut rest = parsed.clone();
+        rest.conditions.remove(index);
+        let any = alternatives.iter();
         let any: Vec<String> = any
-            .map(|(facet, value)| format!("{}:{}", facet.as_str(), quoted(value)))
+            .map(|(facet, value)| format!("{}:{}", facet.as_str(), quote_if_spaced(value)))
             .collect();
-        all.push(narrowing(any.join(" OR "), rest));
+        constraints.push(narrowing(any.join(" OR "), rest));
     }
-    for (place, part) in written.excluded.iter().enumerate() {
-        let mut rest = written.clone();
+    for (place, part) in parsed.excluded.iter().enumerate() {
+        let mut rest = parsed.clone();
         rest.excluded.remove(place);
         let text = match part {
             QueryPart::Phrase(text) => format!("-\"{text}\""),
-            QueryPart::Words(text) | QueryPart::Beginning(text) | QueryPart::Condition(_, text) => {
+            QueryPart::Words(text) | QueryPart::Prefix(text) | QueryPart::Condition(_, text) => {
                 format!("-{text}")
             }
         };
-        all.push(narrowing(text, rest));
+        constraints.push(narrowing(text, rest));
     }
-    all
+    constraints
 }
 
-fn quoted(value: &str) -> String {
+fn quote_if_spaced(value: &str) -> String {
     match value.contains(char::is_whitespace) {
         true => format!("\"{value}\""),
         false => value.to_owned(),

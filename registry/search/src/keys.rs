@@ -13,8 +13,8 @@ use tantivy::termdict::{TermDictionary, TermStreamer};
 use tantivy::{InvertedIndexReader, SegmentReader, Term};
 use uuid::Uuid;
 
-use super::answer::SuggestionKind;
-use super::schema::{ATTRIBUTE, IDENTIFIER};
+use super::response::SuggestionKind;
+use super::schema::{ATTRIBUTE_COLUMN, IDENTIFIER_COLUMN};
 
 /// Bytes of a key before its value.
 pub(super) const KIND_BYTES: usize = 1;
@@ -41,7 +41,7 @@ pub(super) enum KeyKind {
 }
 
 /// The kinds that have a column, beside the facets.
-const WITH_COLUMN: [KeyKind; 5] = [
+const COLUMN_KINDS: [KeyKind; 5] = [
     KeyKind::Identifier,
     KeyKind::Attribute,
     KeyKind::Suggestion(SuggestionKind::Name),
@@ -50,17 +50,17 @@ const WITH_COLUMN: [KeyKind; 5] = [
 ];
 
 impl KeyKind {
-    pub fn with_column() -> impl Iterator<Item = Self> {
+    pub fn all_with_column() -> impl Iterator<Item = Self> {
         let facets = Facet::ALL.iter().copied();
-        facets.map(Self::Facet).chain(WITH_COLUMN)
+        facets.map(Self::Facet).chain(COLUMN_KINDS)
     }
 
     /// The name of the column of these values, if they have one.
-    pub fn column(self) -> Option<&'static str> {
+    pub fn column_name(self) -> Option<&'static str> {
         match self {
             Self::Facet(facet) => Some(facet.as_str()),
-            Self::Identifier => Some(IDENTIFIER),
-            Self::Attribute => Some(ATTRIBUTE),
+            Self::Identifier => Some(IDENTIFIER_COLUMN),
+            Self::Attribute => Some(ATTRIBUTE_COLUMN),
             Self::Suggestion(SuggestionKind::Name) => Some("suggest_name"),
             Self::Suggestion(SuggestionKind::Skill) => Some("suggest_skill"),
             Self::Suggestion(SuggestionKind::Tag) => Some("suggest_tag"),
@@ -72,7 +72,7 @@ impl KeyKind {
 
     /// The first byte of the keys of this kind, an ASCII letter that no other kind has. Facets have the small letters, in
     /// their order.
-    fn mark(self) -> u8 {
+    fn prefix_byte(self) -> u8 {
         match self {
             Self::Id => b'I',
             Self::VisibleTo => b'V',
@@ -88,29 +88,29 @@ impl KeyKind {
         }
     }
 
-    pub fn key(self, value: &str) -> String {
+    pub fn encode(self, value: &str) -> String {
         let mut key = String::with_capacity(KIND_BYTES + value.len());
-        key.push(char::from(self.mark()));
+        key.push(char::from(self.prefix_byte()));
         key.push_str(value);
         key
     }
 
     /// The keys of this kind in a dictionary, in the order of their values.
-    pub fn keys(self, terms: &TermDictionary) -> std::io::Result<TermStreamer<'_>> {
-        let first = self.mark();
+    pub fn stream_keys(self, terms: &TermDictionary) -> std::io::Result<TermStreamer<'_>> {
+        let first = self.prefix_byte();
         terms.range().ge([first]).lt([first + 1]).into_stream()
     }
 }
 
-pub(super) fn value_of(key: &[u8]) -> &[u8] {
+pub(super) fn key_value(key: &[u8]) -> &[u8] {
     key.get(KIND_BYTES..).unwrap_or_default()
 }
 
 /// The field of the keys.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keys(Field);
+pub(super) struct KeyField(Field);
 
-impl Keys {
+impl KeyField {
     /// Adds the field to a schema. Nothing is scored by a key, so there are neither frequencies nor lengths.
     pub fn add_to(builder: &mut SchemaBuilder) -> Self {
         let indexing = TextFieldIndexing::default()
@@ -125,25 +125,28 @@ impl Keys {
         self.0
     }
 
-    pub fn index(self, reader: &SegmentReader) -> tantivy::Result<Arc<InvertedIndexReader>> {
+    pub fn inverted_index(
+        self,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<Arc<InvertedIndexReader>> {
         reader.inverted_index(self.0)
     }
 
     pub fn term(self, kind: KeyKind, value: &str) -> Term {
-        Term::from_field_text(self.0, &kind.key(value))
+        Term::from_field_text(self.0, &kind.encode(value))
     }
 
-    pub fn facet(self, facet: Facet, value: &str) -> Term {
+    pub fn facet_term(self, facet: Facet, value: &str) -> Term {
         self.term(KeyKind::Facet(facet), value)
     }
 
-    pub fn id(self, id: Uuid) -> Term {
-        self.term(KeyKind::Id, &id_value(id))
+    pub fn id_term(self, id: Uuid) -> Term {
+        self.term(KeyKind::Id, &encode_id(id))
     }
 }
 
 /// An id as the value of a key: seven bits a character, since a dictionary costs as much as its keys are long.
-pub(super) fn id_value(id: Uuid) -> String {
+pub(super) fn encode_id(id: Uuid) -> String {
     let number = id.as_u128();
     let places = (0..ID_CHARACTERS).rev();
     places
@@ -162,7 +165,7 @@ mod tests {
         let numbers = (0..u128::BITS)
             .map(|bit| 1_u128 << bit)
             .chain([0, u128::MAX]);
-        let ids: HashSet<String> = numbers.map(|one| id_value(Uuid::from_u128(one))).collect();
+        let ids: HashSet<String> = numbers.map(|one| encode_id(Uuid::from_u128(one))).collect();
         assert_eq!(ids.len(), 130);
         assert!(ids.iter().all(|id| id.len() == 19));
     }
@@ -176,12 +179,16 @@ mod tests {
             KeyKind::SkillWord,
             KeyKind::ProviderWord,
         ];
-        assert!(without_column.iter().all(|kind| kind.column().is_none()));
-        let all: Vec<KeyKind> = KeyKind::with_column().chain(without_column).collect();
-        let letters: HashSet<u8> = all.iter().map(|kind| kind.mark()).collect();
+        assert!(
+            without_column
+                .iter()
+                .all(|kind| kind.column_name().is_none())
+        );
+        let all: Vec<KeyKind> = KeyKind::all_with_column().chain(without_column).collect();
+        let letters: HashSet<u8> = all.iter().map(|kind| kind.prefix_byte()).collect();
         assert_eq!(letters.len(), all.len());
         assert!(letters.iter().all(u8::is_ascii_alphabetic));
-        let columns: HashSet<&str> = all.iter().filter_map(|kind| kind.column()).collect();
-        assert_eq!(columns.len(), KeyKind::with_column().count());
+        let columns: HashSet<&str> = all.iter().filter_map(|kind| kind.column_name()).collect();
+        assert_eq!(columns.len(), KeyKind::all_with_column().count());
     }
 }

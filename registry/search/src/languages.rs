@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use frostem::{Algorithm, Stemmer};
 use tantivy::termdict::TermDictionary;
 
-use super::folding::fold;
+use super::text_folding::fold_text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
@@ -51,7 +51,7 @@ impl Language {
 pub(super) const STEM_MARK: char = '\u{1}';
 
 /// The stem without its mark and language letter; a term without a mark is returned unchanged.
-pub(super) fn unmarked(term: &str) -> &str {
+pub(super) fn strip_stem_mark(term: &str) -> &str {
     match term.strip_prefix(STEM_MARK) {
         Some(marked) => marked.get(1..).unwrap_or_default(),
         None => term,
@@ -59,9 +59,9 @@ pub(super) fn unmarked(term: &str) -> &str {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Languages(u8);
+pub(super) struct LanguageSet(u8);
 
-impl Languages {
+impl LanguageSet {
     /// Stands for English, which needs no mark.
     pub const NONE: Self = Self(0);
     pub const ALL: Self = Self(0b1111);
@@ -84,7 +84,7 @@ impl Languages {
     }
 
     /// The languages that a dictionary has stems of.
-    pub fn in_dictionary(terms: &TermDictionary) -> io::Result<Self> {
+    pub fn from_dictionary(terms: &TermDictionary) -> io::Result<Self> {
         let mut found = Self::NONE;
         for language in Language::ALL {
             let begin = format!("{STEM_MARK}{}", language.letter());
@@ -100,26 +100,26 @@ impl Languages {
         self.iter().map(Language::letter).collect()
     }
 
-    pub fn of_letters(letters: &str) -> Self {
+    pub fn from_letters(letters: &str) -> Self {
         let named = |language: &Language| letters.contains(language.letter());
         let all = Language::ALL.into_iter().filter(named);
         Self(all.fold(0, |bits, language| bits | language.bit()))
     }
 
     /// The marked stems of a word in these languages, as it is written and folded, because people leave out accents.
-    pub fn stems(self, written: &str, folded: &str) -> Vec<String> {
+    pub fn stems(self, spelling: &str, folded: &str) -> Vec<String> {
         let mut stems = Vec::new();
-        if self.is_empty() || !written.chars().next().is_some_and(is_latin) {
+        if self.is_empty() || !spelling.chars().next().is_some_and(is_latin) {
             return stems;
         }
-        let lower = written.to_lowercase();
+        let lower = spelling.to_lowercase();
         for language in self.iter() {
             let stemmer = Stemmer::new(language.algorithm());
             let mut add = |word: &str| {
                 let stem = format!(
                     "{STEM_MARK}{}{}",
                     language.letter(),
-                    fold(&stemmer.stem(word))
+                    fold_text(&stemmer.stem(word))
                 );
                 if !stems.contains(&stem) {
                     stems.push(stem);
@@ -139,16 +139,18 @@ fn is_latin(letter: char) -> bool {
 }
 
 /// The unmarked stem of a word: English, Russian or Arabic, by its script. `None` if it equals the folded word.
-pub(super) fn stem(written: &str, folded: &str) -> Option<String> {
+pub(super) fn stem_by_script(spelling: &str, folded: &str) -> Option<String> {
     let first = folded.chars().next()?;
     let stemmed = match first {
         'a'..='z' if folded.len() > 2 => Stemmer::new(Algorithm::English).stem(folded).into_owned(),
         // The endings that the stemmer knows contain `й`, which folding removes.
         '\u{430}'..='\u{44f}' => {
-            let lower = written.to_lowercase().replace('ё', "е");
-            fold(&Stemmer::new(Algorithm::Russian).stem(&lower)).into_owned()
+            let lower = spelling.to_lowercase().replace('ё', "е");
+            fold_text(&Stemmer::new(Algorithm::Russian).stem(&lower)).into_owned()
         }
-        '\u{621}'..='\u{64a}' => fold(&Stemmer::new(Algorithm::Arabic).stem(folded)).into_owned(),
+        '\u{621}'..='\u{64a}' => {
+            fold_text(&Stemmer::new(Algorithm::Arabic).stem(folded)).into_owned()
+        }
         _ => return None,
     };
     (stemmed != folded && !stemmed.is_empty()).then_some(stemmed)
@@ -160,16 +162,16 @@ struct FunctionWord {
     /// The languages in which it is a function word.
     languages: u8,
     /// Those of them that it identifies: it has no meaning in any other language.
-    told: u8,
+    distinctive: u8,
     /// Whether it is removed from every query: English words, and those of other scripts.
-    always: bool,
+    always_stop: bool,
     english: bool,
 }
 
-static WORDS: LazyLock<HashMap<String, FunctionWord>> =
-    LazyLock::new(|| read(include_str!("stop_words.txt")));
+static FUNCTION_WORDS: LazyLock<HashMap<String, FunctionWord>> =
+    LazyLock::new(|| parse_function_words(include_str!("stop_words.txt")));
 
-fn read(text: &str) -> HashMap<String, FunctionWord> {
+fn parse_function_words(text: &str) -> HashMap<String, FunctionWord> {
     let mut words: HashMap<String, FunctionWord> = HashMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let Some((name, list)) = line.split_once(':') else {
@@ -184,14 +186,14 @@ fn read(text: &str) -> HashMap<String, FunctionWord> {
         };
         for word in list.split_whitespace() {
             let plain = word.strip_prefix('~');
-            let known = words
-                .entry(fold(plain.unwrap_or(word)).into_owned())
+            let entry = words
+                .entry(fold_text(plain.unwrap_or(word)).into_owned())
                 .or_default();
-            known.languages |= bit;
-            known.always |= bit == 0;
-            known.english |= name == "en";
+            entry.languages |= bit;
+            entry.always_stop |= bit == 0;
+            entry.english |= name == "en";
             if plain.is_none() {
-                known.told |= bit;
+                entry.distinctive |= bit;
             }
         }
     }
@@ -202,44 +204,46 @@ fn read(text: &str) -> HashMap<String, FunctionWord> {
 /// two hiragana are mostly endings.
 pub(super) fn is_stop_word(word: &str) -> bool {
     let hiragana = |letter| matches!(letter, '\u{3041}'..='\u{309f}');
-    WORDS.get(word).is_some_and(|known| known.always)
+    FUNCTION_WORDS
+        .get(word)
+        .is_some_and(|known| known.always_stop)
         || (word.starts_with(hiragana) && word.chars().all(hiragana))
 }
 
-pub(super) fn is_stop_word_of(languages: Languages, word: &str) -> bool {
-    let known = WORDS.get(word);
+pub(super) fn is_stop_word_in(languages: LanguageSet, word: &str) -> bool {
+    let known = FUNCTION_WORDS.get(word);
     known.is_some_and(|known| known.languages & languages.0 != 0)
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Evidence {
+struct LanguageEvidence {
     english: u32,
     /// Function words of this language alone.
-    own: [u32; 4],
+    exclusive: [u32; 4],
     /// Those of them that no other language has in any meaning.
-    telling: [u32; 4],
+    exclusive_distinctive: [u32; 4],
     /// Telling words, including those of several languages.
-    shared: [u32; 4],
+    distinctive: [u32; 4],
 }
 
-impl Evidence {
-    fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+impl LanguageEvidence {
+    fn from_words<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let mut evidence = Self::default();
         for word in words {
-            let Some(known) = WORDS.get(word) else {
+            let Some(function_word) = FUNCTION_WORDS.get(word) else {
                 continue;
             };
-            if known.english {
-                evidence.english += u32::from(known.languages == 0);
+            if function_word.english {
+                evidence.english += u32::from(function_word.languages == 0);
                 continue;
             }
             for language in Language::ALL {
-                let (place, bit) = (language as usize, language.bit());
-                let own = known.languages == bit;
-                let told = known.told & bit != 0;
-                evidence.own[place] += u32::from(own);
-                evidence.telling[place] += u32::from(own && told);
-                evidence.shared[place] += u32::from(told);
+                let (index, bit) = (language as usize, language.bit());
+                let own = function_word.languages == bit;
+                let is_distinctive = function_word.distinctive & bit != 0;
+                evidence.exclusive[index] += u32::from(own);
+                evidence.exclusive_distinctive[index] += u32::from(own && is_distinctive);
+                evidence.distinctive[index] += u32::from(is_distinctive);
             }
         }
         evidence
@@ -247,23 +251,23 @@ impl Evidence {
 }
 
 /// The languages with at least `least`, and at least a quarter of the highest count.
-fn counted(counts: [u32; 4], least: u32) -> Languages {
+fn select_languages(counts: [u32; 4], min_count: u32) -> LanguageSet {
     let most = counts.into_iter().max().unwrap_or_default();
-    let told = |language: &Language| {
+    let is_frequent = |language: &Language| {
         let count = counts[*language as usize];
-        count >= least && count * 4 >= most
+        count >= min_count && count * 4 >= most
     };
-    let all = Language::ALL.into_iter().filter(told);
-    Languages(all.fold(0, |bits, language| bits | language.bit()))
+    let all = Language::ALL.into_iter().filter(is_frequent);
+    LanguageSet(all.fold(0, |bits, language| bits | language.bit()))
 }
 
 /// Bytes of the longest function word, and the most bytes of a text that are read.
-const LONGEST: usize = 16;
-const ENOUGH: usize = 8 * 1024;
+const MAX_FUNCTION_WORD_BYTES: usize = 16;
+const MAX_SAMPLE_BYTES: usize = 8 * 1024;
 
 /// The languages of a card. Names and keywords tell little, so a few sentences are needed.
-pub(super) fn languages_of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Languages {
-    let mut left = ENOUGH;
+pub(super) fn detect_card_languages<'a>(texts: impl Iterator<Item = &'a str>) -> LanguageSet {
+    let mut left = MAX_SAMPLE_BYTES;
     let mut words = Vec::new();
     for text in texts {
         let text = &text[..text.floor_char_boundary(left)];
@@ -271,48 +275,52 @@ pub(super) fn languages_of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> La
         let split = text.split(|letter: char| !letter.is_alphanumeric());
         words.extend(
             split
-                .filter(|word| (1..=LONGEST).contains(&word.len()))
-                .map(fold),
+                .filter(|word| (1..=MAX_FUNCTION_WORD_BYTES).contains(&word.len()))
+                .map(fold_text),
         );
     }
-    let evidence = Evidence::of(words.iter().map(AsRef::as_ref));
-    let most = evidence.own.into_iter().max().unwrap_or_default();
+    let evidence = LanguageEvidence::from_words(words.iter().map(AsRef::as_ref));
+    let most = evidence.exclusive.into_iter().max().unwrap_or_default();
     // A few foreign names do not make an English card one in another language.
     match most * 8 >= evidence.english {
-        true => counted(evidence.own, 2),
-        false => Languages::NONE,
+        true => select_languages(evidence.exclusive, 2),
+        false => LanguageSet::NONE,
     }
 }
 
 /// The languages of a query: those in which its words may be, and those whose stop words are removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct QueryLanguages {
-    pub possible: Languages,
-    pub certain: Languages,
+    pub possible: LanguageSet,
+    pub certain: LanguageSet,
 }
 
 /// The languages that folded function words of a query tell: none if they are English, any if there are none.
-pub(super) fn languages_of_query<'a>(words: impl Iterator<Item = &'a str>) -> QueryLanguages {
-    let evidence = Evidence::of(words);
-    let telling = evidence.telling.into_iter().max().unwrap_or_default();
+pub(super) fn detect_query_languages<'a>(words: impl Iterator<Item = &'a str>) -> QueryLanguages {
+    let evidence = LanguageEvidence::from_words(words);
+    let telling = evidence
+        .exclusive_distinctive
+        .into_iter()
+        .max()
+        .unwrap_or_default();
     if telling > 0 {
-        let possible = counted(evidence.telling, 1);
+        let possible = select_languages(evidence.exclusive_distinctive, 1);
         let certain = match telling > evidence.english {
             true => possible,
-            false => Languages::NONE,
+            false => LanguageSet::NONE,
         };
         return QueryLanguages { possible, certain };
     }
     if evidence.english > 0 {
         return QueryLanguages::default();
     }
-    let shared = counted(evidence.shared, 1);
-    let possible = match shared.is_empty() {
-        true => Languages::ALL,
-        false => shared,
+    let distinctive = select_languages(evidence.distinctive, 1);
+    let possible = match distinctive.is_empty() {
+        true => LanguageSet::ALL,
+        false => distinctive,
     };
     QueryLanguages {
         possible,
-        certain: shared,
+        certain: distinctive,
     }
 }

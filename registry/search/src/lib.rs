@@ -15,66 +15,66 @@
 //! All calls block; a server runs them off its event loop. [`Index`] is cheap to clone, and all clones share one index.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+mod agent_list;
+mod agent_property;
 mod analysis;
-mod answer;
-mod asking;
-mod beginnings;
-mod best;
-mod bits;
-mod blend;
-mod carried;
-mod collect;
 mod commits;
-mod compiled;
+mod compiled_query;
 mod config;
 mod damage;
-mod demands;
+mod doc_bit_set;
 mod document;
-mod domains;
+mod domain_counts;
+mod duplicate_groups;
 mod error;
-mod expansion;
-mod explained;
+mod explainable_query;
 mod facets;
 mod filter;
-mod filtered;
-mod folded;
-mod folding;
-mod generation;
-mod groups;
+mod filter_matching;
+mod filtered_query;
 mod highlight;
 mod hints;
+mod hybrid_ranking;
+mod index_folder;
+mod index_manifest;
 mod keys;
+mod label_coverage;
+mod label_matching;
 mod languages;
-mod layout;
-mod list;
-mod meaning;
-mod membership;
+mod match_groups;
 mod merge_policy;
-mod newest;
+mod newest_agents;
+mod ordered_intersection;
 mod overlay;
-mod pairs;
-mod property;
-mod query;
+mod page_collector;
+mod query_expansion;
+mod query_parser;
 mod ranking;
-mod reasons;
 mod rebuild;
-mod rendered;
+mod rendered_hits;
 mod request;
+mod request_phrases;
 mod rescore;
+mod response;
 mod schema;
+mod score_reasons;
 mod search;
-mod seen;
+mod semantic_neighbors;
 mod similar;
 mod small_commit;
-mod stamp;
 mod statistics;
 mod suggest;
-mod syntax;
 #[cfg(test)]
 mod tests;
+mod text_folding;
+mod text_layout;
+mod text_query;
+mod top_documents;
 mod typing_errors;
 pub mod vectors;
-mod visibility;
+mod visible_agents;
+mod word_prefix_scan;
+mod word_proximity;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,111 +84,114 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tantivy::{IndexWriter, Searcher};
 use uuid::Uuid;
 
-pub use answer::{
-    Duplicates, FACET_VALUES, FacetCounts, Highlight, Hint, HintKind, HitRow, MAX_DUPLICATES,
-    SearchAnswer, Suggestion, SuggestionKind,
+pub use agent_list::{IndexListResponse, ListKey, ListRequest, ListRow, ListValue};
+pub use agent_property::{
+    AgentProperty, ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED_PROPERTIES, ValueCountRequest,
+    ValueCounts,
 };
-pub use compiled::CompiledQuery;
+pub use compiled_query::CompiledQuery;
 pub use config::IndexConfig;
 pub use document::{
-    Document, MAX_OTHER_BYTES, MAX_SHOWN_SKILLS, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES,
-    SkillText,
+    AgentDocument, MAX_OTHER_TEXT_BYTES, MAX_SHOWN_SKILLS, MAX_SKILLS, MAX_TEXT_BYTES,
+    MAX_VALUE_BYTES, SkillText,
 };
 pub use error::IndexError;
 pub use facets::FacetLimits;
-pub use list::{ListAnswer, ListKey, ListRequest, ListRow, ListValue};
+pub use label_matching::{ALWAYS_MARK, MAX_LABELS, NEVER_MARK, ONLY_MARK, is_visible_to};
 pub use overlay::ChangedAgent;
-pub use property::{ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED, Property, ValueCount, ValueCounts};
-pub use rebuild::Rebuild;
+pub use query_parser::query_words;
+pub use rebuild::IndexRebuild;
 pub use request::{
-    Filters, HitParts, MAX_EXPLAINED, MAX_FILTER_VALUES, MAX_LIMIT, MAX_QUERY_WORDS, MAX_WITHIN,
-    Meaning, SearchRequest, Sort, SortPosition, SortValue,
+    Filters, HitParts, MAX_ANY_OF_FILTERS, MAX_EXPLAINED_HITS, MAX_FILTER_VALUES, MAX_HITS,
+    MAX_QUERY_WORDS, SearchRequest, SemanticQuery, SortOrder, SortPosition, SortValue,
+};
+pub use response::{
+    Duplicates, FacetCounts, Highlight, Hint, HintKind, HitRow, IndexSearchResponse,
+    MAX_DUPLICATES, MAX_FACET_VALUES, Suggestion, SuggestionKind,
 };
 pub use schema::SCHEMA_VERSION;
-pub use similar::{MAX_SIMILAR, SimilarAgents, SimilarRequest};
-pub use syntax::asked_text;
-pub use visibility::{ALWAYS, MAX_LABELS, NEVER, ONLY, sees};
+pub use similar::{MAX_SIMILAR_AGENTS, SimilarAgents, SimilarRequest};
 
-use damage::Counter;
-use facets::FrequentValues;
-use filter::{SharedBits, shared_bits};
-use generation::Generation;
-use groups::StateGroups;
-use meaning::{SlotTables, slot_tables};
-use overlay::{Excluded, Overlay};
-use schema::Fields;
-use stamp::Stamp;
-use statistics::{Classes, SegmentCounts, segment_counts};
+use damage::AtomicCounter;
+use duplicate_groups::LazyDuplicateGroups;
+use facets::PrecomputedFacets;
+use filter::{FilterBitCache, new_filter_cache};
+use index_folder::IndexFolder;
+use index_manifest::IndexManifest;
+use overlay::{OverlayExclusions, PendingChangesOverlay};
+use schema::IndexFields;
+use semantic_neighbors::{VectorSlotCache, new_slot_cache};
+use statistics::{CallerClassStatistics, SegmentCountCache, new_count_cache};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opened {
+pub enum OpenResult {
     Ready {
         /// The last event that the index has applied.
         applied_seq: i64,
     },
     /// No index that this program can use: until a rebuild is finished every search fails with
     /// [`IndexError::NeedsRebuild`].
-    Rebuild { reason: String },
+    NeedsRebuild { reason: String },
 }
 
 /// The search index of one process.
 #[derive(Clone)]
-pub struct Index(Arc<Inner>);
+pub struct Index(Arc<IndexInner>);
 
-struct Inner {
+struct IndexInner {
     dir: PathBuf,
     config: IndexConfig,
-    fields: Fields,
-    shared: SharedBits,
-    slot_tables: SlotTables,
-    counts: SegmentCounts,
+    fields: IndexFields,
+    filter_cache: FilterBitCache,
+    slot_cache: VectorSlotCache,
+    count_cache: SegmentCountCache,
     /// State for searches. Locked for moments only.
-    view: Mutex<ViewState>,
+    serving_state: Mutex<ServingState>,
     /// State for writes. Locked while a commit runs; locked before `view`, never after it.
-    live: Mutex<Option<WriterState>>,
+    writer_state: Mutex<Option<WriterState>>,
     rebuilding: AtomicBool,
     /// Number of test queries that checked whether the index is readable.
-    questions: Counter,
-    failed_commits: Counter,
+    probe_count: AtomicCounter,
+    failed_commits: AtomicCounter,
 }
 
 struct WriterState {
-    generation: Generation,
+    folder: IndexFolder,
     /// Created for the first change, and again after a failed one.
     writer: Option<IndexWriter>,
     /// The last event of the newest commit.
-    committed: i64,
+    committed_seq: i64,
 }
 
-struct ViewState {
-    serving: Option<ServedIndex>,
+struct ServingState {
+    served: Option<ServedIndex>,
     generation: u64,
-    overlay: Overlay,
+    overlay: PendingChangesOverlay,
     /// Reason why no index is in use.
-    reason: String,
+    rebuild_reason: String,
     damage: Option<String>,
     /// Number of rebuilds that replaced the index in use.
-    rebuilt: u64,
+    rebuild_count: u64,
 }
 
 struct ServedIndex {
     searcher: Searcher,
-    applied: i64,
-    frequent: Arc<FrequentValues>,
+    applied_seq: i64,
+    precomputed_facets: Arc<PrecomputedFacets>,
     /// Statistics behind the scores, by class of callers.
-    classes: Arc<Classes>,
-    groups: Arc<StateGroups>,
+    class_statistics: Arc<CallerClassStatistics>,
+    groups: Arc<LazyDuplicateGroups>,
 }
 
 /// One consistent state for searches: a searcher and the agents to exclude.
 struct IndexView {
     searcher: Searcher,
     /// Frequent facet values of the searcher's large segments.
-    frequent: Arc<FrequentValues>,
-    classes: Arc<Classes>,
-    groups: Arc<StateGroups>,
-    excluded: Arc<Excluded>,
-    applied: i64,
+    precomputed_facets: Arc<PrecomputedFacets>,
+    class_statistics: Arc<CallerClassStatistics>,
+    groups: Arc<LazyDuplicateGroups>,
+    overlay_exclusions: Arc<OverlayExclusions>,
+    applied_seq: i64,
     generation: u64,
     overlay_version: u64,
 }
@@ -208,24 +211,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Opens a generation, after a test read of a little of everything in it.
-fn open_generation(
+fn open_index_folder(
     dir: &Path,
     name: String,
-    fields: &Fields,
+    fields: &IndexFields,
     config: &IndexConfig,
-) -> Result<(Generation, ServedIndex), IndexError> {
-    let (generation, applied) = Generation::open(dir, name)?;
-    let searcher = generation.reload()?;
-    damage::question(&searcher, fields, 0)?;
-    damage::missing_file(&searcher)?;
-    let serving = ServedIndex {
-        frequent: FrequentValues::of(&searcher, fields, config.facets, None)?,
+) -> Result<(IndexFolder, ServedIndex), IndexError> {
+    let (folder, applied_seq) = IndexFolder::open(dir, name)?;
+    let searcher = folder.reload_searcher()?;
+    damage::probe_segments(&searcher, fields, 0)?;
+    damage::check_files_exist(&searcher)?;
+    let served = ServedIndex {
+        precomputed_facets: PrecomputedFacets::build(&searcher, fields, config.facets, None)?,
         searcher,
-        applied,
-        classes: Arc::default(),
+        applied_seq,
+        class_statistics: Arc::default(),
         groups: Arc::default(),
     };
-    Ok((generation, serving))
+    Ok((folder, served))
 }
 
 impl Index {
@@ -234,56 +237,56 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Io`] if the folder cannot be created.
-    pub fn open(dir: &Path, config: IndexConfig) -> Result<(Self, Opened), IndexError> {
+    pub fn open(dir: &Path, config: IndexConfig) -> Result<(Self, OpenResult), IndexError> {
         fs::create_dir_all(dir).map_err(|source| IndexError::Io {
             path: dir.to_owned(),
             source,
         })?;
-        let fields = Fields::build().1;
-        let found = Stamp::read(dir).and_then(|stamp| {
-            let open = || open_generation(dir, stamp.folder, &fields, &config);
-            damage::guarded(open).map_err(|error| format!("it cannot be read: {error}"))
+        let fields = IndexFields::build_schema().1;
+        let result = IndexManifest::read(dir).and_then(|manifest| {
+            let open = || open_index_folder(dir, manifest.folder, &fields, &config);
+            damage::catch_panics(open).map_err(|error| format!("it cannot be read: {error}"))
         });
-        let overlay = Overlay::new(config.overlay_limit);
-        let shared = shared_bits(config.filter_cache);
-        let (live, serving, opened) = match found {
-            Ok((generation, serving)) => {
-                stamp::remove_others(dir, &generation.name);
-                let live = WriterState {
-                    generation,
+        let overlay = PendingChangesOverlay::new(config.overlay_limit);
+        let filter_cache = new_filter_cache(config.filter_cache_bytes);
+        let (writer_state, served, opened) = match result {
+            Ok((folder, served)) => {
+                index_manifest::remove_stale_folders(dir, &folder.name);
+                let writer_state = WriterState {
+                    folder,
                     writer: None,
-                    committed: serving.applied,
+                    committed_seq: served.applied_seq,
                 };
-                let opened = Opened::Ready {
-                    applied_seq: serving.applied,
+                let opened = OpenResult::Ready {
+                    applied_seq: served.applied_seq,
                 };
-                (Some(live), Some(serving), opened)
+                (Some(writer_state), Some(served), opened)
             }
-            Err(reason) => (None, None, Opened::Rebuild { reason }),
+            Err(reason) => (None, None, OpenResult::NeedsRebuild { reason }),
         };
         let reason = match &opened {
-            Opened::Ready { .. } => String::new(),
-            Opened::Rebuild { reason } => reason.clone(),
+            OpenResult::Ready { .. } => String::new(),
+            OpenResult::NeedsRebuild { reason } => reason.clone(),
         };
-        let inner = Inner {
+        let inner = IndexInner {
             dir: dir.to_owned(),
             config,
             fields,
-            shared,
-            slot_tables: slot_tables(),
-            counts: segment_counts(),
-            view: Mutex::new(ViewState {
-                serving,
+            filter_cache,
+            slot_cache: new_slot_cache(),
+            count_cache: new_count_cache(),
+            serving_state: Mutex::new(ServingState {
+                served,
                 generation: 1,
                 overlay,
-                reason,
+                rebuild_reason: reason,
                 damage: None,
-                rebuilt: 0,
+                rebuild_count: 0,
             }),
-            live: Mutex::new(live),
+            writer_state: Mutex::new(writer_state),
             rebuilding: AtomicBool::new(false),
-            questions: Counter::default(),
-            failed_commits: Counter::default(),
+            probe_count: AtomicCounter::default(),
+            failed_commits: AtomicCounter::default(),
         };
         Ok((Self(Arc::new(inner)), opened))
     }
@@ -292,130 +295,137 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::RebuildRunning`] if another rebuild is running; otherwise the error of the operating system.
-    pub fn begin_rebuild(&self) -> Result<Rebuild, IndexError> {
+    pub fn begin_rebuild(&self) -> Result<IndexRebuild, IndexError> {
         if self.0.rebuilding.swap(true, Ordering::AcqRel) {
             return Err(IndexError::RebuildRunning);
         }
-        Rebuild::begin(Arc::clone(&self.0))
+        IndexRebuild::start(Arc::clone(&self.0))
     }
 
     /// Records that these agents changed with event `seq`, before the change is acknowledged: until
     /// [`apply`](Self::apply) has reached `seq`, searches show the agents as they were, but only to callers who may
     /// still see them.
-    pub fn note(&self, changed: &[ChangedAgent], seq: i64) {
-        let mut view = lock(&self.0.view);
-        let applied = view.applied();
-        view.overlay.note(changed, seq, applied);
+    pub fn record_changes(&self, changed: &[ChangedAgent], seq: i64) {
+        let mut view = lock(&self.0.serving_state);
+        let applied = view.applied_seq();
+        view.overlay.record(changed, seq, applied);
     }
 
     /// The same as [`note`](Self::note), for agents that are no longer visible to anybody.
-    pub fn note_forbidden(&self, ids: &[Uuid], seq: i64) {
-        let changed: Vec<ChangedAgent> = ids.iter().copied().map(ChangedAgent::forbidden).collect();
-        self.note(&changed, seq);
+    pub fn record_hidden(&self, ids: &[Uuid], seq: i64) {
+        let changed: Vec<ChangedAgent> = ids.iter().copied().map(ChangedAgent::hidden).collect();
+        self.record_changes(&changed, seq);
     }
 
     /// The last event that searches reflect; 0 without an index.
     pub fn applied_seq(&self) -> i64 {
-        lock(&self.0.view).applied().max(0)
+        lock(&self.0.serving_state).applied_seq().max(0)
     }
 
     /// Whether there is no index to search until a rebuild.
     pub fn is_missing(&self) -> bool {
-        lock(&self.0.view).serving.is_none()
+        lock(&self.0.serving_state).served.is_none()
     }
 
     /// Counter that rises whenever searches use another state of the index.
     pub fn generation(&self) -> u64 {
-        lock(&self.0.view).generation
+        lock(&self.0.serving_state).generation
     }
 
     /// Counter that rises whenever the overlay changes.
     pub fn overlay_version(&self) -> u64 {
-        lock(&self.0.view).overlay.version()
+        lock(&self.0.serving_state).overlay.version()
     }
 
     pub fn overlay_len(&self) -> usize {
-        lock(&self.0.view).overlay.len()
+        lock(&self.0.serving_state).overlay.len()
     }
 
     /// Number of agents in the index, hidden ones included.
     pub fn num_agents(&self) -> u64 {
-        lock(&self.0.view)
-            .serving
+        lock(&self.0.serving_state)
+            .served
             .as_ref()
             .map_or(0, |serving| serving.searcher.num_docs())
     }
 }
 
-impl Inner {
+impl IndexInner {
     /// A state of the index with its precomputed facet values.
-    fn serving(&self, searcher: Searcher, applied: i64) -> Result<ServedIndex, IndexError> {
-        let before = lock(&self.view)
-            .serving
+    fn build_served_index(
+        &self,
+        searcher: Searcher,
+        applied_seq: i64,
+    ) -> Result<ServedIndex, IndexError> {
+        let before = lock(&self.serving_state)
+            .served
             .as_ref()
-            .map(|before| Arc::clone(&before.frequent));
-        let frequent = FrequentValues::of(&searcher, &self.fields, self.config.facets, before)?;
+            .map(|before| Arc::clone(&before.precomputed_facets));
+        let frequent =
+            PrecomputedFacets::build(&searcher, &self.fields, self.config.facets, before)?;
         Ok(ServedIndex {
             searcher,
-            applied,
-            frequent,
-            classes: Arc::default(),
+            applied_seq,
+            precomputed_facets: frequent,
+            class_statistics: Arc::default(),
             groups: Arc::default(),
         })
     }
 
     /// Makes a new state visible to searches. Searcher and overlay change together, so that no search combines the old
     /// searcher with an overlay that has dropped the changes it lacks.
-    fn publish(&self, serving: ServedIndex) {
-        let mut view = lock(&self.view);
-        let old = view.serve(serving);
+    fn replace_served(&self, served: ServedIndex) {
+        let mut view = lock(&self.serving_state);
+        let old = view.replace_served(served);
         drop(view);
         drop(old);
     }
 
-    fn needs_rebuild(&self) -> IndexError {
+    fn needs_rebuild_error(&self) -> IndexError {
         IndexError::NeedsRebuild {
-            reason: lock(&self.view).reason.clone(),
+            reason: lock(&self.serving_state).rebuild_reason.clone(),
         }
     }
 
-    fn view(&self) -> Result<IndexView, IndexError> {
-        let mut guard = lock(&self.view);
+    fn current_view(&self) -> Result<IndexView, IndexError> {
+        let mut guard = lock(&self.serving_state);
         let state = &mut *guard;
-        let Some(serving) = &state.serving else {
+        let Some(served) = &state.served else {
             return Err(IndexError::NeedsRebuild {
-                reason: state.reason.clone(),
+                reason: state.rebuild_reason.clone(),
             });
         };
-        if state.overlay.is_blind(serving.applied) {
+        if state.overlay.has_lost_changes(served.applied_seq) {
             return Err(IndexError::Behind {
                 waiting: state.overlay.len(),
             });
         }
         Ok(IndexView {
-            excluded: state.overlay.excluded(&serving.searcher, &self.fields)?,
-            searcher: serving.searcher.clone(),
-            frequent: Arc::clone(&serving.frequent),
-            classes: Arc::clone(&serving.classes),
-            groups: Arc::clone(&serving.groups),
-            applied: serving.applied,
+            overlay_exclusions: state
+                .overlay
+                .resolve_exclusions(&served.searcher, &self.fields)?,
+            searcher: served.searcher.clone(),
+            precomputed_facets: Arc::clone(&served.precomputed_facets),
+            class_statistics: Arc::clone(&served.class_statistics),
+            groups: Arc::clone(&served.groups),
+            applied_seq: served.applied_seq,
             generation: state.generation,
             overlay_version: state.overlay.version(),
         })
     }
 }
 
-impl ViewState {
+impl ServingState {
     /// Replaces the state in use and returns the old one.
-    fn serve(&mut self, serving: ServedIndex) -> Option<ServedIndex> {
-        self.overlay.follow(serving.applied);
+    fn replace_served(&mut self, served: ServedIndex) -> Option<ServedIndex> {
+        self.overlay.advance(served.applied_seq);
         self.generation += 1;
-        self.serving.replace(serving)
+        self.served.replace(served)
     }
 
-    fn applied(&self) -> i64 {
-        self.serving
+    fn applied_seq(&self) -> i64 {
+        self.served
             .as_ref()
-            .map_or(i64::MIN, |serving| serving.applied)
+            .map_or(i64::MIN, |serving| serving.applied_seq)
     }
 }

@@ -10,50 +10,50 @@ use tantivy::index::SegmentMeta;
 use tantivy::merge_policy::{MergeCandidate, MergePolicy};
 
 /// Agents from which a segment has a level by its size; all smaller ones are of the lowest level, and cheap to merge.
-const TINY: u32 = 256;
+const MIN_LEVEL_DOCS: u32 = 256;
 
 /// Segments of the lowest level per merge. Each commit adds one and a merge has a fixed cost, so more than elsewhere.
-const TINY_SEGMENTS: usize = 8;
+const MAX_LOWEST_SEGMENTS: usize = 8;
 
 /// Factor between the sizes of two levels, and the number of segments of a level that are merged into one of the next.
 /// With a larger one an agent is rewritten less often, and searches read more segments.
 const LEVEL_FACTOR: u32 = 4;
 
 /// If more than one in this many agents of a segment are deleted, it is rewritten alone.
-const MOST_DELETED: u32 = 4;
+const MAX_DELETED_FRACTION: u32 = 4;
 
 #[derive(Debug)]
 pub(super) struct LevelMergePolicy;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentSize {
-    pub living: u32,
+    pub alive: u32,
     pub deleted: u32,
 }
 
 impl SegmentSize {
     /// The lowest level is 0.
     pub fn level(self) -> u32 {
-        match self.living / TINY {
+        match self.alive / MIN_LEVEL_DOCS {
             0 => 0,
             times => 1 + times.ilog(LEVEL_FACTOR),
         }
     }
 
     fn has_many_deleted(self) -> bool {
-        let all = self.living + self.deleted;
-        all >= TINY && self.deleted > all / MOST_DELETED
+        let all = self.alive + self.deleted;
+        all >= MIN_LEVEL_DOCS && self.deleted > all / MAX_DELETED_FRACTION
     }
 }
 
 /// The segments to merge, each list by position.
-pub(super) fn merges(segments: &[SegmentSize]) -> Vec<Vec<usize>> {
+pub(super) fn plan_merges(segments: &[SegmentSize]) -> Vec<Vec<usize>> {
     let mut levels: BTreeMap<u32, usize> = BTreeMap::new();
     for segment in segments {
         *levels.entry(segment.level()).or_default() += 1;
     }
     let is_full = |(level, count): (&u32, &usize)| match level {
-        0 => *count >= TINY_SEGMENTS,
+        0 => *count >= MAX_LOWEST_SEGMENTS,
         _ => *count >= LEVEL_FACTOR as usize,
     };
     let full = levels.iter().rev().find(|level| is_full(*level));
@@ -76,11 +76,11 @@ impl MergePolicy for LevelMergePolicy {
         let sizes: Vec<SegmentSize> = segments
             .iter()
             .map(|segment| SegmentSize {
-                living: segment.num_docs(),
+                alive: segment.num_docs(),
                 deleted: segment.num_deleted_docs(),
             })
             .collect();
-        let merges = merges(&sizes).into_iter();
+        let merges = plan_merges(&sizes).into_iter();
         merges
             .map(|places| places.into_iter().map(|place| segments[place].id()))
             .map(|ids| MergeCandidate(ids.collect()))

@@ -14,11 +14,11 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED};
 use uuid::Uuid;
 
-use super::filter::LISTED;
-use super::schema::Fields;
+use super::filter::LISTED_LIFECYCLES;
+use super::schema::IndexFields;
 
 /// Documents of changed agents by segment, each with the labels of which a caller must hold one to still see it.
-pub(super) type Excluded = HashMap<SegmentId, Vec<(DocId, Arc<[String]>)>>;
+pub(super) type OverlayExclusions = HashMap<SegmentId, Vec<(DocId, Arc<[String]>)>>;
 
 /// A changed agent, with its new visibility.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct ChangedAgent {
 
 impl ChangedAgent {
     /// An agent that is no longer visible to anybody.
-    pub fn forbidden(id: Uuid) -> Self {
+    pub fn hidden(id: Uuid) -> Self {
         Self {
             id,
             visible_to: Vec::new(),
@@ -42,7 +42,7 @@ impl ChangedAgent {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct AgentChange {
+struct PendingVisibility {
     seq: i64,
     visible_to: Arc<[String]>,
     listed: bool,
@@ -50,22 +50,22 @@ struct AgentChange {
 
 /// Changed agents, and their documents in the current searcher.
 #[derive(Debug)]
-pub(super) struct Overlay {
-    changed: HashMap<Uuid, AgentChange>,
+pub(super) struct PendingChangesOverlay {
+    changed: HashMap<Uuid, PendingVisibility>,
     /// Changed agents whose documents have not been looked up.
     unresolved: Vec<Uuid>,
-    excluded: Arc<Excluded>,
+    excluded: Arc<OverlayExclusions>,
     version: u64,
     /// Number of changed agents at which the overlay stops recording changes.
     limit: usize,
     /// Whether applied changes are kept too, as during a rebuild: the state it ends with may be older than the serving
     /// one.
-    keep: bool,
+    keep_applied: bool,
     /// Event of the newest change that was not recorded for want of room.
-    lost: Option<i64>,
+    newest_lost_seq: Option<i64>,
 }
 
-impl Overlay {
+impl PendingChangesOverlay {
     pub fn new(limit: usize) -> Self {
         Self {
             changed: HashMap::new(),
@@ -73,74 +73,76 @@ impl Overlay {
             excluded: Arc::default(),
             version: 0,
             limit: limit.max(1),
-            keep: false,
-            lost: None,
+            keep_applied: false,
+            newest_lost_seq: None,
         }
     }
 
     /// Records that these agents changed with event `seq`; `applied` is the last event in the searcher.
-    pub fn note(&mut self, agents: &[ChangedAgent], seq: i64, applied: i64) {
-        if agents.is_empty() || (seq <= applied && !self.keep) {
+    pub fn record(&mut self, agents: &[ChangedAgent], seq: i64, applied_seq: i64) {
+        if agents.is_empty() || (seq <= applied_seq && !self.keep_applied) {
             return;
         }
         self.version += 1;
         let mut resolve_again = false;
         for agent in agents {
-            let change = AgentChange {
+            let change = PendingVisibility {
                 seq,
                 visible_to: agent.visible_to.as_slice().into(),
                 listed: agent.listed,
             };
-            if let Some(known) = self.changed.get_mut(&agent.id) {
+            if let Some(existing) = self.changed.get_mut(&agent.id) {
                 // Changes may be noted in another order than they were written.
-                if seq < known.seq {
+                if seq < existing.seq {
                     continue;
                 }
-                if known.seq <= applied && seq > applied {
+                if existing.seq <= applied_seq && seq > applied_seq {
                     self.unresolved.push(agent.id);
-                } else if (&known.visible_to, known.listed) != (&change.visible_to, change.listed) {
+                } else if (&existing.visible_to, existing.listed)
+                    != (&change.visible_to, change.listed)
+                {
                     resolve_again = true;
                 }
-                *known = change;
+                *existing = change;
             } else if self.changed.len() >= self.limit {
-                self.lost = self.lost.max(Some(seq));
+                self.newest_lost_seq = self.newest_lost_seq.max(Some(seq));
             } else {
                 self.changed.insert(agent.id, change);
-                if seq > applied {
+                if seq > applied_seq {
                     self.unresolved.push(agent.id);
                 }
             }
         }
         if resolve_again {
-            self.begin_again(applied);
+            self.mark_unresolved(applied_seq);
         }
     }
 
     /// Adapts to a new searcher, which has applied all events up to `applied`.
-    pub fn follow(&mut self, applied: i64) {
-        if !self.keep {
-            self.changed.retain(|_, change| change.seq > applied);
-            if self.lost.is_some_and(|lost| lost <= applied) {
-                self.lost = None;
+    pub fn advance(&mut self, applied_seq: i64) {
+        if !self.keep_applied {
+            self.changed.retain(|_, change| change.seq > applied_seq);
+            if self.newest_lost_seq.is_some_and(|lost| lost <= applied_seq) {
+                self.newest_lost_seq = None;
             }
         }
-        self.begin_again(applied);
+        self.mark_unresolved(applied_seq);
         self.version += 1;
     }
 
     /// Marks the documents of all unapplied changes to be looked up again.
-    fn begin_again(&mut self, applied: i64) {
+    fn mark_unresolved(&mut self, applied_seq: i64) {
         self.excluded = Arc::default();
         let waiting = self.changed.iter();
         self.unresolved = waiting
-            .filter(|(_, change)| change.seq > applied)
+            .filter(|(_, change)| change.seq > applied_seq)
             .map(|(id, _)| *id)
             .collect();
     }
 
     /// Sets whether changes that are applied already are kept.
-    pub fn keep(&mut self, keep: bool) {
-        self.keep = keep;
+    pub fn set_keep_applied(&mut self, keep: bool) {
+        self.keep_applied = keep;
     }
 
     /// Version of the overlay, which rises with every change.
@@ -153,22 +155,22 @@ impl Overlay {
     }
 
     /// Whether changes newer than `applied` were lost for want of room.
-    pub fn is_blind(&self, applied: i64) -> bool {
-        self.lost.is_some_and(|lost| lost > applied)
+    pub fn has_lost_changes(&self, applied_seq: i64) -> bool {
+        self.newest_lost_seq.is_some_and(|lost| lost > applied_seq)
     }
 
     /// Documents of this searcher that may have to be left out. Only agents noted since the last call are looked up.
-    pub fn excluded(
+    pub fn resolve_exclusions(
         &mut self,
         searcher: &Searcher,
-        fields: &Fields,
-    ) -> tantivy::Result<Arc<Excluded>> {
+        fields: &IndexFields,
+    ) -> tantivy::Result<Arc<OverlayExclusions>> {
         if self.unresolved.is_empty() {
             return Ok(Arc::clone(&self.excluded));
         }
-        let mut excluded = (*self.excluded).clone();
+        let mut exclusions = (*self.excluded).clone();
         for reader in searcher.segment_readers() {
-            let terms = fields.keys.index(reader)?;
+            let terms = fields.keys.inverted_index(reader)?;
             for id in &self.unresolved {
                 let Some(mut postings) =
                     terms.read_postings(&fields.id_term(*id), IndexRecordOption::Basic)?
@@ -178,7 +180,7 @@ impl Overlay {
                 let Some(change) = self.changed.get(id) else {
                     continue;
                 };
-                let documents = excluded.entry(reader.segment_id()).or_default();
+                let documents = exclusions.entry(reader.segment_id()).or_default();
                 while postings.doc() != TERMINATED {
                     // An agent that is no longer listed is hidden from everybody: until the index catches up, searches
                     // would still find it among the listed ones.
@@ -193,7 +195,7 @@ impl Overlay {
             }
         }
         self.unresolved.clear();
-        self.excluded = Arc::new(excluded);
+        self.excluded = Arc::new(exclusions);
         Ok(Arc::clone(&self.excluded))
     }
 }
@@ -206,7 +208,8 @@ fn is_listed(reader: &SegmentReader, document: DocId) -> tantivy::Result<bool> {
     let mut lifecycle = String::new();
     Ok(match column.ords().first(document) {
         Some(ordinal) => {
-            column.ord_to_str(ordinal, &mut lifecycle)? && LISTED.contains(&lifecycle.as_str())
+            column.ord_to_str(ordinal, &mut lifecycle)?
+                && LISTED_LIFECYCLES.contains(&lifecycle.as_str())
         }
         None => false,
     })

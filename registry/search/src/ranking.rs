@@ -6,63 +6,64 @@
 
 use tantivy::{Score, Searcher, TantivyError};
 
-use super::blend::{Blend, blended};
-use super::collect::{CollectedPage, Order, PageCollector, PageEntry, compare};
 use super::error::IndexError;
-use super::facets::Facets;
-use super::filtered::FilteredQuery;
+use super::facets::RequestedFacets;
+use super::filtered_query::FilteredQuery;
+use super::hybrid_ranking::{HybridRanker, rank_hybrid};
+use super::page_collector::{CollectedPage, PageCollector, PageEntry, SortKey, compare_positions};
 use super::request::SortPosition;
-use super::rescore::{RESCORED, Rescorer};
+use super::rescore::{RESCORED_COUNT, Rescorer};
 
 /// The first `page.top` matches after `page.after`, the total and the facets.
-pub(super) fn ranked(
+pub(super) fn rank_matches(
     searcher: &Searcher,
     query: &FilteredQuery,
     page: &PageCollector,
     rescorer: Option<&Rescorer>,
-    blend: Option<&Blend>,
+    hybrid: Option<&HybridRanker>,
 ) -> Result<CollectedPage, IndexError> {
-    if let Some(blend) = blend.filter(|_| page.order == Order::Score && page.top > 0) {
-        return blended(searcher, query, page, rescorer, blend);
+    if let Some(blend) = hybrid.filter(|_| page.sort_key == SortKey::Score && page.limit > 0) {
+        return rank_hybrid(searcher, query, page, rescorer, blend);
     }
-    let Some(rescorer) = rescorer.filter(|_| page.order == Order::Score && page.top > 0) else {
+    let Some(rescorer) = rescorer.filter(|_| page.sort_key == SortKey::Score && page.limit > 0)
+    else {
         return Ok(searcher.search(query, page)?);
     };
     let mut collected = searcher.search(
         query,
         &PageCollector {
-            order: page.order,
-            top: page.top.max(RESCORED),
+            sort_key: page.sort_key,
+            limit: page.limit.max(RESCORED_COUNT),
             after: None,
             facets: page.facets.clone(),
-            apart: None,
+            neighbors: None,
             groups: page.groups.clone(),
         },
     )?;
     let entries = &mut collected.entries;
-    let deepest = entries.last().map(|entry| entry.position.clone());
-    let read = entries.len() as u64;
-    let again = entries.len().min(RESCORED);
+    let last_position = entries.last().map(|entry| entry.position.clone());
+    let read_count = entries.len() as u64;
+    let again = entries.len().min(RESCORED_COUNT);
     rescorer.rescore(searcher, &mut entries[..again])?;
-    let enough = rescorer.enough_behind(&entries[..again]);
-    mark_weak(&mut entries[again..], enough);
-    entries[..again].sort_by(|left, right| compare(&left.position, &right.position));
+    let weak_threshold = rescorer.weak_threshold(&entries[..again]);
+    mark_weak(&mut entries[again..], weak_threshold);
+    entries[..again].sort_by(|left, right| compare_positions(&left.position, &right.position));
     if let Some(after) = &page.after {
         let after = &current_position(after, entries);
-        entries.retain(|entry| compare(after, &entry.position).is_lt());
-        let missing = page.top.saturating_sub(entries.len());
-        if missing > 0 && collected.groups > read {
-            let deepest = deepest.ok_or_else(|| {
+        entries.retain(|entry| compare_positions(after, &entry.position).is_lt());
+        let missing = page.limit.saturating_sub(entries.len());
+        if missing > 0 && collected.group_count > read_count {
+            let deepest = last_position.ok_or_else(|| {
                 TantivyError::InternalError("matches were counted and none was kept".into())
             })?;
-            let further = behind(page, after, deepest, missing);
+            let further = unrescored_collector(page, after, deepest, missing);
             let mut further = searcher.search(query, &further)?.entries;
-            mark_weak(&mut further, enough);
-            further.retain(|entry| compare(after, &entry.position).is_lt());
+            mark_weak(&mut further, weak_threshold);
+            further.retain(|entry| compare_positions(after, &entry.position).is_lt());
             entries.append(&mut further);
         }
     }
-    entries.truncate(page.top);
+    entries.truncate(page.limit);
     Ok(collected)
 }
 
@@ -76,10 +77,10 @@ pub(super) fn current_position(after: &SortPosition, entries: &[PageEntry]) -> S
 
 /// Collects `count` matches after a position and behind the candidates, the last of which is at `deepest`. The order
 /// there is by first score alone.
-fn behind(
+fn unrescored_collector(
     page: &PageCollector,
     after: &SortPosition,
-    deepest: SortPosition,
+    last_rescored: SortPosition,
     count: usize,
 ) -> PageCollector {
     let by_score_alone = SortPosition {
@@ -87,21 +88,23 @@ fn behind(
         ..after.clone()
     };
     PageCollector {
-        order: page.order,
-        top: count,
-        after: Some(match compare(&by_score_alone, &deepest).is_lt() {
-            true => deepest,
-            false => by_score_alone,
-        }),
-        facets: Facets::default(),
-        apart: None,
+        sort_key: page.sort_key,
+        limit: count,
+        after: Some(
+            match compare_positions(&by_score_alone, &last_rescored).is_lt() {
+                true => last_rescored,
+                false => by_score_alone,
+            },
+        ),
+        facets: RequestedFacets::default(),
+        neighbors: None,
         groups: page.groups.clone(),
     }
 }
 
 /// Marks entries, none of them rescored, whose full-text score is below `enough` as weak.
-pub(super) fn mark_weak(entries: &mut [PageEntry], enough: Score) {
+pub(super) fn mark_weak(entries: &mut [PageEntry], threshold: Score) {
     for entry in entries {
-        entry.position.weak = entry.full_text_score() < enough;
+        entry.position.weak = entry.full_text_score() < threshold;
     }
 }

@@ -6,22 +6,22 @@ use a2a_registry_domain::facet::{Facet, FacetMap};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::property::ExactFilter;
-use crate::vectors::Vectors;
+use crate::agent_property::ExactFilter;
+use crate::vectors::VectorStore;
 
 /// The most words of a query that are searched for; further ones are ignored, which a hint reports.
 pub const MAX_QUERY_WORDS: usize = 32;
 
-pub const MAX_LIMIT: usize = 1_000;
+pub const MAX_HITS: usize = 1_000;
 
 /// Only the first hits of a page are explained.
-pub const MAX_EXPLAINED: usize = 10;
+pub const MAX_EXPLAINED_HITS: usize = 10;
 
 /// The most values of all filters of a search together.
 pub const MAX_FILTER_VALUES: usize = 256;
 
 /// The most filters one of which agents must pass.
-pub const MAX_WITHIN: usize = 16;
+pub const MAX_ANY_OF_FILTERS: usize = 16;
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
@@ -32,8 +32,8 @@ pub struct SearchRequest {
     pub visible_to: Vec<String>,
     /// The visibility labels that everybody in the caller's class holds. Scores, and all other uses of word statistics,
     /// count only agents that carry one of these, so they reveal nothing about agents outside the class.
-    pub class: Vec<String>,
-    pub sort: Sort,
+    pub class_labels: Vec<String>,
+    pub sort: SortOrder,
     /// At most [`MAX_LIMIT`]. With 0 only total and facets are computed.
     pub limit: usize,
     /// The most bytes of the hits, if bounded: a page ends before the hit that would exceed them, after at least one.
@@ -43,18 +43,18 @@ pub struct SearchRequest {
     /// Counted over all matches.
     pub facets: Vec<Facet>,
     /// Whether of each group of duplicates only one agent is a hit. Totals and facets count all agents.
-    pub grouped: bool,
+    pub group_duplicates: bool,
     /// Whether the scores of the first [`MAX_EXPLAINED`] hits are explained.
     pub explain: bool,
     pub parts: HitParts,
-    pub meaning: Option<Meaning>,
+    pub semantic: Option<SemanticQuery>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HitParts {
     pub hit: bool,
     /// The agent as rendered for catalogs.
-    pub entry: bool,
+    pub catalog_entry: bool,
     pub highlights: bool,
     /// The computation of an explained score as a tree, beside its sentences.
     pub computation: bool,
@@ -64,7 +64,7 @@ impl Default for HitParts {
     fn default() -> Self {
         Self {
             hit: true,
-            entry: true,
+            catalog_entry: true,
             highlights: true,
             computation: true,
         }
@@ -73,14 +73,14 @@ impl Default for HitParts {
 
 /// The semantic part of a query, which finds agents that express the same in other words.
 #[derive(Debug, Clone)]
-pub struct Meaning {
-    pub vectors: Arc<Vectors>,
+pub struct SemanticQuery {
+    pub vectors: Arc<VectorStore>,
     /// Of unit length, computed by the same model.
     pub query: Arc<[f32]>,
     /// The least cosine of a close neighbor. Of the others the nearest twenty match too.
     pub cutoff: f32,
     /// Whether the search is purely semantic, so that full text is neither searched nor scored.
-    pub alone: bool,
+    pub semantic_only: bool,
 }
 
 /// Filters on agents. Values of one facet are alternatives, different facets must all match; one without values has no
@@ -93,11 +93,11 @@ pub struct Filters {
     pub exact: Vec<ExactFilter>,
     /// Filters one of which agents must pass, if there are any; at most [`MAX_WITHIN`]. Without a lifecycle or liveness
     /// such a filter asks for none, and filters within it are ignored.
-    pub within: Vec<Filters>,
+    pub any_of: Vec<Filters>,
 }
 
 impl Filters {
-    pub(super) fn used(&self) -> impl Iterator<Item = (Facet, &[String])> {
+    pub(super) fn used_facets(&self) -> impl Iterator<Item = (Facet, &[String])> {
         let lists = self.values.entries();
         let lists = lists.map(|(facet, values)| (facet, values.as_slice()));
         lists.filter(|(_, values)| !values.is_empty())
@@ -105,7 +105,7 @@ impl Filters {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Sort {
+pub enum SortOrder {
     /// Best match first; without a text the same as [`Sort::Updated`].
     #[default]
     Relevance,
@@ -117,12 +117,13 @@ pub enum Sort {
     Newest,
 }
 
-impl Sort {
+impl SortOrder {
     pub const ALL: [Self; 4] = [Self::Relevance, Self::Name, Self::Updated, Self::Newest];
 
     /// The effective order for this text: without words there is no relevance, so the last change decides.
-    pub fn in_force(self, text: Option<&str>) -> Self {
-        let asks_text = || text.is_some_and(|text| super::syntax::read(text).asks_text());
+    pub fn effective(self, text: Option<&str>) -> Self {
+        let asks_text =
+            || text.is_some_and(|text| super::query_parser::parse_query(text).has_text());
         match self {
             Self::Relevance if !asks_text() => Self::Updated,
             sort => sort,

@@ -10,57 +10,57 @@ use tantivy::query::Explanation;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, Term};
 
-use super::analysis::QueryText;
-use super::collect::PageEntry;
+use super::analysis::AnalyzedQuery;
 use super::error::IndexError;
-use super::layout::{is_other, part_of};
-use super::pairs::Pairs;
+use super::page_collector::PageEntry;
+use super::query_parser::ParsedQuery;
 use super::request::SortValue;
-use super::schema::Fields;
-use super::seen::CountHolders as _;
-use super::statistics::Statistics;
-use super::syntax::ParsedQuery;
+use super::schema::IndexFields;
+use super::statistics::CorpusStatistics;
+use super::text_layout::{is_other_texts, part_of_position};
+use super::visible_agents::CountTermDocs as _;
+use super::word_proximity::AdjacentPairs;
 
-pub(super) const RESCORED: usize = 64;
+pub(super) const RESCORED_COUNT: usize = 64;
 
 const SKILL_WEIGHT: Score = 0.4;
 /// Weight of two words that follow each other as in the query.
 const PHRASE_WEIGHT: Score = 0.2;
 /// Weight of two adjacent words of the query that are near each other in another way; falls with their distance.
-const NEAR_WEIGHT: Score = 0.1;
+const NEARNESS_WEIGHT: Score = 0.1;
 /// Weight of a word that occurs exactly as written, and not only by its stem.
-const WRITTEN_WEIGHT: Score = 0.1;
+const EXACT_FORM_WEIGHT: Score = 0.1;
 /// Relative to another word.
-const STOP_WEIGHT: Score = 0.5;
+const STOP_WORD_WEIGHT: Score = 0.5;
 /// The most distinct stop words of a query that are scored.
 const MAX_STOP_WORDS: usize = 8;
 
 /// The share of a query's words, by idf, below which a candidate is weak.
-const COVERED: Score = 0.3;
+const MIN_COVERAGE: Score = 0.3;
 /// The same for two words, of which one is enough unless the other says far more.
-const COVERED_OF_TWO: Score = 0.4;
+const MIN_COVERAGE_OF_TWO: Score = 0.4;
 
 /// The share of the best covering candidate's score from which a candidate is not weak either.
-const SPARED: Score = 0.7;
+const SPARED_SCORE_SHARE: Score = 0.7;
 
-const K1: Score = 1.2;
-const B: Score = 0.75;
+const BM25_K1: Score = 1.2;
+const BM25_B: Score = 0.75;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rescorer {
-    words: Vec<ScoredWord>,
-    pairs: Pairs,
+    words: Vec<RescoredWord>,
+    pairs: AdjacentPairs,
     mean_length: Score,
     /// Sum of word shares from which a candidate is not weak; 0 if none is weak.
-    least: Score,
+    min_coverage: Score,
 }
 
 #[derive(Debug, Clone)]
-struct ScoredWord {
+struct RescoredWord {
     /// The word's own forms first, then other forms that count for it, each with its weight times its idf.
     forms: Vec<(Term, Score)>,
     /// The number of the word's own forms.
-    own: usize,
+    own_form_count: usize,
     kind: WordKind,
     /// The share of a content word in the query: the idf of the form that agents use.
     share: Score,
@@ -71,23 +71,23 @@ enum WordKind {
     Content,
     Stop,
     /// The form in which a word was written, if its stem differs.
-    Written,
+    ExactForm,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct RescoreGain {
+pub(super) struct RescoreBonus {
     skill: Score,
     /// The part that `skill` belongs to.
     part: u32,
     phrases: Score,
-    near: Score,
+    nearness: Score,
     stop_words: Score,
-    written: Score,
+    exact_form: Score,
 }
 
-impl RescoreGain {
+impl RescoreBonus {
     pub fn sum(self) -> Score {
-        self.skill + self.phrases + self.near + self.stop_words + self.written
+        self.skill + self.phrases + self.nearness + self.stop_words + self.exact_form
     }
 
     /// The parts of the added score, listed in the explanation after the first score.
@@ -95,9 +95,9 @@ impl RescoreGain {
         [
             ("the best skill", self.skill),
             ("words in the order of the query", self.phrases),
-            ("words near each other", self.near),
+            ("words near each other", self.nearness),
             ("stop words", self.stop_words),
-            ("words as they were written", self.written),
+            ("words as they were written", self.exact_form),
         ]
         .into_iter()
         .filter(|(_, value)| *value > 0.0)
@@ -106,17 +106,17 @@ impl RescoreGain {
     }
 
     /// The same as reasons in words; `skill` names the skill of a part of the agent.
-    pub fn reasons(self, skill: impl Fn(u32) -> Option<String>) -> Vec<(String, Score)> {
-        let best = match skill(self.part) {
+    pub fn reasons(self, skill_name: impl Fn(u32) -> Option<String>) -> Vec<(String, Score)> {
+        let best = match skill_name(self.part) {
             Some(name) => format!("of all parts skill {name} matches best"),
             None => "of all parts the agent's own texts match best".to_owned(),
         };
         [
             (best.as_str(), self.skill),
             ("words follow each other as in the query", self.phrases),
-            ("words of the query are near each other", self.near),
+            ("words of the query are near each other", self.nearness),
             ("small words of the query occur too", self.stop_words),
-            ("words occur exactly as written", self.written),
+            ("words occur exactly as written", self.exact_form),
         ]
         .into_iter()
         .filter(|(_, value)| *value > 0.0)
@@ -127,10 +127,10 @@ impl RescoreGain {
 
 impl Rescorer {
     pub fn new(
-        statistics: &Statistics,
-        fields: &Fields,
-        query: &QueryText,
-        written: &ParsedQuery,
+        statistics: &CorpusStatistics,
+        fields: &IndexFields,
+        query: &AnalyzedQuery,
+        parsed: &ParsedQuery,
     ) -> Result<Option<Self>, IndexError> {
         if query.words.is_empty() {
             return Ok(None);
@@ -139,95 +139,95 @@ impl Rescorer {
             mean_length: statistics.mean_length(),
             ..Self::default()
         };
-        let mut places: Vec<&str> = Vec::new();
+        let mut word_forms: Vec<&str> = Vec::new();
         for word in &query.words {
-            let forms = word.weighed_forms();
-            let own = 1 + word.stems.len();
-            rescorer.add(statistics, fields, forms, own, WordKind::Content)?;
-            places.push(word.form());
+            let forms = word.weighted_forms();
+            let own = 1 + word.language_stems.len();
+            rescorer.add_word(statistics, fields, forms, own, WordKind::Content)?;
+            word_forms.push(word.base_form());
         }
         // A match of a single word covers the query, and so does whatever meets its demands.
-        if query.words.len() > 1 && written.demands.is_empty() {
+        if query.words.len() > 1 && parsed.required.is_empty() {
             let shares = rescorer.words.iter().map(|word| word.share);
             let part = match query.words.len() {
-                2 => COVERED_OF_TWO,
-                _ => COVERED,
+                2 => MIN_COVERAGE_OF_TWO,
+                _ => MIN_COVERAGE,
             };
-            rescorer.least = part * shares.sum::<Score>();
+            rescorer.min_coverage = part * shares.sum::<Score>();
         }
-        let known: HashSet<&str> = places.iter().copied().collect();
+        let known_forms: HashSet<&str> = word_forms.iter().copied().collect();
         let mut stop_words: Vec<&str> = Vec::new();
         for (form, _) in &query.sequence {
-            let new = !known.contains(form.as_str()) && !stop_words.contains(&form.as_str());
+            let new = !known_forms.contains(form.as_str()) && !stop_words.contains(&form.as_str());
             if new && stop_words.len() < MAX_STOP_WORDS {
                 stop_words.push(form);
-                let forms = std::iter::once((form.as_str(), STOP_WEIGHT));
-                rescorer.add(statistics, fields, forms, 1, WordKind::Stop)?;
+                let forms = std::iter::once((form.as_str(), STOP_WORD_WEIGHT));
+                rescorer.add_word(statistics, fields, forms, 1, WordKind::Stop)?;
             }
         }
-        places.extend(stop_words);
+        word_forms.extend(stop_words);
         for word in query.words.iter().filter(|word| word.stem.is_some()) {
-            let written = std::iter::once((word.exact.as_str(), WRITTEN_WEIGHT));
-            rescorer.add(statistics, fields, written, 1, WordKind::Written)?;
+            let written = std::iter::once((word.exact.as_str(), EXACT_FORM_WEIGHT));
+            rescorer.add_word(statistics, fields, written, 1, WordKind::ExactForm)?;
         }
-        let place_of = |form: &str| places.iter().position(|known| *known == form);
-        rescorer.pairs = Pairs::new(query, place_of);
+        let place_of = |form: &str| word_forms.iter().position(|known| *known == form);
+        rescorer.pairs = AdjacentPairs::new(query, place_of);
         Ok(Some(rescorer))
     }
 
-    fn add<'a>(
+    fn add_word<'a>(
         &mut self,
-        statistics: &Statistics,
-        fields: &Fields,
+        statistics: &CorpusStatistics,
+        fields: &IndexFields,
         forms: impl Iterator<Item = (&'a str, Score)>,
-        own: usize,
+        own_form_count: usize,
         kind: WordKind,
     ) -> Result<(), IndexError> {
-        let mut weighed = Vec::new();
+        let mut weighted_forms = Vec::new();
         let mut share: Option<Score> = None;
-        let mut first = 0.0;
+        let mut first_idf = 0.0;
         for (form, weight) in forms {
             let term = Term::from_field_text(fields.text, form);
             let idf = statistics.idf(&term)?;
             if kind == WordKind::Content && share.is_none() {
-                if weighed.is_empty() {
-                    first = idf;
+                if weighted_forms.is_empty() {
+                    first_idf = idf;
                 }
                 // A word that nobody uses has the share of what it may stand for.
-                share = (statistics.holders(&term, 1)? > 0).then_some(idf);
+                share = (statistics.count_term_docs(&term, 1)? > 0).then_some(idf);
             }
-            weighed.push((term, weight * idf));
+            weighted_forms.push((term, weight * idf));
         }
-        self.words.push(ScoredWord {
-            forms: weighed,
-            own,
+        self.words.push(RescoredWord {
+            forms: weighted_forms,
+            own_form_count,
             kind,
-            share: share.unwrap_or(first),
+            share: share.unwrap_or(first_idf),
         });
         Ok(())
     }
 
     /// The first score below which matches behind these rescored candidates are weak. They are not examined word by
     /// word: if any candidate is weak, all matches behind them are.
-    pub fn enough_behind(&self, rescored: &[PageEntry]) -> Score {
+    pub fn weak_threshold(&self, rescored: &[PageEntry]) -> Score {
         match rescored.iter().any(|entry| entry.position.weak) {
             true => Score::INFINITY,
-            false => self.least,
+            false => self.min_coverage,
         }
     }
 
     /// The maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often. Of
     /// a word's forms the most frequent one counts, because a form that no agent holds promises nothing.
-    pub fn promise(&self) -> Score {
+    pub fn max_text_score(&self) -> Score {
         let words = self
             .words
             .iter()
-            .filter(|word| word.kind != WordKind::Written);
+            .filter(|word| word.kind != WordKind::ExactForm);
         let worths = words.filter_map(|word| {
-            let own = word.forms.iter().take(word.own);
+            let own = word.forms.iter().take(word.own_form_count);
             own.map(|(_, worth)| *worth).min_by(Score::total_cmp)
         });
-        (K1 + 1.0) * worths.sum::<Score>()
+        (BM25_K1 + 1.0) * worths.sum::<Score>()
     }
 
     /// Adds the rescoring gain to these matches, and marks weak ones. No score is ever reduced.
@@ -238,48 +238,48 @@ impl Rescorer {
     ) -> Result<(), IndexError> {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_unstable_by_key(|place| entries[*place].address);
-        let mut begun: Option<(u32, RescoredSegment<'_>)> = None;
+        let mut current_segment: Option<(u32, RescoredSegment<'_>)> = None;
         for place in order {
             let entry = &mut entries[place];
             let address = entry.address;
-            let segment = match &mut begun {
+            let segment = match &mut current_segment {
                 Some((ordinal, segment)) if *ordinal == address.segment_ord => segment,
                 _ => {
                     let reader = searcher.segment_reader(address.segment_ord);
                     let segment = RescoredSegment::open(self, reader)?;
-                    &mut begun.insert((address.segment_ord, segment)).1
+                    &mut current_segment.insert((address.segment_ord, segment)).1
                 }
             };
-            let added = segment.score(address.doc_id);
-            entry.added = added;
-            entry.position.weak = segment.covered() < self.least;
+            let added = segment.score_document(address.doc_id);
+            entry.rescore_bonus = added;
+            entry.position.weak = segment.coverage() < self.min_coverage;
             if let SortValue::Score(score) = &mut entry.position.value {
                 *score += added.sum();
             }
         }
-        Self::spare_the_best(entries);
+        Self::unmark_high_scores(entries);
         Ok(())
     }
 
     /// A candidate that repeats few words of the query often can still be right: it is not weak if its score would
     /// place it among the candidates that cover the query.
-    fn spare_the_best(entries: &mut [PageEntry]) {
+    fn unmark_high_scores(entries: &mut [PageEntry]) {
         let covering = entries.iter().filter(|entry| !entry.position.weak);
         let scores = covering.map(PageEntry::full_text_score);
         let Some(best) = scores.max_by(Score::total_cmp) else {
             return;
         };
         for entry in entries {
-            entry.position.weak &= entry.full_text_score() < SPARED * best;
+            entry.position.weak &= entry.full_text_score() < SPARED_SCORE_SHARE * best;
         }
     }
 }
 
 /// Term-frequency part of BM25: each further occurrence adds less of the word's idf.
 #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
-fn often(times: usize, length: Score) -> Score {
-    let times = times as Score;
-    times * (K1 + 1.0) / (times + K1 * length)
+fn term_saturation(count: usize, length: Score) -> Score {
+    let times = count as Score;
+    times * (BM25_K1 + 1.0) / (times + BM25_K1 * length)
 }
 
 type FormPostings = (SegmentPostings, Score);
@@ -290,7 +290,7 @@ struct RescoredSegment<'a> {
     postings: Vec<Vec<FormPostings>>,
     lengths: FieldNormReader,
     /// Positions in the current document, by word and form.
-    places: Vec<Vec<Vec<u32>>>,
+    positions: Vec<Vec<Vec<u32>>>,
 }
 
 impl<'a> RescoredSegment<'a> {
@@ -299,15 +299,15 @@ impl<'a> RescoredSegment<'a> {
         let mut field = None;
         for word in &rescorer.words {
             let mut forms = Vec::new();
-            for (term, worth) in &word.forms {
+            for (term, weight) in &word.forms {
                 field = Some(term.field());
                 let index = reader.inverted_index(term.field())?;
                 let read = match word.kind {
-                    WordKind::Written => IndexRecordOption::Basic,
+                    WordKind::ExactForm => IndexRecordOption::Basic,
                     WordKind::Content | WordKind::Stop => IndexRecordOption::WithFreqsAndPositions,
                 };
                 if let Some(one) = index.read_postings(term, read)? {
-                    forms.push((one, *worth));
+                    forms.push((one, *weight));
                 }
             }
             postings.push(forms);
@@ -316,7 +316,7 @@ impl<'a> RescoredSegment<'a> {
             Some(field) => reader.get_fieldnorms_reader(field)?,
             None => FieldNormReader::constant(reader.max_doc(), 1),
         };
-        let places = postings
+        let positions = postings
             .iter()
             .map(|forms: &Vec<_>| vec![Vec::new(); forms.len()])
             .collect();
@@ -324,52 +324,53 @@ impl<'a> RescoredSegment<'a> {
             rescorer,
             postings,
             lengths,
-            places,
+            positions,
         })
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
-    fn score(&mut self, document: DocId) -> RescoreGain {
+    fn score_document(&mut self, document: DocId) -> RescoreBonus {
         let words = self.rescorer.words.iter().zip(&mut self.postings);
-        for ((word, forms), places) in words.zip(&mut self.places) {
-            for ((postings, _), places) in forms.iter_mut().zip(places) {
-                places.clear();
+        for ((word, forms), word_positions) in words.zip(&mut self.positions) {
+            for ((postings, _), form_positions) in forms.iter_mut().zip(word_positions) {
+                form_positions.clear();
                 if postings.doc() < document {
                     postings.seek(document);
                 }
                 if postings.doc() == document {
                     match word.kind {
                         // Only its presence counts, so no position is read.
-                        WordKind::Written => places.push(0),
+                        WordKind::ExactForm => form_positions.push(0),
                         WordKind::Content | WordKind::Stop => {
-                            postings.positions(places);
+                            postings.positions(form_positions);
                             // Words outside the card's model come last, and gain nothing.
-                            let other = |place: &u32| is_other(part_of(*place));
-                            places.truncate(places.partition_point(|place| !other(place)));
+                            let other = |place: &u32| is_other_texts(part_of_position(*place));
+                            form_positions
+                                .truncate(form_positions.partition_point(|place| !other(place)));
                         }
                     }
                 }
             }
         }
         let length = self.lengths.fieldnorm(document) as Score / self.rescorer.mean_length;
-        let together = self.rescorer.pairs.together(|word| {
-            let forms = self.postings[word].iter().zip(&self.places[word]);
+        let proximity = self.rescorer.pairs.proximity(|word| {
+            let forms = self.postings[word].iter().zip(&self.positions[word]);
             forms.map(|((_, worth), places)| (places.as_slice(), *worth))
         });
         let (part, best) = self.best_part();
-        RescoreGain {
+        RescoreBonus {
             skill: SKILL_WEIGHT * best,
             part,
-            phrases: PHRASE_WEIGHT * together.phrases,
-            near: NEAR_WEIGHT * together.near,
-            stop_words: self.stop_words(1.0 - B + B * length),
-            written: self.written(),
+            phrases: PHRASE_WEIGHT * proximity.phrases,
+            nearness: NEARNESS_WEIGHT * proximity.nearness,
+            stop_words: self.stop_word_score(1.0 - BM25_B + BM25_B * length),
+            exact_form: self.exact_form_score(),
         }
     }
 
     /// Sum of the shares of the content words that the last scored document has in any form.
-    fn covered(&self) -> Score {
-        let words = self.rescorer.words.iter().zip(&self.places);
+    fn coverage(&self) -> Score {
+        let words = self.rescorer.words.iter().zip(&self.positions);
         words
             .filter(|(_, forms)| forms.iter().any(|places| !places.is_empty()))
             .map(|(word, _)| word.share)
@@ -379,13 +380,18 @@ impl<'a> RescoredSegment<'a> {
     /// The skill, or the agent's own texts, with the highest score, and the score.
     fn best_part(&self) -> (u32, Score) {
         let mut parts: Vec<(u32, Score)> = Vec::new();
-        for (_, forms, places) in self.words().filter(|(kind, ..)| *kind != WordKind::Written) {
+        for (_, forms, places) in self
+            .word_postings()
+            .filter(|(kind, ..)| *kind != WordKind::ExactForm)
+        {
             // Of the forms of a word only the best counts within a part.
             let mut best: Vec<(u32, Score)> = Vec::new();
             for ((_, worth), places) in forms.iter().zip(places) {
-                for run in places.chunk_by(|left, right| part_of(*left) == part_of(*right)) {
-                    let score = worth * often(run.len(), 1.0);
-                    keep_best(&mut best, part_of(run[0]), score);
+                for run in places
+                    .chunk_by(|left, right| part_of_position(*left) == part_of_position(*right))
+                {
+                    let score = worth * term_saturation(run.len(), 1.0);
+                    record_best_score(&mut best, part_of_position(run[0]), score);
                 }
             }
             for (part, score) in best {
@@ -404,34 +410,34 @@ impl<'a> RescoredSegment<'a> {
         best.unwrap_or_default()
     }
 
-    fn stop_words(&self, length: Score) -> Score {
-        self.words()
+    fn stop_word_score(&self, length: Score) -> Score {
+        self.word_postings()
             .filter(|(kind, ..)| *kind == WordKind::Stop)
             .flat_map(|(_, forms, places)| forms.iter().zip(places))
             .filter(|(_, places)| !places.is_empty())
-            .map(|((_, worth), places)| worth * often(places.len(), length))
+            .map(|((_, worth), places)| worth * term_saturation(places.len(), length))
             .sum()
     }
 
-    fn written(&self) -> Score {
-        self.words()
-            .filter(|(kind, ..)| *kind == WordKind::Written)
+    fn exact_form_score(&self) -> Score {
+        self.word_postings()
+            .filter(|(kind, ..)| *kind == WordKind::ExactForm)
             .flat_map(|(_, forms, places)| forms.iter().zip(places))
             .filter(|(_, places)| !places.is_empty())
             .map(|((_, worth), _)| *worth)
             .sum()
     }
 
-    fn words(&self) -> impl Iterator<Item = (WordKind, &[FormPostings], &[Vec<u32>])> {
+    fn word_postings(&self) -> impl Iterator<Item = (WordKind, &[FormPostings], &[Vec<u32>])> {
         let words = self.rescorer.words.iter();
         words
             .zip(&self.postings)
-            .zip(&self.places)
+            .zip(&self.positions)
             .map(|((word, forms), places)| (word.kind, forms.as_slice(), places.as_slice()))
     }
 }
 
-fn keep_best(parts: &mut Vec<(u32, Score)>, part: u32, score: Score) {
+fn record_best_score(parts: &mut Vec<(u32, Score)>, part: u32, score: Score) {
     match parts.iter_mut().find(|(known, _)| *known == part) {
         Some((_, best)) => *best = best.max(score),
         None => parts.push((part, score)),

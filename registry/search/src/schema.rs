@@ -8,13 +8,15 @@ use tantivy::tokenizer::TextAnalyzer;
 use tantivy::{TantivyDocument, Term};
 use uuid::Uuid;
 
+use super::agent_property::{MAX_ATTRIBUTES, attribute_key};
 use super::analysis::indexed_forms;
-use super::answer::SuggestionKind;
-use super::document::{Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
-use super::folding::fold;
-use super::keys::{KeyKind, Keys, id_value};
-use super::layout::{self, AgentTexts, LAYOUT, LayoutTokenizer};
-use super::property::{MAX_ATTRIBUTES, attribute_key};
+use super::document::{
+    AgentDocument, MAX_OTHER_TEXT_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES,
+};
+use super::keys::{KeyField, KeyKind, encode_id};
+use super::response::SuggestionKind;
+use super::text_folding::fold_text;
+use super::text_layout::{self, AgentTexts, LAYOUT_TOKENIZER, LayoutTokenizer};
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
@@ -24,10 +26,11 @@ pub const SCHEMA_VERSION: u32 = 17;
 pub(super) const SKILL_SEPARATOR: &str = ",\n";
 
 /// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
-pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
+pub(super) const UNINFORMATIVE_VALUES: [&str; 4] =
+    ["application/json", "none", "text", "text/plain"];
 
 /// The facets whose values are searched as text too.
-pub(super) const PROTOCOL: [Facet; 6] = [
+pub(super) const PROTOCOL_FACETS: [Facet; 6] = [
     Facet::Capability,
     Facet::Binding,
     Facet::ProtocolVersion,
@@ -36,27 +39,27 @@ pub(super) const PROTOCOL: [Facet; 6] = [
     Facet::OutputMode,
 ];
 
-pub(super) const IDENTIFIER: &str = "identifier";
+pub(super) const IDENTIFIER_COLUMN: &str = "identifier";
 
-pub(super) const ATTRIBUTE: &str = "attribute";
+pub(super) const ATTRIBUTE_COLUMN: &str = "attribute";
 
 /// The longest sort key by name, in bytes of the folded form.
-const MAX_NAME_KEY: usize = 256;
+const MAX_NAME_KEY_BYTES: usize = 256;
 
 #[derive(Debug, Clone)]
-pub(super) struct Fields {
+pub(super) struct IndexFields {
     /// The values that agents are found by exactly, the id among them.
-    pub keys: Keys,
+    pub keys: KeyField,
     pub id_high: Field,
     pub id_low: Field,
     /// The rendered hit as text, which is read faster than bytes.
     pub hit: Field,
     /// The skills as hits show them, one after another.
-    pub shown_skills: Field,
+    pub rendered_skills: Field,
     /// A rendered hit that is not UTF-8.
     pub hit_bytes: Field,
     /// The agent as it is rendered in catalogs.
-    pub entry: Field,
+    pub catalog_entry: Field,
     /// All texts of the agent, joined and positioned as in [`layout`]; also stored.
     pub text: Field,
     pub name_key: Field,
@@ -69,27 +72,27 @@ pub(super) struct Fields {
     columns: Vec<(KeyKind, Field)>,
 }
 
-impl Fields {
-    pub fn build() -> (Schema, Self) {
+impl IndexFields {
+    pub fn build_schema() -> (Schema, Self) {
         let mut builder = Schema::builder();
         let column = || TextOptions::default().set_fast("raw");
-        let columns = KeyKind::with_column()
-            .filter_map(|kind| Some((kind, builder.add_text_field(kind.column()?, column()))))
+        let columns = KeyKind::all_with_column()
+            .filter_map(|kind| Some((kind, builder.add_text_field(kind.column_name()?, column()))))
             .collect();
         let fields = Self {
             columns,
-            keys: Keys::add_to(&mut builder),
+            keys: KeyField::add_to(&mut builder),
             id_high: builder.add_u64_field("id_high", FAST),
             id_low: builder.add_u64_field("id_low", FAST),
             hit: builder.add_text_field("hit", STORED),
             hit_bytes: builder.add_bytes_field("hit_bytes", STORED),
-            shown_skills: builder.add_text_field("shown_skills", STORED),
-            entry: builder.add_text_field("entry", STORED),
+            rendered_skills: builder.add_text_field("shown_skills", STORED),
+            catalog_entry: builder.add_text_field("entry", STORED),
             text: builder.add_text_field(
                 "text",
                 TextOptions::default().set_stored().set_indexing_options(
                     TextFieldIndexing::default()
-                        .set_tokenizer(LAYOUT)
+                        .set_tokenizer(LAYOUT_TOKENIZER)
                         .set_index_option(IndexRecordOption::WithFreqsAndPositions),
                 ),
             ),
@@ -104,79 +107,83 @@ impl Fields {
     }
 
     pub fn id_term(&self, id: Uuid) -> Term {
-        self.keys.id(id)
+        self.keys.id_term(id)
     }
 
-    pub fn document(&self, agent: Document) -> TantivyDocument {
-        let mut out = TantivyDocument::default();
-        let id = id_value(agent.id);
-        self.add_distinct(&mut out, KeyKind::Id, std::iter::once(id.as_str()));
+    pub fn to_document(&self, agent: AgentDocument) -> TantivyDocument {
+        let mut document = TantivyDocument::default();
+        let id = encode_id(agent.id);
+        self.add_keys(&mut document, KeyKind::Id, std::iter::once(id.as_str()));
         let (high, low) = agent.id.as_u64_pair();
-        out.add_u64(self.id_high, high);
-        out.add_u64(self.id_low, low);
-        out.add_i64(self.created_at, agent.created_at);
-        out.add_i64(self.updated_at, agent.updated_at);
-        let (high, low) = halves(agent.group);
-        out.add_u64(self.group_high, high);
-        out.add_u64(self.group_low, low);
-        out.add_u64(self.preference, agent.preference.into());
+        document.add_u64(self.id_high, high);
+        document.add_u64(self.id_low, low);
+        document.add_i64(self.created_at, agent.created_at);
+        document.add_i64(self.updated_at, agent.updated_at);
+        let (high, low) = split_u128(agent.duplicate_key);
+        document.add_u64(self.group_high, high);
+        document.add_u64(self.group_low, low);
+        document.add_u64(self.preference, agent.preference.into());
         match std::str::from_utf8(&agent.hit) {
-            Ok(hit) => out.add_text(self.hit, hit),
-            Err(_) => out.add_bytes(self.hit_bytes, &agent.hit),
+            Ok(hit) => document.add_text(self.hit, hit),
+            Err(_) => document.add_bytes(self.hit_bytes, &agent.hit),
         }
         let shown = agent.skills.iter().take(MAX_SKILLS);
         let shown: Vec<&str> = shown.map(|skill| skill.rendered.as_str()).collect();
         if shown.iter().any(|skill| !skill.is_empty()) {
-            out.add_text(self.shown_skills, shown.join(SKILL_SEPARATOR));
+            document.add_text(self.rendered_skills, shown.join(SKILL_SEPARATOR));
         }
-        match std::str::from_utf8(&agent.entry) {
+        match std::str::from_utf8(&agent.catalog_entry) {
             Ok("") | Err(_) => {}
-            Ok(entry) => out.add_text(self.entry, entry),
+            Ok(entry) => document.add_text(self.catalog_entry, entry),
         }
 
-        let name_key = fold(&agent.name);
+        let name_key = fold_text(&agent.name);
         if !name_key.is_empty() {
-            out.add_text(self.name_key, cut(&name_key, MAX_NAME_KEY));
+            document.add_text(self.name_key, truncate_bytes(&name_key, MAX_NAME_KEY_BYTES));
         }
-        self.add_values(&agent, &mut out);
-        self.add_properties(&agent, &mut out);
-        self.add_suggestions(&agent, &mut out);
-        let provider = cut(&agent.provider, MAX_VALUE_BYTES);
-        self.add_words(&mut out, KeyKind::ProviderWord, std::iter::once(provider));
+        self.add_facet_values(&agent, &mut document);
+        self.add_properties(&agent, &mut document);
+        self.add_suggestions(&agent, &mut document);
+        let provider = truncate_bytes(&agent.provider, MAX_VALUE_BYTES);
+        self.add_word_forms(
+            &mut document,
+            KeyKind::ProviderWord,
+            std::iter::once(provider),
+        );
 
-        let texts = within_limits(agent);
+        let texts = limit_texts(agent);
         let skills = texts.skills.iter().map(|skill| skill.name.as_str());
-        self.add_words(&mut out, KeyKind::SkillWord, skills);
-        out.add_text(self.text, layout::written(&texts));
-        out
+        self.add_word_forms(&mut document, KeyKind::SkillWord, skills);
+        document.add_text(self.text, text_layout::join_texts(&texts));
+        document
     }
 
-    fn add_values(&self, agent: &Document, out: &mut TantivyDocument) {
+    fn add_facet_values(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
         let facets = agent.facets.entries();
         let facets = facets.map(|(facet, values)| (KeyKind::Facet(facet), values));
         let lists = [
             (KeyKind::VisibleTo, &agent.visible_to),
-            (KeyKind::Lookup, &agent.lookups),
+            (KeyKind::Lookup, &agent.lookup_keys),
         ];
         for (kind, values) in facets.chain(lists) {
-            self.add_distinct(out, kind, values.iter().map(String::as_str));
+            self.add_keys(out, kind, values.iter().map(String::as_str));
         }
     }
 
     /// What exact conditions are about beside the facets.
-    fn add_properties(&self, agent: &Document, out: &mut TantivyDocument) {
+    fn add_properties(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
         let identifier = std::iter::once(agent.identifier.as_str());
-        self.add_distinct(out, KeyKind::Identifier, identifier);
+        self.add_keys(out, KeyKind::Identifier, identifier);
         let attributes = agent.attributes.iter().take(MAX_ATTRIBUTES);
         let attributes: Vec<String> = attributes
             .map(|(path, value)| attribute_key(path, value))
             .collect();
         let attributes = attributes.iter().map(String::as_str);
-        self.add_distinct(out, KeyKind::Attribute, attributes);
+        self.add_keys(out, KeyKind::Attribute, attributes);
     }
 
     /// What completions suggest.
-    fn add_suggestions(&self, agent: &Document, out: &mut TantivyDocument) {
+    fn add_suggestions(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
         let skills = agent.skills.iter().take(MAX_SKILLS);
         let tags = agent.facets[Facet::Tag].iter();
         let suggestions = [
@@ -190,23 +197,23 @@ impl Fields {
         for (kind, shown) in suggestions {
             let texts: Vec<String> = shown.into_iter().filter_map(suggestion_text).collect();
             let texts = texts.iter().map(String::as_str);
-            self.add_distinct(out, KeyKind::Suggestion(kind), texts);
+            self.add_keys(out, KeyKind::Suggestion(kind), texts);
         }
     }
 
     /// Adds the forms of all words of texts.
-    fn add_words<'a>(
+    fn add_word_forms<'a>(
         &self,
         out: &mut TantivyDocument,
         kind: KeyKind,
         texts: impl Iterator<Item = &'a str>,
     ) {
         let forms: Vec<String> = texts.flat_map(indexed_forms).collect();
-        self.add_distinct(out, kind, forms.iter().map(String::as_str));
+        self.add_keys(out, kind, forms.iter().map(String::as_str));
     }
 
     /// Adds the keys of these values, and the values to the column of their kind.
-    fn add_distinct<'a>(
+    fn add_keys<'a>(
         &self,
         out: &mut TantivyDocument,
         kind: KeyKind,
@@ -219,7 +226,7 @@ impl Fields {
         values.dedup();
         let column = self.columns.iter().find(|(of, _)| *of == kind);
         for value in values {
-            out.add_text(self.keys.field(), kind.key(value));
+            out.add_text(self.keys.field(), kind.encode(value));
             if let Some((_, column)) = column {
                 out.add_text(*column, value);
             }
@@ -228,8 +235,8 @@ impl Fields {
 }
 
 /// The analyzer of the schema, with its name.
-pub(super) fn analyzer() -> (&'static str, TextAnalyzer) {
-    (LAYOUT, TextAnalyzer::from(LayoutTokenizer))
+pub(super) fn layout_analyzer() -> (&'static str, TextAnalyzer) {
+    (LAYOUT_TOKENIZER, TextAnalyzer::from(LayoutTokenizer))
 }
 
 /// Separator of the folded form, which prefixes are compared with, and the text that is shown.
@@ -239,30 +246,30 @@ fn suggestion_text(shown: &str) -> Option<String> {
     let shown = shown.trim();
     let usable =
         !shown.is_empty() && shown.len() <= MAX_VALUE_BYTES / 4 && !shown.contains(SUGGESTION_MARK);
-    usable.then(|| format!("{}{SUGGESTION_MARK}{shown}", fold(shown)))
+    usable.then(|| format!("{}{SUGGESTION_MARK}{shown}", fold_text(shown)))
 }
 
 /// Both halves of a number, as it is written.
-fn halves(number: u128) -> (u64, u64) {
+fn split_u128(number: u128) -> (u64, u64) {
     Uuid::from_u128(number).as_u64_pair()
 }
 
 /// The text up to this many bytes, cut at a character boundary.
-fn cut(text: &str, bytes: usize) -> &str {
+fn truncate_bytes(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
 /// Cuts texts to this many bytes over all of them, and drops what is empty then.
-fn cut_all(texts: &mut Vec<String>, mut left: usize) {
+fn truncate_all(texts: &mut Vec<String>, mut bytes_left: usize) {
     for text in &mut *texts {
-        text.truncate(text.floor_char_boundary(left));
-        left -= text.len();
+        text.truncate(text.floor_char_boundary(bytes_left));
+        bytes_left -= text.len();
     }
     texts.retain(|text| !text.is_empty());
 }
 
 /// Searched and stored texts, cut to their limits: each kind of text has its own budget of bytes over the whole agent.
-fn within_limits(agent: Document) -> AgentTexts {
+fn limit_texts(agent: AgentDocument) -> AgentTexts {
     let mut names = MAX_TEXT_BYTES;
     let mut descriptions = MAX_TEXT_BYTES;
     let mut examples = MAX_TEXT_BYTES;
@@ -277,7 +284,7 @@ fn within_limits(agent: Document) -> AgentTexts {
         provider: format!("{} {}", agent.provider, facets[Facet::Domain].concat())
             .trim()
             .to_owned(),
-        protocol: PROTOCOL
+        protocol: PROTOCOL_FACETS
             .map(|facet| std::mem::take(&mut facets[facet]))
             .concat(),
         skills: agent.skills,
@@ -288,8 +295,8 @@ fn within_limits(agent: Document) -> AgentTexts {
     texts.protocol.dedup();
     texts
         .protocol
-        .retain(|value| !TELL_NOTHING.contains(&value.as_str()));
-    cut_all(&mut texts.protocol, MAX_TEXT_BYTES);
+        .retain(|value| !UNINFORMATIVE_VALUES.contains(&value.as_str()));
+    truncate_all(&mut texts.protocol, MAX_TEXT_BYTES);
     texts
         .name
         .truncate(texts.name.floor_char_boundary(MAX_TEXT_BYTES));
@@ -311,6 +318,6 @@ fn within_limits(agent: Document) -> AgentTexts {
         }
         skill.examples.retain(|example| !example.is_empty());
     }
-    cut_all(&mut texts.other, MAX_OTHER_BYTES);
+    truncate_all(&mut texts.other, MAX_OTHER_TEXT_BYTES);
     texts
 }

@@ -8,91 +8,104 @@ use tantivy::query::{EnableScoring, Query};
 use tantivy::schema::Value;
 use tantivy::{Searcher, TantivyDocument};
 
-use super::analysis::{QueryText, query_text};
-use super::answer::{BoundedHits, HitRow, SearchAnswer};
-use super::blend::{Balance, Blend};
-use super::collect::{CollectedPage, Order, PageCollector, PageEntry};
+use super::analysis::{AnalyzedQuery, analyze_query};
 use super::error::IndexError;
-use super::expansion::{beginning, expand};
-use super::explained::Explainer;
-use super::facets::Facets;
-use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, trusted, unlisted};
-use super::filtered::FilteredQuery;
+use super::explainable_query::Explainer;
+use super::facets::RequestedFacets;
+use super::filter::{
+    DocumentFilter, FilterClause, any_condition_clause, filter_clauses, listed_clause,
+    lookup_clause, trust_clause, unlisted_clause,
+};
+use super::filtered_query::FilteredQuery;
 use super::highlight::Highlighter;
-use super::meaning::NearAgents;
-use super::query::TextQuery;
-use super::ranking::ranked;
-use super::rendered::{rendered_entry, rendered_hit, with_skills};
+use super::hybrid_ranking::{HybridMode, HybridRanker};
+use super::label_matching::MAX_LABELS;
+use super::page_collector::{CollectedPage, PageCollector, PageEntry, SortKey};
+use super::query_expansion::{expand_prefix, expand_query};
+use super::query_parser::{self, ParsedQuery};
+use super::ranking::rank_matches;
+use super::rendered_hits::{insert_skills, rendered_catalog_entry, rendered_hit};
 use super::request::{
-    Filters, HitParts, MAX_EXPLAINED, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition,
-    SortValue,
+    Filters, HitParts, MAX_EXPLAINED_HITS, MAX_HITS, SearchRequest, SemanticQuery, SortOrder,
+    SortPosition, SortValue,
 };
 use super::rescore::Rescorer;
-use super::seen::VisibleAgents;
-use super::statistics::{QueryStatistics, Statistics};
-use super::syntax::{self, ParsedQuery};
-use super::visibility::MAX_LABELS;
-use super::{Index, IndexView, Inner};
+use super::response::{BoundedHits, HitRow, IndexSearchResponse};
+use super::semantic_neighbors::SemanticNeighbors;
+use super::statistics::{CorpusStatistics, QueryStatistics};
+use super::text_query::TextQueryBuilder;
+use super::visible_agents::LazyVisibleAgents;
+use super::{Index, IndexInner, IndexView};
 
 /// Queries of up to this many words are keywords, which rank full-text matches first.
-const SHORT_QUERY: usize = 2;
+const SHORT_QUERY_WORDS: usize = 2;
 
-const MAX_LOOKUP: usize = 100;
+const MAX_LOOKUP_HITS: usize = 100;
 
 /// A request compiled for one state of the index.
 pub(super) struct PreparedQuery {
     pub view: IndexView,
-    pub query: QueryText,
-    pub filter: Filter,
+    pub query: AnalyzedQuery,
+    pub filter: DocumentFilter,
     pub text: Option<Box<dyn Query>>,
     pub statistics: Arc<QueryStatistics>,
     pub rescorer: Option<Rescorer>,
-    pub written: ParsedQuery,
+    pub parsed: ParsedQuery,
     /// Nearest neighbors to combine with the full-text matches, if requested.
-    pub blend: Option<Blend>,
+    pub hybrid: Option<HybridRanker>,
     /// Prefixes with more words than count.
     pub cut_prefixes: Vec<String>,
 }
 
 impl PreparedQuery {
-    pub fn filtered(&self) -> FilteredQuery {
-        let Some(blend) = &self.blend else {
-            return self.words();
+    pub fn filtered_query(&self) -> FilteredQuery {
+        let Some(blend) = &self.hybrid else {
+            return self.text_query();
         };
-        let words = self.text.as_ref().filter(|_| blend.counts_words());
-        let query = FilteredQuery::or_near(
+        let words = self.text.as_ref().filter(|_| blend.uses_text());
+        let query = FilteredQuery::with_neighbors(
             words.map(|words| words.box_clone()),
-            Arc::clone(&blend.meant),
+            Arc::clone(&blend.neighbors),
             self.filter.clone(),
         );
-        query.scored_by(Arc::clone(&self.statistics))
+        query.with_statistics(Arc::clone(&self.statistics))
     }
 
     /// Explains a hit's full-text score in this order; `None` if full text does not count in it.
-    fn explained_words(&self, query: &FilteredQuery, order: Order) -> Option<FilteredQuery> {
-        match &self.blend {
+    fn text_query_to_explain(
+        &self,
+        query: &FilteredQuery,
+        order: SortKey,
+    ) -> Option<FilteredQuery> {
+        match &self.hybrid {
             // Only the order by relevance combines both scores.
-            Some(blend) if order == Order::Score => blend.counts_words().then(|| self.words()),
+            Some(blend) if order == SortKey::Score => blend.uses_text().then(|| self.text_query()),
             _ => Some(query.clone()),
         }
     }
 
-    fn words(&self) -> FilteredQuery {
+    fn text_query(&self) -> FilteredQuery {
         let words = self.text.as_ref().map(|words| words.box_clone());
-        FilteredQuery::new(words, self.filter.clone()).scored_by(Arc::clone(&self.statistics))
+        FilteredQuery::new(words, self.filter.clone()).with_statistics(Arc::clone(&self.statistics))
     }
 }
 
-impl Inner {
+impl IndexInner {
     /// The filter of these conditions for a caller with these labels.
-    pub(super) fn filter(
+    pub(super) fn document_filter(
         &self,
         view: &IndexView,
-        clauses: Vec<Clause>,
+        clauses: Vec<FilterClause>,
         labels: &[String],
-    ) -> Filter {
-        let excluded = Arc::clone(&view.excluded);
-        Filter::new(&self.fields, clauses, excluded, labels, self.shared.clone())
+    ) -> DocumentFilter {
+        let excluded = Arc::clone(&view.overlay_exclusions);
+        DocumentFilter::new(
+            &self.fields,
+            clauses,
+            excluded,
+            labels,
+            self.filter_cache.clone(),
+        )
     }
 
     /// The agents that a search without filters finds for a caller with these labels.
@@ -100,51 +113,59 @@ impl Inner {
         &self,
         view: &IndexView,
         labels: &[String],
-    ) -> Result<VisibleAgents, IndexError> {
-        let everyone = clauses(&self.fields, &Filters::default())?;
-        Ok(VisibleAgents::new(self.filter(view, everyone, labels)))
+    ) -> Result<LazyVisibleAgents, IndexError> {
+        let everyone = filter_clauses(&self.fields, &Filters::default())?;
+        Ok(LazyVisibleAgents::new(
+            self.document_filter(view, everyone, labels),
+        ))
     }
 
-    pub(super) fn prepare(&self, request: &SearchRequest) -> Result<PreparedQuery, IndexError> {
-        let written = request
+    pub(super) fn prepare_query(
+        &self,
+        request: &SearchRequest,
+    ) -> Result<PreparedQuery, IndexError> {
+        let parsed = request
             .text
             .as_deref()
-            .map(syntax::read)
+            .map(query_parser::parse_query)
             .unwrap_or_default();
-        let asked = self.conditions(&request.filters, &written)?;
-        let mut query = query_text(&written.words);
-        let view = self.view()?;
-        let statistics = self.statistics(&view, &request.class)?;
+        let all_clauses = self.all_clauses(&request.filters, &parsed)?;
+        let mut query = analyze_query(&parsed.words);
+        let view = self.current_view()?;
+        let statistics = self.class_statistics(&view, &request.class_labels)?;
         let visible_to = &request.visible_to;
-        let cut_prefixes = self.expand(&mut query, &written, visible_to, &view, &statistics)?;
+        let cut_prefixes =
+            self.expand_words(&mut query, &parsed, visible_to, &view, &statistics)?;
         // Only the order by relevance is rescored.
         let rescorer = match request.sort {
-            Sort::Relevance => Rescorer::new(&statistics, &self.fields, &query, &written)?,
+            SortOrder::Relevance => Rescorer::new(&statistics, &self.fields, &query, &parsed)?,
             _ => None,
         };
-        let asked_text = TextQuery {
+        let text_builder = TextQueryBuilder {
             fields: &self.fields,
-            written: &written,
+            parsed: &parsed,
             query: &query,
         };
-        let filter = self.filter(&view, asked, &request.visible_to);
-        let text = asked_text.text(&written);
+        let filter = self.document_filter(&view, all_clauses, &request.visible_to);
+        let text = text_builder.build(&parsed);
         let scored = text
             .as_deref()
-            .filter(|_| request.sort == Sort::Relevance || request.explain);
-        let scored_by = Arc::new(statistics.of_query(scored)?);
+            .filter(|_| request.sort == SortOrder::Relevance || request.explain);
+        let query_statistics = Arc::new(statistics.for_query(scored)?);
         // Without a text every agent matches, so neighbors add nothing.
-        let blend = match request.meaning.as_ref().filter(|_| text.is_some()) {
-            Some(meaning) => Some(self.blend(meaning, &asked_text, &view.searcher, &filter)?),
+        let hybrid = match request.semantic.as_ref().filter(|_| text.is_some()) {
+            Some(meaning) => {
+                Some(self.build_hybrid(meaning, &text_builder, &view.searcher, &filter)?)
+            }
             None => None,
         };
         Ok(PreparedQuery {
             filter,
             text,
-            statistics: scored_by,
-            rescorer: rescorer.filter(|_| blend.as_ref().is_none_or(Blend::counts_words)),
-            blend,
-            written,
+            statistics: query_statistics,
+            rescorer: rescorer.filter(|_| hybrid.as_ref().is_none_or(HybridRanker::uses_text)),
+            hybrid,
+            parsed,
             cut_prefixes,
             view,
             query,
@@ -152,26 +173,32 @@ impl Inner {
     }
 
     /// Expands the words of a query and adds those of its prefixes. Returns the prefixes with more words than count.
-    fn expand(
+    fn expand_words(
         &self,
-        query: &mut QueryText,
-        written: &ParsedQuery,
+        query: &mut AnalyzedQuery,
+        parsed: &ParsedQuery,
         visible_to: &[String],
         view: &IndexView,
-        statistics: &Statistics,
+        statistics: &CorpusStatistics,
     ) -> Result<Vec<String>, IndexError> {
         let mut cut_prefixes = Vec::new();
-        if query.words.is_empty() && written.prefixes.is_empty() {
+        if query.words.is_empty() && parsed.prefixes.is_empty() {
             return Ok(cut_prefixes);
         }
-        expand(&self.fields, query, statistics)?;
-        if written.prefixes.is_empty() {
+        expand_query(&self.fields, query, statistics)?;
+        if parsed.prefixes.is_empty() {
             return Ok(cut_prefixes);
         }
-        let mut seen = self.visible_agents(view, visible_to)?;
-        for prefix in &written.prefixes {
-            let begun = beginning(&view.searcher, &self.fields, prefix, &mut seen, statistics)?;
-            if begun.cut {
+        let mut visible = self.visible_agents(view, visible_to)?;
+        for prefix in &parsed.prefixes {
+            let begun = expand_prefix(
+                &view.searcher,
+                &self.fields,
+                prefix,
+                &mut visible,
+                statistics,
+            )?;
+            if begun.truncated {
                 cut_prefixes.push(prefix.clone());
             }
             query.words.push(begun.word);
@@ -180,65 +207,71 @@ impl Inner {
     }
 
     /// The nearest neighbors of a query, and how they are combined with its full-text matches.
-    fn blend(
+    fn build_hybrid(
         &self,
-        meaning: &Meaning,
-        asked: &TextQuery<'_>,
+        semantic: &SemanticQuery,
+        text_builder: &TextQueryBuilder<'_>,
         searcher: &Searcher,
-        filter: &Filter,
-    ) -> Result<Blend, IndexError> {
-        let demands = asked.demands();
-        let balance = match meaning.alone {
-            true => Balance::MeaningAlone,
-            false if demands.is_some() || !asked.written.conditions.is_empty() => {
-                Balance::WordsFirst
+        filter: &DocumentFilter,
+    ) -> Result<HybridRanker, IndexError> {
+        let required = text_builder.required_query();
+        let mode = match semantic.semantic_only {
+            true => HybridMode::SemanticOnly,
+            false if required.is_some() || !text_builder.parsed.conditions.is_empty() => {
+                HybridMode::TextFirst
             }
-            false if asked.query.words.len() <= SHORT_QUERY => Balance::WordsFirst,
-            false => Balance::Weighed,
+            false if text_builder.query.words.len() <= SHORT_QUERY_WORDS => HybridMode::TextFirst,
+            false => HybridMode::WeightedSum,
         };
-        let tables = &self.slot_tables;
-        let meant = NearAgents::find(searcher, filter, demands.as_deref(), meaning, tables)?;
-        Ok(Blend {
-            meant: Arc::new(meant),
-            balance,
+        let tables = &self.slot_cache;
+        let neighbors = SemanticNeighbors::find_nearest(
+            searcher,
+            filter,
+            required.as_deref(),
+            semantic,
+            tables,
+        )?;
+        Ok(HybridRanker {
+            neighbors: Arc::new(neighbors),
+            mode,
         })
     }
 
     /// The conditions of the filters and of the query syntax.
-    pub(super) fn conditions(
+    pub(super) fn all_clauses(
         &self,
         filters: &Filters,
-        written: &ParsedQuery,
-    ) -> Result<Vec<Clause>, IndexError> {
-        let mut asked = clauses(&self.fields, filters)?;
-        let written = written.conditions.iter();
-        asked.extend(written.map(|any| any_condition(&self.fields, any)));
-        Ok(asked)
+        parsed: &ParsedQuery,
+    ) -> Result<Vec<FilterClause>, IndexError> {
+        let mut all_clauses = filter_clauses(&self.fields, filters)?;
+        let written = parsed.conditions.iter();
+        all_clauses.extend(written.map(|any| any_condition_clause(&self.fields, any)));
+        Ok(all_clauses)
     }
 
     /// The hits of a page that fit into the request's bytes. `explained` is set if explanations are requested; inside
     /// it is the text query, if full text counts.
-    fn hits(
+    fn load_hits(
         &self,
         entries: Vec<PageEntry>,
         prepared: &PreparedQuery,
-        explained: Option<Option<FilteredQuery>>,
+        explained_query: Option<Option<FilteredQuery>>,
         request: &SearchRequest,
     ) -> Result<Vec<HitRow>, IndexError> {
         let searcher = &prepared.view.searcher;
-        let words = Highlighter::new(&prepared.query.words);
-        let explaining = explained.is_some();
+        let highlighter = Highlighter::new(&prepared.query.words);
+        let is_explained = explained_query.is_some();
         let scoring = EnableScoring::enabled_from_searcher(searcher);
-        let weight = explained.flatten().map(|words| words.weight(scoring));
+        let weight = explained_query.flatten().map(|words| words.weight(scoring));
         let weight = weight.transpose()?;
         let (weight, parts) = (weight.as_deref(), request.parts);
         let (fields, computes) = (&self.fields, parts.computation);
-        let explainer = || Explainer::new(prepared, fields, weight, &words, computes);
-        let explain = explaining.then(explainer);
+        let explainer = || Explainer::new(prepared, fields, weight, &highlighter, computes);
+        let explain = is_explained.then(explainer);
         let mut page = BoundedHits::new(request.max_bytes);
         for (place, entry) in entries.into_iter().enumerate() {
-            let explain = explain.filter(|_| place < MAX_EXPLAINED);
-            if !page.push(self.hit(searcher, entry, &words, explain, parts)?) {
+            let explain = explain.filter(|_| place < MAX_EXPLAINED_HITS);
+            if !page.push(self.load_hit(searcher, entry, &highlighter, explain, parts)?) {
                 break;
             }
         }
@@ -246,49 +279,52 @@ impl Inner {
     }
 
     /// `explain` is set if explanations are requested.
-    pub(super) fn hit(
+    pub(super) fn load_hit(
         &self,
         searcher: &Searcher,
         entry: PageEntry,
-        words: &Highlighter,
-        explain: Option<Explainer<'_>>,
+        highlighter: &Highlighter,
+        explainer: Option<Explainer<'_>>,
         parts: HitParts,
     ) -> Result<HitRow, IndexError> {
         let PageEntry {
             position,
             address,
-            added,
-            blended,
+            rescore_bonus: added,
+            hybrid_score: blended,
             duplicates,
         } = entry;
         let stored: TantivyDocument = searcher.doc(address)?;
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
-        let written = text(self.fields.text).unwrap_or_default();
-        let (highlights, matched) = match !words.is_empty() && (parts.hit || parts.highlights) {
-            true => words.find(written, parts.highlights),
+        let joined_texts = text(self.fields.text).unwrap_or_default();
+        let (highlights, skills) = match !highlighter.is_empty() && (parts.hit || parts.highlights)
+        {
+            true => highlighter.find_matches(joined_texts, parts.highlights),
             false => Default::default(),
         };
         let hit = match parts.hit {
             true => {
-                let shown = text(self.fields.shown_skills).unwrap_or_default();
-                let numbers = matched.iter().map(|skill| skill.number);
-                with_skills(rendered_hit(&stored, &self.fields), shown, numbers)
+                let shown = text(self.fields.rendered_skills).unwrap_or_default();
+                let numbers = skills.iter().map(|skill| skill.index);
+                insert_skills(rendered_hit(&stored, &self.fields), shown, numbers)
             }
             false => Vec::new(),
         };
-        let entry = match parts.entry {
-            true => rendered_entry(&stored, &self.fields).to_vec(),
+        let entry = match parts.catalog_entry {
+            true => rendered_catalog_entry(&stored, &self.fields).to_vec(),
             false => Vec::new(),
         };
-        let explain = explain
-            .map(|explainer| explainer.explain(address, &position.value, added, blended, written))
+        let explain = explainer
+            .map(|explainer| {
+                explainer.explain(address, &position.value, added, blended, joined_texts)
+            })
             .transpose()?;
-        let matched_skills = matched.into_iter().map(|skill| skill.id).collect();
+        let matched_skills = skills.into_iter().map(|skill| skill.id).collect();
         Ok(HitRow {
             id: position.id,
             weak: position.weak,
             hit,
-            entry,
+            catalog_entry: entry,
             score: match position.value {
                 SortValue::Score(score) => Some(score),
                 _ => None,
@@ -302,23 +338,23 @@ impl Inner {
     }
 }
 
-fn collector(
+fn new_page_collector(
     request: &SearchRequest,
     view: &IndexView,
-    order: Order,
+    sort_key: SortKey,
 ) -> Result<PageCollector, IndexError> {
     Ok(PageCollector {
-        order,
+        sort_key,
         // One hit more than the page holds shows whether another page follows; without a page only counts are needed.
-        top: match request.limit {
+        limit: match request.limit {
             0 => 0,
             limit => limit + 1,
         },
         after: request.after.clone(),
-        facets: Facets::new(request.facets.clone(), Arc::clone(&view.frequent)),
-        apart: None,
-        groups: match request.grouped && request.limit > 0 {
-            true => Some(view.groups.get(&view.searcher)?),
+        facets: RequestedFacets::new(request.facets.clone(), Arc::clone(&view.precomputed_facets)),
+        neighbors: None,
+        groups: match request.group_duplicates && request.limit > 0 {
+            true => Some(view.groups.get_or_compute(&view.searcher)?),
             false => None,
         },
     })
@@ -328,65 +364,65 @@ impl Index {
     /// Searches the index. Text is parsed tolerantly and is never an error. Fails with [`IndexError::Behind`] if more
     /// agents changed than can be hidden, with [`IndexError::TooMany`] beyond a limit, and with
     /// [`IndexError::Position`] if [`after`](SearchRequest::after) belongs to another sort order.
-    pub fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, IndexError> {
+    pub fn search(&self, request: &SearchRequest) -> Result<IndexSearchResponse, IndexError> {
         check_bounds(request)?;
         let inner = &*self.0;
-        let prepared = inner.prepare(request)?;
-        let order = order(request.sort, prepared.text.is_some());
+        let prepared = inner.prepare_query(request)?;
+        let sort_key = sort_key(request.sort, prepared.text.is_some());
         if request
             .after
             .as_ref()
-            .is_some_and(|position| !fits(order, position))
+            .is_some_and(|position| !position_matches(sort_key, position))
         {
-            return Err(IndexError::Position);
+            return Err(IndexError::PositionMismatch);
         }
-        let page = collector(request, &prepared.view, order)?;
+        let page = new_page_collector(request, &prepared.view, sort_key)?;
         let searcher = &prepared.view.searcher;
-        let query = prepared.filtered();
+        let query = prepared.filtered_query();
         let CollectedPage {
             total,
-            groups,
+            group_count: groups,
             mut entries,
             matches,
             ..
-        } = ranked(
+        } = rank_matches(
             searcher,
             &query,
             &page,
             prepared.rescorer.as_ref(),
-            prepared.blend.as_ref(),
+            prepared.hybrid.as_ref(),
         )?;
 
-        let beyond = entries.len() > request.limit;
+        let has_next_page = entries.len() > request.limit;
         entries.truncate(request.limit);
         let explained = request.explain && prepared.text.is_some();
-        let explained = explained.then(|| prepared.explained_words(&query, order));
-        let found = entries.len();
-        let hits = inner.hits(entries, &prepared, explained, request)?;
-        let more = beyond || hits.len() < found;
-        let facets = page.facets.counts(searcher, &inner.fields, matches)?;
-        let hints = inner.hints(request, &prepared, total, hits.first())?;
-        Ok(SearchAnswer {
+        let explained = explained.then(|| prepared.text_query_to_explain(&query, sort_key));
+        let found_count = entries.len();
+        let hits = inner.load_hits(entries, &prepared, explained, request)?;
+        let has_more = has_next_page || hits.len() < found_count;
+        let facets = page.facets.count(searcher, &inner.fields, matches)?;
+        let hints = inner.build_hints(request, &prepared, total, hits.first())?;
+        Ok(IndexSearchResponse {
             hits,
-            more,
+            has_more,
             total,
             groups: page.groups.as_ref().map(|_| groups),
             facets,
             hints,
-            applied_seq: prepared.view.applied,
+            applied_seq: prepared.view.applied_seq,
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
         })
     }
 
     /// Counts all matches; page and facets of the request are ignored.
-    pub fn count(&self, request: &SearchRequest) -> Result<u64, IndexError> {
+    pub fn count_matches(&self, request: &SearchRequest) -> Result<u64, IndexError> {
         check_bounds(request)?;
-        let prepared = self.0.prepare(request)?;
+        let prepared = self.0.prepare_query(request)?;
         let count = prepared
             .view
             .searcher
-            .search(&prepared.filtered(), &Count)?;
+            .search(&prepared.filtered_query(), &Count)?;
         Ok(count as u64)
     }
 
@@ -399,37 +435,43 @@ impl Index {
         visible_to: &[String],
         limit: usize,
     ) -> Result<Vec<HitRow>, IndexError> {
-        if limit > MAX_LOOKUP {
+        if limit > MAX_LOOKUP_HITS {
             return Err(IndexError::TooMany {
                 what: "hits",
-                limit: MAX_LOOKUP,
+                limit: MAX_LOOKUP_HITS,
             });
         }
         let inner = &*self.0;
         let fields = &inner.fields;
-        let view = inner.view()?;
+        let view = inner.current_view()?;
         let mut hits = Vec::new();
         // From the highest trust level down; agents without a level come last.
         let levels = TrustLevel::ALL.iter().rev().map(|level| level.as_str());
         let levels = levels.chain(["none"]);
-        let by_trust = levels.map(|level| vec![listed(fields), trusted(fields, level)]);
-        for mut clauses in by_trust.chain([vec![unlisted(fields)]]) {
+        let by_trust = levels.map(|level| vec![listed_clause(fields), trust_clause(fields, level)]);
+        for mut clauses in by_trust.chain([vec![unlisted_clause(fields)]]) {
             if hits.len() == limit {
                 break;
             }
-            clauses.push(keyed(fields, key));
+            clauses.push(lookup_clause(fields, key));
             let page = PageCollector {
-                order: Order::Updated,
-                top: limit - hits.len(),
+                sort_key: SortKey::Updated,
+                limit: limit - hits.len(),
                 after: None,
-                facets: Facets::default(),
-                apart: None,
+                facets: RequestedFacets::default(),
+                neighbors: None,
                 groups: None,
             };
-            let query = FilteredQuery::new(None, inner.filter(&view, clauses, visible_to));
+            let query = FilteredQuery::new(None, inner.document_filter(&view, clauses, visible_to));
             for entry in view.searcher.search(&query, &page)?.entries {
                 let none = Highlighter::new(&[]);
-                hits.push(inner.hit(&view.searcher, entry, &none, None, HitParts::default())?);
+                hits.push(inner.load_hit(
+                    &view.searcher,
+                    entry,
+                    &none,
+                    None,
+                    HitParts::default(),
+                )?);
             }
         }
         Ok(hits)
@@ -437,32 +479,32 @@ impl Index {
 }
 
 pub(super) fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
-    let labels = request.visible_to.len().max(request.class.len());
-    for (asked, limit, what) in [
-        (request.limit, MAX_LIMIT, "hits"),
+    let labels = request.visible_to.len().max(request.class_labels.len());
+    for (requested, limit, what) in [
+        (request.limit, MAX_HITS, "hits"),
         (labels, MAX_LABELS, "visibility labels"),
     ] {
-        if asked > limit {
+        if requested > limit {
             return Err(IndexError::TooMany { what, limit });
         }
     }
     Ok(())
 }
 
-fn order(sort: Sort, text: bool) -> Order {
+fn sort_key(sort: SortOrder, text: bool) -> SortKey {
     match sort {
-        Sort::Relevance if text => Order::Score,
-        Sort::Relevance | Sort::Updated => Order::Updated,
-        Sort::Name => Order::Name,
-        Sort::Newest => Order::Created,
+        SortOrder::Relevance if text => SortKey::Score,
+        SortOrder::Relevance | SortOrder::Updated => SortKey::Updated,
+        SortOrder::Name => SortKey::Name,
+        SortOrder::Newest => SortKey::Created,
     }
 }
 
-fn fits(order: Order, position: &SortPosition) -> bool {
+fn position_matches(sort_key: SortKey, position: &SortPosition) -> bool {
     matches!(
-        (order, &position.value),
-        (Order::Score, SortValue::Score(_))
-            | (Order::Name, SortValue::Name(_))
-            | (Order::Updated | Order::Created, SortValue::Time(_))
+        (sort_key, &position.value),
+        (SortKey::Score, SortValue::Score(_))
+            | (SortKey::Name, SortValue::Name(_))
+            | (SortKey::Updated | SortKey::Created, SortValue::Time(_))
     )
 }

@@ -12,33 +12,33 @@ use tantivy::schema::{IndexRecordOption, Value as _};
 use tantivy::{DocAddress, DocSet as _, Score, TERMINATED, TantivyDocument, Term};
 use uuid::Uuid;
 
-use super::analysis::pieces;
-use super::answer::{Duplicates, HitRow, MAX_DUPLICATES};
-use super::collect::{AgentIds, Order, PageCollector, PageEntry};
+use super::analysis::indexed_words;
+use super::duplicate_groups::DuplicateGroups;
 use super::error::IndexError;
-use super::facets::Facets;
-use super::filter::{Filter, clauses};
-use super::filtered::FilteredQuery;
-use super::groups::Groups;
+use super::facets::RequestedFacets;
+use super::filter::{DocumentFilter, filter_clauses};
+use super::filtered_query::FilteredQuery;
 use super::highlight::Highlighter;
-use super::languages::{Languages, is_stop_word};
-use super::layout::{TextKind, texts};
-use super::meaning::slots;
+use super::languages::{LanguageSet, is_stop_word};
+use super::page_collector::{AgentIdReader, PageCollector, PageEntry, SortKey};
 use super::request::{Filters, HitParts, SortPosition, SortValue};
-use super::rescore::RescoreGain;
-use super::seen::CountHolders as _;
-use super::statistics::{QueryStatistics, Statistics};
-use super::{Index, IndexView, Inner};
-use crate::vectors::{NO_SLOT, SlotBits, Vectors};
+use super::rescore::RescoreBonus;
+use super::response::{Duplicates, HitRow, MAX_DUPLICATES};
+use super::semantic_neighbors::segment_slots;
+use super::statistics::{CorpusStatistics, QueryStatistics};
+use super::text_layout::{TextKind, split_texts};
+use super::visible_agents::CountTermDocs as _;
+use super::{Index, IndexInner, IndexView};
+use crate::vectors::{NO_SLOT, SlotBitSet, VectorStore};
 
-pub const MAX_SIMILAR: usize = 20;
+pub const MAX_SIMILAR_AGENTS: usize = 20;
 
 /// The most words of an agent that similar ones are searched by.
-const TELLING_WORDS: usize = 25;
+const MAX_DISTINCTIVE_WORDS: usize = 25;
 /// The most distinct words of an agent that are compared by how much they tell, the most frequent ones.
-const COMPARED_WORDS: usize = 400;
+const MAX_COMPARED_WORDS: usize = 400;
 /// Least score of a similar agent, as a part of the agent's own: one rare word among many makes no agent similar.
-const OWN_SHARE: Score = 0.1;
+const MIN_SCORE_SHARE: Score = 0.1;
 
 #[derive(Debug, Clone, Default)]
 pub struct SimilarRequest {
@@ -46,11 +46,11 @@ pub struct SimilarRequest {
     pub id: Uuid,
     pub visible_to: Vec<String>,
     /// Visibility labels of the caller's class, whose word statistics count.
-    pub class: Vec<String>,
+    pub class_labels: Vec<String>,
     /// The most agents to return, at most [`MAX_SIMILAR`].
     pub limit: usize,
     /// Vectors of all agents, and the least similarity; without them, or without a vector of the agent, words decide.
-    pub vectors: Option<(Arc<Vectors>, f32)>,
+    pub vectors: Option<(Arc<VectorStore>, f32)>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -60,83 +60,84 @@ pub struct SimilarAgents {
     /// Duplicates of the agent itself that the caller may see.
     pub duplicates: Option<Duplicates>,
     /// Whether vectors were compared, and not words.
-    pub by_meaning: bool,
+    pub by_vectors: bool,
 }
 
 impl Index {
     /// Whether a caller with these labels sees an agent, listed or not. For one that is hidden from it as much is looked at as
     /// for one that is missing.
-    pub fn sees(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
+    pub fn is_visible(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
         let inner = &*self.0;
-        let view = inner.view()?;
-        let filter = inner.filter(&view, Vec::new(), visible_to);
+        let view = inner.current_view()?;
+        let filter = inner.document_filter(&view, Vec::new(), visible_to);
         let term = inner.fields.id_term(id);
-        let mut sees = false;
+        let mut is_visible = false;
         for reader in view.searcher.segment_readers() {
-            let seen = filter.bits(reader)?;
-            let terms = inner.fields.keys.index(reader)?;
+            let visible = filter.matching_docs(reader)?;
+            let terms = inner.fields.keys.inverted_index(reader)?;
             if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
-                sees |= seen.among(postings).next().is_some();
+                is_visible |= visible.intersect_postings(postings).next().is_some();
             }
         }
-        Ok(sees)
+        Ok(is_visible)
     }
 
     /// Finds listed agents that are similar to an agent; none if it is not in the index.
     ///
     /// # Errors
     /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond [`MAX_SIMILAR`] agents.
-    pub fn similar(&self, request: &SimilarRequest) -> Result<SimilarAgents, IndexError> {
-        if request.limit > MAX_SIMILAR {
-            let (what, limit) = ("similar agents", MAX_SIMILAR);
+    pub fn find_similar(&self, request: &SimilarRequest) -> Result<SimilarAgents, IndexError> {
+        if request.limit > MAX_SIMILAR_AGENTS {
+            let (what, limit) = ("similar agents", MAX_SIMILAR_AGENTS);
             return Err(IndexError::TooMany { what, limit });
         }
         let inner = &*self.0;
-        let view = inner.view()?;
-        let Some(own) = inner.address(&view, request.id)? else {
+        let view = inner.current_view()?;
+        let Some(agent_address) = inner.agent_address(&view, request.id)? else {
             return Ok(SimilarAgents::default());
         };
-        let asked = clauses(&inner.fields, &Filters::default())?;
+        let default_clauses = filter_clauses(&inner.fields, &Filters::default())?;
         let search = SimilarSearch {
             inner,
-            filter: inner.filter(&view, asked, &request.visible_to),
-            groups: view.groups.get(&view.searcher)?,
+            filter: inner.document_filter(&view, default_clauses, &request.visible_to),
+            groups: view.groups.get_or_compute(&view.searcher)?,
             view: &view,
-            own,
+            agent_address,
         };
-        let near = match &request.vectors {
-            Some((vectors, cutoff)) => search.near(vectors, *cutoff, request.limit)?,
+        let nearest = match &request.vectors {
+            Some((vectors, cutoff)) => search.entries_by_vector(vectors, *cutoff, request.limit)?,
             None => None,
         };
-        let by_meaning = near.is_some();
-        let entries = match near {
+        let by_vectors = nearest.is_some();
+        let entries = match nearest {
             Some(entries) => entries,
             None => {
-                let statistics = inner.statistics(&view, &request.class)?;
-                search.by_words(&statistics, request.limit)?
+                let statistics = inner.class_statistics(&view, &request.class_labels)?;
+                search.entries_by_words(&statistics, request.limit)?
             }
         };
-        let words = Highlighter::new(&[]);
+        let highlighter = Highlighter::new(&[]);
         let parts = HitParts {
-            entry: false,
+            catalog_entry: false,
             ..HitParts::default()
         };
         let hits = entries.into_iter();
-        let hits = hits.map(|entry| inner.hit(&view.searcher, entry, &words, None, parts));
+        let hits =
+            hits.map(|entry| inner.load_hit(&view.searcher, entry, &highlighter, None, parts));
         Ok(SimilarAgents {
             hits: hits.collect::<Result<_, _>>()?,
-            duplicates: search.duplicates()?,
-            by_meaning,
+            duplicates: search.visible_duplicates()?,
+            by_vectors,
         })
     }
 }
 
-impl Inner {
+impl IndexInner {
     /// The living document of an agent, whoever may see it.
-    fn address(&self, view: &IndexView, id: Uuid) -> Result<Option<DocAddress>, IndexError> {
+    fn agent_address(&self, view: &IndexView, id: Uuid) -> Result<Option<DocAddress>, IndexError> {
         let term = self.fields.id_term(id);
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
-            let terms = self.fields.keys.index(reader)?;
+            let terms = self.fields.keys.inverted_index(reader)?;
             let Some(mut postings) = terms.read_postings(&term, IndexRecordOption::Basic)? else {
                 continue;
             };
@@ -153,37 +154,37 @@ impl Inner {
 
 /// A search for agents similar to one, in one state of the index.
 struct SimilarSearch<'a> {
-    inner: &'a Inner,
+    inner: &'a IndexInner,
     view: &'a IndexView,
     /// The listed agents that the caller may see.
-    filter: Filter,
-    groups: Arc<Groups>,
-    own: DocAddress,
+    filter: DocumentFilter,
+    groups: Arc<DuplicateGroups>,
+    agent_address: DocAddress,
 }
 
 impl SimilarSearch<'_> {
     /// Number of a document's group, if it has duplicates.
-    fn group(&self, address: DocAddress) -> Option<u32> {
+    fn group_number(&self, address: DocAddress) -> Option<u32> {
         self.groups.find(address).map(|duplicate| duplicate.group)
     }
 
     /// Whether a document is the agent itself or a duplicate of it.
-    fn is_own(&self, address: DocAddress) -> bool {
-        let own = self.group(self.own);
-        address == self.own || own.is_some() && own == self.group(address)
+    fn is_self_or_duplicate(&self, address: DocAddress) -> bool {
+        let own = self.group_number(self.agent_address);
+        address == self.agent_address || own.is_some() && own == self.group_number(address)
     }
 
-    fn duplicates(&self) -> Result<Option<Duplicates>, IndexError> {
-        let Some(group) = self.group(self.own) else {
+    fn visible_duplicates(&self) -> Result<Option<Duplicates>, IndexError> {
+        let Some(group) = self.group_number(self.agent_address) else {
             return Ok(None);
         };
         let readers = self.view.searcher.segment_readers().iter();
-        let allowed = readers.map(|reader| self.filter.bits(reader));
+        let allowed = readers.map(|reader| self.filter.matching_docs(reader));
         let allowed = allowed.collect::<tantivy::Result<Vec<_>>>()?;
         let mut duplicates = Duplicates::default();
         for member in self.groups.members(group) {
             let bits = allowed.get(member.address.segment_ord as usize);
-            if member.address == self.own
+            if member.address == self.agent_address
                 || !bits.is_some_and(|bits| bits.contains(member.address.doc_id))
             {
                 continue;
@@ -197,23 +198,23 @@ impl SimilarSearch<'_> {
     }
 
     /// The nearest neighbours of the agent's vector; `None` if it has none.
-    fn near(
+    fn entries_by_vector(
         &self,
-        vectors: &Vectors,
+        vectors: &VectorStore,
         cutoff: f32,
         limit: usize,
     ) -> Result<Option<Vec<PageEntry>>, IndexError> {
         let readers = self.view.searcher.segment_readers();
-        let tables = &self.inner.slot_tables;
+        let slot_cache = &self.inner.slot_cache;
         let mut segments = Vec::with_capacity(readers.len());
         for (ordinal, reader) in (0..).zip(readers) {
-            let mut bits = Arc::unwrap_or_clone(self.filter.bits(reader)?);
-            if ordinal == self.own.segment_ord {
-                bits.remove(self.own.doc_id);
+            let mut bits = Arc::unwrap_or_clone(self.filter.matching_docs(reader)?);
+            if ordinal == self.agent_address.segment_ord {
+                bits.remove(self.agent_address.doc_id);
             }
-            segments.push((bits, slots(tables, vectors, reader)?));
+            segments.push((bits, segment_slots(slot_cache, vectors, reader)?));
         }
-        if let Some(group) = self.group(self.own) {
+        if let Some(group) = self.group_number(self.agent_address) {
             for member in self.groups.members(group) {
                 if let Some((bits, _)) = segments.get_mut(member.address.segment_ord as usize) {
                     bits.remove(member.address.doc_id);
@@ -222,12 +223,12 @@ impl SimilarSearch<'_> {
         }
         // The snapshot is taken after the tables, so it contains every slot in them.
         let snapshot = vectors.snapshot();
-        let own = segments.get(self.own.segment_ord as usize);
-        let own = own.and_then(|(_, slots)| slots.get(self.own.doc_id as usize));
-        let Some(query) = snapshot.first_vector(own.copied().unwrap_or(NO_SLOT))? else {
+        let own = segments.get(self.agent_address.segment_ord as usize);
+        let own = own.and_then(|(_, slots)| slots.get(self.agent_address.doc_id as usize));
+        let Some(query) = snapshot.card_vector(own.copied().unwrap_or(NO_SLOT))? else {
             return Ok(None);
         };
-        let mut allowed = SlotBits::none(snapshot.slots());
+        let mut allowed = SlotBitSet::with_capacity(snapshot.slot_count());
         let mut addresses: HashMap<u32, DocAddress> = HashMap::new();
         for (bits, slots) in &segments {
             let slots = bits
@@ -235,8 +236,8 @@ impl SimilarSearch<'_> {
                 .filter_map(|document| slots.get(document as usize));
             slots.for_each(|slot| allowed.insert(*slot));
         }
-        let near = snapshot.nearest(&query, &allowed)?;
-        let found: HashMap<u32, Score> = near
+        let neighbors = snapshot.find_nearest(&query, &allowed)?;
+        let similarity_by_slot: HashMap<u32, Score> = neighbors
             .iter()
             .map(|near| (near.slot, near.similarity.mean()))
             .filter(|(_, similarity)| *similarity >= cutoff)
@@ -245,19 +246,19 @@ impl SimilarSearch<'_> {
             for document in bits.iter() {
                 if let Some(slot) = slots
                     .get(document as usize)
-                    .filter(|slot| found.contains_key(slot))
+                    .filter(|slot| similarity_by_slot.contains_key(slot))
                 {
                     addresses.insert(*slot, DocAddress::new(ordinal, document));
                 }
             }
         }
-        let entries = found.into_iter();
+        let entries = similarity_by_slot.into_iter();
         let entries = entries.filter_map(|(slot, score)| Some((*addresses.get(&slot)?, score)));
-        Ok(Some(self.entries(entries.collect(), limit)?))
+        Ok(Some(self.first_entries(entries.collect(), limit)?))
     }
 
     /// The first entries by score, of each group only its first member.
-    fn entries(
+    fn first_entries(
         &self,
         mut scored: Vec<(DocAddress, Score)>,
         limit: usize,
@@ -265,16 +266,16 @@ impl SimilarSearch<'_> {
         let mut heads: HashMap<u32, u32> = HashMap::new();
         for (address, _) in &scored {
             if let Some(duplicate) = self.groups.find(*address) {
-                let head = heads.entry(duplicate.group).or_insert(duplicate.place);
-                *head = duplicate.place.min(*head);
+                let head = heads.entry(duplicate.group).or_insert(duplicate.position);
+                *head = duplicate.position.min(*head);
             }
         }
         scored.retain(|(address, _)| {
             let duplicate = self.groups.find(*address);
-            duplicate.is_none_or(|one| heads.get(&one.group) == Some(&one.place))
+            duplicate.is_none_or(|one| heads.get(&one.group) == Some(&one.position))
         });
         let readers = self.view.searcher.segment_readers().iter();
-        let ids = readers.map(AgentIds::open);
+        let ids = readers.map(AgentIdReader::open);
         let ids = ids.collect::<tantivy::Result<Vec<_>>>()?;
         let mut entries: Vec<PageEntry> = scored
             .into_iter()
@@ -284,24 +285,26 @@ impl SimilarSearch<'_> {
                     value: SortValue::Score(score),
                     id: ids[address.segment_ord as usize].get(address.doc_id),
                 },
-                added: RescoreGain::default(),
-                blended: None,
+                rescore_bonus: RescoreBonus::default(),
+                hybrid_score: None,
                 duplicates: None,
                 address,
             })
             .collect();
-        entries.sort_by(|left, right| super::collect::compare(&left.position, &right.position));
+        entries.sort_by(|left, right| {
+            super::page_collector::compare_positions(&left.position, &right.position)
+        });
         entries.truncate(limit);
         Ok(entries)
     }
 
     /// The agents that share most with the agent's telling words.
-    fn by_words(
+    fn entries_by_words(
         &self,
-        statistics: &Statistics,
+        statistics: &CorpusStatistics,
         limit: usize,
     ) -> Result<Vec<PageEntry>, IndexError> {
-        let words = self.telling_words(statistics)?.into_iter();
+        let words = self.distinctive_terms(statistics)?.into_iter();
         let queries: Vec<Box<dyn Query>> = words
             .map(|word| TermQuery::new(word, IndexRecordOption::WithFreqs))
             .map(|query| Box::new(query) as Box<dyn Query>)
@@ -310,24 +313,24 @@ impl SimilarSearch<'_> {
             return Ok(Vec::new());
         }
         let query = BooleanQuery::union(queries);
-        let scored_by = Arc::new(statistics.of_query(Some(&query))?);
-        let least = OWN_SHARE * self.own_score(&scored_by, &query)?;
+        let query_statistics = Arc::new(statistics.for_query(Some(&query))?);
+        let min_score = MIN_SCORE_SHARE * self.own_score(&query_statistics, &query)?;
         let query = FilteredQuery::new(Some(Box::new(query)), self.filter.clone());
         let page = PageCollector {
-            order: Order::Score,
+            sort_key: SortKey::Score,
             // The agent, or one of its duplicates, is among them at most once.
-            top: limit + 1,
+            limit: limit + 1,
             after: None,
-            facets: Facets::default(),
-            apart: None,
+            facets: RequestedFacets::default(),
+            neighbors: None,
             groups: Some(Arc::clone(&self.groups)),
         };
-        let query = query.scored_by(scored_by);
+        let query = query.with_statistics(query_statistics);
         let mut entries = self.view.searcher.search(&query, &page)?.entries;
         entries.retain(|entry| {
             let score = &entry.position.value;
-            let is_enough = matches!(score, SortValue::Score(score) if *score >= least);
-            is_enough && !self.is_own(entry.address)
+            let is_enough = matches!(score, SortValue::Score(score) if *score >= min_score);
+            is_enough && !self.is_self_or_duplicate(entry.address)
         });
         entries.iter_mut().for_each(|entry| entry.duplicates = None);
         entries.truncate(limit);
@@ -340,12 +343,15 @@ impl SimilarSearch<'_> {
         query: &dyn Query,
     ) -> Result<Score, IndexError> {
         let weight = statistics.weight(query, &self.view.searcher)?;
-        let reader = self.view.searcher.segment_reader(self.own.segment_ord);
+        let reader = self
+            .view
+            .searcher
+            .segment_reader(self.agent_address.segment_ord);
         let mut scorer = weight.scorer(reader, 1.0)?;
-        if scorer.doc() < self.own.doc_id {
-            scorer.seek(self.own.doc_id);
+        if scorer.doc() < self.agent_address.doc_id {
+            scorer.seek(self.agent_address.doc_id);
         }
-        Ok(match scorer.doc() == self.own.doc_id {
+        Ok(match scorer.doc() == self.agent_address.doc_id {
             true => scorer.score(),
             false => 0.0,
         })
@@ -353,12 +359,12 @@ impl SimilarSearch<'_> {
 
     /// Terms of the words that tell most about the agent, the most telling first: frequent in its texts, and rare among
     /// others, but not without any other holder.
-    fn telling_words(&self, statistics: &Statistics) -> Result<Vec<Term>, IndexError> {
-        let document: TantivyDocument = self.view.searcher.doc(self.own)?;
+    fn distinctive_terms(&self, statistics: &CorpusStatistics) -> Result<Vec<Term>, IndexError> {
+        let document: TantivyDocument = self.view.searcher.doc(self.agent_address)?;
         let field = self.inner.fields.text;
         let written = document.get_first(field).and_then(|text| text.as_str());
         let mut counts: HashMap<String, usize> = HashMap::new();
-        for (kind, text) in texts(written.unwrap_or_default()) {
+        for (kind, text) in split_texts(written.unwrap_or_default()) {
             // The provider's name and protocol features say nothing about what an agent does, and texts outside the model
             // may say anything.
             if matches!(
@@ -367,9 +373,10 @@ impl SimilarSearch<'_> {
             ) {
                 continue;
             }
-            for piece in pieces(text, Languages::NONE) {
+            for piece in indexed_words(text, LanguageSet::NONE) {
                 if !piece.exact.is_empty() && !is_stop_word(&piece.exact) {
-                    *counts.entry(piece.stem.unwrap_or(piece.exact)).or_default() += kind.times();
+                    *counts.entry(piece.stem.unwrap_or(piece.exact)).or_default() +=
+                        kind.repetitions();
                 }
             }
         }
@@ -380,29 +387,35 @@ impl SimilarSearch<'_> {
         words.sort_unstable_by(|left, right| {
             (Reverse(left.0), &left.1).cmp(&(Reverse(right.0), &right.1))
         });
-        words.truncate(COMPARED_WORDS);
-        let reader = self.view.searcher.segment_reader(self.own.segment_ord);
-        let counts_itself = self.filter.bits(reader)?.contains(self.own.doc_id);
-        let mut telling: Vec<(Score, Term)> = Vec::with_capacity(words.len());
+        words.truncate(MAX_COMPARED_WORDS);
+        let reader = self
+            .view
+            .searcher
+            .segment_reader(self.agent_address.segment_ord);
+        let counts_itself = self
+            .filter
+            .matching_docs(reader)?
+            .contains(self.agent_address.doc_id);
+        let mut weighted_terms: Vec<(Score, Term)> = Vec::with_capacity(words.len());
         for (count, word) in words {
             let term = Term::from_field_text(field, &word);
-            if statistics.holders(&term, 2)? > u64::from(counts_itself) {
-                telling.push((weight(count) * statistics.idf(&term)?, term));
+            if statistics.count_term_docs(&term, 2)? > u64::from(counts_itself) {
+                weighted_terms.push((occurrence_weight(count) * statistics.idf(&term)?, term));
             }
         }
-        telling.sort_by(|left, right| {
+        weighted_terms.sort_by(|left, right| {
             right
                 .0
                 .total_cmp(&left.0)
                 .then_with(|| left.1.cmp(&right.1))
         });
-        telling.truncate(TELLING_WORDS);
-        Ok(telling.into_iter().map(|(_, term)| term).collect())
+        weighted_terms.truncate(MAX_DISTINCTIVE_WORDS);
+        Ok(weighted_terms.into_iter().map(|(_, term)| term).collect())
     }
 }
 
 /// Weight of a word that occurs this often: each further occurrence adds less.
 #[expect(clippy::cast_precision_loss, reason = "a weight is rough")]
-fn weight(count: usize) -> Score {
+fn occurrence_weight(count: usize) -> Score {
     count as Score / (count as Score + 1.2)
 }

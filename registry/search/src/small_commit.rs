@@ -12,34 +12,34 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, IndexWriter, Score, SegmentReader, Term};
 use uuid::Uuid;
 
-use super::document::Document;
+use super::document::AgentDocument;
 use super::error::IndexError;
-use super::schema::Fields;
+use super::schema::IndexFields;
 
 /// The most agents of a small commit.
-pub(super) const FEW_AGENTS: usize = 32;
+pub(super) const MAX_SMALL_COMMIT: usize = 32;
 
 /// Memory in bytes by which the hash table is sized: it becomes 256 KiB, and grows beyond 16,384 terms.
-const MEMORY: usize = 1_000_000;
+const HASH_TABLE_MEMORY: usize = 1_000_000;
 
 /// Replaces the documents of agents, at least one, and deletes those of others.
-pub(super) fn replace(
+pub(super) fn replace_agents(
     writer: &IndexWriter,
-    fields: &Fields,
-    upserts: Vec<Document>,
+    fields: &IndexFields,
+    upserts: Vec<AgentDocument>,
     deletes: &[Uuid],
 ) -> Result<(), IndexError> {
-    let mut agents: BTreeMap<Uuid, Document> = BTreeMap::new();
+    let mut agents: BTreeMap<Uuid, AgentDocument> = BTreeMap::new();
     for agent in upserts {
         // Of two documents for one agent the later remains.
         agents.insert(agent.id, agent);
     }
     let replaced: Vec<Uuid> = agents.keys().chain(deletes).copied().collect();
-    let segment = written(writer.new_segment(), fields, agents)?;
+    let segment = write_segment(writer.new_segment(), fields, agents)?;
     for id in replaced {
-        writer.delete_query(Box::new(OlderDocuments {
+        writer.delete_query(Box::new(OlderDocumentsQuery {
             id: fields.id_term(id),
-            newest: segment.id(),
+            newest_segment: segment.id(),
         }))?;
     }
     writer.add_segment(segment.meta().clone())?;
@@ -47,17 +47,17 @@ pub(super) fn replace(
 }
 
 /// The segment with the documents of these agents.
-fn written(
+fn write_segment(
     segment: Segment,
-    fields: &Fields,
-    agents: BTreeMap<Uuid, Document>,
+    fields: &IndexFields,
+    agents: BTreeMap<Uuid, AgentDocument>,
 ) -> tantivy::Result<Segment> {
-    let mut writer = SegmentWriter::for_segment(MEMORY, segment.clone())?;
+    let mut writer = SegmentWriter::for_segment(HASH_TABLE_MEMORY, segment.clone())?;
     for agent in agents.into_values() {
         // A stamp would tell which deletions are newer than the document, and none is of this segment.
         writer.add_document(AddOperation {
             opstamp: 0,
-            document: fields.document(agent),
+            document: fields.to_document(agent),
         })?;
     }
     let documents = writer.max_doc();
@@ -70,35 +70,35 @@ fn written(
 /// The documents of an agent in all segments but the newest one. The writer applies a deletion to every segment that it is told
 /// of before the commit.
 #[derive(Debug, Clone)]
-struct OlderDocuments {
+struct OlderDocumentsQuery {
     id: Term,
-    newest: SegmentId,
+    newest_segment: SegmentId,
 }
 
-impl Query for OlderDocuments {
+impl Query for OlderDocumentsQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let all = TermQuery::new(self.id.clone(), IndexRecordOption::Basic);
-        Ok(Box::new(OlderWeight {
-            all: all.weight(scoring)?,
-            newest: self.newest,
+        Ok(Box::new(OlderDocumentsWeight {
+            inner: all.weight(scoring)?,
+            newest_segment: self.newest_segment,
         }))
     }
 }
 
-struct OlderWeight {
-    all: Box<dyn Weight>,
-    newest: SegmentId,
+struct OlderDocumentsWeight {
+    inner: Box<dyn Weight>,
+    newest_segment: SegmentId,
 }
 
-impl Weight for OlderWeight {
+impl Weight for OlderDocumentsWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        match reader.segment_id() == self.newest {
+        match reader.segment_id() == self.newest_segment {
             true => Ok(Box::new(EmptyScorer)),
-            false => self.all.scorer(reader, boost),
+            false => self.inner.scorer(reader, boost),
         }
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
-        self.all.explain(reader, document)
+        self.inner.explain(reader, document)
     }
 }

@@ -9,49 +9,49 @@ use tantivy::postings::TermInfo;
 use tantivy::schema::IndexRecordOption;
 
 use super::Index;
-use super::answer::{Suggestion, SuggestionKind};
-use super::bits::SeenBits;
+use super::doc_bit_set::VisibleDocs;
 use super::error::IndexError;
-use super::folding::fold;
-use super::keys::{KIND_BYTES, KeyKind, Keys};
+use super::keys::{KIND_BYTES, KeyField, KeyKind};
+use super::response::{Suggestion, SuggestionKind};
 use super::schema::SUGGESTION_MARK;
-use super::seen::{BegunValues, FirstTerms, SeenAgents, SegmentTerm};
+use super::text_folding::fold_text;
+use super::visible_agents::{LeadingTerms, PrefixedKeys, SegmentTerm, VisibleAgentSet};
 
 const MAX_SUGGESTIONS: usize = 50;
 
 /// The longest prefix, in bytes of its folded form; a longer one has no completions.
-const MAX_PREFIX: usize = 256;
+const MAX_PREFIX_BYTES: usize = 256;
 
 /// Kinds of suggestions, each with the most visible values that are counted, in alphabetical order. Names are nearly
 /// all distinct, so the first ones suffice; only a prefix too short to be useful has more skills or tags.
-const KINDS: [(SuggestionKind, usize); 3] = [
+const KIND_LIMITS: [(SuggestionKind, usize); 3] = [
     (SuggestionKind::Name, 250),
     (SuggestionKind::Skill, 1_000),
     (SuggestionKind::Tag, 1_000),
 ];
 
-struct ValuePlace {
+struct SegmentValue {
     segment: usize,
     postings: TermInfo,
     /// Ranges of the folded form and of the text as written, in the bytes of all keys.
     folded: Range<usize>,
-    shown: Range<usize>,
+    displayed: Range<usize>,
 }
 
 /// Values of one kind that have the prefix.
 struct PrefixValues {
     bytes: String,
-    places: Vec<ValuePlace>,
+    values: Vec<SegmentValue>,
 }
 
 /// A completion, and the folded form that decides between equal counts.
-struct FoundSuggestion {
+struct RankedSuggestion {
     folded: String,
     suggestion: Suggestion,
 }
 
-impl FoundSuggestion {
-    fn order(&self, other: &Self) -> Ordering {
+impl RankedSuggestion {
+    fn compare(&self, other: &Self) -> Ordering {
         let (left, right) = (&self.suggestion, &other.suggestion);
         right
             .count
@@ -80,9 +80,9 @@ impl Index {
                 limit: MAX_SUGGESTIONS,
             });
         }
-        let prefix = fold(prefix.trim_start());
+        let prefix = fold_text(prefix.trim_start());
         if prefix.is_empty()
-            || prefix.len() > MAX_PREFIX
+            || prefix.len() > MAX_PREFIX_BYTES
             || prefix.contains(SUGGESTION_MARK)
             || limit == 0
         {
@@ -90,38 +90,45 @@ impl Index {
         }
         let inner = &*self.0;
         let keys = inner.fields.keys;
-        let view = inner.view()?;
-        let mut seen = inner.visible_agents(&view, visible_to)?;
-        let seen = seen.agents(&view.searcher)?;
-        let segments: Vec<(&SegmentReader, &SeenBits)> = seen.readers().collect();
+        let view = inner.current_view()?;
+        let mut lazy_agents = inner.visible_agents(&view, visible_to)?;
+        let visible = lazy_agents.get_or_compute(&view.searcher)?;
+        let segments: Vec<(&SegmentReader, &VisibleDocs)> = visible.segments_with_docs().collect();
 
-        let mut found: Vec<FoundSuggestion> = Vec::new();
-        for (kind, most) in KINDS {
-            let values = values(&seen, keys, kind, &prefix, most)?;
-            let count = |group: &[ValuePlace]| count(&segments, keys, &values.bytes, group);
-            keep_most_frequent(&mut found, limit, kind, &values, count)?;
+        let mut suggestions: Vec<RankedSuggestion> = Vec::new();
+        for (kind, most) in KIND_LIMITS {
+            let values = prefix_values(&visible, keys, kind, &prefix, most)?;
+            let count =
+                |group: &[SegmentValue]| count_spellings(&segments, keys, &values.bytes, group);
+            merge_most_frequent(&mut suggestions, limit, kind, &values, count)?;
         }
-        Ok(found.into_iter().map(|found| found.suggestion).collect())
+        Ok(suggestions
+            .into_iter()
+            .map(|found| found.suggestion)
+            .collect())
     }
 }
 
 /// Merges the values of a kind into the `limit` most frequent ones found so far.
-fn keep_most_frequent(
-    found: &mut Vec<FoundSuggestion>,
+fn merge_most_frequent(
+    suggestions: &mut Vec<RankedSuggestion>,
     limit: usize,
     kind: SuggestionKind,
-    PrefixValues { bytes, places }: &PrefixValues,
-    count: impl Fn(&[ValuePlace]) -> tantivy::Result<Option<(String, u64)>>,
+    PrefixValues {
+        bytes,
+        values: places,
+    }: &PrefixValues,
+    count_group: impl Fn(&[SegmentValue]) -> tantivy::Result<Option<(String, u64)>>,
 ) -> Result<(), IndexError> {
-    let bound = |group: &[ValuePlace]| -> u64 {
+    let max_count = |group: &[SegmentValue]| -> u64 {
         group
             .iter()
             .map(|place| u64::from(place.postings.doc_freq))
             .sum()
     };
-    let mut groups: Vec<(u64, &[ValuePlace])> = places
+    let mut groups: Vec<(u64, &[SegmentValue])> = places
         .chunk_by(|left, right| bytes[left.folded.clone()] == bytes[right.folded.clone()])
-        .map(|group| (bound(group), group))
+        .map(|group| (max_count(group), group))
         .collect();
     // The sort is stable, so groups with equal bounds stay ordered by their folded forms.
     groups.sort_by_key(|(bound, _)| Reverse(*bound));
@@ -131,47 +138,44 @@ fn keep_most_frequent(
             .map_or("", |place| &bytes[place.folded.clone()]);
         // No group counts more than its bound, so the walk ends at a group that would come after the last kept
         // completion even with that count.
-        if let Some(last) = found.get(limit - 1)
+        if let Some(last) = suggestions.get(limit - 1)
             && (bound, Reverse(folded)) < (last.suggestion.count, Reverse(&last.folded))
         {
             break;
         }
-        if let Some((text, count)) = count(group)? {
-            let one = FoundSuggestion {
+        if let Some((text, count)) = count_group(group)? {
+            let candidate = RankedSuggestion {
                 folded: folded.to_owned(),
                 suggestion: Suggestion { text, kind, count },
             };
-            let at = found.partition_point(|kept| kept.order(&one).is_lt());
-            found.insert(at, one);
-            found.truncate(limit);
+            let at = suggestions.partition_point(|kept| kept.compare(&candidate).is_lt());
+            suggestions.insert(at, candidate);
+            suggestions.truncate(limit);
         }
     }
     Ok(())
 }
 
-fn values(
-    seen: &SeenAgents<'_>,
-    keys: Keys,
+fn prefix_values(
+    visible: &VisibleAgentSet<'_>,
+    keys: KeyField,
     kind: SuggestionKind,
     prefix: &str,
-    most: usize,
+    limit: usize,
 ) -> Result<PrefixValues, IndexError> {
     let kind = KeyKind::Suggestion(kind);
-    let values = BegunValues {
-        kind,
-        begun: prefix,
-    };
-    let first = kind.key(prefix);
-    let FirstTerms { bytes, terms, .. } =
-        seen.first_terms(keys.field(), Some(values), most, |terms, found| {
-            let mut begun = terms.range().ge(&first).into_stream()?;
+    let prefixed_keys = PrefixedKeys { kind, prefix };
+    let key_prefix = kind.encode(prefix);
+    let LeadingTerms { bytes, terms, .. } =
+        visible.leading_terms(keys.field(), Some(prefixed_keys), limit, |terms, found| {
+            let mut begun = terms.range().ge(&key_prefix).into_stream()?;
             while begun.advance()
-                && begun.key().starts_with(first.as_bytes())
+                && begun.key().starts_with(key_prefix.as_bytes())
                 && found(begun.key(), begun.value())?
             {}
             Ok(())
         })?;
-    let mut places: Vec<ValuePlace> = terms
+    let mut segment_values: Vec<SegmentValue> = terms
         .into_iter()
         .filter_map(
             |SegmentTerm {
@@ -179,42 +183,48 @@ fn values(
                  info,
                  text,
              }| {
-                let mark = text.start + bytes[text.clone()].find(SUGGESTION_MARK)?;
-                Some(ValuePlace {
+                let mark_offset = text.start + bytes[text.clone()].find(SUGGESTION_MARK)?;
+                Some(SegmentValue {
                     segment,
                     postings: info,
-                    folded: text.start + KIND_BYTES..mark,
-                    shown: mark + SUGGESTION_MARK.len_utf8()..text.end,
+                    folded: text.start + KIND_BYTES..mark_offset,
+                    displayed: mark_offset + SUGGESTION_MARK.len_utf8()..text.end,
                 })
             },
         )
         .collect();
-    let folded = |place: &ValuePlace| &bytes[place.folded.clone()];
-    places.sort_by(|left, right| (folded(left), left.segment).cmp(&(folded(right), right.segment)));
-    Ok(PrefixValues { bytes, places })
+    let folded = |place: &SegmentValue| &bytes[place.folded.clone()];
+    segment_values
+        .sort_by(|left, right| (folded(left), left.segment).cmp(&(folded(right), right.segment)));
+    Ok(PrefixValues {
+        bytes,
+        values: segment_values,
+    })
 }
 
 /// Number of agents of the sets that have a value, and its most frequent spelling; `None` if no agent has it.
-fn count(
-    segments: &[(&SegmentReader, &SeenBits)],
-    keys: Keys,
+fn count_spellings(
+    segments: &[(&SegmentReader, &VisibleDocs)],
+    keys: KeyField,
     bytes: &str,
-    group: &[ValuePlace],
+    group: &[SegmentValue],
 ) -> tantivy::Result<Option<(String, u64)>> {
     let mut spellings: BTreeMap<&str, u64> = BTreeMap::new();
     let mut total = 0;
     // A group is sorted by segment.
     for places in group.chunk_by(|left, right| left.segment == right.segment) {
-        let Some((reader, seen)) = places.first().and_then(|place| segments.get(place.segment))
+        let Some((reader, visible)) = places.first().and_then(|place| segments.get(place.segment))
         else {
             continue;
         };
-        let index = keys.index(reader)?;
+        let index = keys.inverted_index(reader)?;
         // With a single spelling no agent can be counted twice.
         if let [place] = places {
-            let holders = u64::from(seen.holders(&index, &place.postings, u32::MAX)?);
+            let holders = u64::from(visible.count_term_docs(&index, &place.postings, u32::MAX)?);
             if holders > 0 {
-                *spellings.entry(&bytes[place.shown.clone()]).or_default() += holders;
+                *spellings
+                    .entry(&bytes[place.displayed.clone()])
+                    .or_default() += holders;
                 total += holders;
             }
             continue;
@@ -223,8 +233,10 @@ fn count(
         for place in places {
             let postings =
                 index.read_postings_from_terminfo(&place.postings, IndexRecordOption::Basic)?;
-            for document in seen.among(postings) {
-                *spellings.entry(&bytes[place.shown.clone()]).or_default() += 1;
+            for document in visible.intersect_postings(postings) {
+                *spellings
+                    .entry(&bytes[place.displayed.clone()])
+                    .or_default() += 1;
                 documents.push(document);
             }
         }

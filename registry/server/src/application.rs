@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use a2a_registry_http::answers::allowed::{self, Addresses};
 use a2a_registry_http::answers::catalog_links::CatalogLinks;
+use a2a_registry_http::answers::route_table::{self, RouteTable};
 use a2a_registry_http::api::health;
 use a2a_registry_http::mcp::McpService;
-use a2a_registry_http::middleware::envelope::{self, ErrorPage};
+use a2a_registry_http::middleware::envelope::{self, ErrorPageRenderer};
 use a2a_registry_http::middleware::unread_limit::limit_unread_bytes;
 use a2a_registry_http::pages::problems;
-use a2a_registry_http::requests::state::State;
+use a2a_registry_http::requests::server_state::ServerState;
 use a2a_registry_http::routes::openapi::operations;
 use a2a_registry_http::routes::plain::PLAIN_ROUTES;
 use a2a_registry_http::routes::{api as routes, plain as plain_routes};
@@ -20,14 +20,14 @@ use actix_web::web;
 use utoipa_actix_web::AppExt;
 
 /// Shared by the workers of a process.
-static ADDRESSES: LazyLock<Addresses> = LazyLock::new(|| {
-    let operations = operations::all().iter();
+static ROUTE_TABLE: LazyLock<RouteTable> = LazyLock::new(|| {
+    let operations = operations::all_operations().iter();
     let handlers = operations.map(|one| (one.id.as_str(), one.method.as_str(), one.path.as_str()));
-    Addresses::new(handlers, PLAIN_ROUTES)
+    RouteTable::new(handlers, PLAIN_ROUTES)
 });
 
-pub fn application(
-    state: web::Data<State>,
+pub fn create_application(
+    state: web::Data<ServerState>,
 ) -> actix_web::App<
     impl ServiceFactory<
         ServiceRequest,
@@ -37,7 +37,7 @@ pub fn application(
         InitError = (),
     >,
 > {
-    let envelope = envelope::Envelope::new(Arc::clone(&state.metrics));
+    let middleware = envelope::RequestMiddleware::new(Arc::clone(&state.metrics));
     let has_catalog = state.context.config().ard.enabled;
     let app = actix_web::App::new();
     let app = match has_catalog {
@@ -47,23 +47,23 @@ pub fn application(
     app.app_data(web::Data::from(Arc::clone(&state.context)))
         .app_data(web::Data::new(McpService::new(&state)))
         .app_data(state)
-        .app_data::<&'static Addresses>(&ADDRESSES)
-        .app_data(ErrorPage(problems::failed))
-        .app_data(routes::DIALECT_ERRORS)
+        .app_data::<&'static RouteTable>(&ROUTE_TABLE)
+        .app_data(ErrorPageRenderer(problems::error_page))
+        .app_data(routes::PROTOCOL_ERRORS)
         .configure(plain_routes::frequent)
         .into_utoipa_app()
-        .configure(routes::api)
+        .configure(routes::mount_api)
         .into_app()
         .configure(plain_routes::pages)
-        .default_service(web::to(allowed::unrouted))
+        .default_service(web::to(route_table::handle_unrouted))
         .wrap(from_fn(limit_unread_bytes))
         .wrap(Compress::default())
-        .wrap(envelope)
+        .wrap(middleware)
 }
 
 /// The application on the metrics port: `/metrics`, and nothing else.
-pub fn metrics_application(
-    state: web::Data<State>,
+pub fn create_metrics_application(
+    state: web::Data<ServerState>,
 ) -> actix_web::App<
     impl ServiceFactory<
         ServiceRequest,
@@ -73,10 +73,10 @@ pub fn metrics_application(
         InitError = (),
     >,
 > {
-    let envelope = envelope::Envelope::new(Arc::clone(&state.metrics));
+    let middleware = envelope::RequestMiddleware::new(Arc::clone(&state.metrics));
     actix_web::App::new()
         .app_data(state)
-        .route("/metrics", web::get().to(health::metrics_text))
-        .default_service(web::to(health::no_metrics))
-        .wrap(envelope)
+        .route("/metrics", web::get().to(health::metrics_response))
+        .default_service(web::to(health::metrics_not_found))
+        .wrap(middleware)
 }

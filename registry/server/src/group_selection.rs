@@ -3,20 +3,20 @@
 
 use std::collections::HashMap;
 
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::StartError;
-use a2a_registry_core::policy_sets::deselections;
-use a2a_registry_core::visibility::audience::groups_in;
+use a2a_registry_core::policy_sets::deselected_group_policies;
+use a2a_registry_core::visibility::audience::decode_audience;
 use a2a_registry_store::{StoreError, agents, collections, groups};
 use uuid::Uuid;
 
 /// Audiences of agents that are read at once.
-const AUDIENCES: u64 = 1_000;
+const AUDIENCE_PAGE_SIZE: u64 = 1_000;
 
-pub(crate) async fn check_selected_groups(context: &Context) -> Result<(), StartError> {
+pub(crate) async fn check_no_deselected_groups(context: &AppContext) -> Result<(), StartError> {
     let identity = &context.config.identity;
-    let set = context.policies.in_force();
-    if let Some((policy, text)) = deselections(&set, identity).next() {
+    let set = context.policy_sets.enforced_set();
+    if let Some((policy, text)) = deselected_group_policies(&set, identity).next() {
         return Err(StartError(format!(
             "{text}: the policy {} of policy set {} is about it",
             policy.id,
@@ -24,22 +24,22 @@ pub(crate) async fn check_selected_groups(context: &Context) -> Result<(), Start
         )));
     }
     let deselected = deselected_groups(context).await?;
-    match first_audience(context, &deselected).await? {
+    match find_deselected_audience(context, &deselected).await? {
         None => Ok(()),
         Some((text, named_by)) => Err(StartError(format!("{text}: {named_by} names it"))),
     }
 }
 
 /// The groups that exist and that the configuration leaves out, each with the sentence about it.
-async fn deselected_groups(context: &Context) -> Result<HashMap<Uuid, String>, StoreError> {
+async fn deselected_groups(context: &AppContext) -> Result<HashMap<Uuid, String>, StoreError> {
     let identity = &context.config.identity;
     let mut deselected = HashMap::new();
     for provider in identity.providers.values() {
         if provider.select_groups.is_empty() {
             continue;
         }
-        for group in groups::groups_of_origin(&context.store, &provider.issuer).await? {
-            let text = identity.deselection(&format!("{}#{}", group.origin, group.name));
+        for group in groups::groups_by_origin(&context.store, &provider.issuer).await? {
+            let text = identity.deselection_error(&format!("{}#{}", group.origin, group.name));
             deselected.extend(text.map(|text| (group.id, text)));
         }
     }
@@ -47,35 +47,35 @@ async fn deselected_groups(context: &Context) -> Result<HashMap<Uuid, String>, S
 }
 
 /// The sentence about the first of these groups that an audience names, with whose audience it is.
-async fn first_audience(
-    context: &Context,
+async fn find_deselected_audience(
+    context: &AppContext,
     deselected: &HashMap<Uuid, String>,
 ) -> Result<Option<(String, String)>, StoreError> {
     if deselected.is_empty() {
         return Ok(None);
     }
-    let named_in = |audience: Option<&str>| {
-        let groups = groups_in(audience);
+    let deselection_in = |audience: Option<&str>| {
+        let groups = decode_audience(audience);
         groups
             .iter()
             .find_map(|group| deselected.get(group))
             .cloned()
     };
-    for collection in collections::collections(&context.store).await? {
-        if let Some(text) = named_in(collection.audience.as_deref()) {
+    for collection in collections::all_collections(&context.store).await? {
+        if let Some(text) = deselection_in(collection.audience.as_deref()) {
             let by = format!("the audience of the collection {}", collection.name);
             return Ok(Some((text, by)));
         }
     }
     let mut after = None;
     loop {
-        let audiences = agents::agent_audiences(&context.store, after, AUDIENCES).await?;
+        let audiences = agents::agent_audiences(&context.store, after, AUDIENCE_PAGE_SIZE).await?;
         let Some((last, _)) = audiences.last() else {
             return Ok(None);
         };
         after = Some(*last);
         for (agent, audience) in &audiences {
-            if let Some(text) = named_in(Some(audience)) {
+            if let Some(text) = deselection_in(Some(audience)) {
                 return Ok(Some((text, format!("the audience of the agent {agent}"))));
             }
         }

@@ -5,34 +5,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_core::admission::rules_job as rules;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::crawl::job as crawl;
-use a2a_registry_core::crawl::job::OnOutcome;
-use a2a_registry_core::events::listen;
-use a2a_registry_core::meaning::job as embed;
+use a2a_registry_core::crawl::job::OutcomeCallback;
+use a2a_registry_core::embeddings::indexing_job as embed;
+use a2a_registry_core::events::listener;
 use a2a_registry_core::ownership::job as prove;
-use a2a_registry_core::policies::job as policies;
-use a2a_registry_core::reviews::terms_job as terms;
-use a2a_registry_core::search::follow;
+use a2a_registry_core::policies::policy_job as policies;
+use a2a_registry_core::reviews::approval_terms_job as terms;
+use a2a_registry_core::search::index_job;
 use a2a_registry_core::visits::outage::resume_outage;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::upkeep;
 
-pub use a2a_registry_core::admission::rules_pass::PassEnd;
-pub use a2a_registry_core::admission::rules_pass::decide_by_rules;
-pub use a2a_registry_core::meaning::models::Embedders;
-pub use a2a_registry_core::meaning::models::Models;
-pub use crawl::{frontier, sink};
+pub use a2a_registry_core::admission::rules_run::RulesRunEnd;
+pub use a2a_registry_core::admission::rules_run::redecide_by_changed_rules;
+pub use a2a_registry_core::embeddings::models::ConfiguredEmbedders;
+pub use a2a_registry_core::embeddings::models::ModelSource;
+pub use crawl::{database_frontier, database_sink};
 
 pub struct JobOptions {
     pub crawl: bool,
     /// The reason to rebuild the index first, if any.
     pub rebuild: Option<String>,
     /// A callback that gets the outcome of every request of the crawler.
-    pub on_outcome: OnOutcome,
-    pub models: Models,
+    pub on_outcome: OutcomeCallback,
+    pub models: ModelSource,
 }
 
 impl Default for JobOptions {
@@ -41,15 +41,15 @@ impl Default for JobOptions {
             crawl: true,
             rebuild: None,
             on_outcome: Arc::new(|_| ()),
-            models: Models::None,
+            models: ModelSource::None,
         }
     }
 }
 
 #[derive(Debug)]
 pub struct Jobs {
-    crawling: CancellationToken,
-    following: CancellationToken,
+    crawl_cancel: CancellationToken,
+    follow_cancel: CancellationToken,
     crawl: Option<JoinHandle<()>>,
     prove: Option<JoinHandle<()>>,
     rules: JoinHandle<()>,
@@ -62,15 +62,15 @@ pub struct Jobs {
 }
 
 /// Timeout for the crawler to return its leases, and for the index to commit.
-const PATIENCE: Duration = Duration::from_secs(4);
+const JOB_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
-pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
-    let crawling = CancellationToken::new();
-    let following = CancellationToken::new();
+pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
+    let crawl_cancel = CancellationToken::new();
+    let follow_cancel = CancellationToken::new();
     let (crawl, prove) = if options.crawl {
         resume_outage(context);
-        let prove = prove::start(context, &crawling);
-        let crawl = crawl::start(context, options.on_outcome, crawling.clone());
+        let prove = prove::start(context, &crawl_cancel);
+        let crawl = crawl::start(context, options.on_outcome, crawl_cancel.clone());
         (Some(crawl), Some(prove))
     } else {
         (None, None)
@@ -78,50 +78,50 @@ pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
     Jobs {
         crawl,
         prove,
-        rules: rules::start(context, crawling.clone()),
-        follow: follow::start(context, options.rebuild, following.clone()),
-        upkeep: upkeep::start(context, following.clone()),
-        policies: policies::start(context, following.clone()),
-        listen: listen::start(context, following.clone()),
-        embed: embed::start(context, options.models, &following),
-        terms: terms::start(context, following.clone()),
-        crawling,
-        following,
+        rules: rules::start(context, crawl_cancel.clone()),
+        follow: index_job::start_index_job(context, options.rebuild, follow_cancel.clone()),
+        upkeep: upkeep::start_upkeep(context, follow_cancel.clone()),
+        policies: policies::start_policy_job(context, follow_cancel.clone()),
+        listen: listener::start_listener(context, follow_cancel.clone()),
+        embed: embed::start_indexing(context, options.models, &follow_cancel),
+        terms: terms::start(context, follow_cancel.clone()),
+        crawl_cancel,
+        follow_cancel,
     }
 }
 
 impl Jobs {
     /// Stops leasing visits, and deciding by changed rules, at once; visits in progress continue until [`Jobs::stop`].
     pub fn stop_crawling(&self) {
-        self.crawling.cancel();
+        self.crawl_cancel.cancel();
     }
 
     /// Ends every job in order: fetches are cancelled and their leases returned, then the index commits the applied
     /// events.
     pub async fn stop(self) {
-        self.crawling.cancel();
+        self.crawl_cancel.cancel();
         if let Some(crawl) = self.crawl {
-            finish("crawler", crawl).await;
+            await_job("crawler", crawl).await;
         }
         if let Some(prove) = self.prove {
-            finish("prover", prove).await;
+            await_job("prover", prove).await;
         }
-        finish("rules", self.rules).await;
-        self.following.cancel();
-        finish("index", self.follow).await;
-        finish("upkeep", self.upkeep).await;
-        finish("policies", self.policies).await;
-        finish("listener", self.listen).await;
-        finish("terms", self.terms).await;
+        await_job("rules", self.rules).await;
+        self.follow_cancel.cancel();
+        await_job("index", self.follow).await;
+        await_job("upkeep", self.upkeep).await;
+        await_job("policies", self.policies).await;
+        await_job("listener", self.listen).await;
+        await_job("terms", self.terms).await;
         if let Some(embed) = self.embed {
-            finish("encoder", embed).await;
+            await_job("encoder", embed).await;
         }
     }
 }
 
-async fn finish(name: &str, task: JoinHandle<()>) {
+async fn await_job(name: &str, task: JoinHandle<()>) {
     let abort = task.abort_handle();
-    match tokio::time::timeout(PATIENCE, task).await {
+    match tokio::time::timeout(JOB_STOP_TIMEOUT, task).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, name, "a job failed at its end"),
         Err(_) => {

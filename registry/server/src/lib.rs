@@ -4,9 +4,9 @@
 pub mod application;
 pub mod group_selection;
 pub mod jobs;
-pub mod offline;
+pub mod maintenance;
 pub mod serve;
-pub mod start;
+pub mod startup;
 #[cfg(test)]
 mod tests;
 pub mod upkeep;

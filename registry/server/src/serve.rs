@@ -9,11 +9,11 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use a2a_registry_core::config::ServerConfig;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::metrics::Metrics;
-use a2a_registry_http::limits::connection::{Connection, ConnectionTimeouts};
-use a2a_registry_http::limits::connections::Connections;
-use a2a_registry_http::requests::state::State;
+use a2a_registry_http::limits::connection::{ConnectionTimeouts, TimedConnection};
+use a2a_registry_http::limits::connections::ConnectionLimiter;
+use a2a_registry_http::requests::server_state::ServerState;
 use actix_http::error::DispatchError;
 use actix_http::{HttpService, Protocol, Request, Response};
 use actix_server::Server;
@@ -30,19 +30,19 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::application::{application, metrics_application};
+use crate::application::{create_application, create_metrics_application};
 
 /// Idle timeout of a connection between requests.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Timeout for the head of a request, and for the TLS handshake before it.
-const HEAD_ARRIVAL: Duration = Duration::from_secs(10);
+const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the client to close its side.
-const CLOSING: Duration = Duration::from_secs(2);
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections beyond the limit that are accepted only to be refused, at a time: each has a file descriptor until then. The
 /// others wait in the system's queue.
-const REFUSED_AT_ONCE: usize = 32;
+const MAX_REFUSED_CONNECTIONS: usize = 32;
 /// The only protocol: HTTP/2 is left to TLS proxies.
-const ALPN: &[u8] = b"http/1.1";
+const ALPN_PROTOCOL: &[u8] = b"http/1.1";
 
 #[derive(Debug)]
 pub struct Listeners {
@@ -69,38 +69,41 @@ impl From<TcpListener> for Listeners {
 ///
 /// # Errors
 /// If certificate or key cannot be read or do not match, or the listener cannot be used.
-pub fn run(
-    context: Arc<Context>,
+pub fn run_server(
+    context: Arc<AppContext>,
     listeners: impl Into<Listeners>,
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 ) -> impl Future<Output = io::Result<()>> + Send {
-    let started = start(context, listeners.into(), shutdown, metrics);
+    let started = start_server(context, listeners.into(), shutdown, metrics);
     async move { started?.await }
 }
 
-fn start(
-    context: Arc<Context>,
+fn start_server(
+    context: Arc<AppContext>,
     listeners: Listeners,
     shutdown: CancellationToken,
     metrics: Arc<Metrics>,
 ) -> io::Result<Server> {
-    let tls = tls(&context.config().server)?;
+    let tls = load_tls_config(&context.config().server)?;
     let drain = context.config().server.drain_seconds;
-    let acceptance = Acceptance::new(&context, &metrics, &shutdown);
-    let state = web::Data::new(State::new(context, metrics, shutdown.clone()));
+    let connection_acceptor = ConnectionAcceptor::new(&context, &metrics, &shutdown);
+    let state = web::Data::new(ServerState::new(context, metrics, shutdown.clone()));
     let workers = available_parallelism().map_or(1, usize::from);
-    let accepted = acceptance.connections.most() + REFUSED_AT_ONCE;
+    let max_accepted = connection_acceptor.limiter.max_connections() + MAX_REFUSED_CONNECTIONS;
     let builder = Server::build()
         .workers(workers)
-        .max_concurrent_connections(accepted.div_ceil(workers))
+        .max_concurrent_connections(max_accepted.div_ceil(workers))
         .shutdown_timeout(drain)
         .shutdown_signal(shutdown.cancelled_owned());
     let builder = match listeners.metrics {
         Some(listener) => {
-            let (state, acceptance) = (state.clone(), acceptance.clone());
+            let (state, connection_acceptor) = (state.clone(), connection_acceptor.clone());
             builder.listen("metrics", listener, move || {
-                plain(metrics_application(state.clone()), acceptance.clone())
+                http_service(
+                    create_metrics_application(state.clone()),
+                    connection_acceptor.clone(),
+                )
             })?
         }
         None => builder,
@@ -110,23 +113,26 @@ fn start(
         Some(tls) => {
             let acceptor = TlsAcceptor::from(Arc::new(tls));
             builder.listen("https", listener, move || {
-                encrypted(
-                    application(state.clone()),
-                    acceptance.clone(),
+                https_service(
+                    create_application(state.clone()),
+                    connection_acceptor.clone(),
                     acceptor.clone(),
                 )
             })?
         }
         None => builder.listen("http", listener, move || {
-            plain(application(state.clone()), acceptance.clone())
+            http_service(
+                create_application(state.clone()),
+                connection_acceptor.clone(),
+            )
         })?,
     };
     Ok(builder.run())
 }
 
-fn plain<A, S, B>(
+fn http_service<A, S, B>(
     application: A,
-    acceptance: Acceptance,
+    connection_acceptor: ConnectionAcceptor,
 ) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
 where
     A: IntoServiceFactory<S, Request>,
@@ -138,19 +144,19 @@ where
     S::Service: 'static,
     B: MessageBody + 'static,
 {
-    let http = speak_http(application, acceptance.shutdown.clone());
-    let counting = acceptance.clone();
+    let http = http_dispatcher(application, connection_acceptor.shutdown.clone());
+    let error_counter = connection_acceptor.clone();
     fn_service(move |stream: TcpStream| {
-        let admitted = acceptance.admit(stream);
+        let admitted = connection_acceptor.admit(stream);
         ready(admitted.map(|(connection, peer)| (connection, Protocol::Http1, Some(peer))))
     })
     .and_then(http)
-    .map_err(move |error| counting.tell(&error))
+    .map_err(move |error| error_counter.record_error(&error))
 }
 
-fn encrypted<A, S, B>(
+fn https_service<A, S, B>(
     application: A,
-    acceptance: Acceptance,
+    connection_acceptor: ConnectionAcceptor,
     acceptor: TlsAcceptor,
 ) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
 where
@@ -163,26 +169,26 @@ where
     S::Service: 'static,
     B: MessageBody + 'static,
 {
-    let http = speak_http(application, acceptance.shutdown.clone());
-    let counting = acceptance.clone();
+    let http = http_dispatcher(application, connection_acceptor.shutdown.clone());
+    let error_counter = connection_acceptor.clone();
     fn_service(move |stream: TcpStream| {
-        let admitted = acceptance.admit(stream);
+        let admitted = connection_acceptor.admit(stream);
         let acceptor = acceptor.clone();
         async move {
             let (connection, peer) = admitted?;
             let handshake = acceptor.accept(connection);
-            let stream = tokio::time::timeout(HEAD_ARRIVAL, handshake)
+            let stream = tokio::time::timeout(REQUEST_HEAD_TIMEOUT, handshake)
                 .await
                 .map_err(|_| DispatchError::SlowRequestTimeout)??;
             Ok((stream, Protocol::Http1, Some(peer)))
         }
     })
     .and_then(http)
-    .map_err(move |error| counting.tell(&error))
+    .map_err(move |error| error_counter.record_error(&error))
 }
 
 /// Serves an application on the connections that one worker accepts.
-fn speak_http<T, A, S, B>(
+fn http_dispatcher<T, A, S, B>(
     application: A,
     draining: CancellationToken,
 ) -> impl ServiceFactory<
@@ -210,9 +216,9 @@ where
     let draining = draining.child_token();
     HttpService::build()
         .graceful_shutdown_signal(move || draining.clone().cancelled_owned())
-        .keep_alive(KEEP_ALIVE)
-        .client_request_timeout(HEAD_ARRIVAL)
-        .client_disconnect_timeout(CLOSING)
+        .keep_alive(KEEP_ALIVE_TIMEOUT)
+        .client_request_timeout(REQUEST_HEAD_TIMEOUT)
+        .client_disconnect_timeout(DISCONNECT_TIMEOUT)
         // The stream of a closed connection is freed at once, and not only with the next event.
         .h1_allow_half_closed(false)
         .finish(map_config(application, |()| AppConfig::default()))
@@ -220,21 +226,21 @@ where
 
 /// Accepts connections within the limits, and counts those that end with an error.
 #[derive(Debug, Clone)]
-struct Acceptance {
-    connections: Arc<Connections>,
-    patience: ConnectionTimeouts,
+struct ConnectionAcceptor {
+    limiter: Arc<ConnectionLimiter>,
+    timeouts: ConnectionTimeouts,
     metrics: Arc<Metrics>,
     shutdown: CancellationToken,
 }
 
-impl Acceptance {
-    fn new(context: &Context, metrics: &Arc<Metrics>, shutdown: &CancellationToken) -> Self {
+impl ConnectionAcceptor {
+    fn new(context: &AppContext, metrics: &Arc<Metrics>, shutdown: &CancellationToken) -> Self {
         let limits = &context.config().limits;
         Self {
-            connections: Arc::new(Connections::new(context.config())),
-            patience: ConnectionTimeouts {
-                idle: KEEP_ALIVE + HEAD_ARRIVAL,
-                answer: Duration::from_secs(limits.request_seconds),
+            limiter: Arc::new(ConnectionLimiter::new(context.config())),
+            timeouts: ConnectionTimeouts {
+                idle: KEEP_ALIVE_TIMEOUT + REQUEST_HEAD_TIMEOUT,
+                response: Duration::from_secs(limits.request_seconds),
                 write: Duration::from_secs(limits.write_seconds),
             },
             metrics: Arc::clone(metrics),
@@ -247,23 +253,23 @@ impl Acceptance {
     fn admit(
         &self,
         stream: TcpStream,
-    ) -> Result<(Connection<TcpStream>, SocketAddr), DispatchError> {
+    ) -> Result<(TimedConnection<TcpStream>, SocketAddr), DispatchError> {
         let peer = stream.peer_addr()?;
-        let Some(place) = self.connections.admit(peer.ip()) else {
-            self.metrics.connection_refused();
+        let Some(permit) = self.limiter.admit(peer.ip()) else {
+            self.metrics.count_refused_connection();
             return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
         };
         stream.set_nodelay(true)?;
-        Ok((Connection::new(stream, place, self.patience), peer))
+        Ok((TimedConnection::new(stream, permit, self.timeouts), peer))
     }
 
     /// Counts errors caused by a client, and logs them at debug level only: any client can cause as many as it likes.
-    fn tell(&self, error: &DispatchError) {
+    fn record_error(&self, error: &DispatchError) {
         match error {
-            DispatchError::Parse(_) => self.metrics.malformed_request(),
-            DispatchError::SlowRequestTimeout => self.metrics.connection_cut_off(),
+            DispatchError::Parse(_) => self.metrics.count_malformed_request(),
+            DispatchError::SlowRequestTimeout => self.metrics.count_timed_out_connection(),
             DispatchError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
-                self.metrics.connection_cut_off();
+                self.metrics.count_timed_out_connection();
             }
             _ => {}
         }
@@ -271,14 +277,14 @@ impl Acceptance {
     }
 }
 
-fn tls(config: &ServerConfig) -> io::Result<Option<rustls::ServerConfig>> {
+fn load_tls_config(config: &ServerConfig) -> io::Result<Option<rustls::ServerConfig>> {
     let (Some(certificate), Some(key)) = (&config.tls_cert, &config.tls_key) else {
         return Ok(None);
     };
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| unusable(certificate, &error))?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
+        .map_err(|error| tls_file_error(certificate, &error))?;
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| tls_file_error(key, &error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -288,13 +294,13 @@ fn tls(config: &ServerConfig) -> io::Result<Option<rustls::ServerConfig>> {
                 .with_single_cert(chain, secret)
         })
         .map(|mut config| {
-            config.alpn_protocols = vec![ALPN.to_vec()];
+            config.alpn_protocols = vec![ALPN_PROTOCOL.to_vec()];
             Some(config)
         })
-        .map_err(|error| unusable(certificate, &error))
+        .map_err(|error| tls_file_error(certificate, &error))
 }
 
-fn unusable(file: &Path, error: &dyn std::error::Error) -> io::Error {
+fn tls_file_error(file: &Path, error: &dyn std::error::Error) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
         format!("{}: {error}", file.display()),

@@ -37,16 +37,16 @@ use std::sync::Arc;
 
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::NewToken;
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
 use a2a_registry_core::config::{AllowPorts, Config};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::metrics::Metrics;
 use a2a_registry_core::network::Network;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_domain::role::{Role, Scope};
-use a2a_registry_http::requests::state::State;
+use a2a_registry_http::requests::server_state::ServerState;
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::StatusCode;
@@ -58,7 +58,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::application::application;
+use crate::application::create_application;
 
 /// The admin's token in every test.
 const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
@@ -68,7 +68,7 @@ type SendRequest = Rc<dyn Fn(TestRequest) -> LocalBoxFuture<'static, TestRespons
 
 /// A registry of its own for one test.
 pub(crate) struct Registry {
-    pub(crate) state: web::Data<State>,
+    pub(crate) state: web::Data<ServerState>,
     /// Built once, by the first request: building all routes takes longer than most requests.
     application: OnceCell<SendRequest>,
     _folder: tempfile::TempDir,
@@ -94,12 +94,12 @@ impl Registry {
         config.crawler.allow_ports = AllowPorts::Word("any".into());
         adjust(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
-        let network = Network::of_system(&config, Arc::clone(&clock)).unwrap();
-        let started = crate::start::start_registry(config, clock, entropy, network, Some(ADMIN))
+        let network = Network::with_system_resolver(&config, Arc::clone(&clock)).unwrap();
+        let started = crate::startup::start_registry(config, clock, entropy, network, Some(ADMIN))
             .await
             .unwrap();
         let metrics = Arc::new(Metrics::new());
-        let state = State::new(started.context, metrics, CancellationToken::new());
+        let state = ServerState::new(started.context, metrics, CancellationToken::new());
         Self {
             state: web::Data::new(state),
             application: OnceCell::new(),
@@ -107,12 +107,12 @@ impl Registry {
         }
     }
 
-    pub(crate) fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &AppContext {
         &self.state.context
     }
 
     async fn admin(&self) -> Caller {
-        authenticate(self.context(), ADMIN).await.unwrap()
+        authenticate_token(self.context(), ADMIN).await.unwrap()
     }
 
     /// A token of a new account with that role.
@@ -171,8 +171,8 @@ impl Registry {
     }
 }
 
-async fn build_application(state: web::Data<State>) -> SendRequest {
-    let service = Rc::new(init_service(application(state)).await);
+async fn build_application(state: web::Data<ServerState>) -> SendRequest {
+    let service = Rc::new(init_service(create_application(state)).await);
     Rc::new(move |request: TestRequest| {
         let service = Rc::clone(&service);
         let answer = async move {

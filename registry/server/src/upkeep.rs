@@ -4,38 +4,42 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_registry_core::accounts::refusals::write_refusals;
-use a2a_registry_core::context::Context;
-use a2a_registry_core::crawl::derivation::derive_again;
+use a2a_registry_core::accounts::refusal_events::write_refusal_events;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::crawl::derivation::rederive_page;
 use a2a_registry_core::health::damaged_cards::report_damaged_cards;
-use a2a_registry_core::health::housekeeping::{forget_ended, housekeep};
-use a2a_registry_store::Handle as _;
+use a2a_registry_core::health::housekeeping::{delete_expired_rows, evict_expired_caches};
+use a2a_registry_store::Executor as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-const PAUSE: Duration = Duration::from_secs(30);
+const RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// How often expired rows are deleted.
-const HOUSEKEEPING: Duration = Duration::from_secs(3600);
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// How often the memory of expired cache entries is freed, and events of refused sign-ins are written.
-const EACH_MINUTE: Duration = Duration::from_secs(60);
+const CACHE_EVICTION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Derives old cards again, page by page, then deletes expired rows; frees memory and reports damaged cards throughout.
-pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
+pub(crate) fn start_upkeep(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
-        let derived = async {
-            derive(&context, &cancel).await;
-            keep_house(&context, &cancel).await;
+        let derivation = async {
+            rederive_cards(&context, &cancel).await;
+            run_housekeeping(&context, &cancel).await;
         };
         // Derivation may take long, or keep failing.
-        let damaged = report_damage(&context, &cancel);
-        tokio::join!(derived, each_minute(&context, &cancel), damaged);
+        let damage_reports = run_damage_reports(&context, &cancel);
+        tokio::join!(
+            derivation,
+            run_minutely_tasks(&context, &cancel),
+            damage_reports
+        );
     })
 }
 
-async fn report_damage(context: &Context, cancel: &CancellationToken) {
+async fn run_damage_reports(context: &AppContext, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
         let reported = report_damaged_cards(context).await;
         if let Err(error) = &reported {
@@ -44,17 +48,17 @@ async fn report_damage(context: &Context, cancel: &CancellationToken) {
         }
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = tokio::time::sleep(PAUSE), if reported.is_err() => {}
+            () = tokio::time::sleep(RETRY_DELAY), if reported.is_err() => {}
             () = context.store.damaged_bodies().wait_for_next() => {}
         }
     }
 }
 
 /// Derives again the cards of older builds, and verifies again the cards whose keys have changed.
-async fn derive(context: &Context, cancel: &CancellationToken) {
+async fn rederive_cards(context: &AppContext, cancel: &CancellationToken) {
     let mut done = 0;
     while !cancel.is_cancelled() {
-        match derive_again(context).await {
+        match rederive_page(context).await {
             Ok(0) => break,
             Ok(count) => done += count,
             Err(error) => {
@@ -62,7 +66,7 @@ async fn derive(context: &Context, cancel: &CancellationToken) {
                 tracing::error!(error, "deriving cards again failed");
                 tokio::select! {
                     () = cancel.cancelled() => return,
-                    () = tokio::time::sleep(PAUSE) => {}
+                    () = tokio::time::sleep(RETRY_DELAY) => {}
                 }
             }
         }
@@ -72,39 +76,39 @@ async fn derive(context: &Context, cancel: &CancellationToken) {
     }
 }
 
-async fn each_minute(context: &Context, cancel: &CancellationToken) {
+async fn run_minutely_tasks(context: &AppContext, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = tokio::time::sleep(EACH_MINUTE) => forget_ended(context),
+            () = tokio::time::sleep(CACHE_EVICTION_INTERVAL) => evict_expired_caches(context),
         }
         // At the end too, so that a restart loses none.
-        if let Err(error) = write_refusals(context).await {
+        if let Err(error) = write_refusal_events(context).await {
             tracing::warn!(
-                error = error.for_log(),
+                error = error.log_message(),
                 "refused sign-ins are written down later"
             );
         }
     }
 }
 
-async fn keep_house(context: &Context, cancel: &CancellationToken) {
+async fn run_housekeeping(context: &AppContext, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
-        let pause = match housekeep(context).await {
+        let pause = match delete_expired_rows(context).await {
             Ok(true) => continue,
-            Ok(false) => HOUSEKEEPING,
+            Ok(false) => HOUSEKEEPING_INTERVAL,
             Err(error) => {
                 let error = error.internal.unwrap_or(error.public);
                 tracing::error!(error, "housekeeping failed");
-                PAUSE
+                RETRY_DELAY
             }
         };
         tokio::select! {
             () = cancel.cancelled() => {}
             () = tokio::time::sleep(pause) => {}
-            () = context.wake.derive.notified() => {}
+            () = context.signals.rederive.notified() => {}
         }
         // Versions marked by another process are found too, at the latest in the next round.
-        derive(context, cancel).await;
+        rederive_cards(context, cancel).await;
     }
 }

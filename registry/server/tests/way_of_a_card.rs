@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_api::{AgentList, HitFields, Registration, ReviewDecision};
-use a2a_registry_core::accounts::authentication::authenticate;
-use a2a_registry_core::agents::cards::agent_card;
+use a2a_registry_core::accounts::authentication::authenticate_token;
+use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::config::{AllowPorts, Config};
-use a2a_registry_core::context::Context;
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::network::Network;
-use a2a_registry_core::reviews::deciding::review_approve;
-use a2a_registry_core::reviews::queue::{ReviewsWanted, review_list};
+use a2a_registry_core::reviews::decisions::review_approve;
+use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::jobs::{self, JobOptions};
-use a2a_registry_server::start::{Started, close, start_registry};
+use a2a_registry_server::startup::{StartupResult, close_store, start_registry};
 
 const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";
 
@@ -35,7 +35,7 @@ fn config(folder: &std::path::Path) -> Config {
 }
 
 /// Waits until the index has applied every event there is.
-async fn settled(app: &Context, done: impl AsyncFn(&Context) -> bool) {
+async fn settled(app: &AppContext, done: impl AsyncFn(&AppContext) -> bool) {
     let mut signal = app.event_signal();
     let wait = async {
         while !done(app).await {
@@ -48,7 +48,7 @@ async fn settled(app: &Context, done: impl AsyncFn(&Context) -> bool) {
         .expect("it came to be");
 }
 
-async fn found(app: &Context, caller: &Caller, q: &str) -> AgentList {
+async fn found(app: &AppContext, caller: &Caller, q: &str) -> AgentList {
     let query = SearchQuery {
         q: Some(q.into()),
         fields: HitFields::names().map(str::to_owned).collect(),
@@ -63,11 +63,11 @@ async fn a_card_is_found_once_it_is_approved() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(SystemClock);
     let config = config(folder.path());
-    let network = Network::of_system(&config, clock.clone()).unwrap();
-    let Started {
+    let network = Network::with_system_resolver(&config, clock.clone()).unwrap();
+    let StartupResult {
         context: app,
         admin_token,
-        rebuild,
+        rebuild_reason,
     } = start_registry(
         config,
         clock.clone(),
@@ -78,26 +78,26 @@ async fn a_card_is_found_once_it_is_approved() {
     .await
     .unwrap();
     assert_eq!(admin_token, None);
-    let jobs = jobs::start(
+    let jobs = jobs::start_jobs(
         &app,
         JobOptions {
-            rebuild,
+            rebuild: rebuild_reason,
             ..JobOptions::default()
         },
     );
-    let agents = a2a_registry_demo::start_agents(clock).await.unwrap();
-    let admin = authenticate(&app, TOKEN).await.unwrap();
+    let agents = a2a_registry_demo::start_sample_agents(clock).await.unwrap();
+    let admin = authenticate_token(&app, TOKEN).await.unwrap();
 
     for agent in &agents.agents {
         let what = Registration {
             card_url: Some(agent.card_url.clone()),
             ..Registration::default()
         };
-        register(&app, &admin, &what).await.unwrap();
+        register_domain(&app, &admin, &what).await.unwrap();
     }
-    let pending = &ReviewsWanted {
+    let pending = &ReviewListFilter {
         state: Some(ReviewState::Open),
-        ..ReviewsWanted::default()
+        ..ReviewListFilter::default()
     };
     let page = a2a_registry_core::paging::PageRequest::default();
     settled(&app, async |app| {
@@ -130,7 +130,7 @@ async fn a_card_is_found_once_it_is_approved() {
     .await;
     let hit = found(&app, &anyone, "flights").await.agents.remove(0);
     assert_eq!(hit.summary.name, "Trip Planner");
-    let card = agent_card(&app, &anyone, &hit.summary.id.to_string(), None)
+    let card = load_agent_card(&app, &anyone, &hit.summary.id.to_string(), None)
         .await
         .unwrap();
     assert_eq!(card.digest, hit.summary.card_digest);
@@ -144,5 +144,5 @@ async fn a_card_is_found_once_it_is_approved() {
 
     agents.stop().await;
     jobs.stop().await;
-    close(&app.store).await;
+    close_store(&app.store).await;
 }

@@ -10,11 +10,11 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::bulk_rows::is_storable_text;
 use super::entity::a2a_task::{Column, Entity, Model};
-use super::rows::can_be_stored;
-use super::{Handle, Kept, StoreError, Write};
+use super::{Executor, StoreError, StoredEnum, WriteTransaction};
 
-const DELETED_AT_ONCE: u64 = 500;
+const DELETE_BATCH_SIZE: u64 = 500;
 
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
@@ -26,14 +26,14 @@ pub struct TaskFilter {
 
 impl TaskFilter {
     /// No stored conversation has a name that cannot be stored.
-    fn can_pass(&self) -> bool {
-        self.context.as_deref().is_none_or(can_be_stored)
+    fn can_match(&self) -> bool {
+        self.context.as_deref().is_none_or(is_storable_text)
     }
 }
 
 /// Which of the large columns of a task are read. The request for the next page never is.
 #[derive(Debug, Clone, Copy)]
-pub struct TaskColumns {
+pub struct TaskProjection {
     /// Otherwise the history is empty.
     pub history: bool,
     /// The states of tasks whose outcomes are read; other tasks come without theirs.
@@ -42,7 +42,7 @@ pub struct TaskColumns {
 
 /// The position of a task in a list, and the size of its columns.
 #[derive(Debug, Clone, FromQueryResult)]
-pub struct TaskHead {
+pub struct TaskPosition {
     pub id: Uuid,
     /// When its state last changed; microseconds.
     pub updated_at: i64,
@@ -52,7 +52,7 @@ pub struct TaskHead {
 
 /// The most tasks that are kept.
 #[derive(Debug, Clone, Copy)]
-pub struct TaskBounds {
+pub struct TaskLimits {
     /// The bound for each account.
     pub account: u64,
     /// The bound for each sender without an account.
@@ -62,44 +62,44 @@ pub struct TaskBounds {
 }
 
 /// Tasks are counted by account, or without one by sender.
-type Holder = (Option<Uuid>, Option<i64>);
+type TaskOwner = (Option<Uuid>, Option<i64>);
 
 #[derive(Debug, Clone)]
-pub struct TaskChange {
+pub struct TaskUpdate {
     pub state: TaskState,
     pub history: Option<String>,
     pub outcome: Option<String>,
-    pub more: Option<String>,
+    pub next_page_request: Option<String>,
     pub at: i64,
 }
 
-fn of(account: Option<Uuid>) -> SimpleExpr {
+fn account_condition(account: Option<Uuid>) -> SimpleExpr {
     match account {
         Some(account) => Column::AccountId.eq(account),
         None => Column::AccountId.is_null(),
     }
 }
 
-const fn holder(row: &Model) -> Holder {
+const fn task_owner(row: &Model) -> TaskOwner {
     match row.account_id {
         Some(account) => (Some(account), None),
         None => (None, row.sender),
     }
 }
 
-fn held((account, sender): Holder) -> Select<Entity> {
-    let all = Entity::find()
+fn select_ids_of_owner((account, sender): TaskOwner) -> Select<Entity> {
+    let query = Entity::find()
         .select_only()
         .column(Column::Id)
-        .filter(of(account));
+        .filter(account_condition(account));
     match (account, sender) {
-        (Some(_), _) => all,
-        (None, Some(sender)) => all.filter(Column::Sender.eq(sender)),
-        (None, None) => all.filter(Column::Sender.is_null()),
+        (Some(_), _) => query,
+        (None, Some(sender)) => query.filter(Column::Sender.eq(sender)),
+        (None, None) => query.filter(Column::Sender.is_null()),
     }
 }
 
-fn listed(account: Uuid, filter: &TaskFilter, now: i64) -> Select<Entity> {
+fn select_live_tasks(account: Uuid, filter: &TaskFilter, now: i64) -> Select<Entity> {
     let mut query = Entity::find()
         .filter(Column::AccountId.eq(account))
         .filter(Column::ExpiresAt.gt(now));
@@ -107,7 +107,7 @@ fn listed(account: Uuid, filter: &TaskFilter, now: i64) -> Select<Entity> {
         query = query.filter(Column::ContextId.eq(context));
     }
     if let Some(state) = filter.state {
-        query = query.filter(Column::State.eq(Kept::from(state)));
+        query = query.filter(Column::State.eq(StoredEnum::from(state)));
     }
     if let Some(since) = filter.since {
         query = query.filter(Column::UpdatedAt.gte(since));
@@ -116,45 +116,45 @@ fn listed(account: Uuid, filter: &TaskFilter, now: i64) -> Select<Entity> {
 }
 
 /// The unexpired task with that identifier, if it belongs to that account, or to none where `account` is `None`.
-pub async fn task_of(
-    on: &impl Handle,
+pub async fn live_task(
+    db: &impl Executor,
     account: Option<Uuid>,
     id: Uuid,
     now: i64,
 ) -> Result<Option<Model>, StoreError> {
     let found = Entity::find_by_id(id)
-        .filter(of(account))
+        .filter(account_condition(account))
         .filter(Column::ExpiresAt.gt(now));
-    Ok(found.one(on.connection()).await?)
+    Ok(found.one(db.connection()).await?)
 }
 
 /// The state of such a task, and when it changed last; microseconds.
-pub async fn task_state_of(
-    on: &impl Handle,
+pub async fn live_task_state(
+    db: &impl Executor,
     account: Option<Uuid>,
     id: Uuid,
     now: i64,
-) -> Result<Option<(Kept<TaskState>, i64)>, StoreError> {
-    let found = Entity::find_by_id(id)
-        .filter(of(account))
+) -> Result<Option<(StoredEnum<TaskState>, i64)>, StoreError> {
+    let query = Entity::find_by_id(id)
+        .filter(account_condition(account))
         .filter(Column::ExpiresAt.gt(now))
         .select_only()
         .columns([Column::State, Column::UpdatedAt]);
-    Ok(found.into_tuple().one(on.connection()).await?)
+    Ok(query.into_tuple().one(db.connection()).await?)
 }
 
 /// The heads of an account's tasks after a position, most recently changed first.
-pub async fn task_heads(
-    on: &impl Handle,
+pub async fn task_positions(
+    db: &impl Executor,
     account: Uuid,
     filter: &TaskFilter,
-    behind: Option<(i64, Uuid)>,
+    after: Option<(i64, Uuid)>,
     limit: u64,
-    columns: TaskColumns,
+    columns: TaskProjection,
     now: i64,
-) -> Result<Vec<TaskHead>, StoreError> {
+) -> Result<Vec<TaskPosition>, StoreError> {
     use sea_orm::sea_query::ExprTrait as _;
-    if !filter.can_pass() {
+    if !filter.can_match() {
         return Ok(Vec::new());
     }
     let history = match columns.history {
@@ -162,81 +162,86 @@ pub async fn task_heads(
         false => "0",
     };
     let outcome = Expr::case(
-        states(columns.outcomes),
+        state_condition(columns.outcomes),
         Expr::cust("coalesce(octet_length(outcome), 0)"),
     );
     let bytes = Expr::cust(history).add(outcome.finally(Expr::cust("0")));
-    let mut query = listed(account, filter, now)
+    let mut query = select_live_tasks(account, filter, now)
         .select_only()
         .columns([Column::Id, Column::UpdatedAt])
         .expr_as(bytes.cast_as("bigint"), "bytes")
         .order_by_desc(Column::UpdatedAt)
         .order_by_desc(Column::Id)
         .limit(limit);
-    if let Some((at, id)) = behind {
+    if let Some((at, id)) = after {
         let same = Condition::all()
             .add(Column::UpdatedAt.eq(at))
             .add(Column::Id.lt(id));
         query = query.filter(Condition::any().add(Column::UpdatedAt.lt(at)).add(same));
     }
-    Ok(query.into_model().all(on.connection()).await?)
+    Ok(query.into_model().all(db.connection()).await?)
 }
 
-pub async fn tasks_of(
-    on: &impl Handle,
+pub async fn live_tasks_by_ids(
+    db: &impl Executor,
     account: Uuid,
     ids: Vec<Uuid>,
-    columns: TaskColumns,
+    columns: TaskProjection,
     now: i64,
 ) -> Result<Vec<Model>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let small = Column::iter()
+    let small_columns = Column::iter()
         .filter(|column| !matches!(column, Column::History | Column::Outcome | Column::More));
     let history = match columns.history {
         true => Expr::col(Column::History),
         false => Expr::cust("'[]'"),
     };
-    let outcome = Expr::case(states(columns.outcomes), Expr::col(Column::Outcome));
-    let found = listed(account, &TaskFilter::default(), now)
+    let outcome = Expr::case(
+        state_condition(columns.outcomes),
+        Expr::col(Column::Outcome),
+    );
+    let query = select_live_tasks(account, &TaskFilter::default(), now)
         .filter(Column::Id.is_in(ids))
         .select_only()
-        .columns(small)
+        .columns(small_columns)
         .expr_as(history, "history")
         .expr_as(outcome.finally(Expr::cust("NULL")), "outcome")
         .expr_as(Expr::cust("NULL"), "more");
-    Ok(found.into_model().all(on.connection()).await?)
+    Ok(query.into_model().all(db.connection()).await?)
 }
 
-fn states(states: &[TaskState]) -> SimpleExpr {
-    Column::State.is_in(states.iter().map(|state| Kept::from(*state)))
+fn state_condition(states: &[TaskState]) -> SimpleExpr {
+    Column::State.is_in(states.iter().map(|state| StoredEnum::from(*state)))
 }
 
 pub async fn task_count(
-    on: &impl Handle,
+    db: &impl Executor,
     account: Uuid,
     filter: &TaskFilter,
     now: i64,
 ) -> Result<u64, StoreError> {
-    if !filter.can_pass() {
+    if !filter.can_match() {
         return Ok(0);
     }
-    Ok(listed(account, filter, now).count(on.connection()).await?)
+    Ok(select_live_tasks(account, filter, now)
+        .count(db.connection())
+        .await?)
 }
 
 /// The request for the next page of the last search in a conversation, and when that task last changed.
-pub async fn last_search_of(
-    on: &impl Handle,
+pub async fn last_search_in_context(
+    db: &impl Executor,
     account: Option<Uuid>,
     context: &str,
     now: i64,
 ) -> Result<Option<(String, i64)>, StoreError> {
-    if !can_be_stored(context) {
+    if !is_storable_text(context) {
         return Ok(None);
     }
     let query = Entity::find()
-        .filter(of(account))
+        .filter(account_condition(account))
         .filter(Column::ContextId.eq(context))
         .filter(Column::ExpiresAt.gt(now))
         .filter(Column::More.is_not_null())
@@ -244,51 +249,51 @@ pub async fn last_search_of(
         .columns([Column::More, Column::UpdatedAt])
         .order_by_desc(Column::UpdatedAt)
         .order_by_desc(Column::Id);
-    Ok(query.into_tuple().one(on.connection()).await?)
+    Ok(query.into_tuple().one(db.connection()).await?)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Adds tasks, and deletes the least recently changed ones of each account or sender beyond its bound. Where the
     /// tasks of all senders without an account exceed theirs, the senders with the most tasks lose their oldest, so
     /// that no sender can push out the others.
-    pub async fn tasks_insert(
+    pub async fn insert_tasks(
         &self,
         rows: Vec<Model>,
-        bounds: TaskBounds,
+        limits: TaskLimits,
     ) -> Result<(), StoreError> {
-        let holders: BTreeSet<Holder> = rows.iter().map(holder).collect();
+        let holders: BTreeSet<TaskOwner> = rows.iter().map(task_owner).collect();
         let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
         self.insert_rows(rows, None).await?;
         let is_anonymous = holders.iter().any(|(account, _)| account.is_none());
-        for of in holders {
-            let most = match of.0 {
-                Some(_) => bounds.account,
-                None => bounds.sender,
+        for owner in holders {
+            let max_tasks = match owner.0 {
+                Some(_) => limits.account,
+                None => limits.sender,
             };
-            let surplus: Vec<Uuid> = held(of)
+            let surplus: Vec<Uuid> = select_ids_of_owner(owner)
                 .order_by_desc(Column::UpdatedAt)
                 .order_by_desc(Column::Id)
-                .offset(most)
-                .limit(DELETED_AT_ONCE)
+                .offset(max_tasks)
+                .limit(DELETE_BATCH_SIZE)
                 .into_tuple()
                 .all(self.connection())
                 .await?;
-            self.tasks_delete(surplus).await?;
+            self.delete_tasks(surplus).await?;
         }
         if is_anonymous {
-            self.anonymous_fit(bounds.anonymous).await?;
+            self.trim_anonymous_tasks(limits.anonymous).await?;
         }
         Ok(())
     }
 
     /// Deletes tasks of senders without an account until at most this many are left.
-    async fn anonymous_fit(&self, most: u64) -> Result<(), StoreError> {
+    async fn trim_anonymous_tasks(&self, max_tasks: u64) -> Result<(), StoreError> {
         let all = Entity::find()
-            .filter(of(None))
+            .filter(account_condition(None))
             .select_only()
             .column(Column::Id);
         let count = all.clone().count(self.connection()).await?;
-        let surplus = count.saturating_sub(most);
+        let surplus = count.saturating_sub(max_tasks);
         if surplus == 0 {
             return Ok(());
         }
@@ -297,15 +302,15 @@ impl Write {
         let surplus: Vec<Uuid> = all
             .order_by_desc(Expr::cust(place))
             .order_by_asc(Column::UpdatedAt)
-            .limit(surplus.min(DELETED_AT_ONCE))
+            .limit(surplus.min(DELETE_BATCH_SIZE))
             .into_tuple()
             .all(self.connection())
             .await?;
-        self.tasks_delete(surplus).await?;
+        self.delete_tasks(surplus).await?;
         Ok(())
     }
 
-    async fn tasks_delete(&self, ids: Vec<Uuid>) -> Result<u64, StoreError> {
+    async fn delete_tasks(&self, ids: Vec<Uuid>) -> Result<u64, StoreError> {
         if ids.is_empty() {
             return Ok(0);
         }
@@ -318,28 +323,31 @@ impl Write {
 
     /// Changes a task that is in one of the states `from` and, where `since` is given, has not changed since that time.
     /// Returns whether it did.
-    pub async fn task_change(
+    pub async fn update_task(
         &self,
         id: Uuid,
-        from: &[TaskState],
-        since: Option<i64>,
-        change: TaskChange,
+        expected_states: &[TaskState],
+        expected_updated_at: Option<i64>,
+        new_values: TaskUpdate,
     ) -> Result<bool, StoreError> {
-        let from = from.iter().map(|state| Kept::from(*state));
+        let expected_states = expected_states.iter().map(|state| StoredEnum::from(*state));
         let mut update = Entity::update_many()
-            .col_expr(Column::State, Expr::value(Kept::from(change.state)))
-            .col_expr(Column::Outcome, Expr::value(change.outcome))
-            .col_expr(Column::More, Expr::value(change.more))
-            .col_expr(Column::UpdatedAt, Expr::value(change.at));
-        if let Some(history) = change.history {
+            .col_expr(
+                Column::State,
+                Expr::value(StoredEnum::from(new_values.state)),
+            )
+            .col_expr(Column::Outcome, Expr::value(new_values.outcome))
+            .col_expr(Column::More, Expr::value(new_values.next_page_request))
+            .col_expr(Column::UpdatedAt, Expr::value(new_values.at));
+        if let Some(history) = new_values.history {
             update = update.col_expr(Column::History, Expr::value(history));
         }
-        if let Some(since) = since {
+        if let Some(since) = expected_updated_at {
             update = update.filter(Column::UpdatedAt.eq(since));
         }
         let outcome = update
             .filter(Column::Id.eq(id))
-            .filter(Column::State.is_in(from))
+            .filter(Column::State.is_in(expected_states))
             .exec(self.connection())
             .await?;
         Ok(outcome.rows_affected > 0)
@@ -347,25 +355,25 @@ impl Write {
 
     /// Deletes a bounded number of tasks: expired ones, and the least recently changed ones beyond `most`. Returns
     /// whether there may be more.
-    pub async fn tasks_forget(&self, now: i64, most: u64) -> Result<bool, StoreError> {
-        let ids = |query: Select<Entity>| {
+    pub async fn delete_expired_tasks(&self, now: i64, max_tasks: u64) -> Result<bool, StoreError> {
+        let select_ids = |query: Select<Entity>| {
             query
                 .select_only()
                 .column(Column::Id)
-                .limit(DELETED_AT_ONCE)
+                .limit(DELETE_BATCH_SIZE)
                 .into_tuple::<Uuid>()
         };
         let expired = Entity::find().filter(Column::ExpiresAt.lte(now));
-        let expired = ids(expired).all(self.connection()).await?;
+        let expired = select_ids(expired).all(self.connection()).await?;
         let surplus = Entity::find()
             .order_by_desc(Column::UpdatedAt)
             .order_by_desc(Column::Id)
-            .offset(most);
-        let surplus = ids(surplus).all(self.connection()).await?;
-        let full = usize::try_from(DELETED_AT_ONCE).unwrap_or(usize::MAX);
+            .offset(max_tasks);
+        let surplus = select_ids(surplus).all(self.connection()).await?;
+        let full = usize::try_from(DELETE_BATCH_SIZE).unwrap_or(usize::MAX);
         let more = expired.len() == full || surplus.len() == full;
-        self.tasks_delete(expired).await?;
-        self.tasks_delete(surplus).await?;
+        self.delete_tasks(expired).await?;
+        self.delete_tasks(surplus).await?;
         Ok(more)
     }
 }

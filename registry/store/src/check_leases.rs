@@ -7,11 +7,11 @@ use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, ExprTrait as _, LockBehavior, LockType};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
+use super::bulk_rows::lock_for_update;
 use super::entity::{domain, pace};
-use super::networks::{PACE, VISITS_PER_NETWORK};
-use super::rows::locked;
-use super::visit_leases::unleased;
-use super::{Handle, Store, StoreError, Write};
+use super::visit_leases::unleased_condition;
+use super::visit_networks::{MAX_VISITS_PER_NETWORK, PACE_ROW_ID};
+use super::{Executor, Store, StoreError, WriteTransaction};
 
 #[derive(Debug, Clone, Copy)]
 pub struct CheckLeaseRequest {
@@ -28,7 +28,7 @@ pub struct CheckLeaseRequest {
 impl CheckLeaseRequest {
     /// Domains registered just now whose first visit somebody waits for: `not_before` is the registration time until a
     /// visit changes it. Their check cannot have been due earlier, which excludes all other domains.
-    fn just_registered(&self) -> Condition {
+    fn just_registered_condition(&self) -> Condition {
         use domain::Column as C;
         Condition::all()
             .add(C::CheckDueAt.gt(self.registered_before))
@@ -37,14 +37,14 @@ impl CheckLeaseRequest {
     }
 
     /// Domains whose hosts may be contacted: without a lease, past `not_before`, and not waiting for a first visit.
-    fn may_contact(&self) -> Condition {
-        unleased(self.now)
+    fn contactable_condition(&self) -> Condition {
+        unleased_condition(self.now)
             .add(domain::Column::NotBefore.lte(self.now))
-            .add(self.just_registered().not())
+            .add(self.just_registered_condition().not())
     }
 
     /// Domains whose checks have waited too long for their hosts: only DNS is checked.
-    fn overdue(&self) -> Condition {
+    fn overdue_condition(&self) -> Condition {
         Condition::all().add(domain::Column::CheckDueAt.lte(self.overdue_since))
     }
 }
@@ -61,26 +61,32 @@ impl Store {
     /// A domain that was just registered comes first, then the longest due whose host may be contacted, which gets a
     /// visit lease. A host before `not_before`, or in a busy address block, is passed over until its check is long
     /// overdue; then only its DNS is checked.
-    pub async fn check_lease(
+    pub async fn lease_check(
         &self,
         request: &CheckLeaseRequest,
     ) -> Result<Option<DueCheck>, StoreError> {
         // Usually nothing is due: this read takes no lock.
-        if due(request).one(self.connection()).await?.is_none() {
+        if select_due_checks(request)
+            .one(self.connection())
+            .await?
+            .is_none()
+        {
             return Ok(None);
         }
-        let write = self.write().await?;
-        locked(&write, pace::Entity::find_by_id(PACE))
+        let write = self.begin_write().await?;
+        lock_for_update(&write, pace::Entity::find_by_id(PACE_ROW_ID))
             .one(write.connection())
             .await?;
-        let new = write.first_due(request, request.just_registered()).await?;
-        let found = match new {
-            Some(domain) => Some(DueCheck::of_name_servers(domain)),
+        let new = write
+            .longest_due_domain(request, request.just_registered_condition())
+            .await?;
+        let due_check = match new {
+            Some(domain) => Some(DueCheck::dns_only(domain)),
             None => {
                 let free = request
-                    .may_contact()
-                    .add(write.in_free_network(request.now).await?);
-                match write.first_due(request, free).await? {
+                    .contactable_condition()
+                    .add(write.free_network_condition(request.now).await?);
+                match write.longest_due_domain(request, free).await? {
                     Some(domain) => Some(DueCheck {
                         domain: domain::Model {
                             lease: Some(request.lease),
@@ -90,13 +96,15 @@ impl Store {
                         may_contact_host: true,
                     }),
                     None => {
-                        let overdue = write.first_due(request, request.overdue()).await?;
-                        overdue.map(DueCheck::of_name_servers)
+                        let overdue = write
+                            .longest_due_domain(request, request.overdue_condition())
+                            .await?;
+                        overdue.map(DueCheck::dns_only)
                     }
                 }
             }
         };
-        if let Some(check) = &found {
+        if let Some(check) = &due_check {
             let mut change = domain::ActiveModel {
                 check_due_at: Set(Some(request.leased_until)),
                 ..Default::default()
@@ -112,12 +120,12 @@ impl Store {
                 .await?;
         }
         write.commit().await?;
-        Ok(found)
+        Ok(due_check)
     }
 }
 
 impl DueCheck {
-    const fn of_name_servers(domain: domain::Model) -> Self {
+    const fn dns_only(domain: domain::Model) -> Self {
         Self {
             domain,
             may_contact_host: false,
@@ -125,77 +133,77 @@ impl DueCheck {
     }
 }
 
-impl Write {
+impl WriteTransaction {
     /// The domain among these whose check has been due longest. A row that another write has locked is skipped, because
     /// all leases would wait for that write.
-    async fn first_due(
+    async fn longest_due_domain(
         &self,
         request: &CheckLeaseRequest,
-        which: Condition,
+        condition: Condition,
     ) -> Result<Option<domain::Model>, StoreError> {
-        let mut query = due(request).filter(which);
+        let mut query = select_due_checks(request).filter(condition);
         if self.locks_rows() {
             query = query.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         }
         Ok(query.one(self.connection()).await?)
     }
 
-    async fn in_free_network(&self, now: i64) -> Result<Condition, StoreError> {
-        let busy = self.networks_busy(now).await?;
-        let full = busy
+    async fn free_network_condition(&self, now: i64) -> Result<Condition, StoreError> {
+        let busy = self.visits_by_network(now).await?;
+        let full_networks = busy
             .into_iter()
-            .filter(|(_, visits)| *visits >= VISITS_PER_NETWORK)
+            .filter(|(_, visits)| *visits >= MAX_VISITS_PER_NETWORK)
             .map(|(network, _)| network);
         Ok(Condition::any()
             .add(domain::Column::Network.is_null())
-            .add(domain::Column::Network.is_not_in(full)))
+            .add(domain::Column::Network.is_not_in(full_networks)))
     }
 
     /// Ends the lease of a check. The host is not contacted before `spaced` if its address block is known, else before
     /// `unknown`. A visit requested meanwhile becomes due then, unless the domain has opted out or was deleted. A lease
     /// that is no longer held is left alone.
-    pub async fn check_end(
+    pub async fn end_check_lease(
         &self,
         leased: &domain::Model,
-        spaced: i64,
-        unknown: i64,
+        earliest_in_known_block: i64,
+        earliest_in_unknown_block: i64,
     ) -> Result<(), StoreError> {
         use domain::Column as C;
-        let held = Condition::all()
+        let holds_lease = Condition::all()
             .add(C::Id.eq(leased.id))
             .add(C::Lease.eq(leased.lease));
-        let query = domain::Entity::find().filter(held.clone());
-        let Some(row) = locked(self, query).one(self.connection()).await? else {
+        let query = domain::Entity::find().filter(holds_lease.clone());
+        let Some(row) = lock_for_update(self, query).one(self.connection()).await? else {
             return Ok(());
         };
         let earliest = if row.network.is_some() {
-            spaced
+            earliest_in_known_block
         } else {
-            unknown
+            earliest_in_unknown_block
         };
-        let later = |moment| std::cmp::max(moment, earliest);
+        let not_before_earliest = |moment| std::cmp::max(moment, earliest);
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 lease: Set(None),
                 leased_until: Set(None),
                 wanted_at: Set(None),
-                not_before: Set(later(row.not_before)),
-                visit_due_at: Set(row.visit_due_at.map(later)),
+                not_before: Set(not_before_earliest(row.not_before)),
+                visit_due_at: Set(row.visit_due_at.map(not_before_earliest)),
                 ..Default::default()
             })
-            .filter(held)
+            .filter(holds_lease)
             .exec(self.connection())
             .await?;
         let visited = row.opted_out_by.is_none() && row.deleted_at.is_none();
         if row.wanted_at.is_some() && visited {
-            self.domain_make_due(row.id, earliest).await?;
+            self.make_domain_due(row.id, earliest).await?;
         }
         Ok(())
     }
 }
 
 /// The live domain whose check has been due longest.
-fn due(request: &CheckLeaseRequest) -> Select<domain::Entity> {
+fn select_due_checks(request: &CheckLeaseRequest) -> Select<domain::Entity> {
     domain::Entity::find()
         .filter(domain::Column::CheckDueAt.lte(request.now))
         .filter(domain::Column::DeletedAt.is_null())

@@ -1,18 +1,18 @@
 //! Repairs times that a fast clock has set in the future: until they are reached, no visit is made, no proof lapses and
 //! no lease ends.
 
-use a2a_crawler::schedule::{JITTER, MAX_INTERVAL, MAX_RETRY_AFTER, PROMISE_SLACK};
-use a2a_registry_domain::ownership::{CHALLENGE_LASTS, CHECK_INTERVAL};
+use a2a_crawler::schedule::{JITTER, MAX_INTERVAL, MAX_RETRY_AFTER, ON_TIME_SLACK};
+use a2a_registry_domain::ownership::{CHALLENGE_VALIDITY, CHECK_INTERVAL};
 use a2a_registry_domain::timestamp::{HOUR, MINUTE};
 use sea_orm::{ConnectionTrait, DbBackend, Statement};
 
-use super::{Handle, Store, StoreError};
+use super::{Executor, Store, StoreError};
 
 /// The tolerated difference between the clocks of replicas, including the delay since the clock was read.
-const SKEW: i64 = 5 * MINUTE;
-const LONGEST_LEASE: i64 = HOUR;
+const MAX_CLOCK_SKEW: i64 = 5 * MINUTE;
+const MAX_LEASE: i64 = HOUR;
 
-struct Repair {
+struct ClockRepair {
     table: &'static str,
     changes: String,
     broken: String,
@@ -21,11 +21,11 @@ struct Repair {
 impl Store {
     /// Repairs all such times: planned ones move into their own interval, so that they stay spread; past ones become
     /// the present. Returns the number of repaired rows.
-    pub async fn moments_repair(&self, now: i64) -> Result<u64, StoreError> {
+    pub async fn repair_future_times(&self, now: i64) -> Result<u64, StoreError> {
         let mut repaired = 0;
-        for repair in repairs(now) {
+        for repair in clock_repairs(now) {
             // Usually there is nothing to repair: these reads take no lock.
-            let Repair {
+            let ClockRepair {
                 table,
                 changes,
                 broken,
@@ -39,8 +39,8 @@ impl Store {
             if found.is_none() {
                 continue;
             }
-            let write = self.write().await?;
-            write.changed.everywhere();
+            let write = self.begin_write().await?;
+            write.pending_changes.mark_everything();
             let on = write.connection();
             let update = format!("UPDATE {table} SET {changes} WHERE {broken}");
             let changed = on
@@ -54,21 +54,21 @@ impl Store {
 }
 
 /// Sources come before domains, so that a visit finds its sources due.
-fn repairs(now: i64) -> [Repair; 7] {
-    let clock = ClockReading::of(now);
-    let (changes, broken) = clock.past(&["proved_at", "held_at", "absent_since"]);
-    let proofs = Repair::of("proofs", "ended_at IS NULL", &changes, &broken);
-    let (changes, broken) = clock.past(&["at"]);
-    let checks = Repair::of("proof_checks", "TRUE", &changes, &broken);
-    let (change, late) = at_most("expires_at", clock.present + CHALLENGE_LASTS);
-    let challenges = Repair::of("challenges", "nonce <> ''", &[change], &[late]);
-    let (changes, broken) = clock.past(&["gone_since", "last_seen_at"]);
-    let agents = Repair::of("agents", "retired_at IS NULL", &changes, &broken);
-    let (changes, broken) = clock.past(&["claims_valid_at"]);
-    let accounts = Repair::of("accounts", "TRUE", &changes, &broken);
+fn clock_repairs(now: i64) -> [ClockRepair; 7] {
+    let clock = ClockBounds::new(now);
+    let (changes, broken) = clock.repair_past_columns(&["proved_at", "held_at", "absent_since"]);
+    let proofs = ClockRepair::new("proofs", "ended_at IS NULL", &changes, &broken);
+    let (changes, broken) = clock.repair_past_columns(&["at"]);
+    let checks = ClockRepair::new("proof_checks", "TRUE", &changes, &broken);
+    let (change, late) = cap_column("expires_at", clock.present + CHALLENGE_VALIDITY);
+    let challenges = ClockRepair::new("challenges", "nonce <> ''", &[change], &[late]);
+    let (changes, broken) = clock.repair_past_columns(&["gone_since", "last_seen_at"]);
+    let agents = ClockRepair::new("agents", "retired_at IS NULL", &changes, &broken);
+    let (changes, broken) = clock.repair_past_columns(&["claims_valid_at"]);
+    let accounts = ClockRepair::new("accounts", "TRUE", &changes, &broken);
     [
-        clock.sources(),
-        clock.domains(),
+        clock.source_repair(),
+        clock.domain_repair(),
         proofs,
         checks,
         challenges,
@@ -79,7 +79,7 @@ fn repairs(now: i64) -> [Repair; 7] {
 
 /// The time by this process's clock, with its limits.
 #[derive(Clone, Copy)]
-struct ClockReading {
+struct ClockBounds {
     now: i64,
     /// The latest plausible present: replicas' clocks differ, and another one may have written since this was read.
     present: i64,
@@ -87,17 +87,17 @@ struct ClockReading {
     put_off: i64,
 }
 
-impl ClockReading {
-    fn of(now: i64) -> Self {
+impl ClockBounds {
+    fn new(now: i64) -> Self {
         Self {
             now,
-            present: now + SKEW,
-            put_off: now + microseconds(MAX_RETRY_AFTER + PROMISE_SLACK),
+            present: now + MAX_CLOCK_SKEW,
+            put_off: now + to_microseconds(MAX_RETRY_AFTER + ON_TIME_SLACK),
         }
     }
 
     /// Changes and conditions for columns that hold past times.
-    fn past(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
+    fn repair_past_columns(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
         let Self { now, present, .. } = self;
         columns
             .iter()
@@ -111,11 +111,11 @@ impl ClockReading {
             .unzip()
     }
 
-    fn sources(self) -> Repair {
+    fn source_repair(self) -> ClockRepair {
         let Self { now, put_off, .. } = self;
-        let interval = microseconds(MAX_INTERVAL);
-        let planned = now + microseconds(MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK);
-        let (mut changes, mut broken) = self.past(&[
+        let interval = to_microseconds(MAX_INTERVAL);
+        let planned = now + to_microseconds(MAX_INTERVAL * (1.0 + JITTER) + ON_TIME_SLACK);
+        let (mut changes, mut broken) = self.repair_past_columns(&[
             "last_success_at",
             "last_full_at",
             "failing_since",
@@ -133,10 +133,10 @@ impl ClockReading {
             ));
             broken.push(late);
         }
-        Repair::of("sources", "ended_at IS NULL", &changes, &broken)
+        ClockRepair::new("sources", "ended_at IS NULL", &changes, &broken)
     }
 
-    fn domains(self) -> Repair {
+    fn domain_repair(self) -> ClockRepair {
         let Self {
             now,
             present,
@@ -149,10 +149,10 @@ impl ClockReading {
         let rests = format!(
             "(not_before > {put_off} OR (not_before > {present} + visit_interval_us AND visit_interval_us > 0))"
         );
-        let (lease_change, lease_broken) = at_most("leased_until", present + LONGEST_LEASE);
+        let (lease_change, lease_broken) = cap_column("leased_until", present + MAX_LEASE);
         let checked = now + CHECK_INTERVAL + CHECK_INTERVAL / 4;
-        let (check_change, check_broken) = at_most("check_due_at", checked);
-        let (mut changes, mut broken) = self.past(&["lapsed_at", "wanted_at"]);
+        let (check_change, check_broken) = cap_column("check_due_at", checked);
+        let (mut changes, mut broken) = self.repair_past_columns(&["lapsed_at", "wanted_at"]);
         changes.extend([
         format!(
             "visit_due_at = CASE WHEN {visit_late} THEN {now} + (visit_due_at - {now}) % visit_interval_us \
@@ -163,16 +163,16 @@ impl ClockReading {
         check_change,
     ]);
         broken.extend([visit_late, awaited_late, rests, lease_broken, check_broken]);
-        Repair::of("domains", "deleted_at IS NULL", &changes, &broken)
+        ClockRepair::new("domains", "deleted_at IS NULL", &changes, &broken)
     }
 }
 
-fn microseconds(duration: time::Duration) -> i64 {
+fn to_microseconds(duration: time::Duration) -> i64 {
     i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
 }
 
 /// The change and the condition for a column that holds an end time.
-fn at_most(column: &str, most: i64) -> (String, String) {
+fn cap_column(column: &str, most: i64) -> (String, String) {
     let broken = format!("{column} > {most}");
     (
         format!("{column} = CASE WHEN {broken} THEN {most} ELSE {column} END"),
@@ -180,8 +180,8 @@ fn at_most(column: &str, most: i64) -> (String, String) {
     )
 }
 
-impl Repair {
-    fn of(table: &'static str, live: &str, changes: &[String], broken: &[String]) -> Self {
+impl ClockRepair {
+    fn new(table: &'static str, live: &str, changes: &[String], broken: &[String]) -> Self {
         Self {
             table,
             changes: changes.join(", "),

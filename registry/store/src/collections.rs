@@ -4,22 +4,22 @@ use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use uuid::Uuid;
 
-use super::connect::advisory_lock;
+use super::connection::advisory_lock;
 use super::entity::collection;
-use super::entity::queries::rows_with;
-use super::{Handle, StoreError, Write};
+use super::entity::queries::rows_where_in;
+use super::{Executor, StoreError, WriteTransaction};
 
 const COLLECTIONS_LOCK: i64 = 0x6132_6172_0016;
 
 /// All collections, by name. The database's own order of texts depends on its locale.
-pub async fn collections(on: &impl Handle) -> Result<Vec<collection::Model>, StoreError> {
-    let mut all = collection::Entity::find().all(on.connection()).await?;
+pub async fn all_collections(db: &impl Executor) -> Result<Vec<collection::Model>, StoreError> {
+    let mut all = collection::Entity::find().all(db.connection()).await?;
     all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(all)
 }
 
 pub async fn collections_by_names(
-    on: &impl Handle,
+    db: &impl Executor,
     names: &[String],
 ) -> Result<Vec<collection::Model>, StoreError> {
     let names = names.iter().filter(|name| !name.contains('\0'));
@@ -29,28 +29,28 @@ pub async fn collections_by_names(
     }
     Ok(collection::Entity::find()
         .filter(collection::Column::Name.is_in(names))
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 pub async fn collections_by_ids(
-    on: &impl Handle,
+    db: &impl Executor,
     ids: &[Uuid],
 ) -> Result<Vec<collection::Model>, StoreError> {
     let query = collection::Entity::find();
-    rows_with(on, query, collection::Column::Id, ids).await
+    rows_where_in(db, query, collection::Column::Id, ids).await
 }
 
-impl Write {
+impl WriteTransaction {
     /// Locks collections until the write ends. On SQLite every write does that.
-    pub async fn collections_lock(&self) -> Result<(), StoreError> {
+    pub async fn lock_collections(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
             advisory_lock(self.connection(), COLLECTIONS_LOCK).await?;
         }
         Ok(())
     }
 
-    pub async fn collection_put(&self, row: collection::Model) -> Result<(), StoreError> {
+    pub async fn upsert_collection(&self, row: collection::Model) -> Result<(), StoreError> {
         use collection::Column as C;
         let conflict = OnConflict::column(C::Id)
             .update_columns([
@@ -65,7 +65,7 @@ impl Write {
             .await
     }
 
-    pub async fn collection_delete(&self, id: Uuid) -> Result<(), StoreError> {
+    pub async fn delete_collection(&self, id: Uuid) -> Result<(), StoreError> {
         collection::Entity::delete_by_id(id)
             .exec(self.connection())
             .await?;

@@ -11,8 +11,8 @@ pub const MAX_DAMAGED_BODIES: usize = 1_000;
 #[derive(Debug, Default)]
 pub struct DamagedBodies {
     /// By digest, whether it was reported.
-    found: Mutex<BTreeMap<String, bool>>,
-    wake: Notify,
+    reported_by_digest: Mutex<BTreeMap<String, bool>>,
+    recorded: Notify,
 }
 
 impl DamagedBodies {
@@ -22,7 +22,7 @@ impl DamagedBodies {
 
     /// Waits until another digest is noted. One that was noted before the call counts.
     pub async fn wait_for_next(&self) {
-        self.wake.notified().await;
+        self.recorded.notified().await;
     }
 
     pub fn unreported(&self, limit: usize) -> Vec<String> {
@@ -31,27 +31,29 @@ impl DamagedBodies {
         open.map(|(digest, _)| digest.clone()).take(limit).collect()
     }
 
-    pub fn set_reported(&self, digest: &str) {
+    pub fn mark_reported(&self, digest: &str) {
         if let Some(reported) = self.lock().get_mut(digest) {
             *reported = true;
         }
     }
 
-    pub(super) fn note(&self, digest: &str) {
+    pub(super) fn record(&self, digest: &str) {
         let mut found = self.lock();
         if found.len() < MAX_DAMAGED_BODIES && !found.contains_key(digest) {
             found.insert(digest.to_owned(), false);
-            self.wake.notify_one();
+            self.recorded.notify_one();
         }
     }
 
     /// Forgets a body that has its digest again.
-    pub(super) fn forget(&self, digest: &str) {
+    pub(super) fn remove(&self, digest: &str) {
         self.lock().remove(digest);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reported_by_digest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,18 +65,18 @@ mod tests {
     fn the_number_of_remembered_digests_is_bounded() {
         let bodies = DamagedBodies::default();
         for number in 0..MAX_DAMAGED_BODIES + 10 {
-            bodies.note(&format!("sha256:{number:04}"));
+            bodies.record(&format!("sha256:{number:04}"));
         }
         assert_eq!(bodies.count(), MAX_DAMAGED_BODIES);
-        bodies.set_reported("sha256:0000");
+        bodies.mark_reported("sha256:0000");
         assert_eq!(bodies.unreported(1), ["sha256:0001"]);
         // A mended one makes room.
-        bodies.forget("sha256:0000");
-        bodies.note("sha256:9999");
+        bodies.remove("sha256:0000");
+        bodies.record("sha256:9999");
         assert_eq!(bodies.count(), MAX_DAMAGED_BODIES);
         // A second read of a damaged body is no news.
-        bodies.set_reported("sha256:9999");
-        bodies.note("sha256:9999");
+        bodies.mark_reported("sha256:9999");
+        bodies.record("sha256:9999");
         let open = bodies.unreported(MAX_DAMAGED_BODIES);
         assert!(!open.contains(&"sha256:9999".to_owned()));
     }

@@ -6,32 +6,32 @@ use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder
 use uuid::Uuid;
 
 use super::entity::decision;
-use super::entity::queries::rows_with;
-use super::{Handle, StoreError, Write};
+use super::entity::queries::rows_where_in;
+use super::{Executor, StoreError, WriteTransaction};
 
 /// The decisions on these agents, oldest first.
-pub async fn decisions_on(
-    on: &impl Handle,
+pub async fn decisions_by_agent(
+    db: &impl Executor,
     agents: &[Uuid],
 ) -> Result<Vec<decision::Model>, StoreError> {
     let query = decision::Entity::find().order_by_asc(decision::Column::Id);
-    rows_with(on, query, decision::Column::AgentId, agents).await
+    rows_where_in(db, query, decision::Column::AgentId, agents).await
 }
 
 /// The decisions of persons on these agents, oldest first.
-pub async fn decisions_by_person(
-    on: &impl Handle,
+pub async fn human_decisions_by_agent(
+    db: &impl Executor,
     agents: &[Uuid],
 ) -> Result<Vec<decision::Model>, StoreError> {
     let query = decision::Entity::find()
         .filter(decision::Column::Rule.eq(Rule::Person.as_str()))
         .order_by_asc(decision::Column::Id);
-    rows_with(on, query, decision::Column::AgentId, agents).await
+    rows_where_in(db, query, decision::Column::AgentId, agents).await
 }
 
 /// The last decisions on these agents since then, newest first.
 pub async fn decisions_since(
-    on: &impl Handle,
+    db: &impl Executor,
     agents: &[Uuid],
     since: i64,
     limit: u64,
@@ -40,12 +40,13 @@ pub async fn decisions_since(
         .filter(decision::Column::At.gt(since))
         .order_by_desc(decision::Column::Id)
         .limit(limit);
-    rows_with(on, query, decision::Column::AgentId, agents).await
+    rows_where_in(db, query, decision::Column::AgentId, agents).await
 }
 
-impl Write {
-    pub async fn decisions_insert(&self, rows: Vec<decision::Model>) -> Result<(), StoreError> {
-        self.changed.agents(rows.iter().map(|row| &row.agent_id));
+impl WriteTransaction {
+    pub async fn insert_decisions(&self, rows: Vec<decision::Model>) -> Result<(), StoreError> {
+        self.pending_changes
+            .mark_agents(rows.iter().map(|row| &row.agent_id));
         let rows = rows.into_iter().map(|row| {
             let mut active = row.into_active_model();
             active.id = NotSet;
@@ -55,7 +56,7 @@ impl Write {
     }
 
     /// Updates the content digest of a version's decisions, because a new build derives another one from its bytes.
-    pub async fn decisions_rekey(
+    pub async fn update_decision_digests(
         &self,
         version: Uuid,
         content_digest: &str,

@@ -9,43 +9,43 @@ use sea_orm::sea_query::{Condition, Expr, Func, OnConflict, Query};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
-use super::accounts::{unnumbered, unset};
-use super::entity::{agent, attempt, domain, proof, source, source_registrant};
-use super::rows::{can_be_stored, locked, padded};
-use super::{Handle, StoreError, Write};
+use super::accounts::{unset_id, without_id};
+use super::bulk_rows::{is_storable_text, lock_for_update, pad_keys};
+use super::entity::{agent, domain, fetch_attempt, proof, source, source_registrant};
+use super::{Executor, StoreError, WriteTransaction};
 
 /// The live domain of that name; inside a write, locked until it ends.
 pub async fn domain_by_name(
-    on: &impl Handle,
+    db: &impl Executor,
     name: &str,
 ) -> Result<Option<domain::Model>, StoreError> {
-    if !can_be_stored(name) {
+    if !is_storable_text(name) {
         return Ok(None);
     }
     let query = domain::Entity::find()
         .filter(domain::Column::Name.eq(name))
         .filter(domain::Column::DeletedAt.is_null());
-    Ok(locked(on, query).one(on.connection()).await?)
+    Ok(lock_for_update(db, query).one(db.connection()).await?)
 }
 
 /// The domains with these keys, in no order, deleted ones included.
 pub async fn domains_by_ids(
-    on: &impl Handle,
+    db: &impl Executor,
     ids: &[i64],
 ) -> Result<Vec<domain::Model>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     Ok(domain::Entity::find()
-        .filter(domain::Column::Id.is_in(padded(ids)))
-        .all(on.connection())
+        .filter(domain::Column::Id.is_in(pad_keys(ids)))
+        .all(db.connection())
         .await?)
 }
 
 /// A page of live domains by name, after `after`. With an account, only the domains that it has registered or owns at this
 /// time, and the disputed ones that it has proved.
-pub async fn domain_page(
-    on: &impl Handle,
+pub async fn live_domains_page(
+    db: &impl Executor,
     account: Option<Uuid>,
     now: Timestamp,
     after: Option<&str>,
@@ -56,7 +56,7 @@ pub async fn domain_page(
         .order_by_asc(domain::Column::Name)
         .limit(limit);
     if let Some(account) = account {
-        let proved = Query::select()
+        let proved_domains = Query::select()
             .column(proof::Column::DomainId)
             .from(proof::Entity)
             .and_where(proof::Column::AccountId.eq(account))
@@ -64,52 +64,52 @@ pub async fn domain_page(
             .take();
         let in_dispute = Condition::all()
             .add(domain::Column::OwnerId.is_null())
-            .add(domain::Column::Id.in_subquery(proved));
+            .add(domain::Column::Id.in_subquery(proved_domains));
         // As `domain::Model::vouched_owner_at` decides for one row.
-        let vouched = Condition::all()
+        let has_owner_vouch = Condition::all()
             .add(domain::Column::OwnerId.is_null())
             .add(domain::Column::VouchedOwner.eq(account))
             .add(domain::Column::VouchedUntil.gt(now.0));
-        let sources = Query::select()
+        let registered_sources = Query::select()
             .column(source_registrant::Column::SourceId)
             .from(source_registrant::Entity)
             .and_where(source_registrant::Column::AccountId.eq(account))
             .take();
-        let registered = Query::select()
+        let registered_domains = Query::select()
             .column(source::Column::DomainId)
             .from(source::Entity)
-            .and_where(source::Column::Id.in_subquery(sources))
+            .and_where(source::Column::Id.in_subquery(registered_sources))
             .take();
-        let own = Condition::any()
+        let belongs_to_account = Condition::any()
             .add(domain::Column::AccountId.eq(account))
-            .add(domain::Column::Id.in_subquery(registered))
+            .add(domain::Column::Id.in_subquery(registered_domains))
             .add(domain::Column::OwnerId.eq(account))
-            .add(vouched)
+            .add(has_owner_vouch)
             .add(in_dispute);
-        query = query.filter(own);
+        query = query.filter(belongs_to_account);
     }
     if let Some(after) = after {
         query = query.filter(domain::Column::Name.gt(after));
     }
-    Ok(query.all(on.connection()).await?)
+    Ok(query.all(db.connection()).await?)
 }
 
 /// How many live domains an account has registered.
-pub async fn domain_count(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
+pub async fn registered_domain_count(db: &impl Executor, account: Uuid) -> Result<u64, StoreError> {
     use sea_orm::PaginatorTrait;
     Ok(domain::Entity::find()
         .filter(domain::Column::AccountId.eq(account))
         .filter(domain::Column::DeletedAt.is_null())
-        .count(on.connection())
+        .count(db.connection())
         .await?)
 }
 
 /// The earliest time at which the spacing allows a visit of each of these hosts that was registered before and deleted.
-pub async fn rests_of_deleted(
-    on: &impl Handle,
+pub async fn spacing_of_deleted_domains(
+    db: &impl Executor,
     names: &[&str],
 ) -> Result<HashMap<String, i64>, StoreError> {
-    let rests: Vec<(String, Option<i64>)> = domain::Entity::find()
+    let spacings: Vec<(String, Option<i64>)> = domain::Entity::find()
         .select_only()
         .column(domain::Column::Name)
         .column_as(domain::Column::NotBefore.max(), "rest")
@@ -117,52 +117,52 @@ pub async fn rests_of_deleted(
         .filter(domain::Column::DeletedAt.is_not_null())
         .group_by(domain::Column::Name)
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?;
-    let rests = rests.into_iter();
+    let rests = spacings.into_iter();
     Ok(rests
         .filter_map(|(name, rest)| Some((name, rest?)))
         .collect())
 }
 
 /// The live sources of these domains, oldest first.
-pub async fn sources_of(
-    on: &impl Handle,
+pub async fn live_sources_by_domain(
+    db: &impl Executor,
     domain_ids: &[i64],
 ) -> Result<Vec<source::Model>, StoreError> {
     if domain_ids.is_empty() {
         return Ok(Vec::new());
     }
     Ok(source::Entity::find()
-        .filter(source::Column::DomainId.is_in(padded(domain_ids)))
+        .filter(source::Column::DomainId.is_in(pad_keys(domain_ids)))
         .filter(source::Column::EndedAt.is_null())
         .order_by_asc(source::Column::Id)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// The live sources of these agents, oldest first.
-pub async fn sources_of_agents(
-    on: &impl Handle,
+pub async fn live_sources_by_agent(
+    db: &impl Executor,
     agents: &[Uuid],
 ) -> Result<Vec<source::Model>, StoreError> {
     if agents.is_empty() {
         return Ok(Vec::new());
     }
     Ok(source::Entity::find()
-        .filter(source::Column::AgentId.is_in(padded(agents)))
+        .filter(source::Column::AgentId.is_in(pad_keys(agents)))
         .filter(source::Column::EndedAt.is_null())
         .order_by_asc(source::Column::Id)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// The sources of a domain that ended with their agents.
-pub async fn sources_retired(
-    on: &impl Handle,
+pub async fn sources_of_retired_agents(
+    db: &impl Executor,
     domain_id: i64,
 ) -> Result<Vec<source::Model>, StoreError> {
-    let retired = Query::select()
+    let retired_agents = Query::select()
         .column(agent::Column::Id)
         .from(agent::Entity)
         .and_where(agent::Column::DomainId.eq(domain_id))
@@ -171,48 +171,48 @@ pub async fn sources_retired(
     Ok(source::Entity::find()
         .filter(source::Column::DomainId.eq(domain_id))
         .filter(source::Column::EndedAt.is_not_null())
-        .filter(source::Column::AgentId.in_subquery(retired))
-        .all(on.connection())
+        .filter(source::Column::AgentId.in_subquery(retired_agents))
+        .all(db.connection())
         .await?)
 }
 
 /// The proofs of these domains that hold.
-pub async fn proofs_of(
-    on: &impl Handle,
+pub async fn valid_proofs_by_domain(
+    db: &impl Executor,
     domain_ids: &[i64],
 ) -> Result<Vec<proof::Model>, StoreError> {
     if domain_ids.is_empty() {
         return Ok(Vec::new());
     }
     Ok(proof::Entity::find()
-        .filter(proof::Column::DomainId.is_in(padded(domain_ids)))
+        .filter(proof::Column::DomainId.is_in(pad_keys(domain_ids)))
         .filter(proof::Column::EndedAt.is_null())
         .order_by_asc(proof::Column::Id)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// The attempts of these sources, newest first.
-pub async fn attempts_of(
-    on: &impl Handle,
+pub async fn attempts_of_sources(
+    db: &impl Executor,
     source_ids: &[i64],
-) -> Result<Vec<attempt::Model>, StoreError> {
+) -> Result<Vec<fetch_attempt::Model>, StoreError> {
     if source_ids.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(attempt::Entity::find()
-        .filter(attempt::Column::SourceId.is_in(source_ids.iter().copied()))
-        .order_by_desc(attempt::Column::Number)
-        .all(on.connection())
+    Ok(fetch_attempt::Entity::find()
+        .filter(fetch_attempt::Column::SourceId.is_in(source_ids.iter().copied()))
+        .order_by_desc(fetch_attempt::Column::Number)
+        .all(db.connection())
         .await?)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Inserts a domain, with a key from the database. If another caller has registered that name meanwhile, returns
     /// that domain.
-    pub async fn domain_insert(&self, row: domain::Model) -> Result<domain::Model, StoreError> {
+    pub async fn insert_domain(&self, row: domain::Model) -> Result<domain::Model, StoreError> {
         let name = row.name.clone();
-        self.domains_insert(vec![row]).await?;
+        self.insert_domains(vec![row]).await?;
         domain_by_name(self, &name).await?.ok_or_else(|| {
             StoreError::other(format!("the domain {name} vanished while it was added"))
         })
@@ -220,19 +220,21 @@ impl Write {
 
     /// Inserts domains, with keys from the database. A name that another caller has registered meanwhile is left to it. Two
     /// writes that insert some of the same names wait for each other, so that each has to insert in the order of names.
-    pub async fn domains_insert(&self, rows: Vec<domain::Model>) -> Result<(), StoreError> {
-        let taken = OnConflict::column(domain::Column::Name)
+    pub async fn insert_domains(&self, rows: Vec<domain::Model>) -> Result<(), StoreError> {
+        let conflict = OnConflict::column(domain::Column::Name)
             .target_and_where(domain::Column::DeletedAt.is_null())
             .do_nothing()
             .to_owned();
-        let rows = rows
-            .into_iter()
-            .map(|row| unnumbered(row, |active: &mut domain::ActiveModel| active.id = unset()));
-        self.insert_rows(rows, Some(taken)).await
+        let rows = rows.into_iter().map(|row| {
+            without_id(row, |active: &mut domain::ActiveModel| {
+                active.id = unset_id()
+            })
+        });
+        self.insert_rows(rows, Some(conflict)).await
     }
 
     /// Takes back domains that this write has inserted and has not used.
-    pub async fn domains_discard(&self, ids: &[i64]) -> Result<(), StoreError> {
+    pub async fn delete_unused_domains(&self, ids: &[i64]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -244,16 +246,20 @@ impl Write {
     }
 
     /// Adds a source; its key is given by the database.
-    pub async fn source_insert(&self, row: source::Model) -> Result<source::Model, StoreError> {
-        self.changed.domains([row.domain_id]);
-        let active = unnumbered(row, |active: &mut source::ActiveModel| active.id = unset());
+    pub async fn insert_source(&self, row: source::Model) -> Result<source::Model, StoreError> {
+        self.pending_changes.mark_domains([row.domain_id]);
+        let active = without_id(row, |active: &mut source::ActiveModel| {
+            active.id = unset_id()
+        });
         Ok(source::Entity::insert(active)
             .exec_with_returning(self.connection())
             .await?)
     }
 
-    pub async fn proof_insert(&self, row: proof::Model) -> Result<(), StoreError> {
-        let active = unnumbered(row, |active: &mut proof::ActiveModel| active.id = unset());
+    pub async fn insert_proof(&self, row: proof::Model) -> Result<(), StoreError> {
+        let active = without_id(row, |active: &mut proof::ActiveModel| {
+            active.id = unset_id()
+        });
         proof::Entity::insert(active)
             .exec_without_returning(self.connection())
             .await?;
@@ -261,7 +267,7 @@ impl Write {
     }
 
     /// Makes the next visit of a domain due at this time, or at its earlier one: somebody waits for it.
-    pub async fn domain_make_visit_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
+    pub async fn advance_visit(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_due_at: Set(Some(at)),
@@ -280,7 +286,7 @@ impl Write {
     }
 
     /// Stores that a visit was requested while one was under way.
-    pub async fn domain_want(&self, id: i64, at: i64) -> Result<(), StoreError> {
+    pub async fn request_followup_visit(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 wanted_at: Set(Some(at)),
@@ -293,23 +299,23 @@ impl Write {
     }
 
     /// Has a domain's sources fetched in full the next time; returns for how many that is new.
-    pub async fn sources_want_full(&self, domain: i64) -> Result<u64, StoreError> {
-        let asked = source::Entity::update_many()
+    pub async fn force_full_fetch(&self, domain: i64) -> Result<u64, StoreError> {
+        let updated = source::Entity::update_many()
             .col_expr(source::Column::FullWanted, Expr::value(true))
             .filter(source::Column::DomainId.eq(domain))
             .filter(source::Column::EndedAt.is_null())
             .filter(source::Column::FullWanted.eq(false))
             .exec(self.connection())
             .await?;
-        Ok(asked.rows_affected)
+        Ok(updated.rows_affected)
     }
 
     /// Has the catalogs of a domain that were read before fetched in full at this time, those at registered URLs included;
     /// returns whether there are any.
-    pub async fn catalogs_want_full(&self, domain: i64, at: i64) -> Result<bool, StoreError> {
+    pub async fn force_full_catalog_fetch(&self, domain: i64, at: i64) -> Result<bool, StoreError> {
         use source::Column as C;
         let kinds = SourceKind::CATALOGS.map(SourceKind::as_str);
-        let listing = Query::select()
+        let listing_catalogs = Query::select()
             .column(C::CatalogId)
             .from(source::Entity)
             .and_where(C::DomainId.eq(domain))
@@ -318,7 +324,7 @@ impl Write {
             .take();
         let catalogs = Condition::any()
             .add(C::Kind.is_in(kinds))
-            .add(C::Id.in_subquery(listing));
+            .add(C::Id.in_subquery(listing_catalogs));
         let updated = source::Entity::update_many()
             .col_expr(C::FullWanted, Expr::value(true))
             .col_expr(C::NextDueAt, Expr::value(at))
@@ -332,8 +338,8 @@ impl Write {
     }
 
     /// Makes the next visit of a domain due at this time, and all its sources with it. Their planned times are stored.
-    pub async fn domain_make_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
-        self.changed.domains([id]);
+    pub async fn make_domain_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        self.pending_changes.mark_domains([id]);
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_due_at: Set(Some(at)),
@@ -361,11 +367,11 @@ impl Write {
     }
 
     /// Ends the sources of these agents.
-    pub async fn sources_end_of(&self, agents: &[Uuid], at: i64) -> Result<(), StoreError> {
+    pub async fn end_sources_of_agents(&self, agents: &[Uuid], at: i64) -> Result<(), StoreError> {
         if agents.is_empty() {
             return Ok(());
         }
-        self.changed.agents(agents);
+        self.pending_changes.mark_agents(agents);
         source::Entity::update_many()
             .col_expr(source::Column::EndedAt, Expr::value(at))
             .filter(source::Column::AgentId.is_in(agents.iter().copied()))
@@ -375,8 +381,8 @@ impl Write {
         Ok(())
     }
 
-    pub async fn source_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
-        self.changed.everywhere();
+    pub async fn end_source(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        self.pending_changes.mark_everything();
         source::Entity::update_many()
             .col_expr(source::Column::EndedAt, Expr::value(at))
             .filter(source::Column::Id.eq(id))
@@ -386,8 +392,8 @@ impl Write {
     }
 
     /// Changes the URL of a source, to one that no live source of its kind in its domain has.
-    pub async fn source_move(&self, id: i64, url: &str) -> Result<(), StoreError> {
-        self.changed.everywhere();
+    pub async fn set_source_url(&self, id: i64, url: &str) -> Result<(), StoreError> {
+        self.pending_changes.mark_everything();
         source::Entity::update_many()
             .col_expr(source::Column::Url, Expr::value(url))
             .filter(source::Column::Id.eq(id))
@@ -397,7 +403,7 @@ impl Write {
     }
 
     /// Has a source's first card approved by an account.
-    pub async fn source_approve_as(&self, id: i64, account: Uuid) -> Result<(), StoreError> {
+    pub async fn set_source_preapproval(&self, id: i64, account: Uuid) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::ApproveAs, Expr::value(account))
             .filter(source::Column::Id.eq(id))
@@ -407,7 +413,7 @@ impl Write {
     }
 
     /// Revokes all approvals of first cards of a domain's sources.
-    pub async fn sources_approve_as_nobody(&self, domain: i64) -> Result<(), StoreError> {
+    pub async fn clear_preapprovals(&self, domain: i64) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))
             .filter(source::Column::DomainId.eq(domain))
@@ -418,8 +424,8 @@ impl Write {
     }
 
     /// Ends a domain with its visits, sources and proofs; its name can be registered again.
-    pub async fn domain_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
-        self.changed.domains([id]);
+    pub async fn end_domain(&self, id: i64, at: i64) -> Result<(), StoreError> {
+        self.pending_changes.mark_domains([id]);
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 deleted_at: Set(Some(at)),

@@ -6,11 +6,11 @@ use sea_orm::{
 };
 
 use super::entity::dry_run_change;
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
 /// What a policy with that text would have changed, newest days first.
-pub async fn dry_run_changes_of(
-    on: &impl Handle,
+pub async fn dry_run_changes_by_policy(
+    db: &impl Executor,
     policy: &str,
     fingerprint: &str,
     limit: u64,
@@ -23,21 +23,21 @@ pub async fn dry_run_changes_of(
         .order_by_asc(dry_run_change::Column::Resource)
         .order_by_asc(dry_run_change::Column::Caller)
         .limit(limit)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Adds to the stored counts, unless `day` already has `most` rows. Returns whether it did.
-    pub async fn dry_run_changes_add(
+    pub async fn add_dry_run_changes(
         &self,
         rows: &[dry_run_change::Model],
         day: i32,
-        most: u64,
+        max_rows: u64,
     ) -> Result<bool, StoreError> {
         use dry_run_change::Column;
         let kept = dry_run_change::Entity::find().filter(Column::Day.eq(day));
-        if kept.count(self.connection()).await? >= most {
+        if kept.count(self.connection()).await? >= max_rows {
             return Ok(false);
         }
         let key = [
@@ -50,18 +50,18 @@ impl Write {
         ];
         let added = Expr::col((dry_run_change::Entity, Column::Count))
             .add(Expr::col(("excluded", Column::Count)));
-        let known = OnConflict::columns(key)
+        let conflict = OnConflict::columns(key)
             .value(Column::Count, added)
             .to_owned();
         let rows = rows.iter().cloned();
         let rows = rows.map(IntoActiveModel::into_active_model);
-        self.insert_rows(rows, Some(known)).await?;
+        self.insert_rows(rows, Some(conflict)).await?;
         Ok(true)
     }
 
-    pub async fn dry_run_changes_forget(&self, day: i32) -> Result<(), StoreError> {
-        let rows =
-            dry_run_change::Entity::delete_many().filter(dry_run_change::Column::Day.lt(day));
+    pub async fn delete_old_dry_run_changes(&self, first_kept_day: i32) -> Result<(), StoreError> {
+        let rows = dry_run_change::Entity::delete_many()
+            .filter(dry_run_change::Column::Day.lt(first_kept_day));
         self.delete_rows(rows).await
     }
 }

@@ -9,9 +9,9 @@ use sea_orm::{DbErr, RuntimeErr, sqlx};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreErrorKind {
     /// The database does not respond in time, or has no free connection. A retry makes sense.
-    Away,
+    Unavailable,
     ReadOnly,
-    Full,
+    StorageFull,
     /// Another write came first, or a unique value exists already.
     Conflict,
     CorruptRow(CorruptRow),
@@ -51,26 +51,26 @@ pub struct StoreError {
 
 impl StoreError {
     pub fn other(text: impl Into<String>) -> Self {
-        Self::with(StoreErrorKind::Other, text.into())
+        Self::from_text(StoreErrorKind::Other, text.into())
     }
 
-    pub(super) fn away(text: impl Into<String>) -> Self {
-        Self::with(StoreErrorKind::Away, text.into())
+    pub(super) fn unavailable(text: impl Into<String>) -> Self {
+        Self::from_text(StoreErrorKind::Unavailable, text.into())
     }
 
-    pub(super) fn corrupt(row: CorruptRow) -> Self {
+    pub(super) fn corrupt_row(row: CorruptRow) -> Self {
         let text = row.to_string();
-        Self::with(StoreErrorKind::CorruptRow(row), text)
+        Self::from_text(StoreErrorKind::CorruptRow(row), text)
     }
 
     pub(super) fn digest_mismatch(digest: &str) -> Self {
-        Self::with(
+        Self::from_text(
             StoreErrorKind::DigestMismatch(digest.to_owned()),
             format!("the stored bytes of the card {digest} have another digest"),
         )
     }
 
-    fn with(kind: StoreErrorKind, text: String) -> Self {
+    fn from_text(kind: StoreErrorKind, text: String) -> Self {
         Self {
             kind,
             cause: Arc::from(Box::<dyn Error + Send + Sync>::from(text)),
@@ -97,11 +97,11 @@ impl Error for StoreError {
 impl From<DbErr> for StoreError {
     fn from(error: DbErr) -> Self {
         let kind = match &error {
-            DbErr::ConnectionAcquire(_) => StoreErrorKind::Away,
+            DbErr::ConnectionAcquire(_) => StoreErrorKind::Unavailable,
             DbErr::Conn(RuntimeErr::SqlxError(cause))
             | DbErr::Exec(RuntimeErr::SqlxError(cause))
-            | DbErr::Query(RuntimeErr::SqlxError(cause)) => kind_of(cause),
-            DbErr::Conn(_) => StoreErrorKind::Away,
+            | DbErr::Query(RuntimeErr::SqlxError(cause)) => sqlx_error_kind(cause),
+            DbErr::Conn(_) => StoreErrorKind::Unavailable,
             _ => StoreErrorKind::Other,
         };
         Self {
@@ -114,23 +114,23 @@ impl From<DbErr> for StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         Self {
-            kind: kind_of(&error),
+            kind: sqlx_error_kind(&error),
             cause: Arc::new(error),
         }
     }
 }
 
-fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
+fn sqlx_error_kind(error: &sqlx::Error) -> StoreErrorKind {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => StoreErrorKind::Away,
+        | sqlx::Error::WorkerCrashed => StoreErrorKind::Unavailable,
         sqlx::Error::Database(said) => {
             let code = said.code();
-            let kind = code.as_deref().and_then(kind_of_code);
+            let kind = code.as_deref().and_then(error_code_kind);
             kind.unwrap_or(StoreErrorKind::Other)
         }
         _ => StoreErrorKind::Other,
@@ -139,47 +139,47 @@ fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
 
 /// The kind of an error code: five characters of PostgreSQL (SQLSTATE, appendix A of its manual), or an extended result
 /// code of SQLite as a number.
-fn kind_of_code(code: &str) -> Option<StoreErrorKind> {
+fn error_code_kind(code: &str) -> Option<StoreErrorKind> {
     if code.len() == 5 {
-        return of_sqlstate(code);
+        return sqlstate_kind(code);
     }
-    of_sqlite(code.parse().ok()?)
+    sqlite_code_kind(code.parse().ok()?)
 }
 
-fn of_sqlstate(code: &str) -> Option<StoreErrorKind> {
+fn sqlstate_kind(code: &str) -> Option<StoreErrorKind> {
     match code {
         "25006" => Some(StoreErrorKind::ReadOnly),
-        "53100" => Some(StoreErrorKind::Full),
+        "53100" => Some(StoreErrorKind::StorageFull),
         // A deadlock, or a serialization failure.
         "40001" | "40P01" => Some(StoreErrorKind::Conflict),
         // A unique violation. Every other violated constraint is a bug of this program.
         "23505" => Some(StoreErrorKind::Conflict),
         // A timeout of a lock, a statement, or an idle transaction.
-        "55P03" | "57014" | "25P03" => Some(StoreErrorKind::Away),
+        "55P03" | "57014" | "25P03" => Some(StoreErrorKind::Unavailable),
         // The server shuts down, has crashed, or has not started.
-        "57P01" | "57P02" | "57P03" => Some(StoreErrorKind::Away),
-        _ if code.starts_with("08") || code.starts_with("53") => Some(StoreErrorKind::Away),
+        "57P01" | "57P02" | "57P03" => Some(StoreErrorKind::Unavailable),
+        _ if code.starts_with("08") || code.starts_with("53") => Some(StoreErrorKind::Unavailable),
         _ => None,
     }
 }
 
-fn of_sqlite(code: u32) -> Option<StoreErrorKind> {
+fn sqlite_code_kind(code: u32) -> Option<StoreErrorKind> {
     /// `SQLITE_IOERR_WRITE` and `SQLITE_IOERR_SHMSIZE`: the file cannot grow, as under a quota.
-    const MAY_NOT_GROW: [u32; 2] = [778, 4_874];
+    const CANNOT_GROW_CODES: [u32; 2] = [778, 4_874];
     /// `SQLITE_CONSTRAINT_PRIMARYKEY`, `_UNIQUE` and `_ROWID`. Any other violated constraint is a bug in this program.
-    const THERE_ALREADY: [u32; 3] = [1_555, 2_067, 2_579];
-    if MAY_NOT_GROW.contains(&code) {
-        return Some(StoreErrorKind::Full);
+    const DUPLICATE_KEY_CODES: [u32; 3] = [1_555, 2_067, 2_579];
+    if CANNOT_GROW_CODES.contains(&code) {
+        return Some(StoreErrorKind::StorageFull);
     }
-    if THERE_ALREADY.contains(&code) {
+    if DUPLICATE_KEY_CODES.contains(&code) {
         return Some(StoreErrorKind::Conflict);
     }
     // The low byte is the primary result code.
     match code & 0xff {
         // SQLITE_BUSY and SQLITE_LOCKED, after waiting; SQLITE_IOERR and SQLITE_CANTOPEN.
-        5 | 6 | 10 | 14 => Some(StoreErrorKind::Away),
+        5 | 6 | 10 | 14 => Some(StoreErrorKind::Unavailable),
         8 => Some(StoreErrorKind::ReadOnly),
-        13 => Some(StoreErrorKind::Full),
+        13 => Some(StoreErrorKind::StorageFull),
         _ => None,
     }
 }
@@ -192,10 +192,10 @@ mod tests {
     fn codes_of_both_databases_are_classified() {
         for (code, kind) in [
             ("25006", Some(StoreErrorKind::ReadOnly)),
-            ("53100", Some(StoreErrorKind::Full)),
-            ("53300", Some(StoreErrorKind::Away)),
-            ("08006", Some(StoreErrorKind::Away)),
-            ("57P03", Some(StoreErrorKind::Away)),
+            ("53100", Some(StoreErrorKind::StorageFull)),
+            ("53300", Some(StoreErrorKind::Unavailable)),
+            ("08006", Some(StoreErrorKind::Unavailable)),
+            ("57P03", Some(StoreErrorKind::Unavailable)),
             ("40P01", Some(StoreErrorKind::Conflict)),
             ("23505", Some(StoreErrorKind::Conflict)),
             ("23503", None),
@@ -203,12 +203,12 @@ mod tests {
             ("8", Some(StoreErrorKind::ReadOnly)),
             // SQLITE_READONLY_DBMOVED.
             ("1032", Some(StoreErrorKind::ReadOnly)),
-            ("13", Some(StoreErrorKind::Full)),
-            ("778", Some(StoreErrorKind::Full)),
-            ("4874", Some(StoreErrorKind::Full)),
+            ("13", Some(StoreErrorKind::StorageFull)),
+            ("778", Some(StoreErrorKind::StorageFull)),
+            ("4874", Some(StoreErrorKind::StorageFull)),
             // SQLITE_IOERR_READ and SQLITE_BUSY_SNAPSHOT.
-            ("266", Some(StoreErrorKind::Away)),
-            ("517", Some(StoreErrorKind::Away)),
+            ("266", Some(StoreErrorKind::Unavailable)),
+            ("517", Some(StoreErrorKind::Unavailable)),
             // SQLITE_CONSTRAINT_UNIQUE.
             ("2067", Some(StoreErrorKind::Conflict)),
             // SQLITE_CONSTRAINT_NOTNULL.
@@ -218,7 +218,7 @@ mod tests {
             ("1", None),
             ("", None),
         ] {
-            assert_eq!(kind_of_code(code), kind, "{code}");
+            assert_eq!(error_code_kind(code), kind, "{code}");
         }
     }
 
@@ -227,7 +227,7 @@ mod tests {
         let error = StoreError::from(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(
             sqlx::Error::PoolTimedOut,
         ))));
-        assert_eq!(error.kind(), &StoreErrorKind::Away);
+        assert_eq!(error.kind(), &StoreErrorKind::Unavailable);
         assert!(error.source().is_some_and(|cause| cause.is::<DbErr>()));
         let row = CorruptRow {
             table: "agents",
@@ -235,7 +235,7 @@ mod tests {
             id: "7".into(),
             value: "asleep".into(),
         };
-        let error = StoreError::corrupt(row);
+        let error = StoreError::corrupt_row(row);
         assert_eq!(error.to_string(), "agents.lifecycle of 7 holds \"asleep\"");
     }
 }

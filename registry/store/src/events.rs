@@ -9,17 +9,17 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::connect::advisory_lock;
+use super::bulk_rows::next_statement_rows;
+use super::connection::advisory_lock;
 use super::entity::event;
-use super::rows::rows_of_statement;
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
 /// The PostgreSQL advisory lock under which events are appended, from the append to the commit, so that
 /// the order of `seq` is the order of commits and no follower can skip a row.
 const APPEND_LOCK: i64 = 0x6132_6172_0002;
 
 /// The PostgreSQL channel that wakes followers.
-pub const CHANNEL: &str = "a2a_registry_events";
+pub const NOTIFY_CHANNEL: &str = "a2a_registry_events";
 
 /// An event about to be appended.
 #[derive(Debug, Clone)]
@@ -33,15 +33,15 @@ pub struct NewEvent {
     pub data: serde_json::Value,
 }
 
-impl Write {
+impl WriteTransaction {
     /// Appends events as the last step before the commit, and returns the highest `seq` given. On
     /// PostgreSQL this waits for every other append to end.
-    pub async fn events_append(&self, events: Vec<NewEvent>) -> Result<Option<i64>, StoreError> {
+    pub async fn append_events(&self, events: Vec<NewEvent>) -> Result<Option<i64>, StoreError> {
         if events.is_empty() {
             return Ok(None);
         }
-        self.changed
-            .agents(events.iter().filter_map(|event| event.agent_id.as_ref()));
+        self.pending_changes
+            .mark_agents(events.iter().filter_map(|event| event.agent_id.as_ref()));
         let postgres = self.connection().get_database_backend() == DbBackend::Postgres;
         if postgres {
             advisory_lock(self.connection(), APPEND_LOCK).await?;
@@ -59,14 +59,15 @@ impl Write {
         let columns = event::Column::iter().count();
         let mut highest = None;
         while !rows.is_empty() {
-            let rest = rows.split_off(rows_of_statement(rows.len(), columns));
+            let rest = rows.split_off(next_statement_rows(rows.len(), columns));
             let inserted = event::Entity::insert_many(rows);
             // The last one: rows are numbered in their order, and nobody else appends meanwhile.
             highest = inserted.exec(self.connection()).await?.last_insert_id;
             rows = rest;
         }
         if postgres {
-            let notify = Statement::from_string(DbBackend::Postgres, format!("NOTIFY {CHANNEL}"));
+            let notify =
+                Statement::from_string(DbBackend::Postgres, format!("NOTIFY {NOTIFY_CHANNEL}"));
             self.connection().execute_raw(notify).await?;
         }
         Ok(highest)
@@ -74,23 +75,23 @@ impl Write {
 }
 
 /// The highest `seq`; 0 without events.
-pub async fn highest_seq(on: &impl Handle) -> Result<i64, StoreError> {
+pub async fn highest_seq(db: &impl Executor) -> Result<i64, StoreError> {
     #[derive(FromQueryResult)]
-    struct Highest {
+    struct MaxSeqRow {
         seq: Option<i64>,
     }
     let row = event::Entity::find()
         .select_only()
         .column_as(event::Column::Seq.max(), "seq")
-        .into_model::<Highest>()
-        .one(on.connection())
+        .into_model::<MaxSeqRow>()
+        .one(db.connection())
         .await?;
     Ok(row.and_then(|row| row.seq).unwrap_or(0))
 }
 
 /// Events after `seq`, oldest first.
 pub async fn events_after(
-    on: &impl Handle,
+    db: &impl Executor,
     seq: i64,
     limit: u64,
 ) -> Result<Vec<event::Model>, StoreError> {
@@ -98,22 +99,22 @@ pub async fn events_after(
         .filter(event::Column::Seq.gt(seq))
         .order_by_asc(event::Column::Seq)
         .limit(limit)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// Whether an agent has an event of this kind with exactly this data.
 pub async fn agent_has_event(
-    on: &impl Handle,
+    db: &impl Executor,
     agent: Uuid,
     kind: EventKind,
     data: &serde_json::Value,
 ) -> Result<bool, StoreError> {
-    let found = event::Entity::find()
+    let count = event::Entity::find()
         .filter(event::Column::AgentId.eq(agent))
         .filter(event::Column::Kind.eq(kind.as_str()))
         .filter(event::Column::Data.eq(data.to_string()))
-        .count(on.connection())
+        .count(db.connection())
         .await?;
-    Ok(found > 0)
+    Ok(count > 0)
 }

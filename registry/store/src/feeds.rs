@@ -4,30 +4,33 @@ use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use uuid::Uuid;
 
-use super::accounts::with_account;
+use super::accounts::join_account;
 use super::entity::{account, feed};
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
 pub async fn feed_by_hash(
-    on: &impl Handle,
+    db: &impl Executor,
     hash: &str,
 ) -> Result<Option<(feed::Model, account::Model)>, StoreError> {
     let feed = feed::Entity::find()
         .filter(feed::Column::Hash.eq(hash))
-        .one(on.connection())
+        .one(db.connection())
         .await?;
-    with_account(on, feed, |feed| feed.account_id).await
+    join_account(db, feed, |feed| feed.account_id).await
 }
 
-pub async fn feed_of(on: &impl Handle, account: Uuid) -> Result<Option<feed::Model>, StoreError> {
+pub async fn feed_by_account(
+    db: &impl Executor,
+    account: Uuid,
+) -> Result<Option<feed::Model>, StoreError> {
     Ok(feed::Entity::find_by_id(account)
-        .one(on.connection())
+        .one(db.connection())
         .await?)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Creates an account's feed, or replaces its secret.
-    pub async fn feed_put(&self, row: feed::Model) -> Result<(), StoreError> {
+    pub async fn upsert_feed(&self, row: feed::Model) -> Result<(), StoreError> {
         use feed::Column as C;
         let conflict = OnConflict::column(C::AccountId)
             .update_columns([C::Hash, C::CreatedAt, C::Scopes])
@@ -36,7 +39,7 @@ impl Write {
             .await
     }
 
-    pub async fn feed_delete(&self, account: Uuid) -> Result<bool, StoreError> {
+    pub async fn delete_feed(&self, account: Uuid) -> Result<bool, StoreError> {
         let outcome = feed::Entity::delete_by_id(account)
             .exec(self.connection())
             .await?;

@@ -7,50 +7,50 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::accounts::is_among;
-use super::entity::queries::{page_before, rows_with};
+use super::accounts::equals_any_name;
+use super::bulk_rows::{MAX_BOUND_VALUES, is_storable_text};
+use super::entity::queries::{page_before, rows_where_in};
 use super::entity::{account_group, agent, collection, group_member};
-use super::rows::{MAX_VALUES, can_be_stored};
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
 /// The origin of groups that admins maintain.
 pub const ADMIN_ORIGIN: &str = "admin";
 
 pub async fn group_by_name(
-    on: &impl Handle,
+    db: &impl Executor,
     origin: &str,
     name: &str,
 ) -> Result<Option<account_group::Model>, StoreError> {
-    if !can_be_stored(name) {
+    if !is_storable_text(name) {
         return Ok(None);
     }
     Ok(account_group::Entity::find()
         .filter(account_group::Column::Origin.eq(origin))
         .filter(account_group::Column::Name.eq(name))
-        .one(on.connection())
+        .one(db.connection())
         .await?)
 }
 
 pub async fn group_page(
-    on: &impl Handle,
+    db: &impl Executor,
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<account_group::Model>, StoreError> {
     let query = account_group::Entity::find();
     let page = page_before(query, account_group::Column::Id, before, limit);
-    Ok(page.all(on.connection()).await?)
+    Ok(page.all(db.connection()).await?)
 }
 
-pub async fn group_count(on: &impl Handle, origin: &str) -> Result<u64, StoreError> {
+pub async fn group_count(db: &impl Executor, origin: &str) -> Result<u64, StoreError> {
     Ok(account_group::Entity::find()
         .filter(account_group::Column::Origin.eq(origin))
-        .count(on.connection())
+        .count(db.connection())
         .await?)
 }
 
 /// The names of an origin's groups that equal one of these lower-case names, ignoring case and surrounding blanks.
-pub async fn group_names_among(
-    on: &impl Handle,
+pub async fn group_names_matching(
+    db: &impl Executor,
     origin: &str,
     names: &[&str],
 ) -> Result<Vec<String>, StoreError> {
@@ -58,36 +58,36 @@ pub async fn group_names_among(
         .select_only()
         .column(account_group::Column::Name)
         .filter(account_group::Column::Origin.eq(origin))
-        .filter(is_among(account_group::Column::Name, names))
+        .filter(equals_any_name(account_group::Column::Name, names))
         .order_by_asc(account_group::Column::Name)
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-pub async fn groups_of_origin(
-    on: &impl Handle,
+pub async fn groups_by_origin(
+    db: &impl Executor,
     origin: &str,
 ) -> Result<Vec<account_group::Model>, StoreError> {
     Ok(account_group::Entity::find()
         .filter(account_group::Column::Origin.eq(origin))
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// The groups with these ids, by origin and name.
 pub async fn groups_by_ids(
-    on: &impl Handle,
+    db: &impl Executor,
     ids: &[Uuid],
 ) -> Result<Vec<account_group::Model>, StoreError> {
     let query = account_group::Entity::find()
         .order_by_asc(account_group::Column::Origin)
         .order_by_asc(account_group::Column::Name);
-    rows_with(on, query, account_group::Column::Id, ids).await
+    rows_where_in(db, query, account_group::Column::Id, ids).await
 }
 
-pub async fn members_of(
-    on: &impl Handle,
+pub async fn group_member_ids(
+    db: &impl Executor,
     group: Uuid,
     limit: u64,
 ) -> Result<Vec<Uuid>, StoreError> {
@@ -98,80 +98,80 @@ pub async fn members_of(
         .order_by_asc(group_member::Column::AccountId)
         .limit(limit)
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-pub async fn member_count(on: &impl Handle, group: Uuid) -> Result<u64, StoreError> {
+pub async fn group_member_count(db: &impl Executor, group: Uuid) -> Result<u64, StoreError> {
     Ok(group_member::Entity::find()
         .filter(group_member::Column::GroupId.eq(group))
-        .count(on.connection())
+        .count(db.connection())
         .await?)
 }
 
-pub async fn group_is_empty(on: &impl Handle, group: Uuid) -> Result<bool, StoreError> {
+pub async fn is_group_empty(db: &impl Executor, group: Uuid) -> Result<bool, StoreError> {
     let member = group_member::Entity::find()
         .filter(group_member::Column::GroupId.eq(group))
-        .one(on.connection())
+        .one(db.connection())
         .await?;
     Ok(member.is_none())
 }
 
 /// Whether the audience of an agent or a collection includes a group.
-pub async fn group_is_named(on: &impl Handle, group: Uuid) -> Result<bool, StoreError> {
+pub async fn is_group_in_audience(db: &impl Executor, group: Uuid) -> Result<bool, StoreError> {
     let group = group.to_string();
     let agent = agent::Entity::find()
         .filter(agent::Column::Audience.contains(&group))
-        .one(on.connection())
+        .one(db.connection())
         .await?;
     if agent.is_some() {
         return Ok(true);
     }
     let collection = collection::Entity::find()
         .filter(collection::Column::Audience.contains(&group))
-        .one(on.connection())
+        .one(db.connection())
         .await?;
     Ok(collection.is_some())
 }
 
 /// The groups of these accounts, by origin and name, each with the account.
-pub async fn groups_of(
-    on: &impl Handle,
+pub async fn groups_by_account(
+    db: &impl Executor,
     accounts: &[Uuid],
 ) -> Result<Vec<(Uuid, account_group::Model)>, StoreError> {
-    let mut accounts_of: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
-    for some in accounts.chunks(MAX_VALUES) {
+    let mut accounts_by_group: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
+    for chunk in accounts.chunks(MAX_BOUND_VALUES) {
         let members = group_member::Entity::find()
-            .filter(group_member::Column::AccountId.is_in(some.iter().copied()))
-            .all(on.connection())
+            .filter(group_member::Column::AccountId.is_in(chunk.iter().copied()))
+            .all(db.connection())
             .await?;
         for member in members {
-            let of_it = accounts_of.entry(member.group_id).or_default();
+            let of_it = accounts_by_group.entry(member.group_id).or_default();
             of_it.push(member.account_id);
         }
     }
-    let ids: Vec<Uuid> = accounts_of.keys().copied().collect();
+    let ids: Vec<Uuid> = accounts_by_group.keys().copied().collect();
     let mut groups = Vec::with_capacity(ids.len());
-    for some in ids.chunks(MAX_VALUES) {
-        groups.extend(groups_by_ids(on, some).await?);
+    for some in ids.chunks(MAX_BOUND_VALUES) {
+        groups.extend(groups_by_ids(db, some).await?);
     }
     groups
         .sort_unstable_by(|one, other| (&one.origin, &one.name).cmp(&(&other.origin, &other.name)));
-    let of_group = |group: account_group::Model| {
-        let members = accounts_of.remove(&group.id).unwrap_or_default();
+    let pair_with_accounts = |group: account_group::Model| {
+        let members = accounts_by_group.remove(&group.id).unwrap_or_default();
         members
             .into_iter()
             .map(move |account| (account, group.clone()))
     };
-    Ok(groups.into_iter().flat_map(of_group).collect())
+    Ok(groups.into_iter().flat_map(pair_with_accounts).collect())
 }
 
-impl Write {
-    pub async fn group_insert(&self, row: account_group::Model) -> Result<(), StoreError> {
+impl WriteTransaction {
+    pub async fn insert_group(&self, row: account_group::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    pub async fn group_delete(&self, id: Uuid) -> Result<(), StoreError> {
+    pub async fn delete_group(&self, id: Uuid) -> Result<(), StoreError> {
         group_member::Entity::delete_many()
             .filter(group_member::Column::GroupId.eq(id))
             .exec(self.connection())
@@ -182,13 +182,13 @@ impl Write {
         Ok(())
     }
 
-    pub async fn members_add(&self, rows: Vec<group_member::Model>) -> Result<(), StoreError> {
+    pub async fn insert_members(&self, rows: Vec<group_member::Model>) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
         self.insert_rows(rows, None).await
     }
 
-    pub async fn members_remove(&self, group: Uuid, accounts: &[Uuid]) -> Result<(), StoreError> {
-        for some in accounts.chunks(MAX_VALUES - 1) {
+    pub async fn delete_members(&self, group: Uuid, accounts: &[Uuid]) -> Result<(), StoreError> {
+        for some in accounts.chunks(MAX_BOUND_VALUES - 1) {
             group_member::Entity::delete_many()
                 .filter(group_member::Column::GroupId.eq(group))
                 .filter(group_member::Column::AccountId.is_in(some.iter().copied()))

@@ -6,56 +6,61 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{identity, used_attempt};
-use super::rows::can_be_stored;
-use super::{Handle, StoreError, Write};
+use super::bulk_rows::is_storable_text;
+use super::entity::{identity, used_sign_in_attempt};
+use super::{Executor, StoreError, WriteTransaction};
 
-pub async fn identity_of(
-    on: &impl Handle,
+pub async fn identity_by_subject(
+    db: &impl Executor,
     issuer: &str,
     subject: &str,
 ) -> Result<Option<identity::Model>, StoreError> {
-    if !can_be_stored(subject) {
+    if !is_storable_text(subject) {
         return Ok(None);
     }
     let key = (issuer.to_owned(), subject.to_owned());
     Ok(identity::Entity::find_by_id(key)
-        .one(on.connection())
+        .one(db.connection())
         .await?)
 }
 
-pub async fn issuers_of(on: &impl Handle, account: Uuid) -> Result<Vec<String>, StoreError> {
+pub async fn issuers_by_account(
+    db: &impl Executor,
+    account: Uuid,
+) -> Result<Vec<String>, StoreError> {
     let found = identity::Entity::find()
         .filter(identity::Column::AccountId.eq(account))
-        .all(on.connection())
+        .all(db.connection())
         .await?;
     Ok(found.into_iter().map(|known| known.issuer).collect())
 }
 
-pub async fn identity_count(on: &impl Handle, issuer: &str) -> Result<u64, StoreError> {
+pub async fn identity_count(db: &impl Executor, issuer: &str) -> Result<u64, StoreError> {
     Ok(identity::Entity::find()
         .filter(identity::Column::Issuer.eq(issuer))
-        .count(on.connection())
+        .count(db.connection())
         .await?)
 }
 
-pub async fn attempt_is_used(on: &impl Handle, state: &str) -> Result<bool, StoreError> {
-    let found = used_attempt::Entity::find_by_id(state)
-        .one(on.connection())
+pub async fn is_sign_in_attempt_used(db: &impl Executor, state: &str) -> Result<bool, StoreError> {
+    let found = used_sign_in_attempt::Entity::find_by_id(state)
+        .one(db.connection())
         .await?;
     Ok(found.is_some())
 }
 
-pub async fn used_attempt_count(on: &impl Handle) -> Result<u64, StoreError> {
-    Ok(used_attempt::Entity::find().count(on.connection()).await?)
+pub async fn used_sign_in_attempt_count(db: &impl Executor) -> Result<u64, StoreError> {
+    Ok(used_sign_in_attempt::Entity::find()
+        .count(db.connection())
+        .await?)
 }
 
-impl Write {
-    pub async fn identity_insert(&self, row: identity::Model) -> Result<(), StoreError> {
+impl WriteTransaction {
+    pub async fn insert_identity(&self, row: identity::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    pub async fn identity_update(&self, row: &identity::Model) -> Result<(), StoreError> {
+    pub async fn update_identity(&self, row: &identity::Model) -> Result<(), StoreError> {
         let rows = identity::Entity::update_many()
             .col_expr(identity::Column::Roles, Expr::value(row.roles.as_str()))
             .col_expr(identity::Column::ClaimsAt, Expr::value(row.claims_at))
@@ -66,8 +71,11 @@ impl Write {
 
     /// Records that an attempt to sign in was used. Returns whether this was its first use: of two concurrent
     /// transactions, the second waits for the first.
-    pub async fn used_attempt_insert(&self, row: used_attempt::Model) -> Result<bool, StoreError> {
-        let outcome = used_attempt::Entity::insert(row.into_active_model())
+    pub async fn mark_sign_in_attempt_used(
+        &self,
+        row: used_sign_in_attempt::Model,
+    ) -> Result<bool, StoreError> {
+        let outcome = used_sign_in_attempt::Entity::insert(row.into_active_model())
             .on_conflict(OnConflict::new().do_nothing().to_owned())
             .try_insert()
             .exec_without_returning(self.connection())
@@ -75,9 +83,9 @@ impl Write {
         Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
     }
 
-    pub async fn used_attempts_forget(&self, now: i64) -> Result<(), StoreError> {
-        let rows =
-            used_attempt::Entity::delete_many().filter(used_attempt::Column::ExpiresAt.lte(now));
+    pub async fn delete_expired_sign_in_attempts(&self, now: i64) -> Result<(), StoreError> {
+        let rows = used_sign_in_attempt::Entity::delete_many()
+            .filter(used_sign_in_attempt::Column::ExpiresAt.lte(now));
         self.delete_rows(rows).await
     }
 }

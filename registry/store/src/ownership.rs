@@ -9,24 +9,24 @@ use sea_orm::sea_query::{Expr, OnConflict, Query};
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
-use super::accounts::{unnumbered, unset};
-use super::entity::queries::rows_with;
-use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
-use super::rows::locked;
-use super::{Handle, StoreError, Write};
+use super::accounts::{unset_id, without_id};
+use super::bulk_rows::lock_for_update;
+use super::entity::queries::rows_where_in;
+use super::entity::{challenge, domain, enrolled_key, owner_fingerprint, proof, proof_check};
+use super::{Executor, StoreError, WriteTransaction};
 
-const KEPT_CHECKS: u64 = 20;
+const MAX_STORED_CHECKS: u64 = 20;
 
-pub async fn challenges_of(
-    on: &impl Handle,
+pub async fn challenges_by_domain(
+    db: &impl Executor,
     domains: &[i64],
 ) -> Result<Vec<challenge::Model>, StoreError> {
     let query = challenge::Entity::find().order_by_asc(challenge::Column::Id);
-    rows_with(on, query, challenge::Column::DomainId, domains).await
+    rows_where_in(db, query, challenge::Column::DomainId, domains).await
 }
 
-pub async fn challenges_by(
-    on: &impl Handle,
+pub async fn live_challenges_by_account(
+    db: &impl Executor,
     account: Uuid,
     now: i64,
     limit: u64,
@@ -36,66 +36,66 @@ pub async fn challenges_by(
         .filter(challenge::Column::ExpiresAt.gt(now))
         .order_by_asc(challenge::Column::Id)
         .limit(limit)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-pub async fn checks_of(
-    on: &impl Handle,
+pub async fn proof_checks_by_domain(
+    db: &impl Executor,
     domains: &[i64],
 ) -> Result<Vec<proof_check::Model>, StoreError> {
     let query = proof_check::Entity::find().order_by_desc(proof_check::Column::Id);
-    rows_with(on, query, proof_check::Column::DomainId, domains).await
+    rows_where_in(db, query, proof_check::Column::DomainId, domains).await
 }
 
 /// The owner marks of these domains, from the last check that found a proof.
-pub async fn owner_marks_of(
-    on: &impl Handle,
+pub async fn owner_fingerprints_by_domain(
+    db: &impl Executor,
     domains: &[i64],
-) -> Result<Vec<owner_marks::Model>, StoreError> {
-    let query = owner_marks::Entity::find();
-    rows_with(on, query, owner_marks::Column::DomainId, domains).await
+) -> Result<Vec<owner_fingerprint::Model>, StoreError> {
+    let query = owner_fingerprint::Entity::find();
+    rows_where_in(db, query, owner_fingerprint::Column::DomainId, domains).await
 }
 
-pub async fn enrolled_of(
-    on: &impl Handle,
+pub async fn enrolled_keys_by_domain(
+    db: &impl Executor,
     domains: &[i64],
 ) -> Result<Vec<enrolled_key::Model>, StoreError> {
     let query = enrolled_key::Entity::find().order_by_asc(enrolled_key::Column::Kid);
-    rows_with(on, query, enrolled_key::Column::DomainId, domains).await
+    rows_where_in(db, query, enrolled_key::Column::DomainId, domains).await
 }
 
 /// The times of an account's failed checks of a domain within `within`, each once, oldest first.
-pub async fn failed_checks(
-    on: &impl Handle,
+pub async fn failed_check_times(
+    db: &impl Executor,
     domain: i64,
     actor: &str,
-    within: RangeInclusive<Timestamp>,
+    period: RangeInclusive<Timestamp>,
 ) -> Result<Vec<i64>, StoreError> {
     let rows = proof_check::Entity::find()
         .filter(proof_check::Column::DomainId.eq(domain))
         .filter(proof_check::Column::Actor.eq(actor))
-        .filter(proof_check::Column::At.gt(within.start().0))
-        .filter(proof_check::Column::At.lte(within.end().0))
+        .filter(proof_check::Column::At.gt(period.start().0))
+        .filter(proof_check::Column::At.lte(period.end().0))
         .order_by_asc(proof_check::Column::At)
-        .all(on.connection())
+        .all(db.connection())
         .await?;
-    let mut moments: Vec<i64> = rows.iter().map(|row| row.at).collect();
-    moments.dedup();
-    moments.retain(|at| {
+    let mut times: Vec<i64> = rows.iter().map(|row| row.at).collect();
+    times.dedup();
+    times.retain(|at| {
         rows.iter()
             .filter(|row| row.at == *at)
             .all(|row| row.outcome != ProofOutcome::Held)
     });
-    Ok(moments)
+    Ok(times)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Inserts challenges; each replaces the account's earlier challenge of that domain.
-    pub async fn challenges_put(&self, rows: Vec<challenge::Model>) -> Result<(), StoreError> {
+    pub async fn upsert_challenges(&self, rows: Vec<challenge::Model>) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(|row| {
-            unnumbered(row, |active: &mut challenge::ActiveModel| {
-                active.id = unset()
+            without_id(row, |active: &mut challenge::ActiveModel| {
+                active.id = unset_id()
             })
         });
         let known =
@@ -106,22 +106,22 @@ impl Write {
     }
 
     /// Inserts checks of a domain, and deletes all but the newest checks made before `since`.
-    pub async fn checks_insert(
+    pub async fn insert_proof_checks(
         &self,
         domain: i64,
         rows: Vec<proof_check::Model>,
         since: i64,
     ) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(|row| {
-            unnumbered(row, |active: &mut proof_check::ActiveModel| {
-                active.id = unset()
+            without_id(row, |active: &mut proof_check::ActiveModel| {
+                active.id = unset_id()
             })
         });
         self.insert_rows(rows, None).await?;
         let oldest = proof_check::Entity::find()
             .filter(proof_check::Column::DomainId.eq(domain))
             .order_by_desc(proof_check::Column::Id)
-            .offset(KEPT_CHECKS - 1)
+            .offset(MAX_STORED_CHECKS - 1)
             .limit(1)
             .one(self.connection())
             .await?;
@@ -137,7 +137,7 @@ impl Write {
         Ok(())
     }
 
-    pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
+    pub async fn update_proof(&self, row: &proof::Model) -> Result<(), StoreError> {
         let rows = proof::Entity::update_many()
             .set(proof::ActiveModel {
                 place: Set(row.place.clone()),
@@ -156,8 +156,8 @@ impl Write {
     }
 
     /// Updates a domain's state, owner, owner vouch, generation, contact, opt-out, and the time of its next check.
-    pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
-        self.changed.domains([row.id]);
+    pub async fn update_domain(&self, row: &domain::Model) -> Result<(), StoreError> {
+        self.pending_changes.mark_domains([row.id]);
         let rows = domain::Entity::update_many()
             .set(domain::ActiveModel {
                 state: Set(row.state.clone()),
@@ -182,7 +182,7 @@ impl Write {
         self.update_rows(rows).await
     }
 
-    pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
+    pub async fn delete_challenge(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
         let rows = challenge::Entity::delete_many()
             .filter(challenge::Column::DomainId.eq(domain))
             .filter(challenge::Column::AccountId.eq(account));
@@ -190,7 +190,7 @@ impl Write {
     }
 
     /// Makes a domain's next check due at this time, if the domain is checked at all.
-    pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
+    pub async fn advance_next_check(&self, id: i64, at: i64) -> Result<(), StoreError> {
         let rows = domain::Entity::update_many()
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
             .filter(domain::Column::Id.eq(id))
@@ -199,36 +199,41 @@ impl Write {
     }
 
     /// Makes the next checks of unproved hosts below a name, of those the account has registered, due at this time.
-    pub async fn checks_soon_below(
+    pub async fn advance_checks_below(
         &self,
         zone: &str,
         account: Uuid,
         at: i64,
     ) -> Result<(), StoreError> {
         use domain::Column as C;
-        let claimed = Query::select()
+        let challenged_domains = Query::select()
             .column(challenge::Column::DomainId)
             .from(challenge::Entity)
             .and_where(challenge::Column::AccountId.eq(account))
             .take();
-        let below = domain::Entity::find()
-            .filter(C::Id.in_subquery(claimed))
+        let domains_below = domain::Entity::find()
+            .filter(C::Id.in_subquery(challenged_domains))
             .filter(C::Name.ends_with(format!(".{zone}")))
             .filter(C::State.ne(DomainState::Verified.as_str()))
             .filter(C::CheckDueAt.gt(at))
             .filter(C::DeletedAt.is_null())
             .order_by_asc(C::Id);
         // Locked in the order of all writes: the update alone would lock in any order, and could deadlock.
-        let below = locked(self, below).all(self.connection()).await?;
+        let below = lock_for_update(self, domains_below)
+            .all(self.connection())
+            .await?;
         let rows = domain::Entity::update_many()
             .col_expr(C::CheckDueAt, Expr::value(at))
             .filter(C::Id.is_in(below.iter().map(|row| row.id)));
         self.update_rows(rows).await
     }
 
-    pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
-        use owner_marks::Column as C;
-        self.changed.domains([row.domain_id]);
+    pub async fn upsert_owner_fingerprint(
+        &self,
+        row: owner_fingerprint::Model,
+    ) -> Result<(), StoreError> {
+        use owner_fingerprint::Column as C;
+        self.pending_changes.mark_domains([row.domain_id]);
         let known = OnConflict::column(C::DomainId)
             .update_columns([C::NameServers, C::TlsKey, C::CardKeys, C::SeenAt])
             .to_owned();
@@ -236,20 +241,20 @@ impl Write {
             .await
     }
 
-    pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
-        self.changed.domains([domain]);
-        owner_marks::Entity::delete_by_id(domain)
+    pub async fn delete_owner_fingerprint(&self, domain: i64) -> Result<(), StoreError> {
+        self.pending_changes.mark_domains([domain]);
+        owner_fingerprint::Entity::delete_by_id(domain)
             .exec(self.connection())
             .await?;
         Ok(())
     }
 
     /// Inserts an enrolled key of a domain, or replaces the key with the same `kid`.
-    pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
+    pub async fn enroll_key(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
         use enrolled_key::Column as C;
-        self.changed.domains([row.domain_id]);
-        let active = unnumbered(row, |active: &mut enrolled_key::ActiveModel| {
-            active.id = unset()
+        self.pending_changes.mark_domains([row.domain_id]);
+        let active = without_id(row, |active: &mut enrolled_key::ActiveModel| {
+            active.id = unset_id()
         });
         let known = OnConflict::columns([C::DomainId, C::Kid])
             .update_columns([C::Thumbprint, C::Jwk, C::Actor, C::CreatedAt])
@@ -257,8 +262,8 @@ impl Write {
         self.insert_rows([active], Some(known)).await
     }
 
-    pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
-        self.changed.domains([domain]);
+    pub async fn withdraw_key(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
+        self.pending_changes.mark_domains([domain]);
         let outcome = enrolled_key::Entity::delete_many()
             .filter(enrolled_key::Column::DomainId.eq(domain))
             .filter(enrolled_key::Column::Kid.eq(kid))
@@ -268,7 +273,7 @@ impl Write {
     }
 
     /// Stops visits to a domain until one is made due again.
-    pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
+    pub async fn pause_visits(&self, id: i64) -> Result<(), StoreError> {
         let rows = domain::Entity::update_many()
             .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))
             .filter(domain::Column::Id.eq(id));

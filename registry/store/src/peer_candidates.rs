@@ -6,25 +6,25 @@ use sea_orm::sea_query::Query;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 
 use super::entity::{domain, peer_candidate, source};
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
-pub async fn peer_candidates_of(
-    on: &impl Handle,
+pub async fn peer_candidates_by_catalog(
+    db: &impl Executor,
     catalog: i64,
 ) -> Result<Vec<peer_candidate::Model>, StoreError> {
     Ok(peer_candidate::Entity::find()
         .filter(peer_candidate::Column::CatalogId.eq(catalog))
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// The registries listed by catalogs of proved domains, by identifier and catalog. Catalogs that are known to be absent
 /// and domains that have opted out are left out.
-pub async fn peer_candidates(
-    on: &impl Handle,
+pub async fn proved_peer_candidates(
+    db: &impl Executor,
     limit: u64,
 ) -> Result<Vec<peer_candidate::Model>, StoreError> {
-    let standing = Query::select()
+    let proved_domains = Query::select()
         .column(domain::Column::Id)
         .from(domain::Entity)
         .and_where(domain::Column::State.eq(DomainState::Verified.as_str()))
@@ -32,25 +32,25 @@ pub async fn peer_candidates(
         .and_where(domain::Column::OptedOutBy.is_null())
         .and_where(domain::Column::DeletedAt.is_null())
         .take();
-    let found = [SourceState::Fresh, SourceState::Stale, SourceState::Gone];
+    let existing_states = [SourceState::Fresh, SourceState::Stale, SourceState::Gone];
     let catalogs = Query::select()
         .column(source::Column::Id)
         .from(source::Entity)
-        .and_where(source::Column::DomainId.in_subquery(standing))
+        .and_where(source::Column::DomainId.in_subquery(proved_domains))
         .and_where(source::Column::EndedAt.is_null())
-        .and_where(source::Column::Liveness.is_in(found.map(SourceState::as_str)))
+        .and_where(source::Column::Liveness.is_in(existing_states.map(SourceState::as_str)))
         .take();
     Ok(peer_candidate::Entity::find()
         .filter(peer_candidate::Column::CatalogId.in_subquery(catalogs))
         .order_by_asc(peer_candidate::Column::Identifier)
         .order_by_asc(peer_candidate::Column::CatalogId)
         .limit(limit)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-impl Write {
-    pub async fn peer_candidates_replace(
+impl WriteTransaction {
+    pub async fn replace_peer_candidates(
         &self,
         catalog: i64,
         rows: Vec<peer_candidate::Model>,
@@ -63,7 +63,7 @@ impl Write {
         self.insert_rows(rows, None).await
     }
 
-    pub async fn peer_candidates_delete(&self, domain: i64) -> Result<(), StoreError> {
+    pub async fn delete_peer_candidates(&self, domain: i64) -> Result<(), StoreError> {
         let catalogs = Query::select()
             .column(source::Column::Id)
             .from(source::Entity)

@@ -2,45 +2,47 @@
 
 use sea_orm::{EntityTrait, FromQueryResult, IntoActiveModel, QueryOrder, QuerySelect};
 
-use super::connect::advisory_lock;
+use super::connection::advisory_lock;
 use super::entity::policy_set;
 use super::entity::queries::page_before;
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
 /// The PostgreSQL advisory lock under which the next number is assigned.
 const POLICIES_LOCK: i64 = 0x6132_6172_0014;
 
-pub async fn policy_set_newest(on: &impl Handle) -> Result<Option<policy_set::Model>, StoreError> {
+pub async fn newest_policy_set(
+    db: &impl Executor,
+) -> Result<Option<policy_set::Model>, StoreError> {
     Ok(policy_set::Entity::find()
         .order_by_desc(policy_set::Column::Number)
-        .one(on.connection())
+        .one(db.connection())
         .await?)
 }
 
 /// The highest number; 0 if there is no set.
-pub async fn policy_set_number(on: &impl Handle) -> Result<i64, StoreError> {
+pub async fn newest_policy_set_number(db: &impl Executor) -> Result<i64, StoreError> {
     let newest: Option<i64> = policy_set::Entity::find()
         .select_only()
         .column(policy_set::Column::Number)
         .order_by_desc(policy_set::Column::Number)
         .into_tuple()
-        .one(on.connection())
+        .one(db.connection())
         .await?;
     Ok(newest.unwrap_or(0))
 }
 
 pub async fn policy_set_by_number(
-    on: &impl Handle,
+    db: &impl Executor,
     number: i64,
 ) -> Result<Option<policy_set::Model>, StoreError> {
     Ok(policy_set::Entity::find_by_id(number)
-        .one(on.connection())
+        .one(db.connection())
         .await?)
 }
 
 /// A policy set without its policies, which are large.
 #[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
-pub struct PolicySetHead {
+pub struct PolicySetSummary {
     pub number: i64,
     pub author: String,
     pub reason: String,
@@ -49,27 +51,27 @@ pub struct PolicySetHead {
 
 /// Sets with numbers below `before`, newest first.
 pub async fn policy_set_page(
-    on: &impl Handle,
+    db: &impl Executor,
     before: Option<i64>,
     limit: u64,
-) -> Result<Vec<PolicySetHead>, StoreError> {
+) -> Result<Vec<PolicySetSummary>, StoreError> {
     use policy_set::Column as C;
     let columns = [C::Number, C::Author, C::Reason, C::CreatedAt];
     let query = policy_set::Entity::find().select_only().columns(columns);
     let page = page_before(query, C::Number, before, limit);
-    Ok(page.into_model().all(on.connection()).await?)
+    Ok(page.into_model().all(db.connection()).await?)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Reserves the next number until the write ends. On SQLite every write does that.
-    pub async fn policies_lock(&self) -> Result<(), StoreError> {
+    pub async fn lock_policy_sets(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
             advisory_lock(self.connection(), POLICIES_LOCK).await?;
         }
         Ok(())
     }
 
-    pub async fn policy_set_insert(&self, row: policy_set::Model) -> Result<(), StoreError> {
+    pub async fn insert_policy_set(&self, row: policy_set::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 }

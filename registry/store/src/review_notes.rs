@@ -6,59 +6,59 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::queries::rows_with;
+use super::entity::queries::rows_where_in;
 use super::entity::{agent_report, review, review_approval, review_comment};
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
-pub async fn approvals_of(
-    on: &impl Handle,
+pub async fn approvals_by_review(
+    db: &impl Executor,
     reviews: &[Uuid],
 ) -> Result<Vec<review_approval::Model>, StoreError> {
     let query = review_approval::Entity::find()
         .order_by_asc(review_approval::Column::At)
         .order_by_asc(review_approval::Column::AccountId);
-    rows_with(on, query, review_approval::Column::ReviewId, reviews).await
+    rows_where_in(db, query, review_approval::Column::ReviewId, reviews).await
 }
 
-pub async fn comments_of(
-    on: &impl Handle,
+pub async fn comments_by_review(
+    db: &impl Executor,
     review: Uuid,
 ) -> Result<Vec<review_comment::Model>, StoreError> {
     Ok(review_comment::Entity::find()
         .filter(review_comment::Column::ReviewId.eq(review))
         .order_by_asc(review_comment::Column::Id)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// Comments on reviews of these agents after `since`, newest first, each with the agent; not those by `but_of`.
 pub async fn comments_since(
-    on: &impl Handle,
+    db: &impl Executor,
     agents: &[Uuid],
     since: i64,
-    but_of: Uuid,
+    except_author: Uuid,
     limit: u64,
 ) -> Result<Vec<(review_comment::Model, Uuid)>, StoreError> {
     if agents.is_empty() {
         return Ok(Vec::new());
     }
-    let theirs = Query::select()
+    let reviews_of_agents = Query::select()
         .column(review::Column::Id)
         .from(review::Entity)
         .and_where(review::Column::AgentId.is_in(agents.iter().copied()))
         .take();
     let comments = review_comment::Entity::find()
-        .filter(review_comment::Column::ReviewId.in_subquery(theirs))
+        .filter(review_comment::Column::ReviewId.in_subquery(reviews_of_agents))
         .filter(review_comment::Column::At.gt(since))
-        .filter(review_comment::Column::AuthorId.ne(but_of))
+        .filter(review_comment::Column::AuthorId.ne(except_author))
         .order_by_desc(review_comment::Column::Id)
         .limit(limit)
-        .all(on.connection())
+        .all(db.connection())
         .await?;
     let ids: Vec<Uuid> = comments.iter().map(|comment| comment.review_id).collect();
     let reviews = review::Entity::find()
         .filter(review::Column::Id.is_in(ids))
-        .all(on.connection())
+        .all(db.connection())
         .await?;
     let found = comments.into_iter().filter_map(|comment| {
         let of = reviews.iter().find(|one| one.id == comment.review_id)?;
@@ -67,34 +67,34 @@ pub async fn comments_since(
     Ok(found.collect())
 }
 
-pub async fn comment_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreError> {
+pub async fn comment_count(db: &impl Executor, review: Uuid) -> Result<u64, StoreError> {
     Ok(review_comment::Entity::find()
         .filter(review_comment::Column::ReviewId.eq(review))
-        .count(on.connection())
+        .count(db.connection())
         .await?)
 }
 
-pub async fn reports_of(
-    on: &impl Handle,
+pub async fn reports_by_review(
+    db: &impl Executor,
     review: Uuid,
 ) -> Result<Vec<agent_report::Model>, StoreError> {
     Ok(agent_report::Entity::find()
         .filter(agent_report::Column::ReviewId.eq(review))
         .order_by_asc(agent_report::Column::Id)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-pub async fn report_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreError> {
+pub async fn report_count(db: &impl Executor, review: Uuid) -> Result<u64, StoreError> {
     Ok(agent_report::Entity::find()
         .filter(agent_report::Column::ReviewId.eq(review))
-        .count(on.connection())
+        .count(db.connection())
         .await?)
 }
 
 /// The number of reports after `since` by an account, or without one from a network.
-pub async fn reports_since(
-    on: &impl Handle,
+pub async fn report_count_since(
+    db: &impl Executor,
     account: Option<Uuid>,
     network: Option<&str>,
     since: i64,
@@ -108,12 +108,12 @@ pub async fn reports_since(
             .filter(C::AccountId.is_null())
             .filter(C::Network.is_null()),
     };
-    Ok(query.count(on.connection()).await?)
+    Ok(query.count(db.connection()).await?)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Adds an approval, or updates reason and time of the same account's.
-    pub async fn approval_put(&self, row: review_approval::Model) -> Result<(), StoreError> {
+    pub async fn upsert_approval(&self, row: review_approval::Model) -> Result<(), StoreError> {
         use review_approval::Column as C;
         let conflict = OnConflict::columns([C::ReviewId, C::AccountId])
             .update_columns([C::Reason, C::At, C::Counted])
@@ -123,7 +123,7 @@ impl Write {
     }
 
     /// Records which approvals of a decided review counted: those by these accounts.
-    pub async fn approvals_counted(
+    pub async fn record_counted_approvals(
         &self,
         review: Uuid,
         accounts: &[Uuid],
@@ -142,18 +142,18 @@ impl Write {
         Ok(())
     }
 
-    pub async fn approval_delete(&self, review: Uuid, account: Uuid) -> Result<bool, StoreError> {
+    pub async fn delete_approval(&self, review: Uuid, account: Uuid) -> Result<bool, StoreError> {
         let outcome = review_approval::Entity::delete_by_id((review, account))
             .exec(self.connection())
             .await?;
         Ok(outcome.rows_affected > 0)
     }
 
-    pub async fn comment_insert(&self, row: review_comment::Model) -> Result<(), StoreError> {
+    pub async fn insert_comment(&self, row: review_comment::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    pub async fn report_insert(&self, row: agent_report::Model) -> Result<(), StoreError> {
+    pub async fn insert_report(&self, row: agent_report::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 }

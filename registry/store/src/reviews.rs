@@ -8,13 +8,16 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::bulk_rows::{is_storable_text, pad_keys};
 use super::entity::queries::page_after;
 use super::entity::{agent, break_glass, review, review_approval, source, source_registrant};
-use super::rows::{can_be_stored, padded};
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
-pub async fn review_by_id(on: &impl Handle, id: Uuid) -> Result<Option<review::Model>, StoreError> {
-    Ok(review::Entity::find_by_id(id).one(on.connection()).await?)
+pub async fn review_by_id(
+    db: &impl Executor,
+    id: Uuid,
+) -> Result<Option<review::Model>, StoreError> {
+    Ok(review::Entity::find_by_id(id).one(db.connection()).await?)
 }
 
 /// Reviews that match all of these.
@@ -31,7 +34,7 @@ pub struct ReviewFilter {
 
 /// A page of matching reviews with ids above `after`, oldest first.
 pub async fn review_page(
-    on: &impl Handle,
+    db: &impl Executor,
     filter: &ReviewFilter,
     after: Option<Uuid>,
     limit: u64,
@@ -53,15 +56,15 @@ pub async fn review_page(
         query = query.filter(classes.fold(Condition::any(), Condition::add));
     }
     if let Some(domain) = &filter.domain {
-        if !can_be_stored(domain) {
+        if !is_storable_text(domain) {
             return Ok(Vec::new());
         }
-        let of_domain = Query::select()
+        let agents_of_domain = Query::select()
             .column(agent::Column::Id)
             .from(agent::Entity)
             .and_where(agent::Column::Domain.eq(domain.as_str()))
             .take();
-        query = query.filter(C::AgentId.in_subquery(of_domain));
+        query = query.filter(C::AgentId.in_subquery(agents_of_domain));
     }
     if let Some(assignee) = filter.assignee {
         query = query.filter(C::Assignee.eq(assignee));
@@ -69,14 +72,14 @@ pub async fn review_page(
     if let Some(agents) = &filter.agents {
         query = query.filter(C::AgentId.is_in(agents.iter().copied()));
     }
-    Ok(query.all(on.connection()).await?)
+    Ok(query.all(db.connection()).await?)
 }
 
 /// The open reviews that an account may decide, soonest due first: assigned to it or to nobody, not approved by it yet,
 /// and not confirming its own break-glass approval. With `four_eyes`, reviews of agents that it owns, submitted,
 /// claimed or registered are left out.
-pub async fn reviews_waiting(
-    on: &impl Handle,
+pub async fn reviews_decidable_by(
+    db: &impl Executor,
     account: Uuid,
     four_eyes: bool,
     limit: u64,
@@ -88,23 +91,23 @@ pub async fn reviews_waiting(
     let mut query = review::Entity::find()
         .filter(C::State.eq(ReviewState::Open.as_str()))
         .filter(assigned)
-        .filter(Expr::exists(approval_by(account)).not())
-        .filter(Expr::exists(broken_by(account)).not());
+        .filter(Expr::exists(select_approval_by(account)).not())
+        .filter(Expr::exists(select_break_glass_by(account)).not());
     if four_eyes {
         query = query
-            .filter(Expr::exists(agent_of(account)).not())
-            .filter(Expr::exists(registered_by(account)).not());
+            .filter(Expr::exists(select_agent_of(account)).not())
+            .filter(Expr::exists(select_registration_by(account)).not());
     }
     Ok(query
         .order_by(C::DueAt.is_null(), Order::Asc)
         .order_by_asc(C::DueAt)
         .order_by_asc(C::Id)
         .limit(limit)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-fn approval_by(account: Uuid) -> SelectStatement {
+fn select_approval_by(account: Uuid) -> SelectStatement {
     use review_approval::{Column as C, Entity};
     Query::select()
         .expr(Expr::val(1))
@@ -114,7 +117,7 @@ fn approval_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-fn broken_by(account: Uuid) -> SelectStatement {
+fn select_break_glass_by(account: Uuid) -> SelectStatement {
     use break_glass::{Column as C, Entity};
     Query::select()
         .expr(Expr::val(1))
@@ -124,9 +127,9 @@ fn broken_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-fn agent_of(account: Uuid) -> SelectStatement {
+fn select_agent_of(account: Uuid) -> SelectStatement {
     use agent::{Column as C, Entity};
-    let named = Condition::any()
+    let belongs_to_account = Condition::any()
         .add(C::OwnerId.eq(account))
         .add(C::Submitter.eq(account))
         .add(C::ClaimedBy.eq(account));
@@ -134,11 +137,11 @@ fn agent_of(account: Uuid) -> SelectStatement {
         .expr(Expr::val(1))
         .from(Entity)
         .and_where(Expr::col((Entity, C::Id)).equals((review::Entity, review::Column::AgentId)))
-        .cond_where(named)
+        .cond_where(belongs_to_account)
         .take()
 }
 
-fn registered_by(account: Uuid) -> SelectStatement {
+fn select_registration_by(account: Uuid) -> SelectStatement {
     use source::{Column as C, Entity};
     use source_registrant::{Column as R, Entity as Registrant};
     Query::select()
@@ -156,22 +159,22 @@ fn registered_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-pub async fn reviews_open(
-    on: &impl Handle,
+pub async fn open_reviews_by_agent(
+    db: &impl Executor,
     agents: &[Uuid],
 ) -> Result<Vec<review::Model>, StoreError> {
     if agents.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(open_of(agents).all(on.connection()).await?)
+    Ok(select_open_reviews(agents).all(db.connection()).await?)
 }
 
 /// The open reviews of these agents. The cast keeps the database from choosing an index for the state: SQLite does not
 /// know how often each state occurs, and would read every open review to find those of a few agents.
-fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
+fn select_open_reviews(agents: &[Uuid]) -> Select<review::Entity> {
     use review::{Column as C, Entity};
     Entity::find()
-        .filter(C::AgentId.is_in(padded(agents)))
+        .filter(C::AgentId.is_in(pad_keys(agents)))
         .filter(
             Expr::col((Entity, C::State))
                 .cast_as("text")
@@ -179,9 +182,9 @@ fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
         )
 }
 
-impl Write {
+impl WriteTransaction {
     /// Inserts reviews, or updates the state and decision of existing ones.
-    pub async fn reviews_put(&self, rows: Vec<review::Model>) -> Result<(), StoreError> {
+    pub async fn upsert_reviews(&self, rows: Vec<review::Model>) -> Result<(), StoreError> {
         use review::Column as C;
         let conflict = OnConflict::column(C::Id)
             .update_columns([
@@ -214,7 +217,7 @@ mod tests {
         Migrator::up(&database, None).await.unwrap();
         for count in [1, 6, 200] {
             let agents: Vec<Uuid> = (0..count).map(Uuid::from_u128).collect();
-            let asked = open_of(&agents).build(DbBackend::Sqlite);
+            let asked = select_open_reviews(&agents).build(DbBackend::Sqlite);
             let values = asked.values.unwrap();
             let explain = format!("EXPLAIN QUERY PLAN {}", asked.sql);
             let plan = database

@@ -15,12 +15,12 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::agents::holds_of_each;
+use super::agents::agent_holds_subquery;
+use super::bulk_rows::MAX_BOUND_VALUES;
 use super::entity::{agent, decision, domain, hold, review, version};
-use super::rows::MAX_VALUES;
-use super::{Handle, Kept, StoreError, Write};
+use super::{Executor, StoreError, StoredEnum, WriteTransaction};
 
-const IDS: usize = MAX_VALUES / 2;
+const IDS_PER_STATEMENT: usize = MAX_BOUND_VALUES / 2;
 
 #[derive(Debug, Clone, FromQueryResult)]
 pub struct ApprovedAgent {
@@ -37,30 +37,30 @@ pub struct VersionFacts {
     pub id: Uuid,
     pub has_error: bool,
     /// Without a proof of the domain.
-    pub signature: Kept<SignatureState>,
-    pub standing: Kept<CoverageLevel>,
+    pub signature: StoredEnum<SignatureState>,
+    pub standing: StoredEnum<CoverageLevel>,
 }
 
 /// The agents whose served version was last approved by this rule, not counting temporary break-glass approvals.
-pub async fn agents_approved_by(
-    on: &impl Handle,
+pub async fn agents_approved_by_rule(
+    db: &impl Executor,
     rule: Rule,
 ) -> Result<Vec<ApprovedAgent>, StoreError> {
     use agent::Column as C;
     use decision::Column as D;
     // Most registries have never approved anything by this rule: then nothing is looked up for each agent.
-    let first: Option<i64> = decision::Entity::find()
+    let any_decision: Option<i64> = decision::Entity::find()
         .select_only()
         .column(D::Id)
         .filter(D::Rule.eq(rule.as_str()))
         .limit(1)
         .into_tuple()
-        .one(on.connection())
+        .one(db.connection())
         .await?;
-    if first.is_none() {
+    if any_decision.is_none() {
         return Ok(Vec::new());
     }
-    let latest = decision::Entity::find()
+    let latest_approval_rule = decision::Entity::find()
         .select_only()
         .column(D::Rule)
         .filter(Expr::col((decision::Entity, D::AgentId)).equals((agent::Entity, C::Id)))
@@ -83,38 +83,38 @@ pub async fn agents_approved_by(
         ])
         .filter(C::RetiredAt.is_null())
         .filter(C::ApprovedVersion.is_not_null())
-        .filter(Expr::from(latest).eq(rule.as_str()))
+        .filter(Expr::from(latest_approval_rule).eq(rule.as_str()))
         .into_model::<ApprovedAgent>()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// The agents with this hold, each with its domain's name.
 pub async fn agents_with_hold(
-    on: &impl Handle,
+    db: &impl Executor,
     hold: Hold,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
-    let held = Query::select()
+    let held_agents = Query::select()
         .column(hold::Column::AgentId)
         .from(hold::Entity)
         .and_where(hold::Column::Hold.eq(hold.as_str()))
         .take();
-    agents_where(on, agent::Column::Id.in_subquery(held)).await
+    agent_domains_where(db, agent::Column::Id.in_subquery(held_agents)).await
 }
 
 /// The agents without this hold that are not retired, each with its domain's name.
 pub async fn agents_without_hold(
-    on: &impl Handle,
+    db: &impl Executor,
     hold: Hold,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
     // PostgreSQL would read all of a long `NOT IN` for each agent.
-    let is_free = Expr::exists(holds_of_each(Some(hold))).not();
+    let is_free = Expr::exists(agent_holds_subquery(Some(hold))).not();
     let free = agent::Column::RetiredAt.is_null().and(is_free);
-    agents_where(on, free).await
+    agent_domains_where(db, free).await
 }
 
-async fn agents_where(
-    on: &impl Handle,
+async fn agent_domains_where(
+    db: &impl Executor,
     condition: SimpleExpr,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
     Ok(agent::Entity::find()
@@ -122,41 +122,41 @@ async fn agents_where(
         .columns([agent::Column::Id, agent::Column::Domain])
         .filter(condition)
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-pub async fn verified_domains(on: &impl Handle) -> Result<HashSet<i64>, StoreError> {
+pub async fn verified_domain_ids(db: &impl Executor) -> Result<HashSet<i64>, StoreError> {
     let ids: Vec<i64> = domain::Entity::find()
         .select_only()
         .column(domain::Column::Id)
         .filter(domain::Column::State.eq(DomainState::Verified.as_str()))
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?;
     Ok(ids.into_iter().collect())
 }
 
 pub async fn version_facts(
-    on: &impl Handle,
+    db: &impl Executor,
     ids: &[Uuid],
 ) -> Result<Vec<VersionFacts>, StoreError> {
     use version::Column as C;
     let mut facts = Vec::with_capacity(ids.len());
-    for some in ids.chunks(IDS) {
+    for some in ids.chunks(IDS_PER_STATEMENT) {
         let query = version::Entity::find()
             .select_only()
             .columns([C::Id, C::HasError, C::Signature, C::Standing])
             .filter(C::Id.is_in(some.iter().copied()))
             .into_model::<VersionFacts>();
-        facts.extend(query.all(on.connection()).await?);
+        facts.extend(query.all(db.connection()).await?);
     }
     Ok(facts)
 }
 
 /// The number of open reviews of cards with ids above `after`.
-pub async fn count_open_admissions(
-    on: &impl Handle,
+pub async fn open_admission_count(
+    db: &impl Executor,
     after: Option<Uuid>,
 ) -> Result<u64, StoreError> {
     use review::Column as C;
@@ -164,14 +164,14 @@ pub async fn count_open_admissions(
         .filter(C::State.eq(ReviewState::Open.as_str()))
         .filter(C::Kind.eq(ReviewKind::Admission.as_str()))
         .apply_if(after, |query, after| query.filter(C::Id.gt(after)))
-        .count(on.connection())
+        .count(db.connection())
         .await?)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Puts these agents on hold, in a few statements however many they are, and without events: the caller must make
     /// sure that the index and caches stop showing them. An existing hold keeps its reason.
-    pub async fn agents_hold(
+    pub async fn hold_agents(
         &self,
         ids: &[Uuid],
         hold: Hold,
@@ -183,16 +183,16 @@ impl Write {
         if ids.is_empty() {
             return Ok(());
         }
-        self.changed.everywhere();
-        for some in ids.chunks(IDS) {
-            let named = Query::select()
+        self.pending_changes.mark_everything();
+        for chunk in ids.chunks(IDS_PER_STATEMENT) {
+            let new_holds = Query::select()
                 .column(agent::Column::Id)
                 .expr(Expr::val(hold.as_str()))
                 .expr(Expr::val(reason))
                 .expr(Expr::val(actor))
                 .expr(Expr::val(since))
                 .from(agent::Entity)
-                .and_where(agent::Column::Id.is_in(some.iter().copied()))
+                .and_where(agent::Column::Id.is_in(chunk.iter().copied()))
                 .take();
             let conflict = OnConflict::columns([H::AgentId, H::Hold])
                 .do_nothing()
@@ -201,7 +201,7 @@ impl Write {
             insert
                 .into_table(hold::Entity)
                 .columns([H::AgentId, H::Hold, H::Reason, H::Actor, H::Since])
-                .select_from(named)
+                .select_from(new_holds)
                 .map_err(|error| StoreError::other(error.to_string()))?
                 .on_conflict(conflict);
             self.connection().execute(&insert).await?;

@@ -4,27 +4,30 @@ use sea_orm::ActiveValue::Set;
 use sea_orm::EntityTrait;
 use sea_orm::sea_query::OnConflict;
 
+use super::bulk_rows::lock_for_update;
 use super::entity::setting;
-use super::rows::locked;
-use super::{Handle, Store, StoreError, Write};
+use super::{Executor, Store, StoreError, WriteTransaction};
 
-pub async fn setting_get(on: &impl Handle, key: &str) -> Result<Option<String>, StoreError> {
+pub async fn setting_value(db: &impl Executor, key: &str) -> Result<Option<String>, StoreError> {
     let row = setting::Entity::find_by_id(key)
-        .one(on.connection())
+        .one(db.connection())
         .await?;
     Ok(row.map(|row| row.value))
 }
 
 /// Reads a value that no other write can change until this one ends.
-pub async fn setting_locked(write: &Write, key: &str) -> Result<Option<String>, StoreError> {
-    let row = locked(write, setting::Entity::find_by_id(key))
+pub async fn lock_setting(
+    write: &WriteTransaction,
+    key: &str,
+) -> Result<Option<String>, StoreError> {
+    let row = lock_for_update(write, setting::Entity::find_by_id(key))
         .one(write.connection())
         .await?;
     Ok(row.map(|row| row.value))
 }
 
-impl Write {
-    pub async fn setting_put(&self, key: &str, value: &str) -> Result<(), StoreError> {
+impl WriteTransaction {
+    pub async fn set_setting(&self, key: &str, value: &str) -> Result<(), StoreError> {
         let row = setting::ActiveModel {
             key: Set(key.into()),
             value: Set(value.into()),
@@ -38,38 +41,42 @@ impl Write {
 
 impl Store {
     /// Reads a value, or stores `fresh` if there is none. Processes that start together get the same answer.
-    pub async fn setting_get_or_put(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
-        if let Some(value) = setting_get(self, key).await? {
+    pub async fn get_or_insert_setting(
+        &self,
+        key: &str,
+        new_value: &str,
+    ) -> Result<String, StoreError> {
+        if let Some(value) = setting_value(self, key).await? {
             return Ok(value);
         }
-        self.setting_settle(key, fresh, |_| true).await
+        self.get_or_replace_setting(key, new_value, |_| true).await
     }
 
     /// Reads a value if `is_right`, or else replaces it by `fresh`. Of processes that start together one writes it, and
     /// all get the same answer.
-    pub async fn setting_settle(
+    pub async fn get_or_replace_setting(
         &self,
         key: &str,
-        fresh: &str,
-        is_right: impl Fn(&str) -> bool,
+        new_value: &str,
+        is_valid: impl Fn(&str) -> bool,
     ) -> Result<String, StoreError> {
-        let write = self.write().await?;
+        let write = self.begin_write().await?;
         let row = setting::ActiveModel {
             key: Set(key.into()),
-            value: Set(fresh.into()),
+            value: Set(new_value.into()),
         };
         let conflict = OnConflict::column(setting::Column::Key)
             .do_nothing()
             .to_owned();
         // Waits for another process that is inserting it.
         write.insert_rows([row], Some(conflict)).await?;
-        let kept = setting_locked(&write, key).await?;
-        if let Some(kept) = kept.filter(|kept| is_right(kept)) {
+        let kept = lock_setting(&write, key).await?;
+        if let Some(kept) = kept.filter(|kept| is_valid(kept)) {
             write.commit().await?;
             return Ok(kept);
         }
-        write.setting_put(key, fresh).await?;
+        write.set_setting(key, new_value).await?;
         write.commit().await?;
-        Ok(fresh.to_owned())
+        Ok(new_value.to_owned())
     }
 }

@@ -13,29 +13,29 @@ use sea_orm::sqlx::{self, Connection as _};
 
 use super::{StoreError, StoreOptions};
 
-const LOG: &str = "-wal";
+const WAL_SUFFIX: &str = "-wal";
 
 /// Suffix of the file that exists beside a database until its first start is complete, so that an interrupted start can
 /// be repeated.
-const UNFINISHED: &str = ".unfinished";
+const UNFINISHED_SUFFIX: &str = ".unfinished";
 
 /// Refuses a file that exists but holds no registry. Neither the file nor its log is changed.
-pub(super) async fn refuse_foreign(options: &StoreOptions) -> Result<(), StoreError> {
+pub(super) async fn reject_foreign_file(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
-    let log = sibling(&file, LOG);
+    let log = with_suffix(&file, WAL_SUFFIX);
     let (shown, shown_log) = (file.display(), log.display());
-    let Some(size) = size_of(&file)? else {
+    let Some(size) = file_size(&file)? else {
         // SQLite would apply the log to the new database.
-        return match size_of(&log)? {
+        return match file_size(&log)? {
             None | Some(0) => Ok(()),
             Some(_) => Err(StoreError::other(format!(
                 "the file {shown} is missing, but its log {shown_log} is there; put the file back, or remove the log to begin a new registry"
             ))),
         };
     };
-    if sibling(&file, UNFINISHED).exists() {
+    if with_suffix(&file, UNFINISHED_SUFFIX).exists() {
         return Ok(());
     }
     if size == 0 {
@@ -43,7 +43,7 @@ pub(super) async fn refuse_foreign(options: &StoreOptions) -> Result<(), StoreEr
             "the file {shown} is empty, so what it held is lost; put the database back from a backup, or remove the file to begin a new registry"
         )));
     }
-    if !holds_registry(options).await? {
+    if !contains_registry(options).await? {
         return Err(StoreError::other(format!(
             "the file {shown} ({size} bytes) holds no registry: it belongs to another program, or was copied without {shown_log}; copy both files while the registry is stopped, or remove the file to begin a new registry"
         )));
@@ -52,35 +52,35 @@ pub(super) async fn refuse_foreign(options: &StoreOptions) -> Result<(), StoreEr
 }
 
 /// Whether the database has accounts, as every registry has after its first start.
-async fn holds_registry(options: &StoreOptions) -> Result<bool, StoreError> {
+async fn contains_registry(options: &StoreOptions) -> Result<bool, StoreError> {
     let connect = SqliteConnectOptions::from_str(&options.url)?
         .create_if_missing(false)
         .read_only(true);
     let mut connection = SqliteConnection::connect_with(&connect).await?;
-    let mut counted: Result<i64, sqlx::Error> = sqlx::query_scalar(
+    let mut result: Result<i64, sqlx::Error> = sqlx::query_scalar(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('seaql_migrations', 'accounts')",
     )
     .fetch_one(&mut connection)
     .await;
-    if matches!(counted, Ok(2)) {
-        counted = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM accounts)")
+    if matches!(result, Ok(2)) {
+        result = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM accounts)")
             .fetch_one(&mut connection)
             .await;
     } else {
-        counted = counted.map(|_| 0);
+        result = result.map(|_| 0);
     }
     connection.close().await?;
-    Ok(counted? > 0)
+    Ok(result? > 0)
 }
 
 pub(super) fn mark_unfinished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
-    if size_of(&file)?.is_some() || !options.url.contains("mode=rwc") {
+    if file_size(&file)?.is_some() || !options.url.contains("mode=rwc") {
         return Ok(());
     }
-    let mark = sibling(&file, UNFINISHED);
+    let mark = with_suffix(&file, UNFINISHED_SUFFIX);
     write(&mark, "").map_err(|error| file_error(&mark, &error))
 }
 
@@ -88,14 +88,14 @@ pub(super) fn mark_finished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
-    let mark = sibling(&file, UNFINISHED);
+    let mark = with_suffix(&file, UNFINISHED_SUFFIX);
     match remove_file(&mark) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(file_error(&mark, &error)),
         _ => Ok(()),
     }
 }
 
-fn size_of(file: &Path) -> Result<Option<u64>, StoreError> {
+fn file_size(file: &Path) -> Result<Option<u64>, StoreError> {
     match metadata(file) {
         Ok(found) => Ok(Some(found.len())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -103,7 +103,7 @@ fn size_of(file: &Path) -> Result<Option<u64>, StoreError> {
     }
 }
 
-fn sibling(file: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()

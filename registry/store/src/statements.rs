@@ -9,7 +9,7 @@ tokio::task_local! {
 }
 
 /// Runs some work, and returns the statements that its task sent meanwhile, in order and without their values.
-pub async fn statements_of<T>(work: impl Future<Output = T>) -> (T, Vec<String>) {
+pub async fn record_statements<T>(work: impl Future<Output = T>) -> (T, Vec<String>) {
     let sent: Arc<Mutex<Vec<String>>> = Arc::default();
     let done = SENT.scope(Arc::clone(&sent), work).await;
     let sent: Vec<String> = sent.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -17,13 +17,13 @@ pub async fn statements_of<T>(work: impl Future<Output = T>) -> (T, Vec<String>)
 }
 
 /// Makes a connection record its statements for [`statements_of`].
-pub(super) fn note_statements(connection: &mut DatabaseConnection) {
+pub(super) fn enable_statement_recording(connection: &mut DatabaseConnection) {
     connection.set_metric_callback(|info| {
-        let note = |sent: &Arc<Mutex<Vec<String>>>| {
+        let record = |sent: &Arc<Mutex<Vec<String>>>| {
             let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
             sent.push(info.statement.sql.clone());
         };
         // Fails outside of `statements_of`, where nothing is recorded.
-        let _ = SENT.try_with(note);
+        let _ = SENT.try_with(record);
     });
 }

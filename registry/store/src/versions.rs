@@ -11,30 +11,30 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{agent, body, version, version_source};
-use super::rows::{can_be_stored, padded};
-use super::{Handle, Kept, StoreError, StoreErrorKind, Write};
+use super::bulk_rows::{is_storable_text, pad_keys};
+use super::entity::{agent, card_body, version, version_source};
+use super::{Executor, StoreError, StoreErrorKind, StoredEnum, WriteTransaction};
 
 /// Versions stored of one agent, besides the approved, the newest and the pending one.
-pub const VERSIONS_PER_AGENT: u64 = 200;
+pub const MAX_VERSIONS_PER_AGENT: u64 = 200;
 
 /// The derivation number of a version that is to be derived again by the same build.
 pub const UNDERIVED: i32 = 0;
 
 /// Bodies deleted at once of agents retired long ago.
-pub const BODIES_AT_ONCE: u64 = 500;
+pub const BODY_DELETE_BATCH: u64 = 500;
 
 /// The versions with these ids, in no order.
 pub async fn versions_by_ids(
-    on: &impl Handle,
+    db: &impl Executor,
     ids: &[Uuid],
 ) -> Result<Vec<version::Model>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     Ok(version::Entity::find()
-        .filter(version::Column::Id.is_in(padded(ids)))
-        .all(on.connection())
+        .filter(version::Column::Id.is_in(pad_keys(ids)))
+        .all(db.connection())
         .await?)
 }
 
@@ -48,24 +48,24 @@ pub struct VersionKey {
     pub content_digest: String,
     pub signing: String,
     /// The state of its signatures without a proof of the domain.
-    pub signature: Kept<SignatureState>,
+    pub signature: StoredEnum<SignatureState>,
     /// The thumbprints of the keys with which its signatures verify, with spaces between.
     pub thumbprints: String,
-    pub state: Kept<VersionState>,
+    pub state: StoredEnum<VersionState>,
     pub observed_at: i64,
     /// The coverage of the source that gave it.
-    pub standing: Kept<CoverageLevel>,
+    pub standing: StoredEnum<CoverageLevel>,
 }
 
 impl VersionKey {
     /// Whether both have the same content and signatures (docs/model.md#two-digests).
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub fn has_same_content(&self, other: &Self) -> bool {
         (&self.content_digest, &self.signing) == (&other.content_digest, &other.signing)
     }
 }
 
 /// The keys of these versions, in no order.
-pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionKey>, StoreError> {
+pub async fn version_keys(db: &impl Executor, ids: &[Uuid]) -> Result<Vec<VersionKey>, StoreError> {
     use version::Column as C;
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -84,34 +84,34 @@ pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionK
             C::ObservedAt,
             C::Standing,
         ])
-        .filter(C::Id.is_in(padded(ids)))
+        .filter(C::Id.is_in(pad_keys(ids)))
         .into_model::<VersionKey>()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// The version of an agent with these bytes, newest first where there are several.
 pub async fn version_by_digest(
-    on: &impl Handle,
+    db: &impl Executor,
     agent: Uuid,
     digest: &str,
 ) -> Result<Option<version::Model>, StoreError> {
-    if !can_be_stored(digest) {
+    if !is_storable_text(digest) {
         return Ok(None);
     }
     Ok(version::Entity::find()
         .filter(version::Column::AgentId.eq(agent))
         .filter(version::Column::Digest.eq(digest))
         .order_by_desc(version::Column::Id)
-        .one(on.connection())
+        .one(db.connection())
         .await?)
 }
 
 /// Versions of an agent with ids below `before`, newest first; without `all` only those that were approved once.
 pub async fn version_page(
-    on: &impl Handle,
+    db: &impl Executor,
     agent: Uuid,
-    all: bool,
+    include_unapproved: bool,
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<version::Model>, StoreError> {
@@ -119,18 +119,18 @@ pub async fn version_page(
         .filter(version::Column::AgentId.eq(agent))
         .order_by_desc(version::Column::Id)
         .limit(limit);
-    if !all {
+    if !include_unapproved {
         query = query.filter(version::Column::EverApproved.eq(true));
     }
     if let Some(before) = before {
         query = query.filter(version::Column::Id.lt(before));
     }
-    Ok(query.all(on.connection()).await?)
+    Ok(query.all(db.connection()).await?)
 }
 
 /// A page of versions with an older derivation number.
 pub async fn versions_derived_before(
-    on: &impl Handle,
+    db: &impl Executor,
     derivation: i32,
     limit: u64,
 ) -> Result<Vec<version::Model>, StoreError> {
@@ -140,13 +140,13 @@ pub async fn versions_derived_before(
         .order_by_asc(version::Column::Derivation)
         .order_by_asc(version::Column::Id)
         .limit(limit)
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// The key sets that verified the signatures of these versions, as JSON, in no order.
-pub async fn key_sets_of(
-    on: &impl Handle,
+pub async fn key_sets_by_version(
+    db: &impl Executor,
     versions: &[Uuid],
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
     if versions.is_empty() {
@@ -155,30 +155,30 @@ pub async fn key_sets_of(
     Ok(version::Entity::find()
         .select_only()
         .columns([version::Column::Id, version::Column::KeySets])
-        .filter(version::Column::Id.is_in(padded(versions)))
+        .filter(version::Column::Id.is_in(pad_keys(versions)))
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
 /// Those of these agents of which more versions are stored than [`VERSIONS_PER_AGENT`].
-pub async fn agents_with_many_versions(
-    on: &impl Handle,
+pub async fn agents_over_version_limit(
+    db: &impl Executor,
     agents: &[Uuid],
 ) -> Result<Vec<Uuid>, StoreError> {
     use version::Column as C;
     if agents.is_empty() {
         return Ok(Vec::new());
     }
-    let most = i64::try_from(VERSIONS_PER_AGENT).unwrap_or(i64::MAX);
+    let max_versions = i64::try_from(MAX_VERSIONS_PER_AGENT).unwrap_or(i64::MAX);
     Ok(version::Entity::find()
         .select_only()
         .column(C::AgentId)
-        .filter(C::AgentId.is_in(padded(agents)))
+        .filter(C::AgentId.is_in(pad_keys(agents)))
         .group_by(C::AgentId)
-        .having(Expr::col(C::Id).count().gt(most))
+        .having(Expr::col(C::Id).count().gt(max_versions))
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
@@ -188,27 +188,30 @@ pub async fn agents_with_many_versions(
 /// # Errors
 /// [`StoreErrorKind::DigestMismatch`] if the stored bytes have another digest, which is noted in
 /// [`Handle::damaged_bodies`].
-pub async fn body_by_digest(on: &impl Handle, digest: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    let row = body::Entity::find_by_id(digest)
-        .one(on.connection())
+pub async fn body_by_digest(
+    db: &impl Executor,
+    digest: &str,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let row = card_body::Entity::find_by_id(digest)
+        .one(db.connection())
         .await?;
     let Some(row) = row else {
         return Ok(None);
     };
-    if a2a_card::digest(&row.bytes) != digest {
-        on.damaged_bodies().note(digest);
+    if a2a_card::bytes_digest(&row.bytes) != digest {
+        db.damaged_bodies().record(digest);
         return Err(StoreError::digest_mismatch(digest));
     }
-    on.damaged_bodies().forget(digest);
+    db.damaged_bodies().remove(digest);
     Ok(Some(row.bytes))
 }
 
 /// The bytes with that digest; `None` if they are not stored or damaged, for what can be done without them.
 pub async fn intact_body_by_digest(
-    on: &impl Handle,
+    db: &impl Executor,
     digest: &str,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    match body_by_digest(on, digest).await {
+    match body_by_digest(db, digest).await {
         Err(error) if matches!(error.kind(), StoreErrorKind::DigestMismatch(_)) => Ok(None),
         outcome => outcome,
     }
@@ -216,28 +219,28 @@ pub async fn intact_body_by_digest(
 
 /// The digests of up to `limit` stored bodies after this one, in order.
 pub async fn body_digests_after(
-    on: &impl Handle,
+    db: &impl Executor,
     after: &str,
     limit: u64,
 ) -> Result<Vec<String>, StoreError> {
-    Ok(body::Entity::find()
+    Ok(card_body::Entity::find()
         .select_only()
-        .column(body::Column::Digest)
-        .filter(body::Column::Digest.gt(after))
-        .order_by_asc(body::Column::Digest)
+        .column(card_body::Column::Digest)
+        .filter(card_body::Column::Digest.gt(after))
+        .order_by_asc(card_body::Column::Digest)
         .limit(limit)
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-pub async fn bodies_count(on: &impl Handle) -> Result<u64, StoreError> {
-    Ok(body::Entity::find().count(on.connection()).await?)
+pub async fn body_count(db: &impl Executor) -> Result<u64, StoreError> {
+    Ok(card_body::Entity::find().count(db.connection()).await?)
 }
 
 /// The ids of up to `limit` versions after this one that have these bytes, with their agents, in order.
 pub async fn versions_with_body(
-    on: &impl Handle,
+    db: &impl Executor,
     digest: &str,
     after: Uuid,
     limit: u64,
@@ -250,20 +253,20 @@ pub async fn versions_with_body(
         .order_by_asc(version::Column::Id)
         .limit(limit)
         .into_tuple()
-        .all(on.connection())
+        .all(db.connection())
         .await?)
 }
 
-impl Write {
+impl WriteTransaction {
     /// Inserts bytes under their digests. Existing ones are written again, which mends damaged ones. Until the write ends
     /// no other write deletes these bytes.
-    pub async fn bodies_insert(&self, mut rows: Vec<body::Model>) -> Result<(), StoreError> {
+    pub async fn upsert_bodies(&self, mut rows: Vec<card_body::Model>) -> Result<(), StoreError> {
         // In one order everywhere, so that two writers with the same bytes never wait for each other.
         rows.sort_unstable_by(|one, other| one.digest.cmp(&other.digest));
         rows.dedup_by(|one, other| one.digest == other.digest);
         // The update also locks the row: otherwise another writer could drop the bytes as unused before this one commits.
-        let mut conflict = OnConflict::column(body::Column::Digest);
-        conflict.update_column(body::Column::Bytes);
+        let mut conflict = OnConflict::column(card_body::Column::Digest);
+        conflict.update_column(card_body::Column::Bytes);
         self.insert_rows(
             rows.into_iter().map(IntoActiveModel::into_active_model),
             Some(conflict),
@@ -271,7 +274,7 @@ impl Write {
         .await
     }
 
-    pub async fn versions_insert(&self, rows: Vec<version::Model>) -> Result<(), StoreError> {
+    pub async fn insert_versions(&self, rows: Vec<version::Model>) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -284,8 +287,8 @@ impl Write {
 
     /// Replaces the columns derived from a version's bytes, but not its state and its count of repeats, which other
     /// writes may have changed since the row was read.
-    pub async fn version_derived(&self, row: version::Model) -> Result<(), StoreError> {
-        self.changed.agents([&row.agent_id]);
+    pub async fn store_derivation(&self, row: version::Model) -> Result<(), StoreError> {
+        self.pending_changes.mark_agents([&row.agent_id]);
         version::Entity::update_many()
             .set(version::ActiveModel {
                 content_digest: Set(row.content_digest),
@@ -309,10 +312,10 @@ impl Write {
 
     /// Has the signed versions of these agents verified again, except `but`: they are derived again as if no build had
     /// derived them yet. Returns their number.
-    pub async fn versions_judge_anew(
+    pub async fn mark_for_reverification(
         &self,
         agents: &[Uuid],
-        but: Option<Uuid>,
+        except_version: Option<Uuid>,
     ) -> Result<u64, StoreError> {
         use version::Column as C;
         if agents.is_empty() {
@@ -320,16 +323,16 @@ impl Write {
         }
         let mut marked = version::Entity::update_many()
             .col_expr(C::Derivation, Expr::value(UNDERIVED))
-            .filter(C::AgentId.is_in(padded(agents)))
+            .filter(C::AgentId.is_in(pad_keys(agents)))
             .filter(C::Signature.ne(SignatureState::Unsigned.as_str()));
-        if let Some(but) = but {
+        if let Some(but) = except_version {
             marked = marked.filter(C::Id.ne(but));
         }
         Ok(marked.exec(self.connection()).await?.rows_affected)
     }
 
     /// Sets the state of versions; an approval is remembered for good.
-    pub async fn versions_set_state(
+    pub async fn set_version_states(
         &self,
         ids: &[Uuid],
         state: VersionState,
@@ -346,14 +349,14 @@ impl Write {
         }
         version::Entity::update_many()
             .set(change)
-            .filter(version::Column::Id.is_in(padded(ids)))
+            .filter(version::Column::Id.is_in(pad_keys(ids)))
             .exec(self.connection())
             .await?;
         Ok(())
     }
 
     /// Counts another fetch of different bytes with the same content.
-    pub async fn versions_repeat(&self, ids: &[Uuid]) -> Result<(), StoreError> {
+    pub async fn count_repeat_fetches(&self, ids: &[Uuid]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -362,7 +365,7 @@ impl Write {
                 version::Column::Repeats,
                 Expr::col(version::Column::Repeats).add(1),
             )
-            .filter(version::Column::Id.is_in(padded(ids)))
+            .filter(version::Column::Id.is_in(pad_keys(ids)))
             .exec(self.connection())
             .await?;
         Ok(())
@@ -370,24 +373,24 @@ impl Write {
 
     /// Deletes the oldest versions of an agent beyond [`VERSIONS_PER_AGENT`], never one of `keep`. Bytes stay if
     /// another version has them.
-    pub async fn versions_trim(&self, agent: Uuid, keep: &[Uuid]) -> Result<(), StoreError> {
+    pub async fn trim_versions(&self, agent: Uuid, keep: &[Uuid]) -> Result<(), StoreError> {
         use version::Column as C;
         #[derive(FromQueryResult)]
-        struct Old {
+        struct OldVersionRow {
             id: Uuid,
             digest: String,
         }
-        let old: Vec<Old> = version::Entity::find()
+        let old: Vec<OldVersionRow> = version::Entity::find()
             .select_only()
             .columns([C::Id, C::Digest])
             .filter(C::AgentId.eq(agent))
             .order_by_desc(C::Id)
-            .offset(VERSIONS_PER_AGENT)
-            .limit(VERSIONS_PER_AGENT)
-            .into_model::<Old>()
+            .offset(MAX_VERSIONS_PER_AGENT)
+            .limit(MAX_VERSIONS_PER_AGENT)
+            .into_model::<OldVersionRow>()
             .all(self.connection())
             .await?;
-        let dropped: Vec<Old> = old
+        let dropped: Vec<OldVersionRow> = old
             .into_iter()
             .filter(|row| !keep.contains(&row.id))
             .collect();
@@ -402,15 +405,15 @@ impl Write {
             .filter(C::Id.is_in(dropped.iter().map(|row| row.id)))
             .exec(self.connection())
             .await?;
-        self.bodies_drop_unused(dropped.into_iter().map(|row| row.digest).collect())
+        self.delete_unused_bodies(dropped.into_iter().map(|row| row.digest).collect())
             .await
     }
 
     /// Deletes bytes that only agents retired by then have, up to [`BODIES_AT_ONCE`]; returns their number.
-    pub async fn bodies_evict(&self, retired_by: i64) -> Result<u64, StoreError> {
-        let versions = |living: bool| {
-            let ended = agent::Column::RetiredAt.lte(retired_by);
-            let standing = agent::Column::RetiredAt
+    pub async fn delete_retired_bodies(&self, retired_by: i64) -> Result<u64, StoreError> {
+        let versions = |is_live: bool| {
+            let is_retired = agent::Column::RetiredAt.lte(retired_by);
+            let is_not_retired = agent::Column::RetiredAt
                 .is_null()
                 .or(agent::Column::RetiredAt.gt(retired_by));
             Query::select()
@@ -421,19 +424,19 @@ impl Write {
                     Expr::col((agent::Entity, agent::Column::Id))
                         .equals((version::Entity, version::Column::AgentId)),
                 )
-                .and_where(if living { standing } else { ended })
+                .and_where(if is_live { is_not_retired } else { is_retired })
                 .and_where(
                     Expr::col((version::Entity, version::Column::Digest))
-                        .equals((body::Entity, body::Column::Digest)),
+                        .equals((card_body::Entity, card_body::Column::Digest)),
                 )
                 .take()
         };
-        let mut old = body::Entity::find()
+        let mut old = card_body::Entity::find()
             .select_only()
-            .column(body::Column::Digest)
+            .column(card_body::Column::Digest)
             .filter(Expr::exists(versions(false)))
             .filter(Expr::exists(versions(true)).not())
-            .limit(BODIES_AT_ONCE);
+            .limit(BODY_DELETE_BATCH);
         if self.locks_rows() {
             // Bytes that another write has just inserted are locked by it, and skipped.
             old = old.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
@@ -442,8 +445,8 @@ impl Write {
         if old.is_empty() {
             return Ok(0);
         }
-        let dropped = body::Entity::delete_many()
-            .filter(body::Column::Digest.is_in(old))
+        let dropped = card_body::Entity::delete_many()
+            .filter(card_body::Column::Digest.is_in(old))
             .exec(self.connection())
             .await?;
         Ok(dropped.rows_affected)
@@ -451,26 +454,28 @@ impl Write {
 
     /// Deletes those of these bytes that no version has. Bytes that another write has just inserted count as used: that
     /// write has locked the row, and it is skipped.
-    async fn bodies_drop_unused(&self, digests: Vec<String>) -> Result<(), StoreError> {
-        let mut held = body::Entity::find()
+    async fn delete_unused_bodies(&self, digests: Vec<String>) -> Result<(), StoreError> {
+        let mut candidates = card_body::Entity::find()
             .select_only()
-            .column(body::Column::Digest)
-            .filter(body::Column::Digest.is_in(digests));
+            .column(card_body::Column::Digest)
+            .filter(card_body::Column::Digest.is_in(digests));
         if self.locks_rows() {
-            held = held.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+            candidates = candidates.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
         }
-        let held: Vec<String> = held.into_tuple().all(self.connection()).await?;
+        let candidates: Vec<String> = candidates.into_tuple().all(self.connection()).await?;
         let used: Vec<String> = version::Entity::find()
             .select_only()
             .column(version::Column::Digest)
             .distinct()
-            .filter(version::Column::Digest.is_in(held.clone()))
+            .filter(version::Column::Digest.is_in(candidates.clone()))
             .into_tuple()
             .all(self.connection())
             .await?;
-        let unused = held.into_iter().filter(|digest| !used.contains(digest));
-        body::Entity::delete_many()
-            .filter(body::Column::Digest.is_in(unused))
+        let unused = candidates
+            .into_iter()
+            .filter(|digest| !used.contains(digest));
+        card_body::Entity::delete_many()
+            .filter(card_body::Column::Digest.is_in(unused))
             .exec(self.connection())
             .await?;
         Ok(())

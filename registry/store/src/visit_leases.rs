@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use a2a_crawler::pace::{Pace, Permission};
+use a2a_crawler::crawl_rate::{CrawlRate, VisitBudget};
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{
@@ -11,18 +11,18 @@ use sea_orm::sea_query::{
 };
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
+use super::bulk_rows::{lock_for_update, pad_keys};
 use super::entity::{domain, pace};
-use super::networks::{PACE, VISITS_PER_NETWORK};
-use super::rows::{locked, padded};
-use super::visit_turns::{KEPT_FOR_EACH, SINGLE_VISITS};
-use super::{Handle, Store, StoreError, Write};
+use super::visit_networks::{MAX_VISITS_PER_NETWORK, PACE_ROW_ID};
+use super::visit_queue::{MAX_SINGLE_VISITS, RESERVED_PER_REQUESTER};
+use super::{Executor, Store, StoreError, WriteTransaction};
 
 /// How often more domains are picked if those found are in busy address blocks.
-const PICK_ROUNDS: usize = 4;
+const MAX_PICK_ROUNDS: usize = 4;
 
 /// A request for leases of due visits.
 #[derive(Debug, Clone, Copy)]
-pub struct LeaseRequest {
+pub struct VisitLeaseRequest {
     /// The present time, microseconds.
     pub now: i64,
     /// When the lease expires, microseconds.
@@ -33,14 +33,14 @@ pub struct LeaseRequest {
     /// free where none of them is due.
     pub reserved: u64,
     /// The limit on how fast visits may begin.
-    pub pace: Pace,
+    pub pace: CrawlRate,
     /// Visits per second of all planned visits together.
-    pub steady: f64,
+    pub planned_visits_per_second: f64,
 }
 
-impl LeaseRequest {
+impl VisitLeaseRequest {
     /// The places that are not reserved.
-    const fn free(&self) -> u64 {
+    const fn unreserved(&self) -> u64 {
         self.limit.saturating_sub(self.reserved)
     }
 }
@@ -60,7 +60,7 @@ impl VisitCause {
         match self {
             Self::Single => domain::Column::VisitIntervalUs
                 .is_null()
-                .and(domain::Column::VisitTurn.lt(KEPT_FOR_EACH - SINGLE_VISITS)),
+                .and(domain::Column::VisitTurn.lt(RESERVED_PER_REQUESTER - MAX_SINGLE_VISITS)),
             Self::Requested => domain::Column::VisitIntervalUs.is_null(),
             Self::Planned => domain::Column::VisitIntervalUs.is_not_null(),
         }
@@ -68,16 +68,16 @@ impl VisitCause {
 }
 
 /// Domains picked so far, and the visits of each address block that are then under way.
-struct Picked {
-    busy: HashMap<String, u32>,
+struct LeaseSelection {
+    visits_by_network: HashMap<String, u32>,
     rows: Vec<domain::Model>,
 }
 
-impl Picked {
-    fn take(&mut self, row: domain::Model) {
+impl LeaseSelection {
+    fn add(&mut self, row: domain::Model) {
         if let Some(network) = &row.network {
-            let busy = self.busy.entry(network.clone()).or_default();
-            if *busy >= VISITS_PER_NETWORK {
+            let busy = self.visits_by_network.entry(network.clone()).or_default();
+            if *busy >= MAX_VISITS_PER_NETWORK {
                 return;
             }
             *busy += 1;
@@ -85,11 +85,11 @@ impl Picked {
         self.rows.push(row);
     }
 
-    fn full(&self) -> impl Iterator<Item = &str> {
+    fn full_networks(&self) -> impl Iterator<Item = &str> {
         let full = self
-            .busy
+            .visits_by_network
             .iter()
-            .filter(|(_, busy)| **busy >= VISITS_PER_NETWORK);
+            .filter(|(_, busy)| **busy >= MAX_VISITS_PER_NETWORK);
         full.map(|(network, _)| network.as_str())
     }
 }
@@ -99,68 +99,74 @@ impl Store {
     /// follow, the longest due first, as many as the pace lets begin; the reserved places are left to single visits. Of one
     /// address block no more than `VISITS_PER_NETWORK` are leased at once. No two callers get the same domain while its lease
     /// lasts, in one process or in many: the row of the pace makes them queue.
-    pub async fn visits_lease(
+    pub async fn lease_visits(
         &self,
-        request: &LeaseRequest,
+        request: &VisitLeaseRequest,
     ) -> Result<Vec<domain::Model>, StoreError> {
         // While a backlog has all other places this is asked for often, and mostly in vain: this read takes no lock.
         if request.limit <= request.reserved {
-            let single = due(request.now, VisitCause::Single).limit(1);
+            let single = select_due_visits(request.now, VisitCause::Single).limit(1);
             if single.one(self.connection()).await?.is_none() {
                 return Ok(Vec::new());
             }
         }
-        let write = self.write().await?;
-        let left = locked(&write, pace::Entity::find_by_id(PACE))
+        let write = self.begin_write().await?;
+        let pace_row = lock_for_update(&write, pace::Entity::find_by_id(PACE_ROW_ID))
             .one(write.connection())
             .await?;
-        let mut picked = Picked {
-            busy: write.networks_busy(request.now).await?,
+        let mut selection = LeaseSelection {
+            visits_by_network: write.visits_by_network(request.now).await?,
             rows: Vec::new(),
         };
         write
-            .visits_pick(request, VisitCause::Requested, request.limit, &mut picked)
+            .pick_visits(
+                request,
+                VisitCause::Requested,
+                request.limit,
+                &mut selection,
+            )
             .await?;
-        let requested = picked.rows.len();
-        let room = request.free().saturating_sub(requested as u64);
-        let reached = left.as_ref().map_or(0, |row| row.turn);
-        write.turn_reach(reached, &picked.rows).await?;
-        if room > 0
-            && let Some(oldest) = write.planned_due_since(request.now).await?
+        let requested = selection.rows.len();
+        let free_leases = request.unreserved().saturating_sub(requested as u64);
+        let reached = pace_row.as_ref().map_or(0, |row| row.turn);
+        write.store_reached_turn(reached, &selection.rows).await?;
+        if free_leases > 0
+            && let Some(oldest) = write.oldest_planned_due(request.now).await?
         {
             let lag = u64::try_from(request.now - oldest).unwrap_or(0);
-            let rate = request
-                .pace
-                .rate(request.steady, Duration::from_micros(lag));
-            let left = left.map(|row| Permission {
+            let rate = request.pace.visits_per_second(
+                request.planned_visits_per_second,
+                Duration::from_micros(lag),
+            );
+            let last_permission = pace_row.map(|row| VisitBudget {
                 visits: row.visits,
-                at: Timestamp(row.at).into(),
+                updated_at: Timestamp(row.at).into(),
             });
             let now = Timestamp(request.now).into();
-            let mut permission = request.pace.refill(left, now, rate);
+            let mut permission = request.pace.refill(last_permission, now, rate);
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "whole visits; the cast saturates"
             )]
-            let may_begin = Ord::min(permission.visits as u64, room);
+            let may_begin = Ord::min(permission.visits as u64, free_leases);
             write
-                .visits_pick(request, VisitCause::Planned, may_begin, &mut picked)
+                .pick_visits(request, VisitCause::Planned, may_begin, &mut selection)
                 .await?;
-            permission.visits -= (picked.rows.len() - requested) as f64;
-            write.pace_put(permission).await?;
+            permission.visits -= (selection.rows.len() - requested) as f64;
+            write.store_pace(permission).await?;
         }
-        let mut rows = picked.rows;
+        let mut rows = selection.rows;
         if !rows.is_empty() {
-            write.leases_set(request, &mut rows).await?;
+            write.set_leases(request, &mut rows).await?;
         }
         write.commit().await?;
         Ok(rows)
     }
 
     /// Ends the visits of a domain until one is made due again.
-    pub async fn visits_end(&self, id: i64) -> Result<(), StoreError> {
-        let write = self.write().await?;
+    pub async fn end_visits(&self, id: i64) -> Result<(), StoreError> {
+        let write = self.begin_write().await?;
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_due_at: Set(None),
@@ -177,42 +183,42 @@ impl Store {
     /// Gives leased domains back, unvisited; leases that are no longer held are left alone. They are not visited before
     /// `rest`. Without it they are due at once, or from `spaced` on if their address block is known: their hosts may
     /// just have had a request.
-    pub async fn visits_give_back(
+    pub async fn release_visits(
         &self,
-        held: &[(i64, i64)],
-        rest: Option<i64>,
-        spaced: i64,
+        leases_to_release: &[(i64, i64)],
+        not_before: Option<i64>,
+        not_before_spaced: i64,
     ) -> Result<(), StoreError> {
-        if held.is_empty() {
+        if leases_to_release.is_empty() {
             return Ok(());
         }
-        let unleased = domain::ActiveModel {
+        let unleased_row = domain::ActiveModel {
             lease: Set(None),
             leased_until: Set(None),
             ..Default::default()
         };
-        let resting = |until| domain::ActiveModel {
+        let deferred_row = |until| domain::ActiveModel {
             visit_due_at: Set(Some(until)),
             not_before: Set(until),
-            ..unleased.clone()
+            ..unleased_row.clone()
         };
         let known = domain::Column::Network.is_not_null();
-        let changes = match rest {
-            Some(rest) => vec![(Condition::all(), resting(rest))],
+        let changes = match not_before {
+            Some(rest) => vec![(Condition::all(), deferred_row(rest))],
             None => vec![
-                (Condition::all().add(known), resting(spaced)),
-                (Condition::all(), unleased.clone()),
+                (Condition::all().add(known), deferred_row(not_before_spaced)),
+                (Condition::all(), unleased_row.clone()),
             ],
         };
         // Grouped by lease, which many visits share: a thousand conditions would exceed the depth that SQLite parses.
         let mut leases: HashMap<i64, Vec<i64>> = HashMap::new();
-        for (id, lease) in held {
+        for (id, lease) in leases_to_release {
             leases.entry(*lease).or_default().push(*id);
         }
-        let write = self.write().await?;
+        let write = self.begin_write().await?;
         for (lease, ids) in leases {
-            if rest.is_some() {
-                write.visit_turns_renew(&ids, lease).await?;
+            if not_before.is_some() {
+                write.requeue_visits(&ids, lease).await?;
             }
             for (which, change) in &changes {
                 domain::Entity::update_many()
@@ -229,8 +235,8 @@ impl Store {
 
     /// Ends every lease. For a database that belongs to one process, when that process starts: the process that held
     /// the leases was killed and will not return. Returns how many there were.
-    pub async fn visits_end_leases(&self) -> Result<u64, StoreError> {
-        let write = self.write().await?;
+    pub async fn end_all_leases(&self) -> Result<u64, StoreError> {
+        let write = self.begin_write().await?;
         let ended = domain::Entity::update_many()
             .set(domain::ActiveModel {
                 lease: Set(None),
@@ -246,24 +252,24 @@ impl Store {
 }
 
 /// The query for the earliest time at which an unleased visit of one cause is due.
-pub(super) fn oldest(now: i64, cause: VisitCause) -> Select<domain::Entity> {
+pub(super) fn select_oldest_due(now: i64, cause: VisitCause) -> Select<domain::Entity> {
     domain::Entity::find()
         .select_only()
         .column(domain::Column::VisitDueAt)
         .filter(domain::Column::VisitDueAt.is_not_null())
-        .filter(unleased(now))
+        .filter(unleased_condition(now))
         .filter(cause.condition())
         .order_by_asc(domain::Column::VisitDueAt)
         .limit(1)
 }
 
 /// Whether a visit is a single one, as [`VisitCause::Single`] has it.
-fn is_single(row: &domain::Model) -> bool {
-    row.visit_interval_us.is_none() && row.visit_turn < KEPT_FOR_EACH - SINGLE_VISITS
+fn is_single_visit(row: &domain::Model) -> bool {
+    row.visit_interval_us.is_none() && row.visit_turn < RESERVED_PER_REQUESTER - MAX_SINGLE_VISITS
 }
 
 /// Live domains without a lease: no visit or check of them is under way.
-pub(super) fn unleased(now: i64) -> Condition {
+pub(super) fn unleased_condition(now: i64) -> Condition {
     Condition::all()
         .add(domain::Column::DeletedAt.is_null())
         .add(
@@ -274,12 +280,12 @@ pub(super) fn unleased(now: i64) -> Condition {
 }
 
 /// The visits of one cause that are due, in the order in which they are made.
-fn due(now: i64, cause: VisitCause) -> Select<domain::Entity> {
+fn select_due_visits(now: i64, cause: VisitCause) -> Select<domain::Entity> {
     use domain::Column as C;
     let of_cause = domain::Entity::find().filter(cause.condition());
     match cause {
         VisitCause::Planned => of_cause
-            .filter(unleased(now))
+            .filter(unleased_condition(now))
             .filter(C::VisitDueAt.lte(now))
             .order_by_asc(C::VisitDueAt),
         // Written so that no index by time fits: the one by turn ends at the limit, while every visit of a bulk is due, and
@@ -300,11 +306,11 @@ fn due(now: i64, cause: VisitCause) -> Select<domain::Entity> {
     }
 }
 
-impl Write {
+impl WriteTransaction {
     /// Gives these domains the lease of a request.
-    async fn leases_set(
+    async fn set_leases(
         &self,
-        request: &LeaseRequest,
+        request: &VisitLeaseRequest,
         rows: &mut [domain::Model],
     ) -> Result<(), StoreError> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
@@ -314,7 +320,7 @@ impl Write {
                 leased_until: Set(Some(request.leased_until)),
                 ..Default::default()
             })
-            .filter(domain::Column::Id.is_in(padded(&ids)))
+            .filter(domain::Column::Id.is_in(pad_keys(&ids)))
             .exec(self.connection())
             .await?;
         for row in rows {
@@ -325,33 +331,33 @@ impl Write {
     }
 
     /// Since when the planned visit that is due longest is due; `None` where none is.
-    async fn planned_due_since(&self, now: i64) -> Result<Option<i64>, StoreError> {
-        let oldest = oldest(now, VisitCause::Planned).into_tuple::<i64>();
+    async fn oldest_planned_due(&self, now: i64) -> Result<Option<i64>, StoreError> {
+        let oldest = select_oldest_due(now, VisitCause::Planned).into_tuple::<i64>();
         let oldest = oldest.one(self.connection()).await?;
         Ok(oldest.filter(|oldest| *oldest <= now))
     }
 
     /// Picks up to `count` more due domains in their order, without those whose address block is busy. The reserved places are
     /// left to single visits, which are the first of the requested ones.
-    async fn visits_pick(
+    async fn pick_visits(
         &self,
-        request: &LeaseRequest,
+        request: &VisitLeaseRequest,
         cause: VisitCause,
         count: u64,
-        picked: &mut Picked,
+        selection: &mut LeaseSelection,
     ) -> Result<(), StoreError> {
         use domain::Column as C;
-        let most = picked.rows.len() as u64 + count;
-        for _ in 0..PICK_ROUNDS {
-            let room = most - picked.rows.len() as u64;
-            if room == 0 {
+        let most = selection.rows.len() as u64 + count;
+        for _ in 0..MAX_PICK_ROUNDS {
+            let missing = most - selection.rows.len() as u64;
+            if missing == 0 {
                 break;
             }
-            let mut query = due(request.now, cause).limit(room);
-            if !picked.rows.is_empty() {
-                query = query.filter(C::Id.is_not_in(picked.rows.iter().map(|row| row.id)));
+            let mut query = select_due_visits(request.now, cause).limit(missing);
+            if !selection.rows.is_empty() {
+                query = query.filter(C::Id.is_not_in(selection.rows.iter().map(|row| row.id)));
             }
-            let full: Vec<&str> = picked.full().collect();
+            let full: Vec<&str> = selection.full_networks().collect();
             if !full.is_empty() {
                 query = query.filter(
                     Condition::any()
@@ -365,23 +371,23 @@ impl Write {
             let rows = query.all(self.connection()).await?;
             let found = rows.len() as u64;
             for row in rows {
-                if picked.rows.len() as u64 >= request.free() && !is_single(&row) {
+                if selection.rows.len() as u64 >= request.unreserved() && !is_single_visit(&row) {
                     return Ok(());
                 }
-                picked.take(row);
+                selection.add(row);
             }
-            if found < room {
+            if found < missing {
                 break;
             }
         }
         Ok(())
     }
 
-    async fn pace_put(&self, permission: Permission) -> Result<(), StoreError> {
+    async fn store_pace(&self, permission: VisitBudget) -> Result<(), StoreError> {
         let row = pace::ActiveModel {
-            id: Set(PACE),
+            id: Set(PACE_ROW_ID),
             visits: Set(permission.visits),
-            at: Set(Timestamp::from(permission.at).0),
+            at: Set(Timestamp::from(permission.updated_at).0),
             ..Default::default()
         };
         let conflict = OnConflict::column(pace::Column::Id)

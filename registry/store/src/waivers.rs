@@ -4,35 +4,38 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 use uuid::Uuid;
 
-use super::entity::queries::{page_after, page_before, rows_with};
+use super::entity::queries::{page_after, page_before, rows_where_in};
 use super::entity::waiver;
-use super::{Handle, StoreError, Write};
+use super::{Executor, StoreError, WriteTransaction};
 
 #[derive(Debug, Clone, Default)]
 pub struct WaiverFilter {
     pub agent: Option<Uuid>,
     pub policy: Option<String>,
-    pub ended: bool,
+    pub include_ended: bool,
 }
 
 /// The waivers of these agents that are in force, oldest first.
-pub async fn waivers_of(
-    on: &impl Handle,
+pub async fn active_waivers_by_agent(
+    db: &impl Executor,
     agents: &[Uuid],
 ) -> Result<Vec<waiver::Model>, StoreError> {
     let query = waiver::Entity::find()
         .filter(waiver::Column::EndedAt.is_null())
         .order_by_asc(waiver::Column::Id);
-    rows_with(on, query, waiver::Column::AgentId, agents).await
+    rows_where_in(db, query, waiver::Column::AgentId, agents).await
 }
 
-pub async fn waiver_by_id(on: &impl Handle, id: Uuid) -> Result<Option<waiver::Model>, StoreError> {
-    Ok(waiver::Entity::find_by_id(id).one(on.connection()).await?)
+pub async fn waiver_by_id(
+    db: &impl Executor,
+    id: Uuid,
+) -> Result<Option<waiver::Model>, StoreError> {
+    Ok(waiver::Entity::find_by_id(id).one(db.connection()).await?)
 }
 
 /// Matching waivers with identifiers below `before`, newest first.
 pub async fn waiver_page(
-    on: &impl Handle,
+    db: &impl Executor,
     filter: &WaiverFilter,
     before: Option<Uuid>,
     limit: u64,
@@ -44,30 +47,30 @@ pub async fn waiver_page(
     if let Some(policy) = &filter.policy {
         query = query.filter(waiver::Column::Policy.eq(policy));
     }
-    if !filter.ended {
+    if !filter.include_ended {
         query = query.filter(waiver::Column::EndedAt.is_null());
     }
-    Ok(query.all(on.connection()).await?)
+    Ok(query.all(db.connection()).await?)
 }
 
 /// Waivers in force with identifiers above `after`, oldest first.
 pub async fn waivers_in_force(
-    on: &impl Handle,
+    db: &impl Executor,
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<waiver::Model>, StoreError> {
     let query = waiver::Entity::find().filter(waiver::Column::EndedAt.is_null());
     let page = page_after(query, waiver::Column::Id, after, limit);
-    Ok(page.all(on.connection()).await?)
+    Ok(page.all(db.connection()).await?)
 }
 
-impl Write {
-    pub async fn waiver_insert(&self, row: waiver::Model) -> Result<(), StoreError> {
+impl WriteTransaction {
+    pub async fn insert_waiver(&self, row: waiver::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Ends a waiver; returns whether it was in force.
-    pub async fn waiver_end(
+    pub async fn end_waiver(
         &self,
         id: Uuid,
         at: i64,

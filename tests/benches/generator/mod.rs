@@ -6,7 +6,7 @@
 mod vocabulary;
 
 use serde_json::{Value, json};
-use vocabulary::{VOCABULARY, word};
+use vocabulary::{VOCABULARY, word_of_rank};
 
 /// Number of different tags.
 const TAGS: u64 = 500;
@@ -19,9 +19,9 @@ const QUERY_RANKS: (u64, u64) = (20, 10_000);
 
 /// A random number generator (`SplitMix64`), fully determined by its seed.
 #[derive(Debug, Clone)]
-pub struct Draw(u64);
+pub struct RandomSource(u64);
 
-impl Draw {
+impl RandomSource {
     /// The sequence of a seed at an index, independent of those at other indexes.
     pub fn new(seed: u64, index: u64) -> Self {
         let mut draw = Self(seed ^ index.wrapping_mul(0xD605_1F4E_9A5B_7C13));
@@ -54,7 +54,9 @@ impl Draw {
     }
 
     fn words(&mut self, count: u64) -> String {
-        let words: Vec<_> = (0..count).map(|_| word(self.rank(1, VOCABULARY))).collect();
+        let words: Vec<_> = (0..count)
+            .map(|_| word_of_rank(self.rank(1, VOCABULARY)))
+            .collect();
         words.join(" ")
     }
 
@@ -68,17 +70,17 @@ impl Draw {
     }
 
     fn tag(&mut self) -> String {
-        word(self.rank(1, TAGS) * 7)
+        word_of_rank(self.rank(1, TAGS) * 7)
     }
 }
 
 /// Makes cards and queries.
 #[derive(Debug, Clone, Copy)]
-pub struct Generator {
+pub struct CardGenerator {
     seed: u64,
 }
 
-impl Generator {
+impl CardGenerator {
     /// A generator with that seed.
     pub const fn new(seed: u64) -> Self {
         Self { seed }
@@ -87,7 +89,7 @@ impl Generator {
     /// Card number `index`, as its publisher serves it: protocol version 0.3 or 1.0, one to six skills,
     /// 1 to 4 kB.
     pub fn card(&self, index: u64) -> Vec<u8> {
-        let mut draw = Draw::new(self.seed, index);
+        let mut draw = RandomSource::new(self.seed, index);
         let name = draw.words(2) + " agent";
         let description = draw.sentence(40);
         let provider = draw.rank(1, PROVIDERS);
@@ -95,7 +97,7 @@ impl Generator {
         let streaming = draw.below(2) == 0;
         let endpoint = format!("https://a{index}.agents.test/a2a");
         let provider = json!({
-            "organization": format!("{} {}", word(provider), ["Labs", "Inc", "GmbH", "Works"][(provider % 4) as usize]),
+            "organization": format!("{} {}", word_of_rank(provider), ["Labs", "Inc", "GmbH", "Works"][(provider % 4) as usize]),
             "url": format!("https://org{provider}.agents.test"),
         });
         let mut card = json!({
@@ -133,18 +135,20 @@ impl Generator {
     /// Query number `index`, with this number of words, as a user would type them.
     pub fn query(&self, index: u64, words: usize) -> String {
         // An index that no card has.
-        let mut draw = Draw::new(!self.seed, index);
+        let mut draw = RandomSource::new(!self.seed, index);
         let (low, high) = QUERY_RANKS;
-        let words: Vec<_> = (0..words).map(|_| word(draw.rank(low, high))).collect();
+        let words: Vec<_> = (0..words)
+            .map(|_| word_of_rank(draw.rank(low, high)))
+            .collect();
         words.join(" ")
     }
 }
 
-fn skill(draw: &mut Draw) -> Value {
+fn skill(draw: &mut RandomSource) -> Value {
     let tags: Vec<_> = (0..1 + draw.below(4)).map(|_| draw.tag()).collect();
     let examples: Vec<_> = (0..draw.below(3)).map(|_| draw.sentence(8)).collect();
     json!({
-        "id": format!("{}-{}", word(draw.rank(1, SKILL_IDS)), draw.rank(1, 4)),
+        "id": format!("{}-{}", word_of_rank(draw.rank(1, SKILL_IDS)), draw.rank(1, 4)),
         "name": draw.words(2),
         "description": draw.sentence(18),
         "tags": tags,
@@ -152,7 +156,7 @@ fn skill(draw: &mut Draw) -> Value {
     })
 }
 
-fn modes(draw: &mut Draw) -> Vec<&'static str> {
+fn modes(draw: &mut RandomSource) -> Vec<&'static str> {
     let all = ["text/plain", "application/json", "image/png", "audio/wav"];
     let count = draw.rank(1, 5) as usize;
     all[..count.min(all.len())].to_vec()

@@ -29,7 +29,7 @@ const CODAS: [&str; 4] = ["", "n", "r", "l"];
 
 /// The word of that rank, from 1; the same rank is always the same word. Ranks start over after
 /// [`VOCABULARY`].
-pub fn word(rank: u64) -> String {
+pub fn word_of_rank(rank: u64) -> String {
     let index = rank.saturating_sub(1) % VOCABULARY;
     let frequent = usize::try_from(index)
         .ok()

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use a2a_card::{
-    AgentCard, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
+    AgentCard, all_input_modes, all_output_modes, auth_labels, capability_labels, skill_tags,
 };
 use serde_json::{Value, json};
 
-use crate::full_text::fts5::texts;
-use crate::generator::Generator;
+use crate::full_text::fts5::searched_text;
+use crate::generator::CardGenerator;
 
 /// Cards per domain: the number that one visit fetches.
 pub const CARDS_OF_DOMAIN: usize = a2a_crawler::MAX_SOURCES_PER_VISIT;
@@ -30,7 +30,7 @@ pub const FACETS: [&str; 12] = [
 ];
 
 /// The card of this number after this number of changes.
-pub fn revised(generator: Generator, index: u64, revision: u32) -> Vec<u8> {
+pub fn revised(generator: CardGenerator, index: u64, revision: u32) -> Vec<u8> {
     let bytes = generator.card(index);
     if revision == 0 {
         return bytes;
@@ -63,7 +63,7 @@ pub struct EngineDocument {
 impl EngineDocument {
     /// Reads a card.
     pub fn new(key: usize, bytes: &[u8]) -> Self {
-        let card = a2a_card::parse(bytes).unwrap().card;
+        let card = a2a_card::parse_card(bytes).unwrap().card;
         let provider = card.provider.as_ref();
         let provider = provider.and_then(|provider| provider.organization.clone());
         let shown = [
@@ -74,7 +74,7 @@ impl EngineDocument {
         Self {
             key,
             shown,
-            body: texts(&card),
+            body: searched_text(&card),
             facets: facets(key, &card, provider),
         }
     }
@@ -86,7 +86,7 @@ fn facets(key: usize, card: &AgentCard, provider: Option<String>) -> [Vec<String
         .iter()
         .filter_map(|one| one.protocol_version.clone());
     [
-        tags(card),
+        skill_tags(card),
         provider.into_iter().collect(),
         capability_labels(card),
         distinct(interfaces.iter().map(|one| one.binding.clone())),

@@ -4,16 +4,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use a2a_registry_api::limits::MAX_REGISTRATIONS;
+use a2a_registry_api::limits::MAX_BULK_REGISTRATIONS;
 use serde_json::{Value, json};
 
 use super::http::{bearer, call, request};
-use super::origin::Origin;
-use super::registry::{Registry, Sources};
-use super::tables::{Target, row};
+use super::origin::CardOrigin;
+use super::registry::{RegistryProcess, SourceRange};
+use super::tables::{Target, figure_row};
+use crate::bench_registry::SUFFIX;
 use crate::load::{Load, Protocol};
-use crate::report::size;
-use crate::stock::SUFFIX;
+use crate::report::size_from_env;
 
 /// How long a single registration is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,12 +26,12 @@ const PROGRAM: &str = "A2A_REGISTRY_BIN";
 
 /// The next card numbers that nobody has registered; all before them are.
 #[derive(Debug)]
-pub struct Spare {
+pub struct SpareCards {
     next: usize,
     end: usize,
 }
 
-impl Spare {
+impl SpareCards {
     /// The numbers from `next` to before `end`.
     pub const fn new(next: usize, end: usize) -> Self {
         Self { next, end }
@@ -58,24 +58,24 @@ pub fn spare_cards() -> usize {
 
 /// Sources that are due while somebody else registers one.
 fn backlog() -> usize {
-    size("BENCH_BACKLOG", 60_000) / URLS * URLS
+    size_from_env("BENCH_BACKLOG", 60_000) / URLS * URLS
 }
 
 /// Single registrations of a row.
 fn singles() -> usize {
-    size("BENCH_SINGLES", 200)
+    size_from_env("BENCH_SINGLES", 200)
 }
 
 /// Registrations of a bulk.
 fn bulk() -> usize {
-    size("BENCH_BULK", 2_000)
+    size_from_env("BENCH_BULK", 2_000)
 }
 
 /// Measures how long single registrations take.
 pub fn single_rows(
-    registry: &mut Registry,
-    origin: &Origin,
-    spare: &mut Spare,
+    registry: &mut RegistryProcess,
+    origin: &CardOrigin,
+    spare: &mut SpareCards,
 ) -> Vec<Vec<String>> {
     let person = registry.publisher("person");
     // The account of the sources below.
@@ -86,9 +86,9 @@ pub fn single_rows(
             "registered to searchable, p99, {what} ({} registrations)",
             times.len()
         );
-        rows.push(row(&what, p99(times), "ms", Target::AtMost(most)));
+        rows.push(figure_row(&what, p99(times), "ms", Target::AtMost(most)));
     };
-    let one = |registry: &mut Registry, spare: &mut Spare| {
+    let one = |registry: &mut RegistryProcess, spare: &mut SpareCards| {
         registry.count_registered(1);
         until_found(registry, origin, &person, spare.take(1))
     };
@@ -97,7 +97,7 @@ pub fn single_rows(
     registry.settle();
 
     registry.add(
-        Sources {
+        SourceRange {
             first: spare.take(backlog()),
             domains: backlog() / URLS,
             urls: URLS,
@@ -118,7 +118,11 @@ pub fn single_rows(
 }
 
 /// Measures registration in bulk.
-pub fn bulk_rows(registry: &mut Registry, origin: &Origin, spare: &mut Spare) -> Vec<Vec<String>> {
+pub fn bulk_rows(
+    registry: &mut RegistryProcess,
+    origin: &CardOrigin,
+    spare: &mut SpareCards,
+) -> Vec<Vec<String>> {
     let token = registry.publisher("bulk");
     let mut rows = vec![posted(registry, origin, &token, spare.take(bulk()))];
     rows.extend(from_file(registry, origin, &token, spare.take(bulk())));
@@ -126,7 +130,10 @@ pub fn bulk_rows(registry: &mut Registry, origin: &Origin, spare: &mut Spare) ->
 }
 
 /// Registers one after the other while the crawler has other work, for as many as an idle registry takes.
-fn while_busy(registry: &mut Registry, mut one: impl FnMut(&mut Registry) -> f64) -> Vec<f64> {
+fn while_busy(
+    registry: &mut RegistryProcess,
+    mut one: impl FnMut(&mut RegistryProcess) -> f64,
+) -> Vec<f64> {
     let mut times = Vec::new();
     while times.len() < singles() && !registry.settles_within(0) {
         times.push(one(registry));
@@ -146,7 +153,7 @@ fn while_busy(registry: &mut Registry, mut one: impl FnMut(&mut Registry) -> f64
     clippy::disallowed_methods,
     reason = "a client learns that an agent is searchable by searching only"
 )]
-fn until_found(registry: &Registry, origin: &Origin, token: &str, card: usize) -> f64 {
+fn until_found(registry: &RegistryProcess, origin: &CardOrigin, token: &str, card: usize) -> f64 {
     let domain = format!("d{card}.{SUFFIX}:{}", origin.port);
     let body = json!({"card_url": card_url(card, origin)}).to_string();
     let began = Instant::now();
@@ -158,7 +165,7 @@ fn until_found(registry: &Registry, origin: &Origin, token: &str, card: usize) -
     began.elapsed().as_secs_f64() * 1_000.0
 }
 
-fn card_url(card: usize, origin: &Origin) -> String {
+fn card_url(card: usize, origin: &CardOrigin) -> String {
     format!("http://d{card}.{SUFFIX}:{}/{card}", origin.port)
 }
 
@@ -173,8 +180,8 @@ fn p99(mut times: Vec<f64>) -> f64 {
 }
 
 /// Requests that register these card URLs, each with as many of them as a registry takes.
-fn registrations(registry: &Registry, urls: &[String], token: &str) -> Vec<Vec<u8>> {
-    let requests = urls.chunks(MAX_REGISTRATIONS).map(|urls| {
+fn registrations(registry: &RegistryProcess, urls: &[String], token: &str) -> Vec<Vec<u8>> {
+    let requests = urls.chunks(MAX_BULK_REGISTRATIONS).map(|urls| {
         let all: Vec<Value> = urls.iter().map(|url| json!({"card_url": url})).collect();
         let body = json!({"registrations": all}).to_string();
         let path = "/v1/domains:register";
@@ -184,7 +191,12 @@ fn registrations(registry: &Registry, urls: &[String], token: &str) -> Vec<Vec<u
 }
 
 /// The rate of registrations over HTTP, many in a request and each answered by itself.
-fn posted(registry: &mut Registry, origin: &Origin, token: &str, first: usize) -> Vec<String> {
+fn posted(
+    registry: &mut RegistryProcess,
+    origin: &CardOrigin,
+    token: &str,
+    first: usize,
+) -> Vec<String> {
     let urls: Vec<String> = (first..first + bulk())
         .map(|card| card_url(card, origin))
         .collect();
@@ -199,7 +211,7 @@ fn posted(registry: &mut Registry, origin: &Origin, token: &str, first: usize) -
     let rate = measured.rate * urls.len() as f64 / count as f64;
     registry.count_registered(urls.len());
     registry.settle();
-    row(
+    figure_row(
         "bulk registration over HTTP",
         rate,
         "/s",
@@ -209,8 +221,8 @@ fn posted(registry: &mut Registry, origin: &Origin, token: &str, first: usize) -
 
 /// The rate of `register -f`, where the program is given.
 fn from_file(
-    registry: &mut Registry,
-    origin: &Origin,
+    registry: &mut RegistryProcess,
+    origin: &CardOrigin,
     token: &str,
     first: usize,
 ) -> Option<Vec<String>> {
@@ -240,5 +252,10 @@ fn from_file(
     let rate = urls.len() as f64 / began.elapsed().as_secs_f64();
     registry.count_registered(urls.len());
     registry.settle();
-    Some(row("register -f", rate, "/s", Target::AtLeast(1_000.0)))
+    Some(figure_row(
+        "register -f",
+        rate,
+        "/s",
+        Target::AtLeast(1_000.0),
+    ))
 }

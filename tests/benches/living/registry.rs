@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::cards::CARDS_OF_DOMAIN;
-use super::child::{Child, wait_until_idle};
+use super::child_process::{Child, wait_until_idle};
 use super::http::{call, read, succeeds};
-use super::origin::Origin;
-use crate::stock::{ADMIN, SUFFIX};
+use super::origin::CardOrigin;
+use crate::bench_registry::{ADMIN, SUFFIX};
 
 /// How long a crawl may take, in seconds.
 const PATIENCE: u64 = 3_600;
 
 /// A running registry.
-pub struct Registry {
+pub struct RegistryProcess {
     /// Its process.
     pub child: Child,
     /// Its address.
@@ -31,7 +31,7 @@ pub struct Registry {
 
 /// Sources to add: domains with this number of card URLs each.
 #[derive(Debug, Clone, Copy)]
-pub struct Sources<'a> {
+pub struct SourceRange<'a> {
     /// The number of the first card and of the first domain.
     pub first: usize,
     /// The number of domains.
@@ -42,7 +42,7 @@ pub struct Sources<'a> {
     pub account: &'a str,
 }
 
-impl Registry {
+impl RegistryProcess {
     /// Starts a registry in this folder, with these settings.
     pub fn start(folder: &Path, settings: &Value) -> Self {
         let began = Instant::now();
@@ -59,8 +59,8 @@ impl Registry {
     }
 
     /// Adds sources, all due.
-    pub fn add(&mut self, sources: Sources<'_>, origin: &Origin) {
-        self.child.ask(&json!({
+    pub fn add(&mut self, sources: SourceRange<'_>, origin: &CardOrigin) {
+        self.child.send_request(&json!({
             "do": "add",
             "first": sources.first,
             "domains": sources.domains,
@@ -73,15 +73,15 @@ impl Registry {
 
     /// Makes every planned visit due.
     pub fn recrawl(&mut self, sources: usize) {
-        self.child.ask(&json!({"do": "recrawl"}));
+        self.child.send_request(&json!({"do": "recrawl"}));
         self.outcomes += sources;
     }
 
     /// Makes the card of this number due, one of the first sources.
-    pub fn visit(&mut self, card: usize, origin: &Origin) {
+    pub fn visit(&mut self, card: usize, origin: &CardOrigin) {
         let domain = format!("d{}.{SUFFIX}:{}", card / CARDS_OF_DOMAIN, origin.port);
         self.child
-            .ask(&json!({"do": "visit", "domain": domain, "card": card}));
+            .send_request(&json!({"do": "visit", "domain": domain, "card": card}));
         self.outcomes += 1;
     }
 
@@ -102,12 +102,12 @@ impl Registry {
     /// Like [`Registry::settle`], for this number of seconds at most; whether it was in time.
     pub fn settles_within(&mut self, seconds: u64) -> bool {
         let request = json!({"do": "settle", "outcomes": self.outcomes, "seconds": seconds});
-        self.child.ask(&request)["settled"] == true
+        self.child.send_request(&request)["settled"] == true
     }
 
     /// The requests of the crawler by outcome.
     pub fn outcomes(&mut self) -> Value {
-        self.child.ask(&json!({"do": "outcomes"}))
+        self.child.send_request(&json!({"do": "outcomes"}))
     }
 
     /// Makes an account and returns its token.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::child::wait_until_idle;
-use super::registry::Registry;
-use super::tables::{Target, row};
-use crate::stock::SUFFIX;
+use super::child_process::wait_until_idle;
+use super::registry::RegistryProcess;
+use super::tables::{Target, figure_row};
+use crate::bench_registry::SUFFIX;
 
 /// How long rules may take to be applied everywhere.
 const PATIENCE: Duration = Duration::from_secs(1_800);
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Starts a registry with each change of the rules, and measures when it listens, when it is ready, what it still shows that
 /// the rules forbid, and when every decision is made. The folder holds this number of agents, all approved by
 /// `--approve-all`.
-pub fn rows(folder: &Path, agents: u64) -> Vec<Vec<String>> {
+pub fn measure_rule_changes(folder: &Path, agents: u64) -> Vec<Vec<String>> {
     let denied = format!("*.{SUFFIX}:*");
     let all = json!({"approve_all": true});
     let none = json!({"approve_all": false});
@@ -42,7 +42,7 @@ pub fn rows(folder: &Path, agents: u64) -> Vec<Vec<String>> {
     reason = "an orchestrator looks at times whether a process is ready"
 )]
 fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<String>> {
-    let registry = Registry::start(folder, settings);
+    let registry = RegistryProcess::start(folder, settings);
     let mut seen_first = None;
     let wait = |done: &mut dyn FnMut() -> bool| {
         let began = Instant::now();
@@ -71,14 +71,14 @@ fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<Str
     registry.stop();
     let label = |part: &str| format!("start, rules {what}: {part}");
     let mut rows = vec![
-        row(
+        figure_row(
             &label("listening after"),
             listening,
             "s",
             Target::AtMost(1.0),
         ),
-        row(&label("ready after"), ready, "s", Target::AtMost(5.0)),
-        row(
+        figure_row(&label("ready after"), ready, "s", Target::AtMost(5.0)),
+        figure_row(
             &label("everything decided after"),
             decided,
             "s",
@@ -87,7 +87,7 @@ fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<Str
     ];
     if shown == 0 {
         let forbidden = seen_first.expect("a ready registry answers searches") as f64;
-        rows.push(row(
+        rows.push(figure_row(
             &label("forbidden agents that the first search shows"),
             forbidden,
             "",
@@ -98,7 +98,7 @@ fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<Str
 }
 
 /// The number of agents that anybody finds; `None` while searches are refused.
-fn found(registry: &Registry) -> Option<u64> {
+fn found(registry: &RegistryProcess) -> Option<u64> {
     let (status, page) =
         super::http::call(registry.address, "GET", "/v1/agents?page_size=1", "", "");
     (status == 200).then(|| page["total"].as_u64()).flatten()

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::cards::FACETS;
-use super::child::wait_until_idle;
+use super::child_process::wait_until_idle;
 use super::http::request;
-use super::rivals::Rival;
-use super::tables::{Target, number, print};
-use crate::generator::Generator;
+use super::search_engines::SearchEngine;
+use super::tables::{Target, format_number, print};
+use crate::generator::CardGenerator;
 use crate::load::{Load, Protocol};
-use crate::report::size;
+use crate::report::size_from_env;
 
 /// Words per query, joined by OR.
 const WORDS: [usize; 2] = [1, 3];
@@ -24,7 +24,7 @@ const SHORTEST: usize = 5;
 
 /// A kind of search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cell {
+pub struct SearchCase {
     /// Words of a query.
     pub words: usize,
     /// Facets that are counted.
@@ -33,7 +33,7 @@ pub struct Cell {
     pub connections: usize,
 }
 
-impl Cell {
+impl SearchCase {
     /// Its name in tables, as two cells.
     fn names(self) -> Vec<String> {
         let words = if self.words == 1 {
@@ -51,10 +51,13 @@ impl Cell {
 
     /// Different queries. Where the words are few, cells that differ in their connections alone share none, so that no
     /// answer is one that was kept.
-    pub fn queries(self, generator: Generator) -> Vec<String> {
-        let place = cells().iter().position(|cell| *cell == self).unwrap();
+    pub fn queries(self, generator: CardGenerator) -> Vec<String> {
+        let place = search_cases()
+            .iter()
+            .position(|cell| *cell == self)
+            .unwrap();
         let (kind, turn) = (place / CONNECTIONS.len(), place % CONNECTIONS.len());
-        let count = size("BENCH_QUERIES", 800);
+        let count = size_from_env("BENCH_QUERIES", 800);
         let first = kind as u64 * 1_000_000;
         let drawn = (first..first + 1_000_000).map(|index| generator.query(index, self.words));
         let mut taken = HashSet::new();
@@ -69,12 +72,12 @@ impl Cell {
 }
 
 /// All cells, in the order of the tables.
-pub fn cells() -> Vec<Cell> {
+pub fn search_cases() -> Vec<SearchCase> {
     let mut cells = Vec::new();
     for words in WORDS {
         for facets in COUNTED {
             for connections in CONNECTIONS {
-                cells.push(Cell {
+                cells.push(SearchCase {
                     words,
                     facets,
                     connections,
@@ -98,9 +101,9 @@ pub struct SearchServer {
     pub request: fn(SocketAddr, &str, &[&str]) -> Vec<u8>,
 }
 
-/// Figures of a cell.
+/// CrawlFigures of a cell.
 #[derive(Debug, Clone, Copy)]
-pub struct Figures {
+pub struct SearchFigures {
     /// Processor time per request in milliseconds.
     pub cpu: f64,
     /// Requests per second.
@@ -132,9 +135,9 @@ pub fn registry(address: SocketAddr, process: u32) -> SearchServer {
 }
 
 /// Measures every cell of a server, after searches that are not counted.
-pub fn measure(server: SearchServer, generator: Generator) -> Vec<Figures> {
+pub fn measure_searches(server: SearchServer, generator: CardGenerator) -> Vec<SearchFigures> {
     wait_until_idle(server.process);
-    let warm = Cell {
+    let warm = SearchCase {
         words: 3,
         facets: 12,
         connections: 1,
@@ -143,13 +146,13 @@ pub fn measure(server: SearchServer, generator: Generator) -> Vec<Figures> {
         .map(|index| generator.query(u64::MAX - index, 3))
         .collect();
     run(server, warm, &queries);
-    let cells = cells().into_iter();
+    let cells = search_cases().into_iter();
     cells
         .map(|cell| run(server, cell, &cell.queries(generator)))
         .collect()
 }
 
-fn run(server: SearchServer, cell: Cell, queries: &[String]) -> Figures {
+fn run(server: SearchServer, cell: SearchCase, queries: &[String]) -> SearchFigures {
     let facets = &FACETS[..cell.facets];
     let requests = queries
         .iter()
@@ -159,9 +162,9 @@ fn run(server: SearchServer, cell: Cell, queries: &[String]) -> Figures {
     load.process = Some(server.process);
     load.connections = cell.connections;
     load.most = queries.len();
-    load.time = Duration::from_secs(size("BENCH_SECONDS", 10) as u64);
+    load.time = Duration::from_secs(size_from_env("BENCH_SECONDS", 10) as u64);
     let measured = load.run().unwrap();
-    Figures {
+    SearchFigures {
         cpu: measured.cpu_us / 1_000.0,
         rate: measured.rate,
         p50: measured.percentile(0.5),
@@ -171,17 +174,17 @@ fn run(server: SearchServer, cell: Cell, queries: &[String]) -> Figures {
 }
 
 /// The figures of a registry that was crawled and changed, before and after its restart, and with its index rebuilt.
-pub struct Ages {
+pub struct FiguresByState {
     /// The process that has crawled.
-    pub running: Vec<Figures>,
+    pub running: Vec<SearchFigures>,
     /// After a restart.
-    pub restarted: Vec<Figures>,
+    pub restarted: Vec<SearchFigures>,
     /// With a new index.
-    pub rebuilt: Vec<Figures>,
+    pub rebuilt: Vec<SearchFigures>,
 }
 
 /// The most processor time of a search by its cell, in milliseconds; of fewer than 100,000 agents nothing is demanded.
-const fn most_cpu(cell: Cell, agents: usize) -> Target {
+const fn most_cpu(cell: SearchCase, agents: usize) -> Target {
     match (cell.words, cell.facets) {
         (3, 4) if agents >= 100_000 => Target::AtMost(4.0),
         (3, 12) if agents >= 100_000 => Target::AtMost(8.0),
@@ -190,9 +193,9 @@ const fn most_cpu(cell: Cell, agents: usize) -> Target {
 }
 
 /// Prints a registry at its ages side by side.
-pub fn print_ages(agents: usize, ages: &Ages) {
+pub fn print_ages(agents: usize, ages: &FiguresByState) {
     let mut rows = Vec::new();
-    for (place, cell) in cells().into_iter().enumerate() {
+    for (place, cell) in search_cases().into_iter().enumerate() {
         let (running, restarted) = (ages.running[place], ages.restarted[place]);
         let rebuilt = ages.rebuilt[place];
         let ratio = restarted.cpu / rebuilt.cpu;
@@ -201,21 +204,21 @@ pub fn print_ages(agents: usize, ages: &Ages) {
             _ => Target::None,
         };
         let mut row = cell.names();
-        row.push(number(running.cpu));
+        row.push(format_number(running.cpu));
         for of in [restarted, rebuilt] {
-            let latencies = format!("{}, {}", number(of.p50), number(of.p99));
-            row.extend([number(of.cpu), number(of.rate), latencies]);
+            let latencies = format!("{}, {}", format_number(of.p50), format_number(of.p99));
+            row.extend([format_number(of.cpu), format_number(of.rate), latencies]);
         }
         row.extend(most_cpu(cell, agents).cells(restarted.cpu));
-        row.push(number(ratio));
+        row.push(format_number(ratio));
         row.extend(most_ratio.cells(ratio));
-        row.push(number(restarted.kilobytes));
+        row.push(format_number(restarted.kilobytes));
         rows.push(row);
     }
     print(
         &format!(
             "Searches over {} agents that were crawled, changed and restarted once, beside a rebuilt index; CPU and latencies in ms",
-            number(agents as f64)
+            format_number(agents as f64)
         ),
         &[
             "search",
@@ -239,18 +242,27 @@ pub fn print_ages(agents: usize, ages: &Ages) {
 }
 
 /// Prints the registry after its restart beside a rival.
-pub fn print_rival(agents: usize, own: &[Figures], rival: &Rival, figures: &[Figures]) {
+pub fn print_rival(
+    agents: usize,
+    own: &[SearchFigures],
+    rival: &SearchEngine,
+    figures: &[SearchFigures],
+) {
     let mut rows = Vec::new();
-    for (place, cell) in cells().into_iter().enumerate() {
+    for (place, cell) in search_cases().into_iter().enumerate() {
         let (own, its) = (own[place], figures[place]);
         let times = own.rate / its.rate;
         let mut row = cell.names();
         for of in [own, its] {
-            row.extend([number(of.rate), number(of.cpu)]);
-            row.extend([format!("{}, {}", number(of.p50), number(of.p99))]);
-            row.push(number(of.kilobytes));
+            row.extend([format_number(of.rate), format_number(of.cpu)]);
+            row.extend([format!(
+                "{}, {}",
+                format_number(of.p50),
+                format_number(of.p99)
+            )]);
+            row.push(format_number(of.kilobytes));
         }
-        row.push(number(times));
+        row.push(format_number(times));
         row.extend(Target::AtLeast((rival.target)(cell.facets)).cells(times));
         rows.push(row);
     }
@@ -272,30 +284,30 @@ pub fn print_rival(agents: usize, own: &[Figures], rival: &Rival, figures: &[Fig
     ];
     let title = format!(
         "The restarted registry over {} agents beside {} over the same cards",
-        number(agents as f64),
+        format_number(agents as f64),
         rival.name
     );
     print(&title, &columns, &rows);
 }
 
 /// Prints how the processor time of searches grows from the smallest to the largest number of agents.
-pub fn print_growth(sizes: &[(usize, Ages)]) {
+pub fn print_growth(sizes: &[(usize, FiguresByState)]) {
     let [(few, small), .., (many, large)] = sizes else {
         return;
     };
-    let cells = cells().into_iter().enumerate();
+    let cells = search_cases().into_iter().enumerate();
     let counted = cells.filter(|(_, cell)| cell.words == 3 && matches!(cell.facets, 4 | 12));
     let rows = counted.map(|(place, cell)| {
         let times = large.restarted[place].cpu / small.restarted[place].cpu;
         let mut row = cell.names();
-        row.push(number(times));
+        row.push(format_number(times));
         row.extend(Target::AtMost(10.0).cells(times));
         row
     });
     let title = format!(
         "Growth of the processor time of a search from {} to {} agents",
-        number(*few as f64),
-        number(*many as f64)
+        format_number(*few as f64),
+        format_number(*many as f64)
     );
     let columns = ["search", "connections", "times", "target", "met"];
     print(&title, &columns, &rows.collect::<Vec<_>>());

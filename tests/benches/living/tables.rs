@@ -15,8 +15,8 @@ impl Target {
     /// The target and whether the figure meets it, as two cells.
     pub fn cells(self, figure: f64) -> [String; 2] {
         let (bound, met) = match self {
-            Self::AtMost(most) => (format!("≤ {}", number(most)), figure <= most),
-            Self::AtLeast(least) => (format!("≥ {}", number(least)), figure >= least),
+            Self::AtMost(most) => (format!("≤ {}", format_number(most)), figure <= most),
+            Self::AtLeast(least) => (format!("≥ {}", format_number(least)), figure >= least),
             Self::None => return [String::new(), String::new()],
         };
         let word = if met { "yes" } else { "**no**" };
@@ -25,9 +25,11 @@ impl Target {
 }
 
 /// A row: what was measured, the figure and its target.
-pub fn row(what: &str, figure: f64, unit: &str, target: Target) -> Vec<String> {
+pub fn figure_row(what: &str, figure: f64, unit: &str, target: Target) -> Vec<String> {
     let [bound, met] = target.cells(figure);
-    let figure = format!("{} {unit}", number(figure)).trim_end().to_owned();
+    let figure = format!("{} {unit}", format_number(figure))
+        .trim_end()
+        .to_owned();
     vec![what.to_owned(), figure, bound, met]
 }
 
@@ -46,7 +48,7 @@ pub fn print(title: &str, columns: &[&str], rows: &[Vec<String>]) {
 }
 
 /// A number with two or three significant digits, and its digits in groups of three.
-pub fn number(value: f64) -> String {
+pub fn format_number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }

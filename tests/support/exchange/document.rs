@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use a2a_registry_http::routes::openapi::openapi_document;
+use a2a_registry_http::routes::openapi::default_document_text;
 use jsonschema::Validator;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::schemas::{Form, Schemas};
-use super::{ObservedResponse, Request};
+use super::schemas::{Schemas, Strictness};
+use super::{ObservedRequest, ObservedResponse};
 
 /// Requests that are refused although their schema allows them: the operation (`*`: any), the place, and why no schema
 /// can express the rule.
@@ -101,29 +101,29 @@ const BEYOND: &[(&str, &str, &str)] = &[
 ];
 
 /// The document, compiled for checks.
-pub struct Document {
-    paths: Vec<Pattern>,
-    whole: Value,
+pub struct ApiDocument {
+    paths: Vec<PathPattern>,
+    json: Value,
 }
 
 /// One documented path.
-struct Pattern {
+struct PathPattern {
     template: String,
-    literals: usize,
-    operations: BTreeMap<String, Operation>,
+    literal_length: usize,
+    operations: BTreeMap<String, DocumentedOperation>,
 }
 
-struct Operation {
+struct DocumentedOperation {
     id: String,
-    parameters: Vec<Parameter>,
+    parameters: Vec<DocumentedParameter>,
     /// Whether a body is required, and its schema by media type.
     body: Option<(bool, Arc<Validator>)>,
-    answers: BTreeMap<u16, DocumentedResponse>,
+    responses: BTreeMap<u16, DocumentedResponse>,
 }
 
-struct Parameter {
+struct DocumentedParameter {
     name: String,
-    place: String,
+    location: String,
     required: bool,
     schema: Value,
     validator: Arc<Validator>,
@@ -140,50 +140,51 @@ pub struct ExchangeCheck {
     /// The operation, if the request belongs to one.
     pub operation: Option<String>,
     /// Violations of the document, one sentence each.
-    pub wrong: Vec<String>,
+    pub violations: Vec<String>,
 }
 
-impl Document {
+impl ApiDocument {
     /// The document of the registry's build under test.
-    pub fn of_this_build() -> &'static Self {
-        static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::new(&openapi_document()));
+    pub fn current() -> &'static Self {
+        static DOCUMENT: LazyLock<ApiDocument> =
+            LazyLock::new(|| ApiDocument::new(&default_document_text()));
         &DOCUMENT
     }
 
     /// Compiles a document from its text.
     pub fn new(text: &str) -> Self {
-        let whole: Value = serde_json::from_str(text).unwrap();
-        let schemas = Schemas::of(&whole);
-        let mut paths: Vec<Pattern> = whole["paths"]
+        let json: Value = serde_json::from_str(text).unwrap();
+        let schemas = Schemas::from_document(&json);
+        let mut paths: Vec<PathPattern> = json["paths"]
             .as_object()
             .unwrap()
             .iter()
-            .map(|(template, item)| Pattern {
-                literals: template.split(['{', '}']).step_by(2).map(str::len).sum(),
+            .map(|(template, item)| PathPattern {
+                literal_length: template.split(['{', '}']).step_by(2).map(str::len).sum(),
                 template: template.clone(),
                 operations: item
                     .as_object()
                     .unwrap()
                     .iter()
                     .map(|(method, operation)| {
-                        let operation = Operation::new(&whole, &schemas, operation);
+                        let operation = DocumentedOperation::new(&json, &schemas, operation);
                         (method.to_ascii_uppercase(), operation)
                     })
                     .collect(),
             })
             .collect();
-        paths.sort_by_key(|pattern| std::cmp::Reverse(pattern.literals));
-        Self { paths, whole }
+        paths.sort_by_key(|pattern| std::cmp::Reverse(pattern.literal_length));
+        Self { paths, json }
     }
 
     /// The document itself.
-    pub fn value(&self) -> &Value {
-        &self.whole
+    pub fn json(&self) -> &Value {
+        &self.json
     }
 
     /// A validator for values of a schema that allows no other members than those it names.
     pub fn validator(&self, schema: &Value) -> Arc<Validator> {
-        Schemas::of(&self.whole).validator(schema, Form::Closed)
+        Schemas::from_document(&self.json).validator(schema, Strictness::Closed)
     }
 
     /// Checks an event of a stream against the document: no media type describes its form.
@@ -194,20 +195,24 @@ impl Document {
     pub fn check_event(&self, event: &Value) {
         static EVENT: LazyLock<Arc<Validator>> = LazyLock::new(|| {
             let schema = json!({"$ref": "#/components/schemas/Event"});
-            Document::of_this_build().validator(&schema)
+            ApiDocument::current().validator(&schema)
         });
-        let wrong = errors(&EVENT, event);
+        let wrong = validation_errors(&EVENT, event);
         assert!(wrong.is_empty(), "{event} is not as documented: {wrong:?}");
     }
 
     /// All operations with their documented statuses.
     pub fn operations(&self) -> impl Iterator<Item = (&str, Vec<u16>)> {
         let operations = self.paths.iter().flat_map(|path| path.operations.values());
-        operations.map(|one| (one.id.as_str(), one.answers.keys().copied().collect()))
+        operations.map(|one| (one.id.as_str(), one.responses.keys().copied().collect()))
     }
 
     /// Checks an exchange against the document.
-    pub fn check(&self, request: &Request, answer: &ObservedResponse) -> ExchangeCheck {
+    pub fn check_exchange(
+        &self,
+        request: &ObservedRequest,
+        answer: &ObservedResponse,
+    ) -> ExchangeCheck {
         let (path, query) = request
             .target
             .split_once('?')
@@ -219,13 +224,13 @@ impl Document {
         let found = self
             .paths
             .iter()
-            .find_map(|pattern| Some((pattern, pattern.matches(path)?)));
+            .find_map(|pattern| Some((pattern, pattern.match_path(path)?)));
         let success = answer.status < 400;
         let Some((pattern, parts)) = found else {
             if success && path.starts_with("/v1/") {
-                check.wrong.push("no such path is documented".into());
+                check.violations.push("no such path is documented".into());
             }
-            return check.about(request, answer);
+            return check.with_context(request, answer);
         };
         let method = match request.method.as_str() {
             "HEAD" => "GET",
@@ -233,34 +238,36 @@ impl Document {
         };
         let Some(operation) = pattern.operations.get(method) else {
             if success {
-                check.wrong.push("no such method is documented".into());
+                check.violations.push("no such method is documented".into());
             }
-            return check.about(request, answer);
+            return check.with_context(request, answer);
         };
         check.operation = Some(operation.id.clone());
-        operation.check_response(request, answer, &mut check.wrong);
-        let mut forbidden = operation.parameters_forbidden(&parts, query);
-        forbidden.extend(operation.body_forbidden(request));
+        operation.check_response(request, answer, &mut check.violations);
+        let mut forbidden = operation.parameter_violations(&parts, query);
+        forbidden.extend(operation.body_violations(request));
         if success && !forbidden.is_empty() {
-            check.wrong.push(format!(
+            check.violations.push(format!(
                 "what was asked is forbidden by the document: {}",
                 forbidden.join("; ")
             ));
         }
         if answer.status == 400 && forbidden.is_empty() {
-            check.wrong.extend(operation.unexplained_refusal(answer));
+            check
+                .violations
+                .extend(operation.unexplained_rejection(answer));
         }
-        check.about(request, answer)
+        check.with_context(request, answer)
     }
 }
 
 impl ExchangeCheck {
-    fn about(mut self, request: &Request, answer: &ObservedResponse) -> Self {
+    fn with_context(mut self, request: &ObservedRequest, answer: &ObservedResponse) -> Self {
         let text = |body: &Option<Vec<u8>>| {
             let text = String::from_utf8_lossy(body.as_deref().unwrap_or_default()).into_owned();
             text.chars().take(600).collect::<String>()
         };
-        for wrong in &mut self.wrong {
+        for wrong in &mut self.violations {
             *wrong = format!(
                 "{} {} {}\n   answered {} {}\n   {wrong}",
                 request.method,
@@ -274,9 +281,9 @@ impl ExchangeCheck {
     }
 }
 
-impl Pattern {
+impl PathPattern {
     /// The parts of a raw path at the parameters of the template, by name.
-    fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
+    fn match_path(&self, path: &str) -> Option<Vec<(String, String)>> {
         let wanted: Vec<&str> = self.template.split('/').collect();
         let given: Vec<&str> = path.split('/').collect();
         if wanted.len() != given.len() {
@@ -302,30 +309,30 @@ impl Pattern {
     }
 }
 
-impl Operation {
+impl DocumentedOperation {
     fn new(whole: &Value, schemas: &Schemas, operation: &Value) -> Self {
         let parameters = operation["parameters"].as_array().into_iter().flatten();
         let body = operation.get("requestBody").map(|body| {
             let content = &body["content"]["application/json"]["schema"];
             let required = body["required"] == true;
-            (required, schemas.validator(content, Form::Plain))
+            (required, schemas.validator(content, Strictness::AsWritten))
         });
         let answers = operation["responses"].as_object().unwrap().iter();
         Self {
             id: operation["operationId"].as_str().unwrap().to_owned(),
             parameters: parameters
-                .map(|parameter| Parameter {
+                .map(|parameter| DocumentedParameter {
                     name: parameter["name"].as_str().unwrap().to_owned(),
-                    place: parameter["in"].as_str().unwrap().to_owned(),
+                    location: parameter["in"].as_str().unwrap().to_owned(),
                     required: parameter["required"] == true,
                     schema: parameter["schema"].clone(),
-                    validator: schemas.validator(&parameter["schema"], Form::Plain),
+                    validator: schemas.validator(&parameter["schema"], Strictness::AsWritten),
                 })
                 .collect(),
             body,
-            answers: answers
+            responses: answers
                 .map(|(status, response)| {
-                    let response = resolved(whole, response);
+                    let response = resolve_reference(whole, response);
                     (
                         status.parse().unwrap(),
                         DocumentedResponse::new(schemas, response),
@@ -337,11 +344,11 @@ impl Operation {
 
     fn check_response(
         &self,
-        request: &Request,
+        request: &ObservedRequest,
         answer: &ObservedResponse,
         wrong: &mut Vec<String>,
     ) {
-        let Some(documented) = self.answers.get(&answer.status) else {
+        let Some(documented) = self.responses.get(&answer.status) else {
             wrong.push(format!("{} documents no such status", self.id));
             return;
         };
@@ -370,11 +377,11 @@ impl Operation {
         }
         match serde_json::from_slice::<Value>(body) {
             Err(error) => wrong.push(format!("the body is no JSON: {error}")),
-            Ok(value) => wrong.extend(errors(validator, &value)),
+            Ok(value) => wrong.extend(validation_errors(validator, &value)),
         }
     }
 
-    fn parameters_forbidden(&self, parts: &[(String, String)], query: &str) -> Vec<String> {
+    fn parameter_violations(&self, parts: &[(String, String)], query: &str) -> Vec<String> {
         let mut given: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
         for (name, value) in parts {
             given.insert(("path", name.clone()), vec![value.clone()]);
@@ -392,20 +399,20 @@ impl Operation {
         }
         let mut forbidden = Vec::new();
         // An operation without query parameters ignores the query.
-        let reads_query = self.parameters.iter().any(|one| one.place == "query");
+        let reads_query = self.parameters.iter().any(|one| one.location == "query");
         for ((place, name), values) in &given {
             let known = self
                 .parameters
                 .iter()
-                .find(|one| one.place == *place && one.name == *name);
+                .find(|one| one.location == *place && one.name == *name);
             match known {
-                Some(parameter) => forbidden.extend(parameter.forbidden(values)),
+                Some(parameter) => forbidden.extend(parameter.violations(values)),
                 None if *place == "query" && !reads_query => {}
                 None => forbidden.push(format!("there is no parameter {name}")),
             }
         }
         for parameter in self.parameters.iter().filter(|one| one.required) {
-            let place = parameter.place.as_str();
+            let place = parameter.location.as_str();
             if !given.contains_key(&(place, parameter.name.clone())) {
                 forbidden.push(format!("the parameter {} is missing", parameter.name));
             }
@@ -413,20 +420,20 @@ impl Operation {
         forbidden
     }
 
-    fn body_forbidden(&self, request: &Request) -> Vec<String> {
+    fn body_violations(&self, request: &ObservedRequest) -> Vec<String> {
         let sent = request.body.as_ref().filter(|body| !body.is_empty());
         match (&self.body, sent) {
             (Some((true, _)), None) => vec!["a body is needed".into()],
             (Some((_, validator)), Some(body)) => match serde_json::from_slice::<Value>(body) {
                 Err(error) => vec![format!("the body is no JSON: {error}")],
-                Ok(value) => errors(validator, &value),
+                Ok(value) => validation_errors(validator, &value),
             },
             (Some((false, _)), None) | (None, _) => Vec::new(),
         }
     }
 
     /// The reason for which a request was refused as malformed, if the document allows the request.
-    fn unexplained_refusal(&self, answer: &ObservedResponse) -> Option<String> {
+    fn unexplained_rejection(&self, answer: &ObservedResponse) -> Option<String> {
         let body = answer.body.as_deref().filter(|body| !body.is_empty())?;
         let problem: Value = serde_json::from_slice(body).ok()?;
         let places: Vec<&str> = problem["errors"]
@@ -456,8 +463,8 @@ impl Operation {
     }
 }
 
-impl Parameter {
-    fn forbidden(&self, values: &[String]) -> Vec<String> {
+impl DocumentedParameter {
+    fn violations(&self, values: &[String]) -> Vec<String> {
         let typed = |schema: &Value, text: &String| {
             let is = |name: &str| {
                 schema["type"] == name
@@ -484,7 +491,7 @@ impl Parameter {
             [one] => typed(&self.schema, one),
             _ => return vec![format!("{} is given more than once", self.name)],
         };
-        let errors = errors(&self.validator, &value).into_iter();
+        let errors = validation_errors(&self.validator, &value).into_iter();
         errors
             .map(|error| format!("{}: {error}", self.name))
             .collect()
@@ -509,7 +516,7 @@ impl DocumentedResponse {
                 .map(|(media_type, content)| {
                     let json = media_type.ends_with("json");
                     let validator =
-                        json.then(|| schemas.validator(&content["schema"], Form::Closed));
+                        json.then(|| schemas.validator(&content["schema"], Strictness::Closed));
                     (media_type.clone(), validator)
                 })
                 .collect(),
@@ -517,14 +524,14 @@ impl DocumentedResponse {
     }
 }
 
-fn errors(validator: &Validator, value: &Value) -> Vec<String> {
+fn validation_errors(validator: &Validator, value: &Value) -> Vec<String> {
     validator
         .iter_errors(value)
         .map(|error| format!("at `{}`: {error}", error.instance_path()))
         .collect()
 }
 
-fn resolved<'a>(whole: &'a Value, value: &'a Value) -> &'a Value {
+fn resolve_reference<'a>(whole: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str() {
         Some(target) => whole.pointer(target.trim_start_matches('#')).unwrap(),
         None => value,

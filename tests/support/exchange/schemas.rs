@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 /// Where the definitions of a compiled schema stand.
-const DEFINITIONS: &str = "#/$defs/";
+const DEFINITIONS_PREFIX: &str = "#/$defs/";
 
 /// The schemas of the components as definitions, in three forms. A compiled schema gets those that it refers to.
 pub struct Schemas {
@@ -19,48 +19,52 @@ pub struct Schemas {
 
 /// Strictness of a schema about members that it does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum Strictness {
     /// As written.
-    Plain,
+    AsWritten,
     /// Closed inside: unnamed members are allowed at the top, but not in nested values.
-    Part,
+    ClosedInside,
     /// Closed: unnamed members are not allowed.
     Closed,
 }
 
-impl Form {
-    fn definition(self, name: &str) -> String {
+impl Strictness {
+    fn definition_name(self, name: &str) -> String {
         match self {
-            Self::Plain => name.to_owned(),
-            Self::Part => format!("{name}.part"),
+            Self::AsWritten => name.to_owned(),
+            Self::ClosedInside => format!("{name}.part"),
             Self::Closed => format!("{name}.closed"),
         }
     }
 
     /// The form of the nested schemas of a schema in this form.
-    fn below(self) -> Self {
+    fn for_nested(self) -> Self {
         match self {
-            Self::Plain => Self::Plain,
-            Self::Part | Self::Closed => Self::Closed,
+            Self::AsWritten => Self::AsWritten,
+            Self::ClosedInside | Self::Closed => Self::Closed,
         }
     }
 
     /// The form of the parts (`allOf` and the like) of a schema in this form.
-    fn joined(self) -> Self {
+    fn for_all_of(self) -> Self {
         match self {
-            Self::Plain => Self::Plain,
-            Self::Part | Self::Closed => Self::Part,
+            Self::AsWritten => Self::AsWritten,
+            Self::ClosedInside | Self::Closed => Self::ClosedInside,
         }
     }
 }
 
 impl Schemas {
     /// The schemas of a document.
-    pub fn of(whole: &Value) -> Self {
+    pub fn from_document(whole: &Value) -> Self {
         let mut definitions = Map::new();
         for (name, schema) in whole["components"]["schemas"].as_object().unwrap() {
-            for form in [Form::Plain, Form::Part, Form::Closed] {
-                definitions.insert(form.definition(name), formed(schema, form));
+            for form in [
+                Strictness::AsWritten,
+                Strictness::ClosedInside,
+                Strictness::Closed,
+            ] {
+                definitions.insert(form.definition_name(name), apply_strictness(schema, form));
             }
         }
         Self {
@@ -70,8 +74,8 @@ impl Schemas {
     }
 
     /// A validator for values of a schema in this form.
-    pub fn validator(&self, schema: &Value, form: Form) -> Arc<Validator> {
-        let mut schema = formed(schema, form);
+    pub fn validator(&self, schema: &Value, form: Strictness) -> Arc<Validator> {
+        let mut schema = apply_strictness(schema, form);
         let text = schema.to_string();
         if let Some(known) = self.compiled.borrow().get(&text) {
             return Arc::clone(known);
@@ -96,7 +100,7 @@ impl Schemas {
         match schema {
             Value::Object(members) => {
                 let target = members.get("$ref").and_then(Value::as_str);
-                let name = target.and_then(|target| target.strip_prefix(DEFINITIONS));
+                let name = target.and_then(|target| target.strip_prefix(DEFINITIONS_PREFIX));
                 if let Some(name) = name
                     && !needed.contains_key(name)
                 {
@@ -117,18 +121,21 @@ impl Schemas {
 }
 
 /// Converts a schema to this form.
-fn formed(schema: &Value, form: Form) -> Value {
+fn apply_strictness(schema: &Value, form: Strictness) -> Value {
     let Value::Object(members) = schema else {
         return schema.clone();
     };
     let mut formed_members = Map::new();
     for (name, member) in members {
         let each = |form| match member {
-            Value::Array(items) => items.iter().map(|item| formed(item, form)).collect(),
+            Value::Array(items) => items
+                .iter()
+                .map(|item| apply_strictness(item, form))
+                .collect(),
             Value::Object(items) => Value::Object(
                 items
                     .iter()
-                    .map(|(name, item)| (name.clone(), formed(item, form)))
+                    .map(|(name, item)| (name.clone(), apply_strictness(item, form)))
                     .collect(),
             ),
             other => other.clone(),
@@ -137,18 +144,22 @@ fn formed(schema: &Value, form: Form) -> Value {
             "$ref" => {
                 let target = member.as_str().unwrap();
                 let name = target.strip_prefix("#/components/schemas/").unwrap();
-                json!(format!("{DEFINITIONS}{}", form.definition(name)))
+                json!(format!(
+                    "{DEFINITIONS_PREFIX}{}",
+                    form.definition_name(name)
+                ))
             }
-            "properties" => each(form.below()),
+            "properties" => each(form.for_nested()),
             "oneOf" | "anyOf" => each(form),
-            "allOf" => each(form.joined()),
-            "items" | "additionalProperties" => formed(member, form.below()),
+            "allOf" => each(form.for_all_of()),
+            "items" | "additionalProperties" => apply_strictness(member, form.for_nested()),
             _ => member.clone(),
         };
         formed_members.insert(name.clone(), member);
     }
     let names_members = members.contains_key("properties") || members.contains_key("allOf");
-    if form == Form::Closed && names_members && !members.contains_key("additionalProperties") {
+    if form == Strictness::Closed && names_members && !members.contains_key("additionalProperties")
+    {
         formed_members.insert("unevaluatedProperties".into(), json!(false));
     }
     Value::Object(formed_members)

@@ -4,14 +4,14 @@ use std::panic::AssertUnwindSafe;
 
 use serde_json::{Value, json};
 
-use super::{Document, ObservedResponse, Request, Tap};
-use crate::support::http;
+use super::{ApiDocument, ObservedRequest, ObservedResponse, ValidatingProxy};
+use crate::support::http_client;
 use crate::support::origin::{Origin, OriginReply};
 
 #[test]
 fn undocumented_exchanges_are_found() {
-    let document = Document::of_this_build();
-    let ask = |method: &str, target: &str, body: &str| Request {
+    let document = ApiDocument::current();
+    let ask = |method: &str, target: &str, body: &str| ObservedRequest {
         method: method.to_owned(),
         target: target.to_owned(),
         headers: Vec::new(),
@@ -106,7 +106,10 @@ fn undocumented_exchanges_are_found() {
             Some("no such method"),
         ),
     ] {
-        let wrong = document.check(&request, &answer).wrong.join("\n");
+        let wrong = document
+            .check_exchange(&request, &answer)
+            .violations
+            .join("\n");
         match expected {
             None => assert_eq!(wrong, "", "{request:?}"),
             Some(expected) => assert!(wrong.contains(expected), "{expected}: {request:?}: {wrong}"),
@@ -124,19 +127,19 @@ async fn an_undocumented_response_fails_the_test_of_its_registry() {
         ("/crawler", "{}", true),
     ] {
         let origin = Origin::start();
-        origin.answer(path, OriginReply::json(body));
-        let tap = Tap::new().await;
-        assert!(tap.forward_to(&origin.url("")));
-        let asked = http().get(format!("{}{path}?q=a", tap.url()));
+        origin.set_reply(path, OriginReply::json(body));
+        let proxy = ValidatingProxy::new().await;
+        assert!(proxy.forward_to(&origin.url("")));
+        let asked = http_client().get(format!("{}{path}?q=a", proxy.url()));
         let answer = asked.send().await.unwrap();
         assert_eq!(
             answer.text().await.unwrap(),
             body,
             "the response is forwarded"
         );
-        let checked: u64 = tap.tally().values().flat_map(|one| one.values()).sum();
+        let checked: u64 = proxy.counts().values().flat_map(|one| one.values()).sum();
         assert_eq!(checked, u64::from(path == "/v1/agents:suggest"), "{path}");
-        let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(tap)));
+        let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(proxy)));
         assert_eq!(dropped.is_ok(), kept, "{path}: {body}");
     }
 }

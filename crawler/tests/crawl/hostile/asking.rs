@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use a2a_crawler::AttemptOutcome;
 use a2a_crawler::fetch::FetchLimits;
-use a2a_crawler::guard::{Guard, GuardConfig};
+use a2a_crawler::guard::{GuardConfig, SsrfGuard};
 use url::{Host, Url};
 
 use super::mutation::Seed;
@@ -21,7 +21,7 @@ async fn try_text(text: &str, world: &FetchSetup) {
     let open = |url: &Url| url.host() == Some(Host::Ipv4(HOME)) || url.domain() == Some(HOST);
     for url in read.into_iter().flatten().filter(|url| !open(url)) {
         let fetched = world.get(&url, text).await;
-        let error = fetched.answer.expect_err(text);
+        let error = fetched.result.expect_err(text);
         assert_eq!(error.outcome, AttemptOutcome::Refused, "{text:?}: {error}");
     }
 }
@@ -101,7 +101,7 @@ async fn mutated(rounds: usize) {
     let canary = canary();
     let world = FetchSetup::trap().await;
     let port = canary.at.port();
-    let guard = Guard::new(GuardConfig::default());
+    let guard = SsrfGuard::new(GuardConfig::default());
     for case in cases() {
         for round in 0..rounds {
             let text = Seed::new(case.number, round).mutate_text(&case.at(port));

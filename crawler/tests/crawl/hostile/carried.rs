@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use a2a_crawler::fetch::FetchLimits;
-use a2a_crawler::{FetchedKeySet, Slot, SourceTask, SourceVerdict};
+use a2a_crawler::{FetchTarget, FetchedKeySet, SourceResult, SourceTask};
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
 use url::Url;
@@ -54,11 +54,11 @@ async fn carries(world: &FetchSetup, number: u8, url: &str) {
     let body = carrier(url);
     let server = serve(move |_| ScriptedReply::json(&body).then_close()).await;
     let (attempt, verdict) = world.ask(&server.url_of(HOST, "/card"), url).await;
-    let SourceVerdict::Fetched(card) = verdict else {
+    let SourceResult::Fetched(card) = verdict else {
         panic!("input {number}: {attempt:?}");
     };
     for set in &card.key_sets {
-        assert!(set.answer.is_err(), "input {number}: {set:?}");
+        assert!(set.result.is_err(), "input {number}: {set:?}");
     }
     assert_eq!(server.requests().len(), 1, "input {number}: {url}");
 }
@@ -93,11 +93,11 @@ async fn with_key_set(key_set: impl Fn(u16) -> ScriptedReply + Send + Sync + 'st
 async fn key_set(world: &FetchSetup, url: Url, what: &str) -> FetchedKeySet {
     let task = SourceTask {
         source_key: 1,
-        slot: Slot::Url { url },
+        target: FetchTarget::CardUrl { url },
         validators: None,
     };
     let visit = in_time(what, world.fetcher.fetch_source(&task)).await;
-    let SourceVerdict::Fetched(mut card) = visit.verdict else {
+    let SourceResult::Fetched(mut card) = visit.result else {
         panic!("{what}: no card");
     };
     assert_eq!(card.key_sets.len(), 1, "{what}");
@@ -113,7 +113,7 @@ async fn a_key_set_leads_nowhere() {
         let world = FetchSetup::trap().await;
         let what = format!("input {number}");
         let set = key_set(&world, server.url_of(HOST, "/card"), &what).await;
-        assert!(set.answer.is_err(), "{what}: {set:?}");
+        assert!(set.result.is_err(), "{what}: {set:?}");
         assert_eq!(server.requests().len(), 2, "{what}");
     }
     canary.assert_untouched();
@@ -130,7 +130,7 @@ async fn no_redirect_of_a_key_set_is_followed() {
         let server = with_key_set(move |port| ScriptedReply::raw(case.bytes(&at, port))).await;
         let world = FetchSetup::trap().await;
         let set = key_set(&world, server.url_of(HOST, "/card"), &what).await;
-        assert!(set.answer.is_err() || page, "{what}: {set:?}");
+        assert!(set.result.is_err() || page, "{what}: {set:?}");
         assert_eq!(server.requests().len(), 2, "{what}");
     }
     canary.assert_untouched();
@@ -165,7 +165,7 @@ async fn no_answer_leads_a_key_set_to_a_forbidden_address() {
         };
         let world = FetchSetup::new(names, config(limits));
         let set = key_set(&world, server.url_of("names.example.com", "/card"), &what).await;
-        assert!(set.answer.is_err(), "{what}: {set:?}");
+        assert!(set.result.is_err(), "{what}: {set:?}");
         assert_eq!(server.requests().len(), 1, "{what}");
         canary.assert_untouched();
     }

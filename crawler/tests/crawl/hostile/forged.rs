@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use a2a_crawler::AttemptOutcome::{DnsFailure, NoSuchHost, Refused};
 use a2a_crawler::dns::{DnsError, HickoryResolver, MAX_ADDRESSES, Resolver};
 use a2a_crawler::fetch::{FetchLimits, GetOptions};
-use a2a_crawler::guard::Guard;
+use a2a_crawler::guard::SsrfGuard;
 use async_trait::async_trait;
 
 use super::answers::cases;
@@ -19,7 +19,7 @@ use crate::support::{NameServer, fetcher_with};
 #[derive(Debug)]
 struct HeldBack {
     real: HickoryResolver,
-    guard: Guard,
+    guard: SsrfGuard,
     /// The addresses passed on, which the fetcher must refuse.
     let_on: Mutex<Vec<IpAddr>>,
 }
@@ -63,7 +63,7 @@ async fn mutated(rounds: usize) {
             let url = url.parse().unwrap();
             let what = format!("input {}, {}, round {round}", case.number, case.name);
             let fetched = in_time(&what, fetcher.get(&url, &GetOptions::default())).await;
-            let error = fetched.answer.expect_err(&what);
+            let error = fetched.result.expect_err(&what);
             let let_on = std::mem::take(&mut *resolver.let_on.lock().unwrap());
             if let_on.is_empty() {
                 assert!(

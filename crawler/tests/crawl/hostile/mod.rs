@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome;
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
-use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+use a2a_crawler::guard::{AllowedPorts, GuardConfig, SsrfGuard};
 
 use crate::support::{Canary, Request, ScriptedReply, Server};
 use setup::FetchSetup;
@@ -65,14 +65,14 @@ fn short() -> FetchLimits {
 /// Allows http and every port, and of all networks [`HOME`] alone: only names and addresses can stop a request here.
 fn config(limits: FetchLimits) -> FetcherConfig {
     FetcherConfig {
-        guard: Guard::new(GuardConfig {
+        guard: SsrfGuard::new(GuardConfig {
             allow_networks: vec![IpAddr::V4(HOME).into()],
             allow_http: true,
-            allow_ports: AllowPorts::Any,
+            allow_ports: AllowedPorts::Any,
             ..GuardConfig::default()
         }),
         limits,
-        contact: None,
+        contact_url: None,
         extra_ca: Vec::new(),
         key_hosts: Vec::new(),
     }
@@ -118,10 +118,10 @@ async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
 async fn a_packet_to_a_forbidden_address_would_be_seen() {
     let canary = canary();
     let world = FetchSetup::trap_for(FetcherConfig {
-        guard: Guard::new(GuardConfig {
+        guard: SsrfGuard::new(GuardConfig {
             allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
             allow_http: true,
-            allow_ports: AllowPorts::Any,
+            allow_ports: AllowedPorts::Any,
             ..GuardConfig::default()
         }),
         ..config(FetchLimits {

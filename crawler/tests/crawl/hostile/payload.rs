@@ -1,7 +1,7 @@
 //! Inputs 123 to 130: bodies served as a card, through the fetcher and the card parser.
 
 use a2a_crawler::AttemptOutcome::{self, BadBody, Card, NotACard};
-use a2a_crawler::SourceVerdict;
+use a2a_crawler::SourceResult;
 
 use super::mutation::Seed;
 use super::setup::FetchSetup;
@@ -134,7 +134,7 @@ async fn fetch(case: &PayloadCase, reply: ScriptedReply) -> AttemptOutcome {
     let world = FetchSetup::trap().await;
     let server = serve(move |_| reply.clone()).await;
     let (attempt, verdict) = world.ask(&server.url_of(HOST, "/"), case.name).await;
-    if let SourceVerdict::Fetched(card) = verdict {
+    if let SourceResult::Fetched(card) = verdict {
         assert!(card.parsed.findings.len() < 100_000, "{}", case.name);
     }
     assert!(server.written() < MOST_BYTES);

@@ -8,7 +8,7 @@ use a2a_crawler::AttemptOutcome::{
     self, BadBody, BadRedirect, Card, Forbidden, NotACard, NotFound, Refused,
 };
 use a2a_crawler::fetch::{FetchLimits, FetcherConfig};
-use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+use a2a_crawler::guard::{AllowedPorts, GuardConfig, SsrfGuard};
 
 use super::mutation::Seed;
 use super::setup::FetchSetup;
@@ -208,11 +208,11 @@ async fn a_redirect_takes_no_protection_away() {
         .await;
         let port = server.at.port();
         let allow_ports = match outcome {
-            Refused => AllowPorts::List(vec![port]),
-            _ => AllowPorts::Any,
+            Refused => AllowedPorts::List(vec![port]),
+            _ => AllowedPorts::Any,
         };
         let world = FetchSetup::trap_for(FetcherConfig {
-            guard: Guard::new(GuardConfig {
+            guard: SsrfGuard::new(GuardConfig {
                 allow_networks: vec![IpAddr::V4(HOME).into()],
                 allow_http: true,
                 allow_ports,
@@ -240,10 +240,10 @@ async fn mutated(rounds: usize) {
         })
         .await;
         // On the open address only the server's port is allowed, so that no other program's port is tried.
-        let guard = Guard::new(GuardConfig {
+        let guard = SsrfGuard::new(GuardConfig {
             allow_networks: vec![IpAddr::V4(HOME).into()],
             allow_http: true,
-            allow_ports: AllowPorts::List(vec![server.at.port(), canary.at.port()]),
+            allow_ports: AllowedPorts::List(vec![server.at.port(), canary.at.port()]),
             ..GuardConfig::default()
         });
         let world = FetchSetup::trap_for(FetcherConfig {

@@ -4,9 +4,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use a2a_crawler::fetch::{FetchLimits, Fetched, Fetcher, FetcherConfig, GetOptions};
-use a2a_crawler::guard::Guard;
-use a2a_crawler::{Attempt, AttemptOutcome, SourceVerdict};
+use a2a_crawler::fetch::{FetchLimits, FetchRecord, Fetcher, FetcherConfig, GetOptions};
+use a2a_crawler::guard::SsrfGuard;
+use a2a_crawler::{AttemptOutcome, FetchAttempt, SourceResult};
 use hickory_resolver::proto::rr::RecordType;
 use url::Url;
 
@@ -46,7 +46,7 @@ impl FetchSetup {
         }
     }
 
-    pub fn guard(&self) -> &Guard {
+    pub fn guard(&self) -> &SsrfGuard {
         self.fetcher.guard()
     }
 
@@ -56,7 +56,7 @@ impl FetchSetup {
     }
 
     /// Fetches a card over a new connection, for which the name server must be queried.
-    pub async fn ask(&self, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
+    pub async fn ask(&self, url: &Url, what: &str) -> (FetchAttempt, SourceResult) {
         let before = self.look_ups();
         let answer = self.ask_again(url, what).await;
         assert!(self.look_ups() > before, "{what}: no name was looked up");
@@ -64,17 +64,17 @@ impl FetchSetup {
     }
 
     /// Fetches a card, over an open connection if there is one.
-    pub async fn ask_again(&self, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
+    pub async fn ask_again(&self, url: &Url, what: &str) -> (FetchAttempt, SourceResult) {
         attempt(&self.fetcher, url, what).await
     }
 
-    pub async fn get(&self, url: &Url, what: &str) -> Fetched {
+    pub async fn get(&self, url: &Url, what: &str) -> FetchRecord {
         in_time(what, self.fetcher.get(url, &GetOptions::default())).await
     }
 }
 
 /// Fetches a card, and checks the attempt against the promises of every attempt.
-pub async fn attempt(fetcher: &Fetcher, url: &Url, what: &str) -> (Attempt, SourceVerdict) {
+pub async fn attempt(fetcher: &Fetcher, url: &Url, what: &str) -> (FetchAttempt, SourceResult) {
     let (attempt, verdict) = in_time(what, fetcher.fetch_card(url, None)).await;
     assert!(attempt.detail.chars().count() <= 300, "{what}: {attempt:?}");
     assert!(
@@ -83,7 +83,7 @@ pub async fn attempt(fetcher: &Fetcher, url: &Url, what: &str) -> (Attempt, Sour
     );
     let went_well = attempt.outcome == AttemptOutcome::Card;
     assert_eq!(
-        matches!(verdict, SourceVerdict::Fetched(_)),
+        matches!(verdict, SourceResult::Fetched(_)),
         went_well,
         "{what}"
     );

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, UdpSocket};
 
-use a2a_crawler::guard::{Guard, GuardConfig};
+use a2a_crawler::guard::{GuardConfig, SsrfGuard};
 use url::{Host, Url};
 
 /// The default guard's verdict on a text that it admits, which is then resolved like any other name.
@@ -195,7 +195,7 @@ pub fn cases() -> Vec<UrlCase> {
 
 #[test]
 fn the_default_guard_names_what_is_wrong() {
-    let guard = Guard::new(GuardConfig::default());
+    let guard = SsrfGuard::new(GuardConfig::default());
     for case in cases() {
         let text = case.plain();
         let code = guard
@@ -212,7 +212,7 @@ fn the_default_guard_names_what_is_wrong() {
 /// Neighbours of special networks are ordinary addresses.
 #[test]
 fn neighbours_of_private_networks_pass() {
-    let guard = Guard::new(GuardConfig::default());
+    let guard = SsrfGuard::new(GuardConfig::default());
     for address in ["128.0.0.1", "172.32.0.1", "100.128.0.1"] {
         assert_eq!(guard.check_address(address.parse().unwrap()), Ok(()));
     }

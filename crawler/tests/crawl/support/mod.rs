@@ -14,7 +14,7 @@ use std::time::Duration;
 use a2a_crawler::SystemClock;
 use a2a_crawler::dns::Resolver;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+use a2a_crawler::guard::{AllowedPorts, GuardConfig, SsrfGuard};
 
 pub use canary::Canary;
 pub use names::{NameServer, Zone, address, alias, name_server, resolver_at, text};
@@ -42,11 +42,11 @@ pub fn short_limits() -> FetchLimits {
 }
 
 /// Allows 127.0.0.1 alone, http, and every port.
-pub fn open_guard() -> Guard {
-    Guard::new(GuardConfig {
+pub fn open_guard() -> SsrfGuard {
+    SsrfGuard::new(GuardConfig {
         allow_networks: vec![IpAddr::V4(OPEN).into()],
         allow_http: true,
-        allow_ports: AllowPorts::Any,
+        allow_ports: AllowedPorts::Any,
         ..GuardConfig::default()
     })
 }
@@ -55,7 +55,7 @@ pub fn config(limits: FetchLimits) -> FetcherConfig {
     FetcherConfig {
         guard: open_guard(),
         limits,
-        contact: Some("https://registry.example.com/crawler".parse().unwrap()),
+        contact_url: Some("https://registry.example.com/crawler".parse().unwrap()),
         extra_ca: Vec::new(),
         key_hosts: Vec::new(),
     }

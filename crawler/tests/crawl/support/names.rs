@@ -155,7 +155,7 @@ pub fn resolver_at(name_server: SocketAddr, timeout: Duration) -> HickoryResolve
     let mut udp = ConnectionConfig::udp();
     udp.port = name_server.port();
     let server = NameServerConfig::new(name_server.ip(), true, vec![udp]);
-    HickoryResolver::from_servers(vec![server], timeout).unwrap()
+    HickoryResolver::from_name_servers(vec![server], timeout).unwrap()
 }
 
 fn respond(request: &Message, script: &ZoneScript) -> Option<Message> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use a2a_crawler::dns::{DnsError, Resolver, TxtAnswer};
+use a2a_crawler::dns::{DnsError, Resolver, TxtLookup};
 use async_trait::async_trait;
 
 type ScriptedAnswer = Result<Vec<IpAddr>, DnsError>;
@@ -14,7 +14,7 @@ type ScriptedAnswer = Result<Vec<IpAddr>, DnsError>;
 #[derive(Debug, Default)]
 pub struct StaticResolver {
     hosts: Mutex<HashMap<String, HostScript>>,
-    texts: Mutex<HashMap<String, TxtAnswer>>,
+    texts: Mutex<HashMap<String, TxtLookup>>,
     zones: Mutex<HashMap<String, Vec<String>>>,
 }
 
@@ -42,7 +42,7 @@ impl StaticResolver {
     }
 
     /// Sets the answer to look-ups of the TXT records of `name`.
-    pub fn set_texts(&self, name: &str, answer: TxtAnswer) {
+    pub fn set_texts(&self, name: &str, answer: TxtLookup) {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.insert(name.to_owned(), answer);
     }
@@ -80,12 +80,12 @@ impl Resolver for StaticResolver {
             .unwrap_or(Err(DnsError::NoSuchHost))
     }
 
-    async fn texts(&self, name: &str) -> TxtAnswer {
+    async fn lookup_txt(&self, name: &str) -> TxtLookup {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        texts.get(name).cloned().unwrap_or(TxtAnswer::Absent)
+        texts.get(name).cloned().unwrap_or(TxtLookup::Absent)
     }
 
-    async fn name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
+    async fn lookup_name_servers(&self, zone: &str) -> Result<Vec<String>, DnsError> {
         let zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
         zones.get(zone).cloned().ok_or(DnsError::NoSuchHost)
     }

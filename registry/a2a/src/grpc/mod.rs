@@ -2,7 +2,7 @@
 //!
 //! A call goes through the same HTTP client, credentials and deadline as all others; `tonic` does frames and status.
 
-mod forms;
+mod dynamic_messages;
 mod status;
 mod transport;
 
@@ -13,83 +13,90 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Streaming};
 
-use super::choice::Route;
-use super::exchange::{BODY_LIMIT, Exchange, shown};
+use super::http_session::{BODY_LIMIT, HttpSession, display_url};
 use super::operation::Operation;
-use super::{TalkError, push, v0, v1};
-use forms::Messages;
-pub(super) use forms::document;
-pub(super) use status::{agents_error, is_too_long, lost};
-use transport::Transport;
+use super::route_selection::Route;
+use super::{CallError, push, v0, v1};
+use dynamic_messages::DynamicCodec;
+pub(super) use dynamic_messages::message_to_json;
+pub(super) use status::{connection_loss, is_message_too_long, status_to_error};
+use transport::SessionTransport;
 
-pub(super) async fn call(
-    exchange: &Exchange,
+pub(super) async fn call_unary(
+    session: &HttpSession,
     route: &Route,
     operation: Operation<'_>,
-) -> Result<Value, TalkError> {
-    let shown = shown(&route.url);
-    let answered = exchange.with_token(async |token| {
-        let call = Call::new(exchange, route, operation, token, &shown)?;
+) -> Result<Value, CallError> {
+    let display_url = display_url(&route.url);
+    let attempt = session.retry_with_token(async |token| {
+        let call = GrpcCall::new(session, route, operation, token, &display_url)?;
         let (mut client, path, codec) = (call.client, call.path, call.codec);
         let answered = client.unary(call.request, path, codec).await;
-        answered.map_err(|status| agents_error(&status, &shown, exchange.has_credentials()))
+        answered.map_err(|status| status_to_error(&status, &display_url, session.has_credentials()))
     });
-    let response = exchange.in_time(answered, &shown).await?;
-    document(response.get_ref())
+    let response = session.with_deadline(attempt, &display_url).await?;
+    message_to_json(response.get_ref())
 }
 
 /// The stream of an operation, of which no message was read yet.
-pub(super) async fn open(
-    exchange: &Exchange,
+pub(super) async fn open_stream(
+    session: &HttpSession,
     route: &Route,
     operation: Operation<'_>,
-) -> Result<Streaming<DynamicMessage>, TalkError> {
-    let shown = shown(&route.url);
-    let opened = exchange.with_token(async |token| {
-        let call = Call::new(exchange, route, operation, token, &shown)?;
+) -> Result<Streaming<DynamicMessage>, CallError> {
+    let display_url = display_url(&route.url);
+    let attempt = session.retry_with_token(async |token| {
+        let call = GrpcCall::new(session, route, operation, token, &display_url)?;
         let (mut client, path, codec) = (call.client, call.path, call.codec);
         let opened = client.server_streaming(call.request, path, codec).await;
-        opened.map_err(|status| agents_error(&status, &shown, exchange.has_credentials()))
+        opened.map_err(|status| status_to_error(&status, &display_url, session.has_credentials()))
     });
-    Ok(exchange.in_time(opened, &shown).await?.into_inner())
+    Ok(session
+        .with_deadline(attempt, &display_url)
+        .await?
+        .into_inner())
 }
 
-struct Call {
-    client: Grpc<Transport>,
+struct GrpcCall {
+    client: Grpc<SessionTransport>,
     request: Request<DynamicMessage>,
     path: PathAndQuery,
-    codec: Messages,
+    codec: DynamicCodec,
 }
 
-impl Call {
+impl GrpcCall {
     fn new(
-        exchange: &Exchange,
+        session: &HttpSession,
         route: &Route,
         operation: Operation<'_>,
         token: Option<String>,
-        shown: &str,
-    ) -> Result<Self, TalkError> {
-        if exchange.has_query() {
-            return Err(TalkError::NoQuery);
+        display_url: &str,
+    ) -> Result<Self, CallError> {
+        if session.has_query_credentials() {
+            return Err(CallError::QueryKeyOverGrpc);
         }
-        let (method, document) = arguments(operation, route)?;
-        let mut request = Request::new(forms::message(method.input(), document)?);
-        if route.dialect.is_v1() {
-            let version = MetadataValue::from_static(v1::VERSION);
+        let (method, document) = method_and_document(operation, route)?;
+        let mut request = Request::new(dynamic_messages::message_from_json(
+            method.input(),
+            document,
+        )?);
+        if route.protocol_binding.is_v1() {
+            let version = MetadataValue::from_static(v1::PROTOCOL_VERSION);
             request.metadata_mut().insert("a2a-version", version);
         }
         let service = method.parent_service().full_name().to_owned();
         let path = format!("/{service}/{}", method.name());
-        let path = PathAndQuery::try_from(path).map_err(|error| TalkError::NoForm {
+        let path = PathAndQuery::try_from(path).map_err(|error| CallError::NotGrpcEncodable {
             reason: error.to_string(),
         })?;
         let server = route.url.clone();
-        let transport = Transport::new(exchange.clone(), server, token, shown.to_owned());
+        let transport =
+            SessionTransport::new(session.clone(), server, token, display_url.to_owned());
         Ok(Self {
             client: Grpc::new(transport).max_decoding_message_size(BODY_LIMIT),
             request,
             path,
-            codec: Messages {
+            codec: DynamicCodec {
                 output: method.output(),
             },
         })
@@ -97,23 +104,27 @@ impl Call {
 }
 
 /// The method of an operation, and its message in the JSON form of protobuf. 0.3 names a task by its path.
-fn arguments(
+fn method_and_document(
     operation: Operation<'_>,
     route: &Route,
-) -> Result<(&'static MethodDescriptor, Value), TalkError> {
-    let by_name = |id: &str| json!({"name": format!("tasks/{id}")});
-    let (name, document) = match (route.dialect.is_v1(), operation) {
-        (true, operation) => v1::call(operation, route.tenant()),
-        (false, Operation::Send(message)) => ("SendMessage", v0::rest_body(message)),
-        (false, Operation::Stream(message)) => ("SendStreamingMessage", v0::rest_body(message)),
-        (false, Operation::Get(id)) => ("GetTask", by_name(id)),
-        (false, Operation::Cancel(id)) => ("CancelTask", by_name(id)),
-        (false, Operation::Subscribe(id)) => ("TaskSubscription", by_name(id)),
+) -> Result<(&'static MethodDescriptor, Value), CallError> {
+    let task_name = |id: &str| json!({"name": format!("tasks/{id}")});
+    let (name, document) = match (route.protocol_binding.is_v1(), operation) {
+        (true, operation) => v1::method_and_params(operation, route.tenant()),
+        (false, Operation::Send(message)) => ("SendMessage", v0::rest_send_body(message)),
+        (false, Operation::Stream(message)) => {
+            ("SendStreamingMessage", v0::rest_send_body(message))
+        }
+        (false, Operation::Get(id)) => ("GetTask", task_name(id)),
+        (false, Operation::Cancel(id)) => ("CancelTask", task_name(id)),
+        (false, Operation::Subscribe(id)) => ("TaskSubscription", task_name(id)),
         (false, Operation::List(_)) => ("ListTasks", json!({})),
-        (false, Operation::Push(task, call)) => push::call(call, task, route.dialect),
+        (false, Operation::Push(task, call)) => {
+            push::method_and_params(call, task, route.protocol_binding)
+        }
         (false, Operation::ExtendedCard) => ("GetAgentCard", json!({})),
     };
-    let method = forms::method(route.dialect, name);
-    let method = method.ok_or(TalkError::NoMethod { name })?;
+    let method = dynamic_messages::find_method(route.protocol_binding, name);
+    let method = method.ok_or(CallError::GrpcMethodMissing { name })?;
     Ok((method, document))
 }

@@ -5,19 +5,19 @@ use std::error::Error as _;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-use super::forms::UNREADABLE;
-use crate::TalkError;
-use crate::error::{refused, shorten};
-use crate::exchange::{BODY_LIMIT, innermost};
+use super::dynamic_messages::DECODE_ERROR_PREFIX;
+use crate::CallError;
+use crate::error::{auth_error, shorten};
+use crate::http_session::{BODY_LIMIT, root_cause};
 
 /// Beginning of the message of `tonic`'s own status for a message beyond the limit.
-const TOO_LONG: &str = "Error, decoded message length too large";
+const TOO_LONG_PREFIX: &str = "Error, decoded message length too large";
 
 /// Beginning of the message of `tonic`'s own status for a response without one.
-const NO_END: &str = "protocol error: missing grpc-status trailer";
+const MISSING_STATUS_PREFIX: &str = "protocol error: missing grpc-status trailer";
 
 /// The names of the codes in gRPC's order.
-const NAMES: [&str; 17] = [
+const CODE_NAMES: [&str; 17] = [
     "OK",
     "CANCELLED",
     "UNKNOWN",
@@ -38,32 +38,32 @@ const NAMES: [&str; 17] = [
 ];
 
 /// The error that a status stands for: the agent's own, or what happened on the way.
-pub(crate) fn agents_error(status: &Status, url: &str, sent_credentials: bool) -> TalkError {
-    if let Some(reason) = lost(status) {
-        return reason.unwrap_or_else(|reason| TalkError::Broken {
+pub(crate) fn status_to_error(status: &Status, url: &str, sent_credentials: bool) -> CallError {
+    if let Some(reason) = connection_loss(status) {
+        return reason.unwrap_or_else(|reason| CallError::ConnectionLost {
             url: url.to_owned(),
             reason,
         });
     }
-    if is_too_long(status) {
-        return TalkError::TooLarge {
+    if is_message_too_long(status) {
+        return CallError::TooLarge {
             url: url.to_owned(),
             limit: BODY_LIMIT,
         };
     }
-    if let Some(reason) = status.message().strip_prefix(UNREADABLE) {
-        return TalkError::NotAnAnswer {
+    if let Some(reason) = status.message().strip_prefix(DECODE_ERROR_PREFIX) {
+        return CallError::InvalidResponse {
             beginning: shorten(reason),
         };
     }
-    let name = NAMES[status.code() as usize];
+    let name = CODE_NAMES[status.code() as usize];
     if matches!(
         status.code(),
         Code::Unauthenticated | Code::PermissionDenied
     ) {
-        return refused(name, sent_credentials, None, status.message());
+        return auth_error(name, sent_credentials, None, status.message());
     }
-    TalkError::Status {
+    CallError::Status {
         name,
         reason: status
             .get_details_error_info()
@@ -82,18 +82,18 @@ pub(crate) fn agents_error(status: &Status, url: &str, sent_credentials: bool) -
 }
 
 /// Why a connection was lost, if that is what a status stands for: an error of this client, or the cause.
-pub(crate) fn lost(status: &Status) -> Option<Result<TalkError, String>> {
-    if status.code() == Code::Unknown && status.message().starts_with(NO_END) {
+pub(crate) fn connection_loss(status: &Status) -> Option<Result<CallError, String>> {
+    if status.code() == Code::Unknown && status.message().starts_with(MISSING_STATUS_PREFIX) {
         return Some(Err("it ended without a status".to_owned()));
     }
     let source = status.source()?;
-    if let Some(own) = source.downcast_ref::<TalkError>() {
+    if let Some(own) = source.downcast_ref::<CallError>() {
         return Some(Ok(own.clone()));
     }
-    Some(Err(innermost(source)))
+    Some(Err(root_cause(source)))
 }
 
 /// Whether a message was longer than [`BODY_LIMIT`].
-pub(crate) fn is_too_long(status: &Status) -> bool {
-    status.code() == Code::OutOfRange && status.message().starts_with(TOO_LONG)
+pub(crate) fn is_message_too_long(status: &Status) -> bool {
+    status.code() == Code::OutOfRange && status.message().starts_with(TOO_LONG_PREFIX)
 }

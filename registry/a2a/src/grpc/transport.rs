@@ -9,37 +9,45 @@ use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use url::Url;
 
-use crate::TalkError;
-use crate::exchange::Exchange;
+use crate::CallError;
+use crate::http_session::HttpSession;
 
 #[derive(Clone)]
-pub(super) struct Transport {
-    exchange: Exchange,
+pub(super) struct SessionTransport {
+    session: HttpSession,
     server: Url,
     token: Option<String>,
-    shown: String,
+    display_url: String,
 }
 
-impl Transport {
+impl SessionTransport {
     /// The server at an address, of which only scheme, host and port count: the path of a call is that of its method.
-    pub fn new(exchange: Exchange, server: Url, token: Option<String>, shown: String) -> Self {
+    pub fn new(
+        session: HttpSession,
+        server: Url,
+        token: Option<String>,
+        display_url: String,
+    ) -> Self {
         Self {
-            exchange,
+            session,
             server,
             token,
-            shown,
+            display_url,
         }
     }
 
-    async fn carry(
+    async fn send_request(
         self,
         request: http::Request<Body>,
-    ) -> Result<http::Response<reqwest::Body>, TalkError> {
+    ) -> Result<http::Response<reqwest::Body>, CallError> {
         let (head, body) = request.into_parts();
         // Every call of the protocol has one message, which is complete before it is sent.
-        let body = body.collect().await.map_err(|error| TalkError::NoForm {
-            reason: error.to_string(),
-        })?;
+        let body = body
+            .collect()
+            .await
+            .map_err(|error| CallError::NotGrpcEncodable {
+                reason: error.to_string(),
+            })?;
         let mut url = self.server;
         url.set_path(head.uri.path());
         url.set_query(None);
@@ -47,22 +55,22 @@ impl Transport {
         let mut body = body.aggregate();
         let (body, token) = (body.copy_to_bytes(body.remaining()), self.token.as_deref());
         let sent = self
-            .exchange
-            .frames(url, head.headers, body, token, &self.shown);
+            .session
+            .send_grpc_frames(url, head.headers, body, token, &self.display_url);
         Ok(sent.await?.into())
     }
 }
 
-impl Service<http::Request<Body>> for Transport {
+impl Service<http::Request<Body>> for SessionTransport {
     type Response = http::Response<reqwest::Body>;
-    type Error = TalkError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, TalkError>> + Send>>;
+    type Error = CallError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, CallError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TalkError>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(self.clone().carry(request))
+        Box::pin(self.clone().send_request(request))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{led_in, shorten};
+use crate::error::{colon_prefixed, shorten};
 
 /// Why there is no token. Each message is one line, and none contains a secret of the user. It may contain text of the
 /// card or of the authorization server, which the caller must make safe before it reaches a terminal.
@@ -54,24 +54,24 @@ pub enum OauthError {
     Unusable { reason: &'static str },
     /// The port for the browser's way back cannot be opened.
     #[error("no port for the browser's way back can be opened: {reason}")]
-    NoPort { reason: String },
+    PortUnavailable { reason: String },
     /// The browser did not come back in time.
     #[error("nobody signed in within {} s", .limit.as_secs())]
-    NobodyCame { limit: Duration },
+    SignInTimedOut { limit: Duration },
 }
 
 impl OauthError {
-    pub(super) fn refused(url: &str, code: &str, description: Option<&str>) -> Self {
+    pub(super) fn from_error_code(url: &str, code: &str, description: Option<&str>) -> Self {
         Self::Refused {
             url: url.to_owned(),
             code: shorten(code),
-            detail: led_in(description.unwrap_or_default()),
+            detail: colon_prefixed(description.unwrap_or_default()),
         }
     }
 
     /// Whether the server says that the grant is over, so that only a new sign-in helps (RFC 6749 section 5.2).
     #[must_use]
-    pub fn ends_sign_in(&self) -> bool {
+    pub fn is_invalid_grant(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "invalid_grant")
     }
 }

@@ -6,16 +6,16 @@
 //! responses are at most [`ANSWER_LIMIT`] bytes, and each request ends after [`REQUEST_LIMIT`]. Files, terminals and
 //! browsers are the caller's. The identity token of `OpenID` Connect is not read: it is for the agent.
 
-mod declared;
-mod document;
-mod endpoint;
+mod authorization_server;
+mod card_schemes;
+mod endpoint_client;
 mod error;
-mod provider;
-mod redirect;
+mod loopback_redirect;
+mod server_metadata;
 
-pub use declared::{DeclaredFlow, Grant, SignIn, sign_ins};
-pub use document::{DocumentKind, Endpoints, ProviderDocument};
-pub use endpoint::{ANSWER_LIMIT, REQUEST_LIMIT, endpoint};
+pub use authorization_server::{AuthorizationServer, DeviceAuthorization, OauthClient, TokenSet};
+pub use card_schemes::{GrantType, OauthFlow, OauthScheme, oauth_schemes};
+pub use endpoint_client::{MAX_RESPONSE_BYTES, REQUEST_TIMEOUT, parse_endpoint_url};
 pub use error::OauthError;
-pub use provider::{DeviceSignIn, OauthClient, Provider, TokenSet};
-pub use redirect::{LoopbackRedirect, WAIT_LIMIT};
+pub use loopback_redirect::{LoopbackRedirect, SIGN_IN_TIMEOUT};
+pub use server_metadata::{MetadataKind, OauthEndpoints, ServerMetadata};

@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
-use crate::TalkError;
-use crate::answer::{self, AgentAnswer, ArtifactSummary, field, member, plain_state, read_parts};
-use crate::choice::Route;
+use crate::CallError;
+use crate::agent_response::{
+    self, AgentResponse, ArtifactSummary, any_case_member, normalize_state, string_member,
+    summarize_parts,
+};
 use crate::error::shorten;
+use crate::route_selection::Route;
 
 /// One event of an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,9 +23,9 @@ pub struct StreamEvent {
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
     /// A task as it stands at this moment.
-    Task(Box<AgentAnswer>),
+    Task(Box<AgentResponse>),
     /// A message, which is the whole answer.
-    Message(Box<AgentAnswer>),
+    Message(Box<AgentResponse>),
     /// A new state of the task.
     Status(StatusUpdate),
     /// An artifact of the task, or a further part of one.
@@ -39,7 +42,7 @@ pub struct StatusUpdate {
     /// Descriptions of the message's parts that are not text.
     pub other_parts: Vec<String>,
     /// Whether the agent marked it as the last event, which only 0.x does.
-    pub last: bool,
+    pub is_final: bool,
 }
 
 /// An artifact, or a further part of one.
@@ -48,14 +51,14 @@ pub struct ArtifactUpdate {
     /// Its parts in this event.
     pub artifact: ArtifactSummary,
     /// Whether the parts continue the artifact; else they replace it.
-    pub append: bool,
+    pub is_append: bool,
     /// Whether the artifact is complete.
-    pub last: bool,
+    pub is_last_chunk: bool,
 }
 
 /// The form of an event, with the object that has its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum EventShape {
     Task,
     Message,
     Status,
@@ -64,19 +67,19 @@ pub(super) enum Form {
 
 /// The form and content of an event: wrapped (1.0), marked by `kind` (0.2, 0.3), or by the members that it has. A new state
 /// in the form of 0.1 reads as a task without artifacts.
-pub(super) fn form(raw: &Value) -> Option<(Form, &Value)> {
+pub(super) fn detect_shape(raw: &Value) -> Option<(EventShape, &Value)> {
     let wrapped = [
-        ("task", Form::Task),
-        ("message", Form::Message),
-        ("statusUpdate", Form::Status),
-        ("artifactUpdate", Form::Artifact),
+        ("task", EventShape::Task),
+        ("message", EventShape::Message),
+        ("statusUpdate", EventShape::Status),
+        ("artifactUpdate", EventShape::Artifact),
     ];
-    let inner = |name| field(raw, name).filter(|inner| inner.is_object());
+    let inner = |name| any_case_member(raw, name).filter(|inner| inner.is_object());
     let kind = match raw.get("kind").and_then(Value::as_str) {
-        Some("task") => Some(Form::Task),
-        Some("message") => Some(Form::Message),
-        Some("status-update") => Some(Form::Status),
-        Some("artifact-update") => Some(Form::Artifact),
+        Some("task") => Some(EventShape::Task),
+        Some("message") => Some(EventShape::Message),
+        Some("status-update") => Some(EventShape::Status),
+        Some("artifact-update") => Some(EventShape::Artifact),
         _ => None,
     };
     if let Some(form) = kind {
@@ -87,91 +90,100 @@ pub(super) fn form(raw: &Value) -> Option<(Form, &Value)> {
             return Some((form, inner));
         }
     }
-    let has = |name| field(raw, name).is_some();
+    let has = |name| any_case_member(raw, name).is_some();
     match (has("status"), has("taskId")) {
-        (true, true) => Some((Form::Status, raw)),
-        (true, false) => Some((Form::Task, raw)),
-        _ if inner("artifact").is_some() => Some((Form::Artifact, raw)),
-        _ if has("parts") => Some((Form::Message, raw)),
+        (true, true) => Some((EventShape::Status, raw)),
+        (true, false) => Some((EventShape::Task, raw)),
+        _ if inner("artifact").is_some() => Some((EventShape::Artifact, raw)),
+        _ if has("parts") => Some((EventShape::Message, raw)),
         _ => None,
     }
 }
 
 /// The task that an event belongs to, if it names one.
-pub(super) fn task_id(form: Form, content: &Value) -> Option<String> {
-    match form {
-        Form::Task => member(content, "id"),
-        Form::Message => None,
+pub(super) fn event_task_id(shape: EventShape, content: &Value) -> Option<String> {
+    match shape {
+        EventShape::Task => string_member(content, "id"),
+        EventShape::Message => None,
         // 0.1 calls it by the name that a task has for itself.
-        Form::Status | Form::Artifact => {
-            member(content, "taskId").or_else(|| member(content, "id"))
+        EventShape::Status | EventShape::Artifact => {
+            string_member(content, "taskId").or_else(|| string_member(content, "id"))
         }
     }
 }
 
-pub(super) fn read(form: Form, content: &Value, route: &Route) -> Result<EventKind, TalkError> {
-    Ok(match form {
-        Form::Task => EventKind::Task(Box::new(answer::task_answer(content.clone(), route)?)),
-        Form::Message => {
-            EventKind::Message(Box::new(answer::message_answer(content.clone(), route)))
-        }
-        Form::Status => {
+pub(super) fn parse_event(
+    shape: EventShape,
+    content: &Value,
+    route: &Route,
+) -> Result<EventKind, CallError> {
+    Ok(match shape {
+        EventShape::Task => EventKind::Task(Box::new(agent_response::response_from_task(
+            content.clone(),
+            route,
+        )?)),
+        EventShape::Message => EventKind::Message(Box::new(agent_response::response_from_message(
+            content.clone(),
+            route,
+        ))),
+        EventShape::Status => {
             let state = content.pointer("/status/state").and_then(Value::as_str);
-            let message = content.pointer("/status/message").map(read_parts);
+            let message = content.pointer("/status/message").map(summarize_parts);
             let message = message.unwrap_or_default();
             EventKind::Status(StatusUpdate {
-                state: plain_state(state.ok_or_else(|| no_event(content))?),
+                state: normalize_state(state.ok_or_else(|| invalid_event_error(content))?),
                 text: message.text,
                 other_parts: message.other_parts,
-                last: flag(content, "final"),
+                is_final: bool_member(content, "final"),
             })
         }
-        Form::Artifact => {
+        EventShape::Artifact => {
             let artifact = content.get("artifact").filter(|inner| inner.is_object());
             EventKind::Artifact(ArtifactUpdate {
-                artifact: read_parts(artifact.ok_or_else(|| no_event(content))?),
-                append: appends(content),
-                last: flag(content, "lastChunk") || flag(&content["artifact"], "lastChunk"),
+                artifact: summarize_parts(artifact.ok_or_else(|| invalid_event_error(content))?),
+                is_append: is_append(content),
+                is_last_chunk: bool_member(content, "lastChunk")
+                    || bool_member(&content["artifact"], "lastChunk"),
             })
         }
     })
 }
 
 /// Whether an artifact continues the one before it, which 0.1 says within the artifact.
-pub(super) fn appends(content: &Value) -> bool {
-    flag(content, "append") || flag(&content["artifact"], "append")
+pub(super) fn is_append(content: &Value) -> bool {
+    bool_member(content, "append") || bool_member(&content["artifact"], "append")
 }
 
-fn flag(content: &Value, name: &str) -> bool {
-    field(content, name).and_then(Value::as_bool) == Some(true)
+fn bool_member(content: &Value, name: &str) -> bool {
+    any_case_member(content, name).and_then(Value::as_bool) == Some(true)
 }
 
-pub(super) fn no_event(raw: &Value) -> TalkError {
-    TalkError::NotAnEvent {
+pub(super) fn invalid_event_error(raw: &Value) -> CallError {
+    CallError::NotAnEvent {
         beginning: shorten(&raw.to_string()),
     }
 }
 
 impl EventKind {
     /// Whether the answer ends here: a message, a state that waits or is final (1.0 section 3.1.2), or the mark of 0.x.
-    pub(super) fn ends(&self) -> bool {
+    pub(super) fn is_final(&self) -> bool {
         match self {
             Self::Message(_) => true,
-            Self::Task(task) => task.state.as_deref().is_some_and(is_end),
-            Self::Status(status) => status.last || is_end(&status.state),
+            Self::Task(task) => task.state.as_deref().is_some_and(is_stopping_state),
+            Self::Status(status) => status.is_final || is_stopping_state(&status.state),
             Self::Artifact(_) => false,
         }
     }
 }
 
 impl EventKind {
-    pub(super) fn completes(&self) -> bool {
+    pub(super) fn is_completed(&self) -> bool {
         matches!(self, Self::Status(status) if status.state == "completed")
     }
 }
 
 /// Whether a task in this state waits for the user, or will not change any more.
-fn is_end(state: &str) -> bool {
+fn is_stopping_state(state: &str) -> bool {
     matches!(
         state,
         "completed" | "failed" | "canceled" | "rejected" | "input-required" | "auth-required"

@@ -3,9 +3,9 @@
 //! A stream that breaks is resumed by subscribing to its task, once that is known; an agent that cannot resume it is
 //! asked for the task instead, until it is done. The message is never sent again.
 
+mod accumulator;
 mod event;
-mod fold;
-mod source;
+mod event_reader;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::answer::AgentAnswer;
-use super::connection::{Connection, Opened, Unread};
-use super::exchange::{BODY_LIMIT, shown};
+use super::agent_response::AgentResponse;
+use super::connection::{Connection, StreamResponse, UnreadEvents};
+use super::http_session::{BODY_LIMIT, display_url};
 use super::operation::Operation;
-use super::{Message, POLL_LIMIT, TalkError, v0_1};
+use super::{CallError, Message, POLL_LIMIT, v0_1};
 
+use accumulator::StreamAccumulator;
 pub use event::{ArtifactUpdate, EventKind, StatusUpdate, StreamEvent};
-use fold::Fold;
-use source::{Meter, Source, SourceError};
+use event_reader::{ByteMeter, EventReadError, EventReader};
 
 /// Most bytes of one event.
 pub const EVENT_LIMIT: usize = BODY_LIMIT;
@@ -33,43 +33,43 @@ pub const EVENT_COUNT_LIMIT: usize = 100_000;
 pub const RESUME_LIMIT: u32 = 5;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct StreamTimeouts {
     /// Longest time without an event before the stream counts as broken. Comments do not count: servers send them to
     /// keep open connections of tasks that ended long ago.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// First pause before the agent is asked again; it doubles up to two seconds.
-    pub pause: Duration,
+    pub poll_interval: Duration,
 }
 
 /// The events of an answer, one by one. Dropping it closes the connection; the task goes on at the agent.
 pub struct EventStream {
     connection: Connection,
-    phase: Phase,
-    ready: Option<StreamEvent>,
-    fold: Fold,
-    subscribed: Option<String>,
-    meter: Arc<Meter>,
-    pace: Pace,
-    pause: Duration,
-    streamed: bool,
-    count: usize,
-    asked: u32,
+    phase: StreamPhase,
+    pending_event: Option<StreamEvent>,
+    accumulator: StreamAccumulator,
+    subscribed_task_id: Option<String>,
+    byte_meter: Arc<ByteMeter>,
+    timeouts: StreamTimeouts,
+    next_pause: Duration,
+    is_streamed: bool,
+    event_count: usize,
+    poll_count: u32,
     /// Attempts to resume since the last event.
-    attempts: u32,
+    resume_attempts: u32,
     /// Whether events may have been missed that no task contained since.
-    gap: bool,
+    has_gap: bool,
     last_task: Option<Value>,
 }
 
-enum Phase {
-    Reading(Box<Source>),
+enum StreamPhase {
+    Reading(Box<EventReader>),
     /// The response ended too early; the task is subscribed to next.
     Broken,
     /// The task is asked for until it is done.
     Polling,
     /// The task is done, and is requested once more, since events were missed, or none had a text or an artifact.
-    Checking,
-    Over,
+    FinalFetch,
+    Done,
 }
 
 impl EventStream {
@@ -77,30 +77,30 @@ impl EventStream {
     pub(super) async fn open(
         connection: Connection,
         operation: Operation<'_>,
-        pace: Pace,
-    ) -> Result<Self, (TalkError, Connection)> {
-        let opened = match connection.open(operation).await {
+        timeouts: StreamTimeouts,
+    ) -> Result<Self, (CallError, Connection)> {
+        let response = match connection.open_stream(operation).await {
             Ok(opened) => opened,
             Err(error) => return Err((error, connection)),
         };
-        let mut stream = Self::new(connection, pace, true);
+        let mut stream = Self::new(connection, timeouts, true);
         // Known before the first event, a stream of this task can be resumed from the start.
-        stream.subscribed = match operation {
+        stream.subscribed_task_id = match operation {
             Operation::Subscribe(id) => Some(id.to_owned()),
-            Operation::Stream(message) if stream.connection.route.dialect.is_v0_1() => {
-                Some(v0_1::task_id(message).to_owned())
+            Operation::Stream(message) if stream.connection.route.protocol_binding.is_v0_1() => {
+                Some(v0_1::message_task_id(message).to_owned())
             }
             _ => None,
         };
-        let first = match opened {
-            Opened::Events(unread) => {
-                stream.read_from(unread);
-                stream.advance().await
+        let first_event = match response {
+            StreamResponse::Events(unread) => {
+                stream.start_reading(unread);
+                stream.advance_to_event().await
             }
-            Opened::Whole(value) => Some(stream.take_whole(value)),
+            StreamResponse::Document(value) => Some(stream.accept_document(value)),
         };
-        match first {
-            Some(Ok(event)) => stream.ready = Some(event),
+        match first_event {
+            Some(Ok(event)) => stream.pending_event = Some(event),
             Some(Err(error)) => return Err((error, stream.connection)),
             None => {}
         }
@@ -108,197 +108,200 @@ impl EventStream {
     }
 
     /// Sends a message to an agent that does not stream; its answer is the first event.
-    pub(super) async fn waiting(
+    pub(super) async fn send_and_poll(
         connection: Connection,
         message: &Message,
-        pace: Pace,
-    ) -> Result<Self, TalkError> {
-        let value = connection.call(Operation::Send(message)).await?;
-        let mut stream = Self::new(connection, pace, false);
-        stream.ready = Some(stream.take_whole(value)?);
+        timeouts: StreamTimeouts,
+    ) -> Result<Self, CallError> {
+        let value = connection.call_operation(Operation::Send(message)).await?;
+        let mut stream = Self::new(connection, timeouts, false);
+        stream.pending_event = Some(stream.accept_document(value)?);
         Ok(stream)
     }
 
     /// Follows a task: the first event is its present state. The further ones are streamed, or it is polled.
-    pub(super) async fn following(
+    pub(super) async fn follow_task(
         connection: Connection,
         id: &str,
-        pace: Pace,
-        streamed: bool,
-    ) -> Result<Self, TalkError> {
-        let value = connection.call(Operation::Get(id)).await?;
-        let mut stream = Self::new(connection, pace, streamed);
-        stream.ready = Some(stream.take_whole(value)?);
-        if streamed && matches!(stream.phase, Phase::Polling) {
-            stream.phase = Phase::Broken;
+        timeouts: StreamTimeouts,
+        is_streamed: bool,
+    ) -> Result<Self, CallError> {
+        let value = connection.call_operation(Operation::Get(id)).await?;
+        let mut stream = Self::new(connection, timeouts, is_streamed);
+        stream.pending_event = Some(stream.accept_document(value)?);
+        if is_streamed && matches!(stream.phase, StreamPhase::Polling) {
+            stream.phase = StreamPhase::Broken;
         }
         Ok(stream)
     }
 
-    fn new(connection: Connection, pace: Pace, streamed: bool) -> Self {
+    fn new(connection: Connection, timeouts: StreamTimeouts, is_streamed: bool) -> Self {
         Self {
             connection,
-            phase: Phase::Polling,
-            ready: None,
-            fold: Fold::default(),
-            subscribed: None,
-            meter: Arc::default(),
-            pause: pace.pause,
-            pace,
-            streamed,
-            count: 0,
-            asked: 0,
-            attempts: 0,
-            gap: false,
+            phase: StreamPhase::Polling,
+            pending_event: None,
+            accumulator: StreamAccumulator::default(),
+            subscribed_task_id: None,
+            byte_meter: Arc::default(),
+            next_pause: timeouts.poll_interval,
+            timeouts,
+            is_streamed,
+            event_count: 0,
+            poll_count: 0,
+            resume_attempts: 0,
+            has_gap: false,
             last_task: None,
         }
     }
 
     /// The next event; `None` after the last one, a message or a task that is done or waits for the user. Dropping the
     /// future loses no event.
-    pub async fn next(&mut self) -> Option<Result<StreamEvent, TalkError>> {
-        match self.ready.take() {
+    pub async fn next_event(&mut self) -> Option<Result<StreamEvent, CallError>> {
+        match self.pending_event.take() {
             Some(event) => Some(Ok(event)),
-            None => self.advance().await,
+            None => self.advance_to_event().await,
         }
     }
 
     /// The answer that the events returned so far add up to; `None` before the first one.
     #[must_use]
-    pub fn answer(&self) -> Option<AgentAnswer> {
-        self.fold.answer(&self.connection.route)
+    pub fn response(&self) -> Option<AgentResponse> {
+        self.accumulator.response(&self.connection.route)
     }
 
     /// The task, once an event named it or it was subscribed to.
     #[must_use]
     pub fn task_id(&self) -> Option<&str> {
-        let named = self.fold.task_id().filter(|id| !id.is_empty());
-        named.or(self.subscribed.as_deref())
+        let named = self.accumulator.task_id().filter(|id| !id.is_empty());
+        named.or(self.subscribed_task_id.as_deref())
     }
 
     /// Whether the events are those of a stream, and not an answer that was waited for.
     #[must_use]
     pub fn is_streamed(&self) -> bool {
-        self.streamed
+        self.is_streamed
     }
 
     /// Cancels the task, which must be known, at the interface that streams it, and returns its new state.
-    pub async fn cancel(&self) -> Result<AgentAnswer, TalkError> {
+    pub async fn cancel_task(&self) -> Result<AgentResponse, CallError> {
         let Some(id) = self.task_id() else {
-            return Err(TalkError::NoTask);
+            return Err(CallError::NoTaskId);
         };
-        let raw = self.connection.call(Operation::Cancel(id)).await?;
-        super::answer::read_task(raw, &self.connection.route)
+        let raw = self
+            .connection
+            .call_operation(Operation::Cancel(id))
+            .await?;
+        super::agent_response::parse_task(raw, &self.connection.route)
     }
 
-    async fn advance(&mut self) -> Option<Result<StreamEvent, TalkError>> {
+    async fn advance_to_event(&mut self) -> Option<Result<StreamEvent, CallError>> {
         loop {
-            let step = match self.phase {
-                Phase::Over => return None,
-                Phase::Reading(_) => self.read().await,
-                Phase::Broken => self.resume().await,
-                Phase::Polling => self.poll().await,
-                Phase::Checking => self.check().await,
+            let step_result = match self.phase {
+                StreamPhase::Done => return None,
+                StreamPhase::Reading(_) => self.read_event().await,
+                StreamPhase::Broken => self.resume_subscription().await,
+                StreamPhase::Polling => self.poll_task().await,
+                StreamPhase::FinalFetch => self.fetch_final_task().await,
             };
-            match step {
+            match step_result {
                 Ok(None) => {}
-                Ok(Some(value)) => return Some(self.take(value)),
+                Ok(Some(value)) => return Some(self.accept_event(value)),
                 Err(error) => {
-                    self.phase = Phase::Over;
+                    self.phase = StreamPhase::Done;
                     return Some(Err(error));
                 }
             }
         }
     }
 
-    async fn read(&mut self) -> Result<Option<Value>, TalkError> {
-        let deadline = self.connection.exchange.deadline();
-        let silence = Instant::now() + self.pace.idle;
-        let Phase::Reading(source) = &mut self.phase else {
+    async fn read_event(&mut self) -> Result<Option<Value>, CallError> {
+        let deadline = self.connection.session.deadline();
+        let idle_deadline = Instant::now() + self.timeouts.idle_timeout;
+        let StreamPhase::Reading(source) = &mut self.phase else {
             return Ok(None);
         };
-        match timeout_at(silence.min(deadline), source.next()).await {
+        match timeout_at(idle_deadline.min(deadline), source.next()).await {
             Ok(Ok(Some(value))) => Ok(Some(value)),
-            Ok(Ok(None)) => self.broke("it ended before the answer did".to_owned()),
-            Ok(Err(SourceError::Lost(reason))) => self.broke(reason),
-            Ok(Err(SourceError::TooLong(what))) => {
-                let url = self.url();
-                Err(TalkError::StreamTooLong { url, what })
+            Ok(Ok(None)) => self.handle_break("it ended before the answer did".to_owned()),
+            Ok(Err(EventReadError::Lost(reason))) => self.handle_break(reason),
+            Ok(Err(EventReadError::TooLong(what))) => {
+                let url = self.display_url();
+                Err(CallError::StreamTooLong { url, what })
             }
-            Ok(Err(error @ SourceError::NotText)) => Err(TalkError::NotAnEvent {
+            Ok(Err(error @ EventReadError::NotText)) => Err(CallError::NotAnEvent {
                 beginning: error.to_string(),
             }),
             // The agent refuses to resume the stream, in a stream.
-            Ok(Err(SourceError::Told(TalkError::Protocol { .. } | TalkError::Status { .. })))
-                if self.attempts > 0 =>
-            {
-                self.phase = Phase::Polling;
+            Ok(Err(EventReadError::AgentError(
+                CallError::Protocol { .. } | CallError::Status { .. },
+            ))) if self.resume_attempts > 0 => {
+                self.phase = StreamPhase::Polling;
                 Ok(None)
             }
-            Ok(Err(SourceError::Told(error))) => Err(error),
-            Err(_) if silence >= deadline => Err(self.out_of_time()),
+            Ok(Err(EventReadError::AgentError(error))) => Err(error),
+            Err(_) if idle_deadline >= deadline => Err(self.timeout_error()),
             Err(_) => {
-                let seconds = self.pace.idle.as_secs();
-                self.broke(format!("no event arrived for {seconds} s"))
+                let seconds = self.timeouts.idle_timeout.as_secs();
+                self.handle_break(format!("no event arrived for {seconds} s"))
             }
         }
     }
 
-    fn read_from(&mut self, unread: Unread) {
+    fn start_reading(&mut self, unread: UnreadEvents) {
         let connection = &self.connection;
-        let source = Source::new(unread, connection, &self.meter);
-        self.phase = Phase::Reading(Box::new(source));
+        let source = EventReader::new(unread, connection, &self.byte_meter);
+        self.phase = StreamPhase::Reading(Box::new(source));
     }
 
     /// A broken stream can be resumed once the task is known.
-    fn broke(&mut self, reason: String) -> Result<Option<Value>, TalkError> {
-        let url = self.url();
+    fn handle_break(&mut self, reason: String) -> Result<Option<Value>, CallError> {
+        let url = self.display_url();
         if self.task_id().is_none() {
-            return Err(TalkError::Broken { url, reason });
+            return Err(CallError::ConnectionLost { url, reason });
         }
-        self.phase = match self.attempts < RESUME_LIMIT {
-            true => Phase::Broken,
-            false => Phase::Polling,
+        self.phase = match self.resume_attempts < RESUME_LIMIT {
+            true => StreamPhase::Broken,
+            false => StreamPhase::Polling,
         };
         Ok(None)
     }
 
-    async fn resume(&mut self) -> Result<Option<Value>, TalkError> {
-        let (Phase::Broken, Some(id)) = (&self.phase, self.task_id()) else {
+    async fn resume_subscription(&mut self) -> Result<Option<Value>, CallError> {
+        let (StreamPhase::Broken, Some(id)) = (&self.phase, self.task_id()) else {
             return Ok(None);
         };
         let id = id.to_owned();
-        self.wait().await?;
-        self.attempts += 1;
-        self.gap = true;
-        match self.connection.open(Operation::Subscribe(&id)).await {
-            Ok(Opened::Events(unread)) => {
-                self.read_from(unread);
+        self.wait_before_retry().await?;
+        self.resume_attempts += 1;
+        self.has_gap = true;
+        match self.connection.open_stream(Operation::Subscribe(&id)).await {
+            Ok(StreamResponse::Events(unread)) => {
+                self.start_reading(unread);
                 Ok(None)
             }
-            Ok(Opened::Whole(value)) => {
-                self.phase = Phase::Polling;
+            Ok(StreamResponse::Document(value)) => {
+                self.phase = StreamPhase::Polling;
                 Ok(Some(value))
             }
-            Err(error) if error.may_pass() => self.broke(error.to_string()),
-            Err(TalkError::TimedOut { .. }) => Err(self.out_of_time()),
+            Err(error) if error.is_transient() => self.handle_break(error.to_string()),
+            Err(CallError::TimedOut { .. }) => Err(self.timeout_error()),
             Err(_) => {
-                self.phase = Phase::Polling;
+                self.phase = StreamPhase::Polling;
                 Ok(None)
             }
         }
     }
 
-    async fn poll(&mut self) -> Result<Option<Value>, TalkError> {
+    async fn poll_task(&mut self) -> Result<Option<Value>, CallError> {
         let Some(id) = self.task_id().map(str::to_owned) else {
-            return Err(TalkError::NoTask);
+            return Err(CallError::NoTaskId);
         };
-        if self.asked == POLL_LIMIT {
-            return Err(self.out_of_time());
+        if self.poll_count == POLL_LIMIT {
+            return Err(self.timeout_error());
         }
-        self.wait().await?;
-        self.asked += 1;
-        let raw = self.task(&id).await?;
+        self.wait_before_retry().await?;
+        self.poll_count += 1;
+        let raw = self.fetch_task(&id).await?;
         if self.last_task.as_ref() == Some(&raw) {
             return Ok(None);
         }
@@ -307,13 +310,13 @@ impl EventStream {
     }
 
     /// Requests a task once more that is done.
-    async fn check(&mut self) -> Result<Option<Value>, TalkError> {
+    async fn fetch_final_task(&mut self) -> Result<Option<Value>, CallError> {
         let id = self.task_id().unwrap_or_default().to_owned();
-        let must = std::mem::take(&mut self.gap);
-        match self.task(&id).await {
+        let must = std::mem::take(&mut self.has_gap);
+        match self.fetch_task(&id).await {
             // Nothing was missed: the agent just has nothing more to say.
             Err(_) if !must => {
-                self.phase = Phase::Over;
+                self.phase = StreamPhase::Done;
                 Ok(None)
             }
             task => task.map(Some),
@@ -321,12 +324,12 @@ impl EventStream {
     }
 
     /// The task; an error says that it is lost.
-    async fn task(&self, id: &str) -> Result<Value, TalkError> {
-        let asked = self.connection.call(Operation::Get(id)).await;
+    async fn fetch_task(&self, id: &str) -> Result<Value, CallError> {
+        let asked = self.connection.call_operation(Operation::Get(id)).await;
         asked.map_err(|error| match error {
-            TalkError::TimedOut { .. } => self.out_of_time(),
-            error if self.streamed => TalkError::StreamLost {
-                url: self.url(),
+            CallError::TimedOut { .. } => self.timeout_error(),
+            error if self.is_streamed => CallError::StreamLost {
+                url: self.display_url(),
                 reason: error.to_string(),
                 task: super::error::shorten(id),
             },
@@ -334,87 +337,89 @@ impl EventStream {
         })
     }
 
-    async fn wait(&mut self) -> Result<(), TalkError> {
-        let next = Instant::now() + self.pause;
-        if next >= self.connection.exchange.deadline() {
-            return Err(self.out_of_time());
+    async fn wait_before_retry(&mut self) -> Result<(), CallError> {
+        let next = Instant::now() + self.next_pause;
+        if next >= self.connection.session.deadline() {
+            return Err(self.timeout_error());
         }
         sleep_until(next).await;
-        let longest = self.pace.pause.max(Duration::from_secs(2));
-        self.pause = (self.pause * 2).min(longest);
+        let longest = self.timeouts.poll_interval.max(Duration::from_secs(2));
+        self.next_pause = (self.next_pause * 2).min(longest);
         Ok(())
     }
 
     /// Takes an answer that is not in a stream; an unfinished task is asked for afterwards.
-    fn take_whole(&mut self, value: Value) -> Result<StreamEvent, TalkError> {
-        self.phase = Phase::Polling;
-        self.take(value)
+    fn accept_document(&mut self, value: Value) -> Result<StreamEvent, CallError> {
+        self.phase = StreamPhase::Polling;
+        self.accept_event(value)
     }
 
-    fn take(&mut self, raw: Value) -> Result<StreamEvent, TalkError> {
-        let taken = self.understood(raw);
+    fn accept_event(&mut self, raw: Value) -> Result<StreamEvent, CallError> {
+        let taken = self.parse_and_record(raw);
         if taken.is_err() {
-            self.phase = Phase::Over;
+            self.phase = StreamPhase::Done;
         }
         taken
     }
 
-    fn understood(&mut self, raw: Value) -> Result<StreamEvent, TalkError> {
-        self.count += 1;
-        if self.count > EVENT_COUNT_LIMIT {
-            return Err(TalkError::StreamTooLong {
-                url: self.url(),
+    fn parse_and_record(&mut self, raw: Value) -> Result<StreamEvent, CallError> {
+        self.event_count += 1;
+        if self.event_count > EVENT_COUNT_LIMIT {
+            return Err(CallError::StreamTooLong {
+                url: self.display_url(),
                 what: format!("more than {EVENT_COUNT_LIMIT} events"),
             });
         }
-        let Some((form, content)) = event::form(&raw) else {
-            return Err(match self.streamed {
-                true => event::no_event(&raw),
-                false => super::answer::no_answer(&raw),
+        let Some((shape, content)) = event::detect_shape(&raw) else {
+            return Err(match self.is_streamed {
+                true => event::invalid_event_error(&raw),
+                false => super::agent_response::invalid_response_error(&raw),
             });
         };
-        if let (Some(known), Some(named)) = (self.task_id(), event::task_id(form, content))
-            && known != named
+        if let (Some(expected_id), Some(event_id)) =
+            (self.task_id(), event::event_task_id(shape, content))
+            && expected_id != event_id
         {
-            return Err(TalkError::ForeignEvent {
-                expected: super::error::shorten(&format!("task {known}")),
-                found: super::error::shorten(&format!("task {named}")),
+            return Err(CallError::ForeignEvent {
+                expected: super::error::shorten(&format!("task {expected_id}")),
+                found: super::error::shorten(&format!("task {event_id}")),
             });
         }
-        let kind = event::read(form, content, &self.connection.route)?;
-        self.fold.add(form, content);
+        let kind = event::parse_event(shape, content, &self.connection.route)?;
+        self.accumulator.add_event(shape, content);
         if matches!(kind, EventKind::Task(_) | EventKind::Message(_)) {
-            self.gap = false;
+            self.has_gap = false;
         } else {
-            self.attempts = 0;
-            self.pause = self.pace.pause;
+            self.resume_attempts = 0;
+            self.next_pause = self.timeouts.poll_interval;
         }
         // Some servers stream states only, and keep the artifacts for those who ask.
-        let is_empty = matches!(form, event::Form::Status) && self.fold.is_empty();
-        if kind.ends() {
-            self.phase = if self.gap || (is_empty && kind.completes()) {
-                Phase::Checking
+        let is_empty =
+            matches!(shape, event::EventShape::Status) && self.accumulator.has_no_content();
+        if kind.is_final() {
+            self.phase = if self.has_gap || (is_empty && kind.is_completed()) {
+                StreamPhase::FinalFetch
             } else {
-                Phase::Over
+                StreamPhase::Done
             };
-        } else if matches!(self.phase, Phase::Checking) {
-            self.phase = Phase::Over;
+        } else if matches!(self.phase, StreamPhase::FinalFetch) {
+            self.phase = StreamPhase::Done;
         }
         Ok(StreamEvent { kind, raw })
     }
 
-    fn out_of_time(&self) -> TalkError {
-        let seconds = self.connection.exchange.timeout().as_secs();
-        match self.answer().and_then(|answer| answer.state) {
-            Some(state) => TalkError::Unfinished { state, seconds },
-            None => TalkError::TimedOut {
-                url: self.url(),
+    fn timeout_error(&self) -> CallError {
+        let seconds = self.connection.session.timeout().as_secs();
+        match self.response().and_then(|answer| answer.state) {
+            Some(state) => CallError::Unfinished { state, seconds },
+            None => CallError::TimedOut {
+                url: self.display_url(),
                 seconds,
             },
         }
     }
 
-    fn url(&self) -> String {
-        shown(&self.connection.route.url)
+    fn display_url(&self) -> String {
+        display_url(&self.connection.route.url)
     }
 }

@@ -1,7 +1,7 @@
 //! Credentials go where the card says, and are asked for before anything is sent.
 
 use a2a_card::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
-use a2a_client::{BasicLogin, ClientCertificate, SendOptions, TalkError, send_text};
+use a2a_client::{BasicLogin, CallError, ClientCertificate, SendOptions, send_text};
 use serde_json::json;
 
 use super::card;
@@ -68,7 +68,7 @@ async fn sent(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_goes_into_the_authorization_header() {
-    let options = with(|options| options.bearer = Some("t0ken".to_owned()));
+    let options = with(|options| options.bearer_token = Some("t0ken".to_owned()));
     let oauth = SchemeKind::Oauth2 {
         flows: json!({}),
         metadata_url: None,
@@ -106,7 +106,7 @@ async fn the_alternative_that_can_be_met_is_taken() {
     );
     let both = with(|options| {
         options.api_key = Some("k".to_owned());
-        options.bearer = Some("t".to_owned());
+        options.bearer_token = Some("t".to_owned());
     });
     let seen = sent(&schemes, &[&["token", "key"]], &both).await;
     assert_eq!(
@@ -121,7 +121,7 @@ async fn the_alternative_that_can_be_met_is_taken() {
 async fn a_user_and_a_password_go_as_http_basic() {
     let login = |user: &str, password: &str| {
         with(|options| {
-            options.basic = Some(BasicLogin {
+            options.basic_login = Some(BasicLogin {
                 user: user.to_owned(),
                 password: password.to_owned(),
             });
@@ -141,16 +141,16 @@ async fn a_user_and_a_password_go_as_http_basic() {
     for (user, password) in [("a:b", "c"), ("a\nb", "c"), ("a", "s3cret\0")] {
         let error = send_text(&card, "hi", &login(user, password)).await;
         let error = error.unwrap_err();
-        assert_eq!(error, TalkError::BadLogin);
+        assert_eq!(error, CallError::InvalidBasicLogin);
         assert!(!error.to_string().contains("s3cret"));
     }
     // A password is no token, and no token is a password.
     let bearer = secured(&server.base, &[("auth", http("bearer"))], &[&["auth"]]);
-    let token = with(|options| options.bearer = Some("t".to_owned()));
+    let token = with(|options| options.bearer_token = Some("t".to_owned()));
     for (card, options) in [(&bearer, login("a", "b")), (&card, token)] {
         let error = send_text(card, "hi", &options).await.unwrap_err();
         assert!(
-            matches!(error, TalkError::CredentialsNeeded { .. }),
+            matches!(error, CallError::CredentialsRequired { .. }),
             "{error}"
         );
     }
@@ -213,7 +213,7 @@ async fn missing_credentials_are_named_with_their_flag_before_anything_is_sent()
         let error = send_text(&card, "hi", &SendOptions::new("m"))
             .await
             .unwrap_err();
-        let TalkError::CredentialsNeeded {
+        let CallError::CredentialsRequired {
             needed: said,
             hint: flag,
         } = &error
@@ -236,13 +236,13 @@ async fn missing_credentials_are_named_with_their_flag_before_anything_is_sent()
 
     let options = with(|options| options.api_key = Some("k".to_owned()));
     let error = send_text(&card(&server.base, "JSONRPC", Some("1.0")), "hi", &options).await;
-    assert_eq!(error.unwrap_err(), TalkError::KeyHasNoPlace);
-    let broken = with(|options| options.bearer = Some("a\nb".to_owned()));
+    assert_eq!(error.unwrap_err(), CallError::NoApiKeyScheme);
+    let broken = with(|options| options.bearer_token = Some("a\nb".to_owned()));
     let error = send_text(&card(&server.base, "JSONRPC", Some("1.0")), "hi", &broken)
         .await
         .unwrap_err();
     assert!(
-        matches!(error, TalkError::BadHeader { .. }) && !error.to_string().contains("a\nb"),
+        matches!(error, CallError::BadHeader { .. }) && !error.to_string().contains("a\nb"),
         "{error}"
     );
     assert!(server.stop().await.is_empty());
@@ -251,10 +251,10 @@ async fn missing_credentials_are_named_with_their_flag_before_anything_is_sent()
 #[test]
 fn no_debug_output_shows_a_credential() {
     let options = with(|options| {
-        options.bearer = Some("s3cret".to_owned());
+        options.bearer_token = Some("s3cret".to_owned());
         options.api_key = Some("s3cret".to_owned());
         options.headers = vec![("X-Token".to_owned(), "s3cret".to_owned())];
-        options.basic = Some(BasicLogin {
+        options.basic_login = Some(BasicLogin {
             user: "ann".to_owned(),
             password: "s3cret".to_owned(),
         });
@@ -262,7 +262,7 @@ fn no_debug_output_shows_a_credential() {
             chain: b"s3cret".to_vec(),
             key: b"s3cret".to_vec(),
         });
-        options.tokens = Some(Tokens::of(&["s3cret"]));
+        options.token_source = Some(Tokens::of(&["s3cret"]));
     });
     let shown = format!("{options:?}");
     assert!(
@@ -285,7 +285,7 @@ async fn a_refusal_says_whether_credentials_are_missing_or_wrong() {
     let error = send_text(&spoken, "hi", &SendOptions::new("m"))
         .await
         .unwrap_err();
-    let TalkError::CredentialsNeeded { needed, hint } = &error else {
+    let CallError::CredentialsRequired { needed, hint } = &error else {
         panic!("{error:?}")
     };
     assert!(
@@ -294,15 +294,15 @@ async fn a_refusal_says_whether_credentials_are_missing_or_wrong() {
         "{error}"
     );
 
-    let options = with(|options| options.bearer = Some("s3cret".to_owned()));
+    let options = with(|options| options.bearer_token = Some("s3cret".to_owned()));
     let error = send_text(&spoken, "hi", &options).await.unwrap_err();
     assert!(
-        matches!(&error, TalkError::CredentialsRefused { status, .. } if status == "HTTP 401"),
+        matches!(&error, CallError::CredentialsRejected { status, .. } if status == "HTTP 401"),
         "{error:?}"
     );
     assert!(!error.to_string().contains("s3cret"));
     let error = send_text(&spoken, "hi", &options).await.unwrap_err();
-    let TalkError::CredentialsRefused { status, detail } = &error else {
+    let CallError::CredentialsRejected { status, detail } = &error else {
         panic!("{error:?}")
     };
     assert_eq!(

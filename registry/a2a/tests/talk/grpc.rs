@@ -1,6 +1,6 @@
 //! Calls over gRPC to a server that does what a test says, at the level of frames.
 
-use a2a_client::{Agent, BODY_LIMIT, EventKind, Message, SendOptions, TalkError, TaskQuery};
+use a2a_client::{AgentClient, BODY_LIMIT, CallError, EventKind, Message, SendOptions, TaskQuery};
 use serde_json::{Value, json};
 
 use super::grpc_server::{Reply, Server};
@@ -13,14 +13,14 @@ fn options(change: impl FnOnce(&mut SendOptions)) -> SendOptions {
     options
 }
 
-fn agent(server: &Server, options: &SendOptions) -> Agent {
+fn agent(server: &Server, options: &SendOptions) -> AgentClient {
     let mut card = card(&server.base, "GRPC", Some("1.0"));
     card.capabilities.streaming = true;
-    Agent::new(&card, options).unwrap()
+    AgentClient::new(&card, options).unwrap()
 }
 
 fn text(text: &str) -> Message {
-    Message::text("m", text)
+    Message::from_text("m", text)
 }
 
 fn answer(text: &str) -> Value {
@@ -37,10 +37,13 @@ async fn a_call_carries_version_extensions_tenant_and_credentials() {
     let mut card = card(&server.base, "GRPC", Some("1.0"));
     card.interfaces[0].tenant = Some("acme".to_owned());
     let options = options(|options| {
-        options.bearer = Some("s3cret".to_owned());
+        options.bearer_token = Some("s3cret".to_owned());
         options.extensions = vec!["https://x.example/e".to_owned()];
     });
-    let answer = Agent::new(&card, &options).unwrap().send(&text("hi")).await;
+    let answer = AgentClient::new(&card, &options)
+        .unwrap()
+        .send_message(&text("hi"))
+        .await;
     assert_eq!(answer.unwrap().text, "hello");
     let [seen] = &server.seen()[..] else {
         panic!("{:?}", server.seen())
@@ -62,9 +65,9 @@ async fn a_bare_host_and_port_means_tls_unless_the_user_says_otherwise() {
     let server = Server::start([Reply::messages("SendMessageResponse", &[answer("hello")])]).await;
     let bare = server.base.strip_prefix("http://").unwrap();
     let card = card(bare, "GRPC", Some("1.0"));
-    let agent = Agent::new(&card, &quick()).unwrap();
-    let error = agent.send(&text("hi")).await.unwrap_err();
-    let over_tls = matches!(error, TalkError::UnreachableOverTls { .. });
+    let agent = AgentClient::new(&card, &quick()).unwrap();
+    let error = agent.send_message(&text("hi")).await.unwrap_err();
+    let over_tls = matches!(error, CallError::UnreachableOverTls { .. });
     assert!(over_tls, "{error:?}");
     let line = error.to_string();
     assert!(
@@ -73,9 +76,9 @@ async fn a_bare_host_and_port_means_tls_unless_the_user_says_otherwise() {
     );
     assert!(server.seen().is_empty(), "{:?}", server.seen());
 
-    let plaintext = options(|options| options.choice.plaintext = true);
-    let agent = Agent::new(&card, &plaintext).unwrap();
-    assert_eq!(agent.send(&text("hi")).await.unwrap().text, "hello");
+    let plaintext = options(|options| options.interface_filter.plaintext = true);
+    let agent = AgentClient::new(&card, &plaintext).unwrap();
+    assert_eq!(agent.send_message(&text("hi")).await.unwrap().text, "hello");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,8 +94,8 @@ async fn statuses_are_told_in_one_line_and_only_an_unknown_method_moves_on() {
         let mut card = card(&server.base, "GRPC", Some("1.0"));
         card.interfaces
             .push(interface(&second.base, "GRPC", Some("1.0")));
-        let agent = Agent::new(&card, &quick()).unwrap();
-        let error = agent.send(&text("hi")).await.unwrap_err();
+        let agent = AgentClient::new(&card, &quick()).unwrap();
+        let error = agent.send_message(&text("hi")).await.unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
         assert!(second.seen().is_empty(), "{code}: {:?}", second.seen());
     }
@@ -101,13 +104,13 @@ async fn statuses_are_told_in_one_line_and_only_an_unknown_method_moves_on() {
     let mut card = card(&server.base, "GRPC", Some("1.0"));
     card.interfaces
         .push(interface(&second.base, "GRPC", Some("1.0")));
-    let agent = Agent::new(&card, &quick()).unwrap();
-    assert_eq!(agent.send(&text("hi")).await.unwrap().text, "hello");
+    let agent = AgentClient::new(&card, &quick()).unwrap();
+    assert_eq!(agent.send_message(&text("hi")).await.unwrap().text, "hello");
 
-    let bearer = options(|options| options.bearer = Some("s3cret".to_owned()));
+    let bearer = options(|options| options.bearer_token = Some("s3cret".to_owned()));
     let server = Server::start([Reply::status(7, "not you")]).await;
     let error = agent_error(&server, &bearer).await;
-    let TalkError::CredentialsRefused { status, detail } = error else {
+    let CallError::CredentialsRejected { status, detail } = error else {
         panic!("{error:?}")
     };
     assert_eq!(
@@ -117,8 +120,11 @@ async fn statuses_are_told_in_one_line_and_only_an_unknown_method_moves_on() {
 }
 
 /// The error of a message to this server.
-async fn agent_error(server: &Server, options: &SendOptions) -> TalkError {
-    let error = agent(server, options).send(&text("hi")).await.unwrap_err();
+async fn agent_error(server: &Server, options: &SendOptions) -> CallError {
+    let error = agent(server, options)
+        .send_message(&text("hi"))
+        .await
+        .unwrap_err();
     let line = error.to_string();
     assert!(!line.contains('\n') && line.chars().count() < 400, "{line}");
     assert_eq!(server.seen().len(), 1, "{:?}", server.seen());
@@ -130,7 +136,7 @@ async fn what_is_no_grpc_ends_the_call() {
     let server = Server::start([Reply::http(404, "text/html", "<p>no")]).await;
     let error = agent_error(&server, &quick()).await;
     assert!(
-        matches!(error, TalkError::Http { status: 404, .. }),
+        matches!(error, CallError::Http { status: 404, .. }),
         "{error:?}"
     );
 
@@ -144,7 +150,7 @@ async fn what_is_no_grpc_ends_the_call() {
     let server = Server::start([Reply::http(302, "text/html", "")]).await;
     let error = agent_error(&server, &quick()).await;
     assert!(
-        matches!(error, TalkError::Http { status: 302, .. }),
+        matches!(error, CallError::Http { status: 302, .. }),
         "{error:?}"
     );
 
@@ -157,12 +163,12 @@ async fn what_is_no_grpc_ends_the_call() {
         let server = Server::start([Reply::frames(frames)]).await;
         let error = agent_error(&server, &quick()).await;
         assert_eq!(
-            matches!(error, TalkError::TooLarge { .. }),
+            matches!(error, CallError::TooLarge { .. }),
             too_large,
             "{error:?}"
         );
         assert_eq!(
-            matches!(error, TalkError::NotAnAnswer { .. }),
+            matches!(error, CallError::InvalidResponse { .. }),
             !too_large,
             "{error:?}"
         );
@@ -180,9 +186,12 @@ async fn a_stream_that_dies_is_resumed_and_the_message_is_not_sent_again() {
         ),
     ])
     .await;
-    let mut stream = agent(&server, &quick()).events(&text("hi")).await.unwrap();
+    let mut stream = agent(&server, &quick())
+        .stream_message(&text("hi"))
+        .await
+        .unwrap();
     let mut kinds = Vec::new();
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         kinds.push(match event.unwrap().kind {
             EventKind::Task(task) => format!("task {}", task.state.unwrap()),
             EventKind::Status(status) => status.state,
@@ -207,9 +216,12 @@ async fn a_stream_that_dies_is_resumed_and_the_message_is_not_sent_again() {
 
     // Without a task there is nothing to resume.
     let server = Server::start([Reply::reset()]).await;
-    let error = agent(&server, &quick()).events(&text("hi")).await;
+    let error = agent(&server, &quick()).stream_message(&text("hi")).await;
     let error = error.err().unwrap();
-    assert!(matches!(error, TalkError::Broken { .. }), "{error:?}");
+    assert!(
+        matches!(error, CallError::ConnectionLost { .. }),
+        "{error:?}"
+    );
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -226,7 +238,7 @@ async fn tasks_are_read_listed_and_cancelled() {
     .await;
     let agent = agent(&server, &quick());
     assert_eq!(
-        agent.task("t").await.unwrap().state.as_deref(),
+        agent.get_task("t").await.unwrap().state.as_deref(),
         Some("working")
     );
     let query = TaskQuery {
@@ -234,30 +246,33 @@ async fn tasks_are_read_listed_and_cancelled() {
         page_size: Some(3),
         ..TaskQuery::default()
     };
-    let page = agent.tasks(&query).await.unwrap();
-    assert_eq!((page.tasks.len(), page.next.as_deref()), (1, Some("n")));
+    let page = agent.list_tasks(&query).await.unwrap();
+    assert_eq!(
+        (page.tasks.len(), page.next_page_token.as_deref()),
+        (1, Some("n"))
+    );
     let listed = server.seen()[1].document("ListTasksRequest");
     assert_eq!(
         listed,
         json!({"status": "TASK_STATE_WORKING", "pageSize": 3})
     );
     assert_eq!(
-        agent.cancel("t").await.unwrap().state.as_deref(),
+        agent.cancel_task("t").await.unwrap().state.as_deref(),
         Some("canceled")
     );
 
     // 0.3 has no list over gRPC, and a key in an address has no place there: nothing is sent.
     let old = card(&server.base, "GRPC", Some("0.3"));
-    let error = Agent::new(&old, &quick())
+    let error = AgentClient::new(&old, &quick())
         .unwrap()
-        .tasks(&query)
+        .list_tasks(&query)
         .await
         .unwrap_err();
     assert!(
         error.to_string().contains("no ListTasks over gRPC"),
         "{error}"
     );
-    let asking = a2a_card::parse(
+    let asking = a2a_card::parse_card(
         json!({"name": "A", "supportedInterfaces": [{"url": server.base, "protocolBinding": "GRPC", "protocolVersion": "1.0"}],
             "securitySchemes": {"k": {"apiKeySecurityScheme": {"location": "query", "name": "key"}}},
             "securityRequirements": [{"schemes": {"k": {}}}]})
@@ -265,7 +280,10 @@ async fn tasks_are_read_listed_and_cancelled() {
         .as_bytes(),
     );
     let key = options(|options| options.api_key = Some("s3cret".to_owned()));
-    let agent = Agent::new(&asking.unwrap().card, &key).unwrap();
-    assert_eq!(agent.task("t").await.unwrap_err(), TalkError::NoQuery);
+    let agent = AgentClient::new(&asking.unwrap().card, &key).unwrap();
+    assert_eq!(
+        agent.get_task("t").await.unwrap_err(),
+        CallError::QueryKeyOverGrpc
+    );
     assert_eq!(server.seen().len(), 3);
 }

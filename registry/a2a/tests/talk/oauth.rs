@@ -1,8 +1,8 @@
 //! Signing in: what authorization servers are sent, and what of their answers is taken.
 
 use a2a_client::oauth::{
-    ANSWER_LIMIT, Endpoints, LoopbackRedirect, OauthClient, OauthError, Provider, ProviderDocument,
-    endpoint,
+    AuthorizationServer, LoopbackRedirect, MAX_RESPONSE_BYTES, OauthClient, OauthEndpoints,
+    OauthError, ServerMetadata, parse_endpoint_url,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -19,14 +19,14 @@ fn client(secret: Option<&str>) -> OauthClient {
     }
 }
 
-fn provider(server: &Scripted, secret: Option<&str>) -> Provider {
-    let at = |path: &str| endpoint(&format!("{}{path}", server.base)).unwrap();
-    let endpoints = Endpoints {
+fn provider(server: &Scripted, secret: Option<&str>) -> AuthorizationServer {
+    let at = |path: &str| parse_endpoint_url(&format!("{}{path}", server.base)).unwrap();
+    let endpoints = OauthEndpoints {
         authorization: Some(at("/authorize")),
         device: Some(at("/device")),
-        ..Endpoints::of_token(at("/token"))
+        ..OauthEndpoints::with_token_url(at("/token"))
     };
-    Provider::new(endpoints, &client(secret)).unwrap()
+    AuthorizationServer::new(endpoints, &client(secret)).unwrap()
 }
 
 fn tokens() -> ScriptedAnswer {
@@ -42,7 +42,7 @@ async fn pkce_is_by_sha_256_and_the_secret_stays_out_of_the_address() {
     let provider = provider(&server, Some("s3cret"));
     let redirect = "http://127.0.0.1:9/callback".parse().unwrap();
     let url = provider
-        .authorization(
+        .authorization_url(
             &redirect,
             "state",
             VERIFIER,
@@ -69,15 +69,15 @@ async fn pkce_is_by_sha_256_and_the_secret_stays_out_of_the_address() {
         assert_eq!(value(name).as_deref(), Some(expected), "{name}");
     }
     assert!(!url.as_str().contains("s3cret") && !url.as_str().contains(VERIFIER));
-    let short = provider.authorization(&redirect, "state", "short", &[]);
+    let short = provider.authorization_url(&redirect, "state", "short", &[]);
     assert!(matches!(short, Err(OauthError::Unusable { .. })));
 
     let got = provider
-        .exchange("code".to_owned(), &redirect, VERIFIER)
+        .exchange_code("code".to_owned(), &redirect, VERIFIER)
         .await
         .unwrap();
     assert_eq!(
-        (got.access.as_str(), got.refresh.as_deref()),
+        (got.access_token.as_str(), got.refresh_token.as_deref()),
         ("s3cret", Some("r"))
     );
     assert!(!format!("{got:?} {:?}", client(Some("s3cret"))).contains("s3cret"));
@@ -91,7 +91,7 @@ async fn pkce_is_by_sha_256_and_the_secret_stays_out_of_the_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_are_none_bring_no_token_and_are_not_quoted() {
-    let long = vec![b' '; ANSWER_LIMIT + 1];
+    let long = vec![b' '; MAX_RESPONSE_BYTES + 1];
     let cases = [
         (
             ScriptedAnswer::new(200, "application/json", long),
@@ -148,13 +148,13 @@ async fn a_redirect_of_a_server_is_not_followed() {
         let away = ScriptedAnswer::new(status, "text/plain", "")
             .with("location", format!("{}/token", other.base));
         let server = Scripted::start([away.clone(), away]).await;
-        let error = provider(&server, Some("s3cret")).refresh("r").await;
+        let error = provider(&server, Some("s3cret")).refresh_tokens("r").await;
         assert!(
             matches!(error, Err(OauthError::Redirected { .. })),
             "{status}"
         );
         let document = format!("{}/.well-known/openid-configuration", server.base);
-        let error = ProviderDocument::fetch(&document.parse().unwrap()).await;
+        let error = ServerMetadata::fetch(&document.parse().unwrap()).await;
         assert!(
             matches!(error, Err(OauthError::Redirected { .. })),
             "{status}"
@@ -170,16 +170,27 @@ async fn a_refresh_token_stays_unless_another_one_comes() {
     let ended = ScriptedAnswer::new(400, "application/json", r#"{"error":"invalid_grant"}"#);
     let server = Scripted::start([kept, tokens(), ended]).await;
     let provider = provider(&server, None);
-    let first = provider.refresh("old").await.unwrap();
+    let first = provider.refresh_tokens("old").await.unwrap();
     assert_eq!(
-        (first.refresh.as_deref(), first.lifetime),
+        (first.refresh_token.as_deref(), first.lifetime),
         (Some("old"), None)
     );
     assert_eq!(
-        provider.refresh("old").await.unwrap().refresh.as_deref(),
+        provider
+            .refresh_tokens("old")
+            .await
+            .unwrap()
+            .refresh_token
+            .as_deref(),
         Some("r")
     );
-    assert!(provider.refresh("old").await.unwrap_err().ends_sign_in());
+    assert!(
+        provider
+            .refresh_tokens("old")
+            .await
+            .unwrap_err()
+            .is_invalid_grant()
+    );
     // A client without a secret names itself in the body alone.
     let seen = server.stop().await;
     assert!(
@@ -194,7 +205,7 @@ async fn a_document_of_another_issuer_is_refused() {
         "token_endpoint": "https://l.example/t"}))])
     .await;
     let url = format!("{}/.well-known/openid-configuration", server.base);
-    let error = ProviderDocument::fetch(&url.parse().unwrap())
+    let error = ServerMetadata::fetch(&url.parse().unwrap())
         .await
         .unwrap_err();
     assert!(matches!(error, OauthError::OtherIssuer { .. }), "{error}");

@@ -2,7 +2,7 @@
 
 use a2a_card::AgentCard;
 use a2a_client::{
-    Agent, Dialect, InterfaceFilter, Message, Part, SendOptions, TalkError, TaskQuery,
+    AgentClient, CallError, InterfaceFilter, Message, Part, ProtocolBinding, SendOptions, TaskQuery,
 };
 use serde_json::{Value, json};
 
@@ -19,15 +19,15 @@ fn without_address() -> AgentCard {
     card
 }
 
-fn at(url: &str, card: &AgentCard) -> Result<Agent, TalkError> {
+fn at(url: &str, card: &AgentCard) -> Result<AgentClient, CallError> {
     let options = SendOptions {
-        choice: InterfaceFilter {
+        interface_filter: InterfaceFilter {
             url: Some(url.to_owned()),
             ..InterfaceFilter::default()
         },
         ..quick()
     };
-    Agent::new(card, &options)
+    AgentClient::new(card, &options)
 }
 
 fn result(result: &Value) -> Value {
@@ -62,17 +62,17 @@ async fn messages_and_events_have_no_kind() {
             },
         ],
         task_id: Some("t".to_owned()),
-        ..Message::text("m", "")
+        ..Message::from_text("m", "")
     };
-    let (_, answer, error) = all(agent.events(&message).await.unwrap()).await;
+    let (_, answer, error) = all(agent.stream_message(&message).await.unwrap()).await;
     assert_eq!(error, None);
     assert_eq!(
         (
             answer.text.as_str(),
             answer.context_id.as_deref(),
-            answer.dialect
+            answer.protocol_binding
         ),
-        ("one, two", Some("c"), Dialect::PromptKitJsonRpc)
+        ("one, two", Some("c"), ProtocolBinding::PromptKitJsonRpc)
     );
     let seen = server.seen();
     assert_eq!(seen[0].line, "POST /a2a HTTP/1.1");
@@ -96,7 +96,10 @@ async fn states_are_spelled_with_underscores() {
     let mut card = without_address();
     card.capabilities.streaming = false;
     let agent = at(&server.base, &card).unwrap();
-    let answer = agent.send(&Message::text("m", "hi")).await.unwrap();
+    let answer = agent
+        .send_message(&Message::from_text("m", "hi"))
+        .await
+        .unwrap();
     assert_eq!(
         (answer.text.as_str(), answer.state.as_deref()),
         ("which?", Some("input-required"))
@@ -105,7 +108,7 @@ async fn states_are_spelled_with_underscores() {
         state: answer.state,
         ..TaskQuery::default()
     };
-    agent.tasks(&query).await.unwrap();
+    agent.list_tasks(&query).await.unwrap();
     assert_eq!(server.methods(), ["message/send", "tasks/list"]);
     assert_eq!(
         server.seen()[1].body["params"],
@@ -116,8 +119,8 @@ async fn states_are_spelled_with_underscores() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_of_the_caller_replaces_those_of_the_card() {
     assert_eq!(
-        Agent::new(&without_address(), &quick()).err(),
-        Some(TalkError::NoInterface)
+        AgentClient::new(&without_address(), &quick()).err(),
+        Some(CallError::NoInterface)
     );
     let wrong = at("nowhere", &without_address()).err().unwrap();
     assert!(
@@ -129,10 +132,13 @@ async fn an_address_of_the_caller_replaces_those_of_the_card() {
     let server = RawServer::start(vec![RawReply::json(&result(&done))]).await;
     let elsewhere = card("http://127.0.0.1:1/", "JSONRPC", Some("0.3"));
     let answer = at(&server.base, &elsewhere).unwrap();
-    let answer = answer.send(&Message::text("m", "hi")).await.unwrap();
+    let answer = answer
+        .send_message(&Message::from_text("m", "hi"))
+        .await
+        .unwrap();
     assert_eq!(
-        (answer.text.as_str(), answer.dialect),
-        ("fine", Dialect::V0JsonRpc)
+        (answer.text.as_str(), answer.protocol_binding),
+        ("fine", ProtocolBinding::V0JsonRpc)
     );
     assert_eq!(
         server.seen()[0].body["params"]["message"]["kind"],

@@ -1,13 +1,13 @@
 //! Agents that answer with something else than an answer.
 
-use a2a_client::{BODY_LIMIT, SendOptions, TalkError, send_text};
+use a2a_client::{BODY_LIMIT, CallError, SendOptions, send_text};
 use serde_json::json;
 
 use super::card;
 use super::scripted::{Scripted, ScriptedAnswer};
 
 /// What the client makes of one answer, over 1.0 JSON-RPC and over 1.0 HTTP+JSON.
-async fn refused(answer: ScriptedAnswer) -> [TalkError; 2] {
+async fn refused(answer: ScriptedAnswer) -> [CallError; 2] {
     let mut errors = Vec::new();
     for binding in ["JSONRPC", "HTTP+JSON"] {
         let server = Scripted::start([answer.clone()]).await;
@@ -27,7 +27,7 @@ async fn a_protocol_error_is_told_with_its_code() {
     let answer = ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": 1, "error": {
         "code": -32005, "message": "no \u{1b}[31mtext", "data": [{"reason": "CONTENT_TYPE_NOT_SUPPORTED"}]}}));
     let [error, _] = refused(answer).await;
-    let TalkError::Protocol {
+    let CallError::Protocol {
         code,
         reason,
         message,
@@ -51,7 +51,7 @@ async fn a_protocol_error_is_told_with_its_code() {
         status.to_string(),
     ))
     .await;
-    let TalkError::Protocol {
+    let CallError::Protocol {
         code, reason, hint, ..
     } = &error
     else {
@@ -76,7 +76,7 @@ async fn an_http_error_is_told_with_what_it_says() {
         ("text/html", "<h1>oops</h1>", ""),
     ] {
         for error in refused(ScriptedAnswer::new(503, content_type, body)).await {
-            let TalkError::Http { status, detail, .. } = &error else {
+            let CallError::Http { status, detail, .. } = &error else {
                 panic!("{error:?}")
             };
             assert_eq!((*status, detail.as_str()), (503, said));
@@ -93,7 +93,7 @@ async fn a_page_instead_of_json_is_recognised() {
     ))
     .await
     {
-        let TalkError::NotJson {
+        let CallError::NotJson {
             content_type,
             beginning,
             ..
@@ -115,7 +115,7 @@ async fn a_page_instead_of_json_is_recognised() {
     ))
     .await
     {
-        assert!(matches!(error, TalkError::NotJson { .. }), "{error:?}");
+        assert!(matches!(error, CallError::NotJson { .. }), "{error:?}");
         assert!(error.to_string().chars().count() < 400);
     }
 }
@@ -129,7 +129,7 @@ async fn json_that_is_no_answer_is_recognised() {
     ] {
         for error in refused(ScriptedAnswer::json(&document)).await {
             assert!(
-                matches!(error, TalkError::NotAnAnswer { .. }),
+                matches!(error, CallError::InvalidResponse { .. }),
                 "{document}: {error:?}"
             );
         }
@@ -156,7 +156,7 @@ async fn an_answer_is_read_up_to_the_bound_and_no_further() {
         assert!(
             matches!(
                 error,
-                TalkError::TooLarge {
+                CallError::TooLarge {
                     limit: BODY_LIMIT,
                     ..
                 }
@@ -196,7 +196,7 @@ async fn redirects_are_followed_at_home_with_the_message_and_nowhere_else() {
         for error in
             refused(ScriptedAnswer::new(status, "text/plain", "").with("location", &location)).await
         {
-            let TalkError::Redirected { to, .. } = &error else {
+            let CallError::Redirected { to, .. } = &error else {
                 panic!("{error:?}")
             };
             assert_eq!(*to, location);
@@ -220,7 +220,7 @@ async fn redirects_are_followed_at_home_with_the_message_and_nowhere_else() {
     )
     .await;
     assert!(
-        matches!(error, Err(TalkError::Redirected { .. })),
+        matches!(error, Err(CallError::Redirected { .. })),
         "{error:?}"
     );
     assert_eq!(server.stop().await.len(), 6, "five redirects are followed");
@@ -237,7 +237,10 @@ async fn a_server_that_hangs_up_or_never_answers_is_told_apart() {
     };
     let options = SendOptions::new("m");
     let (error, ()) = tokio::join!(send_text(&card, "hi", &options), hang_up);
-    assert!(matches!(error, Err(TalkError::Broken { .. })), "{error:?}");
+    assert!(
+        matches!(error, Err(CallError::ConnectionLost { .. })),
+        "{error:?}"
+    );
 
     let mut options = SendOptions::new("m");
     options.timeout = std::time::Duration::from_millis(50);
@@ -250,7 +253,7 @@ async fn a_server_that_hangs_up_or_never_answers_is_told_apart() {
         answer = send_text(&card, "hi", &options) => answer.unwrap_err(),
         () = silent => unreachable!(),
     };
-    assert!(matches!(error, TalkError::TimedOut { .. }), "{error:?}");
+    assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

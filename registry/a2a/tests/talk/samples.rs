@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use a2a_card::{AgentCard, Family};
-use a2a_client::{AgentAnswer, Dialect, SendOptions, TalkError, send_text};
+use a2a_client::{AgentResponse, CallError, ProtocolBinding, SendOptions, send_text};
 use a2a_crawler::SystemClock;
-use a2a_registry_demo::{SampleAgents, start_agents};
+use a2a_registry_demo::{SampleAgents, start_sample_agents};
 use serde_json::Value;
 
 use super::{card, interface};
 
 async fn agents() -> SampleAgents {
-    start_agents(Arc::new(SystemClock)).await.unwrap()
+    start_sample_agents(Arc::new(SystemClock)).await.unwrap()
 }
 
-async fn ask(card: &AgentCard, text: &str) -> AgentAnswer {
+async fn ask(card: &AgentCard, text: &str) -> AgentResponse {
     send_text(card, text, &SendOptions::new("message-1"))
         .await
         .unwrap()
@@ -24,9 +24,9 @@ async fn ask(card: &AgentCard, text: &str) -> AgentAnswer {
 async fn each_agents_published_card_is_all_the_client_needs() {
     let agents = agents().await;
     let expected = [
-        (Family::V0_2, Dialect::V0JsonRpc),
-        (Family::V0_3, Dialect::V0JsonRpc),
-        (Family::V1_0, Dialect::V1JsonRpc),
+        (Family::V0_2, ProtocolBinding::V0JsonRpc),
+        (Family::V0_3, ProtocolBinding::V0JsonRpc),
+        (Family::V1_0, ProtocolBinding::V1JsonRpc),
     ];
     for (agent, (family, dialect)) in agents.agents.iter().zip(expected) {
         let bytes = super::wire::get(&agent.card_url)
@@ -34,7 +34,7 @@ async fn each_agents_published_card_is_all_the_client_needs() {
             .bytes()
             .await
             .unwrap();
-        let parsed = a2a_card::parse(&bytes).unwrap();
+        let parsed = a2a_card::parse_card(&bytes).unwrap();
         assert_eq!(parsed.family, family, "{}", agent.name);
         // That the address is a loopback one is the single thing to be said about it.
         for finding in a2a_card::all_findings(&parsed, &bytes) {
@@ -45,9 +45,9 @@ async fn each_agents_published_card_is_all_the_client_needs() {
             );
         }
         let answer = ask(&parsed.card, agent.example).await;
-        assert_eq!(answer.dialect, dialect, "{}", agent.name);
+        assert_eq!(answer.protocol_binding, dialect, "{}", agent.name);
         assert!(!answer.text.is_empty(), "{}", agent.name);
-        assert_eq!(answer.unfinished, None);
+        assert_eq!(answer.unfinished_reason, None);
     }
     agents.stop().await;
 }
@@ -63,7 +63,10 @@ async fn the_0_2_agent_converts_money() {
         "{}",
         answer.text
     );
-    assert_eq!((answer.state, answer.dialect), (None, Dialect::V0JsonRpc));
+    assert_eq!(
+        (answer.state, answer.protocol_binding),
+        (None, ProtocolBinding::V0JsonRpc)
+    );
     assert!(answer.context_id.is_some());
     let example = ask(&card, agent.example).await;
     assert!(
@@ -107,8 +110,8 @@ async fn the_1_0_agent_plans_alike_on_both_bindings() {
     let over_rpc = ask(&rpc, agent.example).await;
     let over_rest = ask(&rest, agent.example).await;
     assert_eq!(
-        (over_rpc.dialect, over_rest.dialect),
-        (Dialect::V1JsonRpc, Dialect::V1Rest)
+        (over_rpc.protocol_binding, over_rest.protocol_binding),
+        (ProtocolBinding::V1JsonRpc, ProtocolBinding::V1Rest)
     );
     assert_eq!(over_rpc.text, over_rest.text);
     assert!(
@@ -157,7 +160,7 @@ async fn a_call_falls_to_the_next_interface_when_nothing_was_taken_up() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&error, TalkError::Unreachable { url, .. } if url.contains(&free.to_string())),
+        matches!(&error, CallError::Unreachable { url, .. } if url.contains(&free.to_string())),
         "{error}"
     );
     agents.stop().await;
@@ -171,7 +174,7 @@ async fn an_undated_interface_is_spoken_to_in_either_shape() {
         "20 EUR in JPY",
     )
     .await;
-    assert_eq!(old.dialect, Dialect::V0JsonRpc);
+    assert_eq!(old.protocol_binding, ProtocolBinding::V0JsonRpc);
     // The 1.0 agent refuses the older call as one without A2A-Version.
     let new = ask(
         &card(
@@ -182,7 +185,7 @@ async fn an_undated_interface_is_spoken_to_in_either_shape() {
         "Rome",
     )
     .await;
-    assert_eq!(new.dialect, Dialect::V1JsonRpc);
+    assert_eq!(new.protocol_binding, ProtocolBinding::V1JsonRpc);
     agents.stop().await;
 }
 
@@ -199,5 +202,5 @@ async fn stopped_agents_no_longer_answer() {
     let error = send_text(&card, "Rome", &SendOptions::new("m"))
         .await
         .unwrap_err();
-    assert!(matches!(error, TalkError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, CallError::Unreachable { .. }), "{error}");
 }

@@ -1,7 +1,8 @@
 //! Calls in the forms of the a2a-protocol skill, and when they are tried.
 
 use a2a_client::{
-    Agent, Dialect, InterfaceFilter, Message, Part, PushConfig, SendOptions, TalkError, TaskQuery,
+    AgentClient, CallError, InterfaceFilter, Message, Part, ProtocolBinding, PushConfig,
+    SendOptions, TaskQuery,
 };
 use serde_json::{Value, json};
 
@@ -36,19 +37,19 @@ fn task(state: &str) -> Value {
 }
 
 /// The agent behind a server whose card is in `snake_case`.
-fn first(server: &RawServer, binding: &str) -> Agent {
+fn first(server: &RawServer, binding: &str) -> AgentClient {
     let mut card = card(&server.base, binding, Some("1.0"));
     card.capabilities.streaming = true;
     card.interfaces[0].tenant = Some("acme".to_owned());
     let options = SendOptions {
-        choice: InterfaceFilter {
-            skill_first: true,
+        interface_filter: InterfaceFilter {
+            protocol_skill_first: true,
             ..InterfaceFilter::default()
         },
         extensions: vec!["urn:x:1".to_owned(), "urn:x:2".to_owned()],
         ..quick()
     };
-    Agent::new(&card, &options).unwrap()
+    AgentClient::new(&card, &options).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +66,7 @@ async fn a_message_has_the_members_that_the_skill_describes() {
         ],
         context_id: Some("c".to_owned()),
         task_id: Some("t".to_owned()),
-        ..Message::text("m", "")
+        ..Message::from_text("m", "")
     };
     let sent = json!({"message_id": "m", "role": "user", "context_id": "c", "task_id": "t", "parts": [
         {"text": "hi"},
@@ -75,7 +76,10 @@ async fn a_message_has_the_members_that_the_skill_describes() {
     for binding in ["JSONRPC", "HTTP+JSON"] {
         let server =
             RawServer::start(vec![whole(binding, &json!({"task": task("completed")}))]).await;
-        let answer = first(&server, binding).send(&message).await.unwrap();
+        let answer = first(&server, binding)
+            .send_message(&message)
+            .await
+            .unwrap();
         assert_eq!(
             (answer.text.as_str(), answer.context_id.as_deref()),
             ("fine", Some("c"))
@@ -83,13 +87,13 @@ async fn a_message_has_the_members_that_the_skill_describes() {
         assert_eq!(answer.artifacts[0].id.as_deref(), Some("a"));
         let seen = server.seen().remove(0);
         if binding == "JSONRPC" {
-            assert_eq!(answer.dialect, Dialect::SkillJsonRpc);
+            assert_eq!(answer.protocol_binding, ProtocolBinding::SkillJsonRpc);
             assert_eq!(seen.body["method"], "a2a.sendMessage");
             let params = json!({"message": sent, "tenant": "acme", "a2a-version": "1.0",
                 "a2a-extensions": "urn:x:1, urn:x:2"});
             assert_eq!(seen.body["params"], params);
         } else {
-            assert_eq!(answer.dialect, Dialect::SkillRest);
+            assert_eq!(answer.protocol_binding, ProtocolBinding::SkillRest);
             assert_eq!(seen.line, "POST /tenants/acme/messages HTTP/1.1");
             assert_eq!(seen.body, json!({ "message": sent }));
             assert!(seen.head.contains("a2a-extensions: urn:x:1, urn:x:2"));
@@ -132,24 +136,35 @@ async fn each_operation_has_the_name_or_the_path_of_the_skill() {
             token: Some("k".to_owned()),
         };
         assert_eq!(
-            agent.task("t").await.unwrap().context_id.as_deref(),
+            agent.get_task("t").await.unwrap().context_id.as_deref(),
             Some("c")
         );
         assert_eq!(
-            agent.cancel("t").await.unwrap().state.as_deref(),
+            agent.cancel_task("t").await.unwrap().state.as_deref(),
             Some("canceled")
         );
-        let page = agent.tasks(&query).await.unwrap();
-        assert_eq!((page.tasks.len(), page.next.as_deref()), (1, Some("o")));
+        let page = agent.list_tasks(&query).await.unwrap();
         assert_eq!(
-            agent.set_push("t", &push).await.unwrap().id.as_deref(),
+            (page.tasks.len(), page.next_page_token.as_deref()),
+            (1, Some("o"))
+        );
+        assert_eq!(
+            agent
+                .set_push_config("t", &push)
+                .await
+                .unwrap()
+                .id
+                .as_deref(),
             Some("p")
         );
-        assert_eq!(agent.push_config("t", "p").await.unwrap().url, "https://h/");
-        assert_eq!(agent.push_configs("t").await.unwrap().len(), 1);
-        agent.delete_push("t", "p").await.unwrap();
         assert_eq!(
-            agent.extended_card().await.unwrap()["name"],
+            agent.get_push_config("t", "p").await.unwrap().url,
+            "https://h/"
+        );
+        assert_eq!(agent.list_push_configs("t").await.unwrap().len(), 1);
+        agent.delete_push_config("t", "p").await.unwrap();
+        assert_eq!(
+            agent.fetch_extended_card().await.unwrap()["name"],
             "Agent, extended"
         );
 
@@ -225,8 +240,8 @@ async fn a_stream_is_put_together_from_members_in_snake_case_and_resumed() {
             ),
         ];
         let server = RawServer::start(replies).await;
-        let (agent, message) = (first(&server, binding), Message::text("m", "hi"));
-        let (_, answer, error) = all(agent.events(&message).await.unwrap()).await;
+        let (agent, message) = (first(&server, binding), Message::from_text("m", "hi"));
+        let (_, answer, error) = all(agent.stream_message(&message).await.unwrap()).await;
         assert_eq!(error, None);
         assert_eq!(
             (answer.text.as_str(), answer.context_id.as_deref()),
@@ -250,8 +265,11 @@ async fn the_other_forms_are_tried_where_the_agent_does_not_know_the_first() {
         let server = RawServer::start(vec![unknown(binding), unknown(binding), done.clone()]).await;
         let mut standard = card(&server.base, binding, Some("1.0"));
         standard.capabilities.streaming = true;
-        let agent = Agent::new(&standard, &quick()).unwrap();
-        let stream = agent.events(&Message::text("m", "hi")).await.unwrap();
+        let agent = AgentClient::new(&standard, &quick()).unwrap();
+        let stream = agent
+            .stream_message(&Message::from_text("m", "hi"))
+            .await
+            .unwrap();
         assert_eq!(all(stream).await.1.text, "fine");
         let expected = match binding {
             "JSONRPC" => [
@@ -270,7 +288,7 @@ async fn the_other_forms_are_tried_where_the_agent_does_not_know_the_first() {
         // A card in snake_case, and an agent that follows the specification.
         let server = RawServer::start(vec![unknown(binding), done]).await;
         let answer = first(&server, binding)
-            .send(&Message::text("m", "hi"))
+            .send_message(&Message::from_text("m", "hi"))
             .await;
         assert_eq!(answer.unwrap().text, "fine");
         let expected = match binding {
@@ -291,8 +309,11 @@ async fn any_other_refusal_may_have_taken_the_message_up_and_ends_the_call() {
     ] {
         let server = RawServer::start(vec![reply]).await;
         let standard = card(&server.base, "JSONRPC", Some("1.0"));
-        let agent = Agent::new(&standard, &quick()).unwrap();
-        agent.send(&Message::text("m", "hi")).await.unwrap_err();
+        let agent = AgentClient::new(&standard, &quick()).unwrap();
+        agent
+            .send_message(&Message::from_text("m", "hi"))
+            .await
+            .unwrap_err();
         assert_eq!(server.methods(), ["SendMessage"]);
     }
     // Neither form is known, and the first refusal is told.
@@ -301,10 +322,13 @@ async fn any_other_refusal_may_have_taken_the_message_up_and_ends_the_call() {
     standard
         .interfaces
         .push(interface(&server.base, "JSONRPC", Some("0.3")));
-    let agent = Agent::new(&standard, &quick()).unwrap();
-    let error = agent.send(&Message::text("m", "hi")).await.unwrap_err();
+    let agent = AgentClient::new(&standard, &quick()).unwrap();
+    let error = agent
+        .send_message(&Message::from_text("m", "hi"))
+        .await
+        .unwrap_err();
     assert!(
-        matches!(&error, TalkError::Protocol { code: -32601, message, .. } if message == "Method not found"),
+        matches!(&error, CallError::Protocol { code: -32601, message, .. } if message == "Method not found"),
         "{error:?}"
     );
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Streams of agents that are broken or mean harm: each ends with one line, and nothing is sent twice.
 
-use a2a_client::{EVENT_COUNT_LIMIT, EVENT_LIMIT, STREAM_LIMIT, SendOptions, TalkError};
+use a2a_client::{CallError, EVENT_COUNT_LIMIT, EVENT_LIMIT, STREAM_LIMIT, SendOptions};
 use serde_json::json;
 
 use super::raw::{RawReply, RawServer};
@@ -10,9 +10,11 @@ use super::{card, interface};
 const SSE: &str = "text/event-stream";
 
 /// The error that a stream ends with, before or after its first event; the agent received one request.
-async fn ends(dialect: (&str, &str), reply: RawReply) -> TalkError {
+async fn ends(dialect: (&str, &str), reply: RawReply) -> CallError {
     let server = RawServer::start(vec![reply]).await;
-    let opened = agent(&server, dialect, &quick()).events(&message()).await;
+    let opened = agent(&server, dialect, &quick())
+        .stream_message(&message())
+        .await;
     let error = match opened {
         Ok(stream) => all(stream).await.2.unwrap(),
         Err(error) => error,
@@ -43,7 +45,7 @@ async fn what_is_no_event_ends_the_stream() {
             let reply = RawReply::bytes(SSE, vec![first.clone(), data.clone().into_bytes()]);
             let error = ends(dialect, reply).await;
             assert!(
-                matches!(error, TalkError::NotAnEvent { .. }),
+                matches!(error, CallError::NotAnEvent { .. }),
                 "{data:.80}: {error:?}"
             );
         }
@@ -69,14 +71,14 @@ async fn events_of_others_end_the_stream() {
         )
         .await;
         assert!(
-            matches!(&error, TalkError::ForeignEvent { expected, found } if expected == "task t" && found.ends_with("other")),
+            matches!(&error, CallError::ForeignEvent { expected, found } if expected == "task t" && found.ends_with("other")),
             "{error:?}"
         );
         if dialect.0 == "JSONRPC" {
             let mut foreign = wrapped(dialect, chunk(dialect, "not yours", false));
             foreign["id"] = json!(2);
             let error = ends(dialect, RawReply::events(&[first, foreign])).await;
-            assert!(matches!(error, TalkError::ForeignEvent { .. }), "{error:?}");
+            assert!(matches!(error, CallError::ForeignEvent { .. }), "{error:?}");
         }
     }
 }
@@ -93,7 +95,7 @@ async fn an_error_in_a_stream_is_told_as_the_agent_tells_it() {
         ] {
             let error = ends(dialect, reply).await;
             assert!(
-                matches!(&error, TalkError::Protocol { code: -32603, message, .. } if message == "out of sorts"),
+                matches!(&error, CallError::Protocol { code: -32603, message, .. } if message == "out of sorts"),
                 "{error:?}"
             );
         }
@@ -111,7 +113,7 @@ async fn a_response_of_another_type_is_no_stream() {
             let reply = RawReply::bytes(content_type, vec![b"<h1>hello</h1>".to_vec()]);
             let error = ends(dialect, reply).await;
             assert!(
-                matches!(&error, TalkError::NotJson { content_type: named, .. } if named == content_type),
+                matches!(&error, CallError::NotJson { content_type: named, .. } if named == content_type),
                 "{error:?}"
             );
         }
@@ -135,7 +137,7 @@ async fn frames_are_read_as_the_standard_of_the_web_has_them() {
     )])
     .await;
     let stream = agent(&server, dialect, &quick())
-        .events(&message())
+        .stream_message(&message())
         .await
         .unwrap();
     let (events, answer, error) = all(stream).await;
@@ -154,14 +156,14 @@ async fn an_event_is_read_up_to_its_limit_and_no_further() {
         if expected {
             let server = RawServer::start(vec![reply]).await;
             let stream = agent(&server, dialect, &quick())
-                .events(&message())
+                .stream_message(&message())
                 .await
                 .unwrap();
             assert_eq!(all(stream).await.2, None);
         } else {
             let error = ends(dialect, reply).await;
             assert!(
-                matches!(error, TalkError::StreamTooLong { .. }),
+                matches!(error, CallError::StreamTooLong { .. }),
                 "{error:?}"
             );
         }
@@ -171,7 +173,7 @@ async fn an_event_is_read_up_to_its_limit_and_no_further() {
         let many = vec![piece.repeat(100_000).into_bytes(); 40];
         let error = ends(dialect, RawReply::bytes(SSE, many)).await;
         assert!(
-            matches!(error, TalkError::StreamTooLong { .. }),
+            matches!(error, CallError::StreamTooLong { .. }),
             "{error:?}"
         );
     }
@@ -196,7 +198,7 @@ async fn a_stream_is_read_up_to_its_limit_and_no_further() {
         if expected {
             let server = RawServer::start(vec![reply]).await;
             let stream = agent(&server, dialect, &quick())
-                .events(&message())
+                .stream_message(&message())
                 .await
                 .unwrap();
             assert_eq!(all(stream).await.2, None);
@@ -222,7 +224,7 @@ async fn an_agent_that_repeats_events_for_ever_is_left() {
     };
     let server = RawServer::start(vec![repeated(EVENT_COUNT_LIMIT - 2, &done)]).await;
     let stream = agent(&server, dialect, &quick())
-        .events(&message())
+        .stream_message(&message())
         .await
         .unwrap();
     let (events, answer, error) = all(stream).await;
@@ -236,7 +238,7 @@ async fn an_agent_that_repeats_events_for_ever_is_left() {
 async fn credentials_are_in_every_request_of_a_stream_and_stay_at_their_origin() {
     let dialect = DIALECTS[0];
     let options = SendOptions {
-        bearer: Some("t0ken".to_owned()),
+        bearer_token: Some("t0ken".to_owned()),
         ..quick()
     };
     let server = RawServer::start(vec![
@@ -249,7 +251,7 @@ async fn credentials_are_in_every_request_of_a_stream_and_stay_at_their_origin()
     ])
     .await;
     let stream = agent(&server, dialect, &options)
-        .events(&message())
+        .stream_message(&message())
         .await
         .unwrap();
     assert_eq!(all(stream).await.2, None);
@@ -270,10 +272,10 @@ async fn credentials_are_in_every_request_of_a_stream_and_stay_at_their_origin()
     card.capabilities.streaming = true;
     card.interfaces
         .push(interface(&elsewhere.base, "JSONRPC", Some("1.0")));
-    let agent = a2a_client::Agent::new(&card, &options).unwrap();
-    let error = agent.events(&message()).await.err().unwrap();
-    assert!(matches!(error, TalkError::Unreachable { .. }), "{error:?}");
-    let error = agent.send(&message()).await.unwrap_err();
-    assert!(matches!(error, TalkError::Unreachable { .. }), "{error:?}");
+    let agent = a2a_client::AgentClient::new(&card, &options).unwrap();
+    let error = agent.stream_message(&message()).await.err().unwrap();
+    assert!(matches!(error, CallError::Unreachable { .. }), "{error:?}");
+    let error = agent.send_message(&message()).await.unwrap_err();
+    assert!(matches!(error, CallError::Unreachable { .. }), "{error:?}");
     assert!(elsewhere.seen().is_empty());
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use a2a_client::{
-    Agent, AgentAnswer, EventKind, EventStream, Message, RESUME_LIMIT, SendOptions, StreamEvent,
-    TalkError,
+    AgentClient, AgentResponse, CallError, EventKind, EventStream, Message, RESUME_LIMIT,
+    SendOptions, StreamEvent,
 };
 use serde_json::{Value, json};
 
@@ -22,14 +22,14 @@ pub fn quick() -> SendOptions {
 }
 
 /// The agent behind `server`, whose card says that it streams.
-pub fn agent(server: &RawServer, dialect: (&str, &str), options: &SendOptions) -> Agent {
+pub fn agent(server: &RawServer, dialect: (&str, &str), options: &SendOptions) -> AgentClient {
     let mut card = card(&server.base, dialect.0, Some(dialect.1));
     card.capabilities.streaming = true;
-    Agent::new(&card, options).unwrap()
+    AgentClient::new(&card, options).unwrap()
 }
 
 pub fn message() -> Message {
-    Message::text("message-1", "do it")
+    Message::from_text("message-1", "do it")
 }
 
 /// Events of a dialect in its envelope.
@@ -92,18 +92,18 @@ fn script(dialect: (&str, &str)) -> Vec<Value> {
 }
 
 /// All events of a stream, its answer, and the error at its end.
-pub async fn all(mut stream: EventStream) -> (Vec<StreamEvent>, AgentAnswer, Option<TalkError>) {
+pub async fn all(mut stream: EventStream) -> (Vec<StreamEvent>, AgentResponse, Option<CallError>) {
     let mut events = Vec::new();
     let error = loop {
-        match stream.next().await {
+        match stream.next_event().await {
             None => break None,
             Some(Ok(event)) => events.push(event),
             Some(Err(error)) => break Some(error),
         }
     };
-    let ended = stream.next().await;
+    let ended = stream.next_event().await;
     assert!(ended.is_none(), "{ended:?} after the end");
-    (events, stream.answer().unwrap(), error)
+    (events, stream.response().unwrap(), error)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,7 +111,7 @@ async fn an_answer_is_streamed_in_every_dialect() {
     for dialect in DIALECTS {
         let server = RawServer::start(vec![RawReply::events(&script(dialect))]).await;
         let stream = agent(&server, dialect, &quick())
-            .events(&message())
+            .stream_message(&message())
             .await
             .unwrap();
         assert!(stream.is_streamed());
@@ -124,7 +124,7 @@ async fn an_answer_is_streamed_in_every_dialect() {
                 EventKind::Message(message) => message.text.clone(),
                 EventKind::Status(status) => format!("{}: {}", status.state, status.text),
                 EventKind::Artifact(update) => {
-                    format!("{} {}", update.append, update.artifact.text)
+                    format!("{} {}", update.is_append, update.artifact.text)
                 }
             })
             .collect();
@@ -175,7 +175,7 @@ async fn extensions_are_activated_by_the_header_of_each_version() {
         };
         let server = RawServer::start(vec![RawReply::events(&script(dialect))]).await;
         let called = agent(&server, dialect, &options);
-        all(called.events(&message()).await.unwrap()).await;
+        all(called.stream_message(&message()).await.unwrap()).await;
         let head = server.seen().remove(0).head;
         let is_old = head.contains("x-a2a-extensions: urn:a, https://b/1");
         assert_eq!(is_old, dialect.1 == "0.3", "{head}");
@@ -191,16 +191,16 @@ async fn events_are_returned_as_they_arrive() {
     let dialect = DIALECTS[0];
     let server = RawServer::paced(vec![RawReply::events(&script(dialect))], 1).await;
     let mut stream = agent(&server, dialect, &quick())
-        .events(&message())
+        .stream_message(&message())
         .await
         .unwrap();
     for left in (0..6).rev() {
         // The server has sent this event and no other.
-        stream.next().await.unwrap().unwrap();
+        stream.next_event().await.unwrap().unwrap();
         assert_eq!(server.permits.available_permits(), 0);
         server.permits.add_permits(usize::from(left > 0));
     }
-    assert!(stream.next().await.is_none());
+    assert!(stream.next_event().await.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,7 +225,7 @@ async fn a_broken_stream_is_resumed_by_its_task_and_sent_once() {
             replies.push(RawReply::events(&resumed));
             let server = RawServer::start(replies).await;
             let stream = agent(&server, dialect, &quick())
-                .events(&message())
+                .stream_message(&message())
                 .await
                 .unwrap();
             let (events, answer, error) = all(stream).await;
@@ -259,7 +259,7 @@ async fn events_missed_by_a_0_3_stream_are_read_from_the_task() {
     ])
     .await;
     let stream = agent(&server, dialect, &quick())
-        .events(&message())
+        .stream_message(&message())
         .await
         .unwrap();
     let (events, answer, error) = all(stream).await;
@@ -291,7 +291,7 @@ async fn a_stream_that_cannot_be_resumed_is_followed_by_its_task() {
         ])
         .await;
         let stream = agent(&server, dialect, &quick())
-            .events(&message())
+            .stream_message(&message())
             .await
             .unwrap();
         let (_, answer, error) = all(stream).await;
@@ -317,7 +317,7 @@ async fn a_stream_that_always_breaks_is_given_up() {
         ])
         .await;
         let stream = agent(&server, dialect, &quick())
-            .events(&message())
+            .stream_message(&message())
             .await
             .unwrap();
         let (events, answer, error) = all(stream).await;
@@ -326,7 +326,7 @@ async fn a_stream_that_always_breaks_is_given_up() {
             (1, Some("submitted"))
         );
         assert!(
-            matches!(&error, Some(TalkError::StreamLost { task, .. }) if task == "t"),
+            matches!(&error, Some(CallError::StreamLost { task, .. }) if task == "t"),
             "{error:?}"
         );
         // It was sent once, subscribed to, and asked for at last.
@@ -351,9 +351,14 @@ async fn before_a_task_is_known_nothing_can_be_resumed() {
             RawReply::bytes("text/event-stream", vec![b"data: {\"half".to_vec()]).then_dies(),
         ] {
             let server = RawServer::start(vec![end]).await;
-            let opened = agent(&server, dialect, &quick()).events(&message()).await;
+            let opened = agent(&server, dialect, &quick())
+                .stream_message(&message())
+                .await;
             let error = opened.err().unwrap();
-            assert!(matches!(error, TalkError::Broken { .. }), "{error:?}");
+            assert!(
+                matches!(error, CallError::ConnectionLost { .. }),
+                "{error:?}"
+            );
             assert!(error.to_string().contains("may have received"), "{error}");
             assert_eq!(server.seen().len(), 1);
         }
@@ -377,7 +382,7 @@ async fn a_silent_stream_is_resumed_and_an_endless_one_ends_with_the_time_allowe
     ])
     .await;
     let stream = agent(&server, dialect, &options)
-        .events(&message())
+        .stream_message(&message())
         .await
         .unwrap();
     let (_, answer, error) = all(stream).await;
@@ -394,13 +399,13 @@ async fn a_silent_stream_is_resumed_and_an_endless_one_ends_with_the_time_allowe
     ])
     .await;
     let stream = agent(&server, dialect, &options)
-        .events(&message())
+        .stream_message(&message())
         .await
         .unwrap();
     let (events, _, error) = all(stream).await;
     assert_eq!(events.len(), 2);
     assert!(
-        matches!(&error, Some(TalkError::Unfinished { state, .. }) if state == "working"),
+        matches!(&error, Some(CallError::Unfinished { state, .. }) if state == "working"),
         "{error:?}"
     );
     assert_eq!(server.seen().len(), 1);
@@ -422,7 +427,7 @@ async fn an_agent_that_does_not_stream_after_all_is_waited_for() {
         ])
         .await;
         let stream = agent(&server, dialect, &quick())
-            .events(&message())
+            .stream_message(&message())
             .await
             .unwrap();
         assert!(!stream.is_streamed());
@@ -442,7 +447,7 @@ async fn a_whole_answer_instead_of_a_stream_is_the_answer() {
         ))])
         .await;
         let stream = agent(&server, dialect, &quick())
-            .events(&message())
+            .stream_message(&message())
             .await
             .unwrap();
         let (events, _, error) = all(stream).await;
@@ -464,10 +469,10 @@ async fn a_task_is_cancelled_where_it_is_streamed() {
         ])
         .await;
         let stream = agent(&server, dialect, &quick())
-            .events(&message())
+            .stream_message(&message())
             .await
             .unwrap();
-        let answer = stream.cancel().await.unwrap();
+        let answer = stream.cancel_task().await.unwrap();
         assert_eq!(answer.state.as_deref(), Some("canceled"));
         let expected = match dialect {
             ("HTTP+JSON", _) => "POST /tasks/t:cancel",

@@ -1,6 +1,6 @@
 //! Tasks that exist already: read, listed, cancelled and followed, in each dialect.
 
-use a2a_client::{EventKind, TalkError, TaskQuery};
+use a2a_client::{CallError, EventKind, TaskQuery};
 use serde_json::{Value, json};
 
 use super::raw::{RawReply, RawServer};
@@ -35,11 +35,11 @@ async fn a_task_is_read_and_cancelled() {
         .await;
         let agent = agent(&server, dialect, &quick());
         assert_eq!(
-            agent.task("t").await.unwrap().state.as_deref(),
+            agent.get_task("t").await.unwrap().state.as_deref(),
             Some("working")
         );
         assert_eq!(
-            agent.cancel("t").await.unwrap().state.as_deref(),
+            agent.cancel_task("t").await.unwrap().state.as_deref(),
             Some("canceled")
         );
         let expected = match dialect {
@@ -63,10 +63,13 @@ async fn tasks_are_listed_as_far_as_the_version_has_that() {
         let page = json!({"tasks": [{"id": "t", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}], "nextPageToken": "o"});
         let server = RawServer::start(vec![RawReply::json(&wrapped(dialect, page))]).await;
         let page = agent(&server, dialect, &quick())
-            .tasks(&query)
+            .list_tasks(&query)
             .await
             .unwrap();
-        assert_eq!((page.tasks.len(), page.next.as_deref()), (1, Some("o")));
+        assert_eq!(
+            (page.tasks.len(), page.next_page_token.as_deref()),
+            (1, Some("o"))
+        );
         let seen = server.seen().remove(0);
         if dialect.0 == "JSONRPC" {
             assert_eq!(seen.body["method"], "ListTasks");
@@ -80,11 +83,11 @@ async fn tasks_are_listed_as_far_as_the_version_has_that() {
     let refusal = r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "unknown"}}"#;
     let server = RawServer::start(vec![document(refusal)]).await;
     let error = agent(&server, DIALECTS[2], &quick())
-        .tasks(&query)
+        .list_tasks(&query)
         .await
         .unwrap_err();
     assert!(
-        matches!(error, TalkError::Protocol { code: -32601, .. }),
+        matches!(error, CallError::Protocol { code: -32601, .. }),
         "{error:?}"
     );
 }
@@ -166,7 +169,7 @@ async fn methods_are_called_by_their_other_names_where_the_first_is_unknown() {
     let card = json!({"jsonrpc": "2.0", "id": 1, "result": {"name": "Desk"}});
     let server = RawServer::start(vec![document(UNKNOWN), RawReply::json(&card)]).await;
     let card = agent(&server, dialect, &quick())
-        .extended_card()
+        .fetch_extended_card()
         .await
         .unwrap();
     assert_eq!(card["name"], "Desk");
@@ -202,7 +205,7 @@ async fn a_task_that_is_done_is_shown_and_a_missing_one_is_an_error() {
             .err()
             .unwrap();
         assert!(
-            matches!(error, TalkError::Protocol { code: -32001, .. }),
+            matches!(error, CallError::Protocol { code: -32001, .. }),
             "{error:?}"
         );
     }

@@ -47,7 +47,7 @@ async fn a_0_3_task_is_asked_for_until_it_completes() {
         (
             answer.text.as_str(),
             answer.state.as_deref(),
-            answer.unfinished
+            answer.unfinished_reason
         ),
         ("all done", Some("completed"), None)
     );
@@ -150,7 +150,7 @@ async fn a_task_that_waits_for_the_user_is_not_asked_for() {
         (answer.text.as_str(), answer.state.as_deref()),
         ("which city?", Some("input-required"))
     );
-    assert_eq!(answer.unfinished, None);
+    assert_eq!(answer.unfinished_reason, None);
     assert_eq!(server.stop().await.len(), 1);
 }
 
@@ -172,7 +172,7 @@ async fn what_is_known_stands_when_asking_fails() {
         (answer.text.as_str(), answer.state.as_deref()),
         ("half done", Some("working"))
     );
-    assert!(answer.unfinished.unwrap().contains("no tasks/get"));
+    assert!(answer.unfinished_reason.unwrap().contains("no tasks/get"));
     server.stop().await;
 }
 
@@ -190,7 +190,7 @@ async fn an_endless_task_is_asked_for_a_bounded_number_of_times() {
     .await
     .unwrap();
     assert_eq!(answer.task_id.as_deref(), Some("t 1/x"));
-    assert!(answer.unfinished.unwrap().contains("still working"));
+    assert!(answer.unfinished_reason.unwrap().contains("still working"));
     assert_eq!(server.stop().await.len(), POLL_LIMIT as usize + 1);
 }
 
@@ -209,7 +209,7 @@ async fn a_task_beyond_the_deadline_is_given_as_it_stands() {
     .unwrap();
     assert!(
         answer
-            .unfinished
+            .unfinished_reason
             .unwrap()
             .contains("still working after 60 s")
     );

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use a2a_client::{ClientCertificate, SendOptions, TalkError, TokenSource, send_text};
+use a2a_client::{CallError, ClientCertificate, SendOptions, TokenSource, send_text};
 use futures::future::BoxFuture;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ impl Tokens {
 }
 
 impl TokenSource for Tokens {
-    fn token<'a>(
+    fn access_token<'a>(
         &'a self,
         refused: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<String>, String>> {
@@ -45,7 +45,7 @@ impl TokenSource for Tokens {
 
 fn with(tokens: &Arc<Tokens>) -> SendOptions {
     SendOptions {
-        tokens: Some(Arc::clone(tokens) as Arc<dyn TokenSource>),
+        token_source: Some(Arc::clone(tokens) as Arc<dyn TokenSource>),
         ..SendOptions::new("m")
     }
 }
@@ -78,7 +78,7 @@ async fn a_refused_token_is_renewed_once_and_the_request_sent_again() {
     let tokens = Tokens::of(&["old", "new", "newer"]);
     let error = send_text(&spoken, "hi", &with(&tokens)).await.unwrap_err();
     assert!(
-        matches!(&error, TalkError::CredentialsRefused { status, .. } if status == "HTTP 401"),
+        matches!(&error, CallError::CredentialsRejected { status, .. } if status == "HTTP 401"),
         "{error}"
     );
     assert_eq!(server.stop().await.len(), 2);
@@ -95,7 +95,7 @@ async fn a_call_renews_its_token_once_whatever_it_asks_for_after_that() {
         ..with(&Tokens::of(&["old", "new", "newer"]))
     };
     let answer = send_text(&spoken, "hi", &options).await.unwrap();
-    let reason = answer.unfinished.unwrap();
+    let reason = answer.unfinished_reason.unwrap();
     assert!(reason.contains("refused the credentials"), "{reason}");
     assert_eq!(server.stop().await.len(), 3);
 }
@@ -121,7 +121,7 @@ async fn nothing_is_sent_again_after_another_refusal_or_without_another_token() 
     let spoken = card(&server.base, "JSONRPC", Some("1.0"));
     let error = send_text(&spoken, "hi", &with(&Tokens::of(&[]))).await;
     let reason = "the sign-in has ended".to_owned();
-    assert_eq!(error.unwrap_err(), TalkError::NoToken { reason });
+    assert_eq!(error.unwrap_err(), CallError::NoToken { reason });
     assert!(server.stop().await.is_empty());
 }
 
@@ -135,7 +135,7 @@ async fn credentials_do_not_follow_a_redirect_or_an_interface_to_another_origin(
         let spoken = card(&server.base, "JSONRPC", Some("1.0"));
         let error = send_text(&spoken, "hi", &with(&Tokens::of(&["t"]))).await;
         assert!(
-            matches!(error, Err(TalkError::Redirected { .. })),
+            matches!(error, Err(CallError::Redirected { .. })),
             "{status}"
         );
         server.stop().await;
@@ -148,7 +148,7 @@ async fn credentials_do_not_follow_a_redirect_or_an_interface_to_another_origin(
         .interfaces
         .push(super::interface(&other.base, "JSONRPC", Some("1.0")));
     let error = send_text(&spoken, "hi", &with(&Tokens::of(&["t"]))).await;
-    assert!(matches!(error, Err(TalkError::Http { status: 404, .. })));
+    assert!(matches!(error, Err(CallError::Http { status: 404, .. })));
     assert!(other.stop().await.is_empty());
     // Once in each form.
     assert_eq!(server.stop().await.len(), 2);
@@ -163,7 +163,7 @@ async fn credentials_do_not_follow_a_redirect_to_https_at_another_port() {
     let spoken = card(&server.base, "JSONRPC", Some("1.0"));
     let error = send_text(&spoken, "hi", &with(&Tokens::of(&["t"]))).await;
     assert!(
-        matches!(error, Err(TalkError::Redirected { .. })),
+        matches!(error, Err(CallError::Redirected { .. })),
         "{error:?}"
     );
     // Without credentials the same host may be followed to https.
@@ -173,7 +173,7 @@ async fn credentials_do_not_follow_a_redirect_to_https_at_another_port() {
         secure.accept().await.is_ok()
     });
     assert!(
-        connected && !matches!(error, Err(TalkError::Redirected { .. })),
+        connected && !matches!(error, Err(CallError::Redirected { .. })),
         "{error:?}"
     );
     server.stop().await;
@@ -191,7 +191,7 @@ async fn a_certificate_that_is_none_is_refused_before_anything_is_sent() {
         ..SendOptions::new("m")
     };
     let error = send_text(&spoken, "hi", &options).await.unwrap_err();
-    assert!(matches!(error, TalkError::BadCertificate { .. }), "{error}");
+    assert!(matches!(error, CallError::BadCertificate { .. }), "{error}");
     assert!(!error.to_string().contains("s3cret"), "{error}");
     assert!(server.stop().await.is_empty());
 }

@@ -1,16 +1,16 @@
 //! Calls in the forms of 0.1, and how an agent without a version is found to speak them.
 
-use a2a_client::{Agent, EventKind, Message, Part, TalkError};
+use a2a_client::{AgentClient, CallError, EventKind, Message, Part};
 use serde_json::{Value, json};
 
 use super::card;
 use super::raw::{RawReply, RawServer};
 use super::streams::quick;
 
-fn agent(server: &RawServer, version: Option<&str>) -> Agent {
+fn agent(server: &RawServer, version: Option<&str>) -> AgentClient {
     let mut card = card(&server.base, "JSONRPC", version);
     card.capabilities.streaming = true;
-    Agent::new(&card, &quick()).unwrap()
+    AgentClient::new(&card, &quick()).unwrap()
 }
 
 fn result(result: &Value) -> Value {
@@ -40,7 +40,10 @@ async fn a_message_names_its_task_and_its_session() {
     ];
     let server = RawServer::start(replies).await;
     let agent = agent(&server, Some("0.1"));
-    let first = agent.send(&Message::text("m", "hi")).await.unwrap();
+    let first = agent
+        .send_message(&Message::from_text("m", "hi"))
+        .await
+        .unwrap();
     assert_eq!(
         (first.text.as_str(), first.context_id.as_deref()),
         ("fine", Some("s"))
@@ -56,9 +59,9 @@ async fn a_message_names_its_task_and_its_session() {
         ],
         context_id: first.context_id,
         task_id: Some("t".to_owned()),
-        ..Message::text("m-2", "")
+        ..Message::from_text("m-2", "")
     };
-    agent.send(&message).await.unwrap();
+    agent.send_message(&message).await.unwrap();
     let seen = server.seen();
     let params = |nth: usize| {
         assert_eq!(seen[nth].body["method"], "tasks/send");
@@ -93,15 +96,15 @@ async fn a_stream_is_put_together_and_resumed_by_the_task_that_the_client_named(
     ];
     let server = RawServer::start(replies).await;
     let mut stream = agent(&server, Some("0.1"))
-        .events(&Message::text("m", "hi"))
+        .stream_message(&Message::from_text("m", "hi"))
         .await
         .unwrap();
     let mut artifacts = 0;
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         artifacts += usize::from(matches!(event.unwrap().kind, EventKind::Artifact(_)));
     }
     assert_eq!(artifacts, 2);
-    let answer = stream.answer().unwrap();
+    let answer = stream.response().unwrap();
     assert_eq!(
         (answer.text.as_str(), answer.state.as_deref()),
         ("one, two", Some("completed"))
@@ -123,7 +126,9 @@ async fn an_agent_without_a_version_is_called_in_every_form_that_it_refuses_to_k
         RawReply::json(&result(&done)),
     ];
     let server = RawServer::start(replies).await;
-    let answer = agent(&server, None).send(&Message::text("m", "hi")).await;
+    let answer = agent(&server, None)
+        .send_message(&Message::from_text("m", "hi"))
+        .await;
     assert_eq!(answer.unwrap().text, "fine");
     assert_eq!(
         server.methods(),
@@ -139,10 +144,10 @@ async fn an_agent_without_a_version_is_called_in_every_form_that_it_refuses_to_k
     for (version, code) in [(None, -32603), (Some("0.3"), -32600)] {
         let server = RawServer::start(vec![refusal(code)]).await;
         let error = agent(&server, version)
-            .send(&Message::text("m", "hi"))
+            .send_message(&Message::from_text("m", "hi"))
             .await;
         assert!(
-            matches!(error, Err(TalkError::Protocol { .. })),
+            matches!(error, Err(CallError::Protocol { .. })),
             "{error:?}"
         );
         assert_eq!(server.methods(), ["message/send"]);

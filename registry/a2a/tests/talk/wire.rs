@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
-use a2a_registry_demo::start_agents;
+use a2a_registry_demo::start_sample_agents;
 use serde_json::{Value, json};
 
 fn client() -> reqwest::Client {
@@ -83,7 +83,7 @@ fn streamed_text(events: &[Value]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_1_0_agent_streams_on_both_bindings() {
-    let agents = start_agents(Arc::new(SystemClock)).await.unwrap();
+    let agents = start_sample_agents(Arc::new(SystemClock)).await.unwrap();
     let base = &agents.agents[2].base_url;
     let call = json!({"jsonrpc": "2.0", "id": "s", "method": "SendStreamingMessage", "params": message("Plan 3 days in Rome")});
     let wrapped = events(post(&format!("{base}/rpc"), &call, Some("1.0")).await).await;
@@ -139,7 +139,7 @@ async fn the_1_0_agent_streams_on_both_bindings() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_1_0_agent_refuses_calls_of_another_version() {
-    let agents = start_agents(Arc::new(SystemClock)).await.unwrap();
+    let agents = start_sample_agents(Arc::new(SystemClock)).await.unwrap();
     let base = &agents.agents[2].base_url;
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message("Rome")});
@@ -172,7 +172,7 @@ async fn the_1_0_agent_refuses_calls_of_another_version() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_have_the_codes_of_the_protocol() {
-    let agents = start_agents(Arc::new(SystemClock)).await.unwrap();
+    let agents = start_sample_agents(Arc::new(SystemClock)).await.unwrap();
     let [ledger, recipe, trip] = &agents.agents[..] else {
         panic!("{agents:?}")
     };
@@ -230,7 +230,7 @@ async fn errors_have_the_codes_of_the_protocol() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_listed_page_by_page() {
-    let agents = start_agents(Arc::new(SystemClock)).await.unwrap();
+    let agents = start_sample_agents(Arc::new(SystemClock)).await.unwrap();
     let base = &agents.agents[2].base_url;
     for _ in 0..3 {
         post(
@@ -278,7 +278,7 @@ async fn tasks_are_listed_page_by_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cards_lie_where_their_version_keeps_them_and_answer_304() {
-    let agents = start_agents(Arc::new(SystemClock)).await.unwrap();
+    let agents = start_sample_agents(Arc::new(SystemClock)).await.unwrap();
     for (agent, other) in agents
         .agents
         .iter()
@@ -316,7 +316,7 @@ async fn cards_lie_where_their_version_keeps_them_and_answer_304() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_beyond_the_bound_is_refused() {
-    let agents = start_agents(Arc::new(SystemClock)).await.unwrap();
+    let agents = start_sample_agents(Arc::new(SystemClock)).await.unwrap();
     let url = format!("{}/", agents.agents[0].base_url);
     let body = |length: usize| {
         let mut body = r#"{"jsonrpc":"2.0","id":1,"method":"none"}"#.to_owned();

@@ -5,17 +5,17 @@ use std::process::{Command, Stdio};
 use url::Url;
 
 /// Opens an http or https address in the user's browser.
-pub(super) fn open(url: &Url) -> Result<(), String> {
+pub(super) fn open_browser(url: &Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it is no address of a page".to_owned());
     }
-    let (program, first): (&str, &[&str]) = match std::env::consts::OS {
+    let (program, fixed_arguments): (&str, &[&str]) = match std::env::consts::OS {
         "macos" => ("open", &[]),
         "windows" => ("rundll32", &["url.dll,FileProtocolHandler"]),
         _ => ("xdg-open", &[]),
     };
     let mut command = Command::new(program);
-    command.args(first).arg(url.as_str());
+    command.args(fixed_arguments).arg(url.as_str());
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -5,27 +5,27 @@ use std::io::IsTerminal;
 
 use url::Url;
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 use crate::{confirm, terminal};
 
 /// Most scopes that are shown.
-const SHOWN_SCOPES: usize = 20;
+const MAX_LISTED_SCOPES: usize = 20;
 /// Longest text of a card in the question, in columns.
-const LONGEST: usize = 300;
+const MAX_TEXT_COLUMNS: usize = 300;
 
 /// What the user has agreed to for one agent.
-pub(super) struct Consent {
+pub(super) struct SignInConsent {
     /// The agent, as the user named it.
     pub agent: String,
     /// The origin of its interface.
     pub origin: String,
     /// Origins that the user confirmed on the command line.
-    pub given: Vec<String>,
+    pub preconfirmed_origins: Vec<String>,
     /// Addresses that were confirmed before.
-    pub confirmed: BTreeSet<String>,
+    pub confirmed_urls: BTreeSet<String>,
 }
 
-impl Consent {
+impl SignInConsent {
     /// Makes sure that the user agrees to these addresses, and remembers them.
     ///
     /// # Errors
@@ -34,104 +34,112 @@ impl Consent {
         &mut self,
         addresses: &[(&str, &Url)],
         scopes: &[String],
-    ) -> Result<(), Failure> {
-        let new: Vec<_> = addresses
+    ) -> Result<(), CommandError> {
+        let unconfirmed: Vec<_> = addresses
             .iter()
             .filter(|(_, url)| !self.is_confirmed(url))
             .copied()
             .collect();
-        if !new.is_empty() {
+        if !unconfirmed.is_empty() {
             let input = std::io::stdin();
             if !input.is_terminal() {
-                return Err(self.refusal(&new));
+                return Err(self.no_terminal_error(&unconfirmed));
             }
-            let question = self.question(&new, scopes);
-            let agreed = confirm::agreed(&question, &mut input.lock(), &mut std::io::stderr());
-            self.answered(agreed, &new)?;
+            let question = self.prompt(&unconfirmed, scopes);
+            let agreed =
+                confirm::prompt_yes_no(&question, &mut input.lock(), &mut std::io::stderr());
+            self.check_answer(agreed, &unconfirmed)?;
         }
         let all = addresses.iter().map(|(_, url)| url.to_string());
-        self.confirmed.extend(all);
+        self.confirmed_urls.extend(all);
         Ok(())
     }
 
     /// Makes sure that the user agrees to addresses that a confirmed document names: those at its own origin are
     /// confirmed with it.
-    pub fn require_of(
+    pub fn require_from_document(
         &mut self,
         document: &Url,
         addresses: &[(&str, &Url)],
         scopes: &[String],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         let own = |url: &Url| url.origin() == document.origin();
-        let others: Vec<_> = addresses
+        let other_origins: Vec<_> = addresses
             .iter()
             .filter(|(_, url)| !own(url))
             .copied()
             .collect();
-        self.require(&others, scopes)?;
+        self.require(&other_origins, scopes)?;
         let all = addresses.iter().map(|(_, url)| url.to_string());
-        self.confirmed.extend(all);
+        self.confirmed_urls.extend(all);
         Ok(())
     }
 
     fn is_confirmed(&self, url: &Url) -> bool {
         let origin = url.origin().ascii_serialization();
-        self.given.contains(&origin) || self.confirmed.contains(url.as_str())
+        self.preconfirmed_origins.contains(&origin) || self.confirmed_urls.contains(url.as_str())
     }
 
-    fn answered(&self, agreed: std::io::Result<bool>, new: &[(&str, &Url)]) -> Result<(), Failure> {
+    fn check_answer(
+        &self,
+        agreed: std::io::Result<bool>,
+        unconfirmed: &[(&str, &Url)],
+    ) -> Result<(), CommandError> {
         match agreed {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Failure::No(format!(
+            Ok(false) => Err(CommandError::Negative(format!(
                 "nothing was sent to {}, because you did not agree",
-                origins(new).join(" and ")
+                distinct_origins(unconfirmed).join(" and ")
             ))),
-            Err(error) => Err(Failure::new(format!("no answer can be read: {error}"))),
+            Err(error) => Err(CommandError::new(format!("no answer can be read: {error}"))),
         }
     }
 
     /// The failure where nobody can be asked.
-    fn refusal(&self, new: &[(&str, &Url)]) -> Failure {
-        let origins = origins(new);
+    fn no_terminal_error(&self, unconfirmed: &[(&str, &Url)]) -> CommandError {
+        let origins = distinct_origins(unconfirmed);
         let flags = origins
             .iter()
             .map(|origin| format!("--confirm-token-endpoint {origin}"));
-        Failure::new(format!(
+        CommandError::new(format!(
             "{} wants you to sign in at {}, which you have not confirmed, and there is no terminal to ask; \
              if you trust it, add {}",
-            terminal::short(&self.agent, LONGEST),
+            terminal::escape_and_truncate(&self.agent, MAX_TEXT_COLUMNS),
             origins.join(" and "),
             flags.collect::<Vec<_>>().join(" ")
         ))
     }
 
     /// The question, with everything that the card says made visible.
-    fn question(&self, new: &[(&str, &Url)], scopes: &[String]) -> String {
-        let short = |text: &str| terminal::short(text, LONGEST);
+    fn prompt(&self, unconfirmed: &[(&str, &Url)], scopes: &[String]) -> String {
+        let shorten = |text: &str| terminal::escape_and_truncate(text, MAX_TEXT_COLUMNS);
         let mut lines = vec![format!(
             "The card of {} ({}) wants you to sign in at:",
-            short(&self.agent),
-            short(&self.origin)
+            shorten(&self.agent),
+            shorten(&self.origin)
         )];
-        for (what, url) in new {
-            lines.push(format!("  {what:<14} {}", short(url.as_str())));
+        for (what, url) in unconfirmed {
+            lines.push(format!("  {what:<14} {}", shorten(url.as_str())));
         }
-        let shown = scopes.iter().take(SHOWN_SCOPES).map(|scope| short(scope));
-        let mut shown: Vec<_> = shown.collect();
-        if scopes.len() > SHOWN_SCOPES {
-            shown.push(format!("and {} more", scopes.len() - SHOWN_SCOPES));
+        let shown = scopes
+            .iter()
+            .take(MAX_LISTED_SCOPES)
+            .map(|scope| shorten(scope));
+        let mut listed_scopes: Vec<_> = shown.collect();
+        if scopes.len() > MAX_LISTED_SCOPES {
+            listed_scopes.push(format!("and {} more", scopes.len() - MAX_LISTED_SCOPES));
         }
-        if shown.is_empty() {
-            shown.push("none named".to_owned());
+        if listed_scopes.is_empty() {
+            listed_scopes.push("none named".to_owned());
         }
-        lines.push(format!("  {:<14} {}", "scopes", shown.join(", ")));
+        lines.push(format!("  {:<14} {}", "scopes", listed_scopes.join(", ")));
         lines.push("Do you trust these addresses with your sign-in? [y/N] ".to_owned());
         lines.join("\n")
     }
 }
 
 /// The origins of addresses, each once.
-fn origins(addresses: &[(&str, &Url)]) -> Vec<String> {
+fn distinct_origins(addresses: &[(&str, &Url)]) -> Vec<String> {
     let mut origins: Vec<String> = Vec::new();
     for (_, url) in addresses {
         let origin = url.origin().ascii_serialization();
@@ -148,12 +156,12 @@ mod tests {
 
     use super::*;
 
-    fn consent(given: &[&str], confirmed: &[&str]) -> Consent {
-        Consent {
+    fn consent(given: &[&str], confirmed: &[&str]) -> SignInConsent {
+        SignInConsent {
             agent: "evil\u{1b}[2J\u{202e}agent".to_owned(),
             origin: "https://a.example".to_owned(),
-            given: given.iter().map(|text| (*text).to_owned()).collect(),
-            confirmed: confirmed.iter().map(|text| (*text).to_owned()).collect(),
+            preconfirmed_origins: given.iter().map(|text| (*text).to_owned()).collect(),
+            confirmed_urls: confirmed.iter().map(|text| (*text).to_owned()).collect(),
         }
     }
 
@@ -191,9 +199,10 @@ mod tests {
         let (own, other) = (url("https://l.example/t"), url("https://m.example/t"));
         let mut agreed = consent(&["https://m.example"], &[document.as_str()]);
         let all = [("token", &own), ("device", &other)];
-        agreed.require_of(&document, &all, &[]).unwrap();
+        agreed.require_from_document(&document, &all, &[]).unwrap();
         assert!(
-            agreed.confirmed.contains(own.as_str()) && agreed.confirmed.contains(other.as_str())
+            agreed.confirmed_urls.contains(own.as_str())
+                && agreed.confirmed_urls.contains(other.as_str())
         );
     }
 
@@ -203,14 +212,15 @@ mod tests {
         let scopes: Vec<String> = (0..30)
             .map(|nth| format!("s\u{1b}]0;{nth}\nscope"))
             .collect();
-        let question = consent(&[], &[]).question(&[("token", &token)], &scopes);
+        let question = consent(&[], &[]).prompt(&[("token", &token)], &scopes);
         assert!(!question.contains(['\u{1b}', '\u{202e}']), "{question:?}");
         assert_eq!(question.lines().count(), 4, "{question}");
         assert!(
             question.contains("and 10 more") && question.contains("xn--lgin"),
             "{question}"
         );
-        let Failure::Failed(line) = consent(&[], &[]).refusal(&[("token", &token)]) else {
+        let CommandError::Failed(line) = consent(&[], &[]).no_terminal_error(&[("token", &token)])
+        else {
             unreachable!("it is a failure");
         };
         assert!(

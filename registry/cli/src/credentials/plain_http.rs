@@ -1,31 +1,31 @@
 //! A warning before credentials go over the network without encryption.
 
 use a2a_card::AgentCard;
-use a2a_client::{SendOptions, chosen_interface, is_loopback};
+use a2a_client::{SendOptions, is_loopback, select_interface_url};
 use url::Url;
 
-use super::origin_of;
+use super::url_origin;
 use crate::terminal;
 
 /// Warns where the card names a plain http address for what the credentials are sent to.
 pub(crate) fn warn_of_plain_http(options: &SendOptions, card: &AgentCard) {
-    let has_some = options.bearer.is_some()
+    let has_credentials = options.bearer_token.is_some()
         || options.api_key.is_some()
-        || options.basic.is_some()
-        || options.tokens.is_some()
+        || options.basic_login.is_some()
+        || options.token_source.is_some()
         || !options.headers.is_empty();
-    let Ok(interface) = chosen_interface(card, &options.choice) else {
+    let Ok(interface) = select_interface_url(card, &options.interface_filter) else {
         return;
     };
-    if has_some && is_open(&interface) {
-        let origin = origin_of(&interface);
-        terminal::note(&format!(
+    if has_credentials && is_unencrypted(&interface) {
+        let origin = url_origin(&interface);
+        terminal::eprint_note(&format!(
             "warning: the credentials go to {origin} without encryption, so others on the way can read them"
         ));
     }
 }
 
-fn is_open(url: &Url) -> bool {
+fn is_unencrypted(url: &Url) -> bool {
     url.scheme() == "http" && !is_loopback(url)
 }
 
@@ -45,7 +45,7 @@ mod tests {
             ("http://a.example/", true),
             ("http://10.0.0.1/", true),
         ] {
-            assert_eq!(is_open(&url.parse().unwrap()), open, "{url}");
+            assert_eq!(is_unencrypted(&url.parse().unwrap()), open, "{url}");
         }
     }
 }

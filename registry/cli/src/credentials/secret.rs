@@ -7,11 +7,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 use crate::terminal;
 
 /// Most bytes of a secret.
-const SECRET_LIMIT: u64 = 64 * 1024;
+const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
 /// A secret that debug output does not show.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,54 +25,54 @@ impl fmt::Debug for Secret {
 }
 
 /// Where a secret may come from, other than a terminal.
-pub(crate) struct SecretPlaces<'a> {
+pub(crate) struct SecretSources<'a> {
     /// The flag, such as `--bearer`.
     pub flag: &'static str,
     /// What was given with it: the secret, `@FILE`, or `@-` for standard input.
-    pub given: Option<&'a str>,
+    pub flag_value: Option<&'a str>,
     /// The variable that is read without the flag.
     pub variable: &'static str,
 }
 
-impl SecretPlaces<'_> {
+impl SecretSources<'_> {
     /// The secret; `None` where it is given nowhere. An empty variable is a variable that is not set.
     ///
     /// # Errors
     /// Where a file cannot be read or holds no secret.
-    pub fn read(&self) -> Result<Option<Secret>, Failure> {
-        let Some(given) = self.given else {
+    pub fn read(&self) -> Result<Option<Secret>, CommandError> {
+        let Some(flag_value) = self.flag_value else {
             let set = std::env::var(self.variable).ok();
             return Ok(set.filter(|text| !text.is_empty()).map(Secret));
         };
-        let wrong = |what: String| Failure::new(format!("{}: {what}", self.flag));
-        let text = match given.strip_prefix('@') {
-            None => given.to_owned(),
-            Some("-") => text(std::io::stdin().lock())
-                .map_err(|reason| wrong(format!("standard input cannot be read: {reason}")))?,
+        let flag_error = |what: String| CommandError::new(format!("{}: {what}", self.flag));
+        let text = match flag_value.strip_prefix('@') {
+            None => flag_value.to_owned(),
+            Some("-") => read_bounded_text(std::io::stdin().lock())
+                .map_err(|reason| flag_error(format!("standard input cannot be read: {reason}")))?,
             Some(file) => File::open(file)
                 .map_err(|error| error.to_string())
-                .and_then(text)
-                .map_err(|reason| wrong(format!("{file} cannot be read: {reason}")))?,
+                .and_then(read_bounded_text)
+                .map_err(|reason| flag_error(format!("{file} cannot be read: {reason}")))?,
         };
         let text = text.trim_end_matches(['\r', '\n']);
         if text.is_empty() {
-            return Err(wrong("the secret is empty".to_owned()));
+            return Err(flag_error("the secret is empty".to_owned()));
         }
         Ok(Some(Secret(text.to_owned())))
     }
 
     /// Whether the secret itself was typed, so that others see it in the list of processes.
     pub fn is_exposed(&self) -> bool {
-        self.given.is_some_and(|given| !given.starts_with('@'))
+        self.flag_value.is_some_and(|given| !given.starts_with('@'))
     }
 }
 
-fn text(from: impl Read) -> Result<String, String> {
+fn read_bounded_text(input: impl Read) -> Result<String, String> {
     let mut text = String::new();
-    let read = from.take(SECRET_LIMIT + 1).read_to_string(&mut text);
+    let read = input.take(MAX_SECRET_BYTES + 1).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;
-    match text.len() as u64 > SECRET_LIMIT {
-        true => Err(format!("it is longer than {SECRET_LIMIT} bytes")),
+    match text.len() as u64 > MAX_SECRET_BYTES {
+        true => Err(format!("it is longer than {MAX_SECRET_BYTES} bytes")),
         false => Ok(text),
     }
 }
@@ -81,16 +81,16 @@ fn text(from: impl Read) -> Result<String, String> {
 ///
 /// # Errors
 /// Where there is no terminal, or nothing was typed.
-pub(crate) fn ask_hidden(what: &str, instead: &str) -> Result<Secret, Failure> {
-    ask(what, instead, rpassword::prompt_password).map(Secret)
+pub(crate) fn prompt_hidden(label: &str, alternative: &str) -> Result<Secret, CommandError> {
+    prompt_terminal(label, alternative, rpassword::prompt_password).map(Secret)
 }
 
 /// Asks for a text at the terminal.
 ///
 /// # Errors
 /// Where there is no terminal, or nothing was typed.
-pub(crate) fn ask_shown(what: &str, instead: &str) -> Result<String, Failure> {
-    ask(what, instead, |prompt| {
+pub(crate) fn prompt_visible(label: &str, alternative: &str) -> Result<String, CommandError> {
+    prompt_terminal(label, alternative, |prompt| {
         use std::io::Write as _;
         let mut question = std::io::stderr().lock();
         question.write_all(prompt.as_bytes())?;
@@ -101,22 +101,24 @@ pub(crate) fn ask_shown(what: &str, instead: &str) -> Result<String, Failure> {
     })
 }
 
-fn ask(
-    what: &str,
-    instead: &str,
-    read: impl FnOnce(String) -> std::io::Result<String>,
-) -> Result<String, Failure> {
-    let what = terminal::line(what);
+fn prompt_terminal(
+    label: &str,
+    alternative: &str,
+    read_answer: impl FnOnce(String) -> std::io::Result<String>,
+) -> Result<String, CommandError> {
+    let label = terminal::escape_line(label);
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::new(format!(
-            "{what} is needed, and there is no terminal to ask for it; {instead}"
+        return Err(CommandError::new(format!(
+            "{label} is needed, and there is no terminal to ask for it; {alternative}"
         )));
     }
-    let answer = read(format!("{what}: "))
-        .map_err(|error| Failure::new(format!("{what} cannot be read: {error}")))?;
+    let answer = read_answer(format!("{label}: "))
+        .map_err(|error| CommandError::new(format!("{label} cannot be read: {error}")))?;
     let answer = answer.trim_end_matches(['\r', '\n']);
     match answer.is_empty() {
-        true => Err(Failure::new(format!("{what} is needed; {instead}"))),
+        true => Err(CommandError::new(format!(
+            "{label} is needed; {alternative}"
+        ))),
         false => Ok(answer.to_owned()),
     }
 }
@@ -125,9 +127,9 @@ fn ask(
 ///
 /// # Errors
 /// Where it cannot be read, is too long, or others can read it.
-pub(crate) fn read_private(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
+pub(crate) fn read_private_file(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
-    only_owner(&file, path)?;
+    check_owner_only(&file, path)?;
     let mut content = Vec::new();
     let read = file.take(limit + 1).read_to_end(&mut content);
     read.map_err(|error| error.to_string())?;
@@ -138,14 +140,14 @@ pub(crate) fn read_private(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
 }
 
 #[cfg(unix)]
-fn only_owner(file: &File, path: &Path) -> Result<(), String> {
+fn check_owner_only(file: &File, path: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt as _;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     if metadata.mode() & 0o077 != 0 {
         return Err(format!(
             "other users may read it (mode {:o}); run chmod 600 {}",
             metadata.mode() & 0o777,
-            crate::invocation::quote(&path.to_string_lossy())
+            crate::program_name::shell_quote(&path.to_string_lossy())
         ));
     }
     let owner = metadata.uid();
@@ -167,18 +169,18 @@ mod tests {
 
     use super::*;
 
-    fn places(given: Option<&str>) -> SecretPlaces<'_> {
-        SecretPlaces {
+    fn sources(flag_value: Option<&str>) -> SecretSources<'_> {
+        SecretSources {
             flag: "--bearer",
-            given,
+            flag_value,
             variable: "A2A_TEST_NO_SUCH_VARIABLE",
         }
     }
 
-    fn read(given: &str) -> Result<String, String> {
-        match places(Some(given)).read() {
+    fn read(flag_value: &str) -> Result<String, String> {
+        match sources(Some(flag_value)).read() {
             Ok(secret) => Ok(secret.unwrap().0),
-            Err(Failure::Failed(line)) => Err(line),
+            Err(CommandError::Failed(line)) => Err(line),
             Err(other) => Err(format!("{other:?}")),
         }
     }
@@ -195,7 +197,10 @@ mod tests {
         assert_eq!(read(&at("a", b"in a file\r\n")).unwrap(), "in a file");
         for (wrong, why) in [
             (at("b", b"\n"), "empty"),
-            (at("c", &[b'x'; SECRET_LIMIT as usize + 1]), "longer than"),
+            (
+                at("c", &[b'x'; MAX_SECRET_BYTES as usize + 1]),
+                "longer than",
+            ),
             (at("d", &[0xff]), "UTF-8"),
             ("@/nowhere/at/all".to_owned(), "/nowhere/at/all"),
             (String::new(), "empty"),
@@ -206,9 +211,9 @@ mod tests {
                 "{error}"
             );
         }
-        assert!(places(None).read().unwrap().is_none());
-        assert!(places(Some("typed")).is_exposed() && !places(Some("@f")).is_exposed());
-        assert!(!places(None).is_exposed());
+        assert!(sources(None).read().unwrap().is_none());
+        assert!(sources(Some("typed")).is_exposed() && !sources(Some("@f")).is_exposed());
+        assert!(!sources(None).is_exposed());
         assert_eq!(format!("{:?}", Secret("s3cret".to_owned())), "Secret");
     }
 
@@ -221,7 +226,7 @@ mod tests {
         std::fs::write(&path, b"key").unwrap();
         for (mode, good) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            let read = read_private(&path, 3);
+            let read = read_private_file(&path, 3);
             assert_eq!(read.is_ok(), good, "{mode:o}: {read:?}");
             if let Err(reason) = read {
                 assert!(reason.contains("chmod 600"), "{reason}");
@@ -229,7 +234,7 @@ mod tests {
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert!(
-            read_private(&path, 2)
+            read_private_file(&path, 2)
                 .unwrap_err()
                 .contains("longer than 2")
         );

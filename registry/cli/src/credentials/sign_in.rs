@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use a2a_client::oauth::{
-    Endpoints, Grant, LoopbackRedirect, OauthClient, OauthError, Provider, ProviderDocument,
-    SignIn, TokenSet, WAIT_LIMIT,
+    AuthorizationServer, GrantType, LoopbackRedirect, OauthClient, OauthEndpoints, OauthError,
+    OauthScheme, SIGN_IN_TIMEOUT, ServerMetadata, TokenSet,
 };
 use a2a_crawler::{Clock, SystemClock};
-use a2a_registry_domain::ids::{Entropy, SystemEntropy};
+use a2a_registry_domain::identifiers::{Entropy, SystemEntropy};
 use clap::{Args, ValueEnum};
 use data_encoding::BASE64URL_NOPAD;
 use url::Url;
 
 use super::browser;
-use super::consent::Consent;
-use super::secret::{Secret, SecretPlaces, ask_shown};
-use super::stored::StoredSignIn;
-use crate::failure::Failure;
+use super::consent::SignInConsent;
+use super::file_format::StoredSignIn;
+use super::secret::{Secret, SecretSources, prompt_visible};
+use crate::command_error::CommandError;
 use crate::terminal;
 
 /// How a sign-in is made.
@@ -32,7 +32,7 @@ pub(crate) struct SignInArgs {
     client_secret: Option<String>,
     /// How to sign in, where the card or the server offers several ways [default: the first one offered]
     #[arg(long, value_name = "FLOW")]
-    flow: Option<Flow>,
+    flow: Option<FlowArg>,
     /// A scope to ask for, instead of those that the card names
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
@@ -41,13 +41,13 @@ pub(crate) struct SignInArgs {
     browser: bool,
     /// Trust this origin with the sign-in, instead of being asked: a token, authorization, device or discovery address of
     /// the card
-    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
     confirm_token_endpoint: Vec<String>,
 }
 
 /// A flow, as it is typed.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
+enum FlowArg {
     /// In a browser on this machine
     Code,
     /// On any device, with a code to type
@@ -58,58 +58,58 @@ enum Flow {
 
 impl SignInArgs {
     /// Origins that the user confirms.
-    pub fn confirmed(&self) -> &[String] {
+    pub fn confirmed_origins(&self) -> &[String] {
         &self.confirm_token_endpoint
     }
 
     /// Whether the user named a client, and so wants to sign in.
-    pub fn is_given(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.client_id.is_some() || self.flow.is_some()
     }
 
     /// Says once that a secret can be seen in the list of processes.
-    pub fn warn(&self) {
-        if self.secret().is_exposed() {
-            terminal::note(
+    pub fn warn_about_exposure(&self) {
+        if self.secret_sources().is_exposed() {
+            terminal::eprint_note(
                 "warning: --client-secret on the command line is visible to other users of this machine; use @FILE or \
                  A2A_AGENT_CLIENT_SECRET",
             );
         }
     }
 
-    fn secret(&self) -> SecretPlaces<'_> {
-        SecretPlaces {
+    fn secret_sources(&self) -> SecretSources<'_> {
+        SecretSources {
             flag: "--client-secret",
-            given: self.client_secret.as_deref(),
+            flag_value: self.client_secret.as_deref(),
             variable: "A2A_AGENT_CLIENT_SECRET",
         }
     }
 
-    fn client(&self) -> Result<OauthClient, Failure> {
+    fn resolve_client(&self) -> Result<OauthClient, CommandError> {
         let set = || std::env::var("A2A_AGENT_CLIENT_ID").ok();
         let id = self.client_id.clone().or_else(set);
         let id = match id.filter(|id| !id.is_empty()) {
             Some(id) => id,
-            None => ask_shown(
+            None => prompt_visible(
                 "Client id",
                 "register a client with the authorization server, and give its id with --client-id",
             )?,
         };
         Ok(OauthClient {
             id,
-            secret: self.secret().read()?.map(|secret| secret.0),
+            secret: self.secret_sources().read()?.map(|secret| secret.0),
         })
     }
 
     /// The ways that the user wants, the preferred one first.
-    fn grants(&self, has_secret: bool) -> Vec<Grant> {
+    fn preferred_grants(&self, has_secret: bool) -> Vec<GrantType> {
         match self.flow {
-            Some(Flow::Code) => vec![Grant::AuthorizationCode],
-            Some(Flow::Device) => vec![Grant::DeviceCode],
-            Some(Flow::Client) => vec![Grant::ClientCredentials],
+            Some(FlowArg::Code) => vec![GrantType::AuthorizationCode],
+            Some(FlowArg::Device) => vec![GrantType::DeviceCode],
+            Some(FlowArg::Client) => vec![GrantType::ClientCredentials],
             None => {
-                let mut all = vec![Grant::AuthorizationCode, Grant::DeviceCode];
-                all.extend(has_secret.then_some(Grant::ClientCredentials));
+                let mut all = vec![GrantType::AuthorizationCode, GrantType::DeviceCode];
+                all.extend(has_secret.then_some(GrantType::ClientCredentials));
                 all
             }
         }
@@ -117,34 +117,38 @@ impl SignInArgs {
 }
 
 pub(super) async fn sign_in(
-    offered: &SignIn,
+    scheme: &OauthScheme,
     arguments: &SignInArgs,
-    consent: &mut Consent,
-) -> Result<StoredSignIn, Failure> {
-    let client = arguments.client()?;
+    consent: &mut SignInConsent,
+) -> Result<StoredSignIn, CommandError> {
+    let client = arguments.resolve_client()?;
     let scopes = match arguments.scope.is_empty() {
-        true => offered.scopes.clone(),
+        true => scheme.scopes.clone(),
         false => arguments.scope.clone(),
     };
-    let grants = arguments.grants(client.secret.is_some());
-    let found = find(offered, &grants, &scopes, consent).await?;
-    let provider = Provider::new(found.endpoints.clone(), &client).map_err(failure)?;
-    let tokens = match found.grant {
-        Grant::AuthorizationCode => {
-            in_browser(&provider, &found.endpoints, &scopes, arguments.browser).await
+    let grants = arguments.preferred_grants(client.secret.is_some());
+    let chosen = choose_flow(scheme, &grants, &scopes, consent).await?;
+    let provider =
+        AuthorizationServer::new(chosen.endpoints.clone(), &client).map_err(map_oauth_error)?;
+    let tokens = match chosen.grant {
+        GrantType::AuthorizationCode => {
+            sign_in_with_browser(&provider, &chosen.endpoints, &scopes, arguments.browser).await
         }
-        Grant::DeviceCode => at_device(&provider, &scopes).await,
-        Grant::ClientCredentials => provider.client_credentials(&scopes).await.map_err(failure),
+        GrantType::DeviceCode => sign_in_on_device(&provider, &scopes).await,
+        GrantType::ClientCredentials => provider
+            .client_credentials(&scopes)
+            .await
+            .map_err(map_oauth_error),
     }?;
     let text = |url: &Url| url.to_string();
-    let mut kept = StoredSignIn {
-        declared: text(&found.declared),
-        token_endpoint: text(&found.endpoints.token),
-        refresh_endpoint: found.endpoints.refresh.as_ref().map(text),
+    let mut stored = StoredSignIn {
+        declared: text(&chosen.declared),
+        token_endpoint: text(&chosen.endpoints.token),
+        refresh_endpoint: chosen.endpoints.refresh.as_ref().map(text),
         client_id: client.id,
         client_secret: client.secret.map(Secret),
-        secret_in_body: found.endpoints.secret_in_body,
-        unattended: found.grant == Grant::ClientCredentials,
+        secret_in_body: chosen.endpoints.sends_secret_in_body,
+        unattended: chosen.grant == GrantType::ClientCredentials,
         scopes,
         access_token: Secret(String::new()),
         expires_at: None,
@@ -152,123 +156,137 @@ pub(super) async fn sign_in(
         refresh_token: None,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    kept.take(&tokens, clock.now().into());
-    Ok(kept)
+    stored.set_tokens(&tokens, clock.now().into());
+    Ok(stored)
 }
 
 /// The way that is taken.
-struct Found {
-    grant: Grant,
-    endpoints: Endpoints,
+struct ChosenFlow {
+    grant: GrantType,
+    endpoints: OauthEndpoints,
     /// The address in the card.
     declared: Url,
 }
 
 /// The first of these ways that the card, or the document that it names, offers; its addresses are confirmed.
-async fn find(
-    offered: &SignIn,
-    grants: &[Grant],
+async fn choose_flow(
+    scheme: &OauthScheme,
+    grants: &[GrantType],
     scopes: &[String],
-    consent: &mut Consent,
-) -> Result<Found, Failure> {
-    if let Some(flow) = grants.iter().find_map(|grant| offered.flow(*grant)) {
-        consent.require(&flow.endpoints.of_grant(flow.grant), scopes)?;
-        return Ok(Found {
-            grant: flow.grant,
+    consent: &mut SignInConsent,
+) -> Result<ChosenFlow, CommandError> {
+    if let Some(flow) = grants.iter().find_map(|grant| scheme.flow_for(*grant)) {
+        consent.require(&flow.endpoints.urls_for_grant(flow.grant_type), scopes)?;
+        return Ok(ChosenFlow {
+            grant: flow.grant_type,
             endpoints: flow.endpoints.clone(),
             declared: flow.endpoints.token.clone(),
         });
     }
-    let Some(document) = &offered.document else {
-        return Err(Failure::new(format!(
+    let Some(document) = &scheme.metadata_url else {
+        return Err(CommandError::new(format!(
             "the card describes no way to sign in for {} that can be used here; see --flow, and --client-secret for \
              clients that sign in for themselves",
-            offered.scheme
+            scheme.scheme_name
         )));
     };
-    let what = match offered.openid {
+    let what = match scheme.is_openid {
         true => "OpenID issuer",
         false => "metadata",
     };
     consent.require(&[(what, document)], scopes)?;
-    let read = ProviderDocument::fetch(document).await.map_err(failure)?;
-    let endpoints = read.endpoints(document).map_err(failure)?;
-    let has = |grant: &Grant| match grant {
-        Grant::AuthorizationCode => endpoints.authorization.is_some(),
-        Grant::DeviceCode => endpoints.device.is_some(),
-        Grant::ClientCredentials => true,
+    let read = ServerMetadata::fetch(document)
+        .await
+        .map_err(map_oauth_error)?;
+    let endpoints = read.endpoints(document).map_err(map_oauth_error)?;
+    let supports_grant = |grant: &GrantType| match grant {
+        GrantType::AuthorizationCode => endpoints.authorization.is_some(),
+        GrantType::DeviceCode => endpoints.device.is_some(),
+        GrantType::ClientCredentials => true,
     };
-    let grant = grants.iter().copied().find(has).ok_or_else(|| {
-        Failure::new(format!(
+    let grant = grants.iter().copied().find(supports_grant).ok_or_else(|| {
+        CommandError::new(format!(
             "{document} offers no way to sign in that can be used here; see --flow"
         ))
     })?;
-    consent.require_of(document, &endpoints.of_grant(grant), scopes)?;
-    Ok(Found {
+    consent.require_from_document(document, &endpoints.urls_for_grant(grant), scopes)?;
+    Ok(ChosenFlow {
         grant,
         endpoints,
         declared: document.clone(),
     })
 }
 
-async fn in_browser(
-    provider: &Provider,
-    endpoints: &Endpoints,
+async fn sign_in_with_browser(
+    provider: &AuthorizationServer,
+    endpoints: &OauthEndpoints,
     scopes: &[String],
-    open: bool,
-) -> Result<TokenSet, Failure> {
-    let back = LoopbackRedirect::open().await.map_err(failure)?;
-    let redirect = back.url().clone();
-    let (state, verifier) = (random(), random());
-    let url = provider.authorization(&redirect, &state, &verifier, scopes);
-    let url = url.map_err(failure)?;
-    terminal::note(&format!("sign in at {url}"));
-    if open && let Err(reason) = browser::open(&url) {
-        terminal::note(&format!(
+    open_browser: bool,
+) -> Result<TokenSet, CommandError> {
+    let loopback = LoopbackRedirect::open().await.map_err(map_oauth_error)?;
+    let redirect_uri = loopback.url().clone();
+    let (state, verifier) = (random_token(), random_token());
+    let url = provider.authorization_url(&redirect_uri, &state, &verifier, scopes);
+    let url = url.map_err(map_oauth_error)?;
+    terminal::eprint_note(&format!("sign in at {url}"));
+    if open_browser && let Err(reason) = browser::open_browser(&url) {
+        terminal::eprint_note(&format!(
             "the browser cannot be opened ({reason}); open the address yourself"
         ));
     }
     let issuer = endpoints
         .issuer
         .as_deref()
-        .filter(|_| endpoints.names_issuer);
+        .filter(|_| endpoints.requires_issuer_parameter);
     let server = endpoints
         .authorization
         .as_ref()
         .map_or("the server", Url::as_str);
-    let code = back.code(&state, issuer, server).await.map_err(failure)?;
-    let tokens = provider.exchange(code, &redirect, &verifier).await;
-    tokens.map_err(failure)
+    let code = loopback
+        .code(&state, issuer, server)
+        .await
+        .map_err(map_oauth_error)?;
+    let tokens = provider.exchange_code(code, &redirect_uri, &verifier).await;
+    tokens.map_err(map_oauth_error)
 }
 
-async fn at_device(provider: &Provider, scopes: &[String]) -> Result<TokenSet, Failure> {
-    let device = provider.device(scopes).await.map_err(failure)?;
-    terminal::note(&format!(
+async fn sign_in_on_device(
+    provider: &AuthorizationServer,
+    scopes: &[String],
+) -> Result<TokenSet, CommandError> {
+    let device = provider
+        .start_device_authorization(scopes)
+        .await
+        .map_err(map_oauth_error)?;
+    terminal::eprint_note(&format!(
         "sign in at {} with the code {}",
-        terminal::short(device.address(), 300),
-        terminal::short(device.code(), 100)
+        terminal::escape_and_truncate(device.address(), 300),
+        terminal::escape_and_truncate(device.code(), 100)
     ));
-    provider.wait(&device, WAIT_LIMIT).await.map_err(failure)
+    provider
+        .wait_for_device(&device, SIGN_IN_TIMEOUT)
+        .await
+        .map_err(map_oauth_error)
 }
 
 /// 32 random bytes as 43 characters.
-fn random() -> String {
+fn random_token() -> String {
     let mut bytes = [0; 32];
     SystemEntropy::default().fill(&mut bytes);
     BASE64URL_NOPAD.encode(&bytes)
 }
 
-pub(super) fn failure(error: OauthError) -> Failure {
+pub(super) fn map_oauth_error(error: OauthError) -> CommandError {
     match error {
-        OauthError::Refused { .. } | OauthError::NobodyCame { .. } => {
-            Failure::No(error.to_string())
+        OauthError::Refused { .. } | OauthError::SignInTimedOut { .. } => {
+            CommandError::Negative(error.to_string())
         }
-        other => Failure::new(other.to_string()),
+        other => CommandError::new(other.to_string()),
     }
 }
 
 /// The origin of an address, as it is typed.
-fn origin(text: &str) -> Result<String, String> {
+fn parse_origin(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let url = url.filter(|url| url.path() == "/" && url.query().is_none());
@@ -285,10 +303,13 @@ mod tests {
     #[test]
     fn an_origin_is_a_scheme_a_host_and_a_port() {
         assert_eq!(
-            origin("https://L.example:443/").unwrap(),
+            parse_origin("https://L.example:443/").unwrap(),
             "https://l.example"
         );
-        assert_eq!(origin("http://127.0.0.1:9").unwrap(), "http://127.0.0.1:9");
+        assert_eq!(
+            parse_origin("http://127.0.0.1:9").unwrap(),
+            "http://127.0.0.1:9"
+        );
         for wrong in [
             "l.example",
             "https://l.example/token",
@@ -296,13 +317,13 @@ mod tests {
             "https://l.example?x",
             "",
         ] {
-            assert!(origin(wrong).is_err(), "{wrong}");
+            assert!(parse_origin(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn verifiers_are_long_enough_and_differ() {
-        let (one, two) = (random(), random());
+        let (one, two) = (random_token(), random_token());
         assert_eq!((one.len(), two.len()), (43, 43));
         assert_ne!(one, two);
     }

@@ -1,24 +1,24 @@
 //! Many names, as many in one request as the registry takes.
 
-use a2a_registry_api::limits::{MAX_REGISTRATIONS, MAX_REGISTRATIONS_BODY};
+use a2a_registry_api::limits::{MAX_BULK_REGISTRATIONS, MAX_REGISTRATIONS_BODY_BYTES};
 use a2a_registry_api::{BulkRegistration, OutcomeProblem, Registration, RegistrationOutcome};
 use bytes::Bytes;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::super::client::Client;
+use super::super::client_error::{ClientError, ProblemDetails};
+use super::super::command_error::{CommandError, CommandOutcome};
 use super::super::console::Console;
-use super::super::failure::{CommandOutcome, Failure};
-use super::super::refusal::{ClientError, Problem};
-use super::super::target::registration;
-use super::outcome::are_recorded;
-use super::{RegisterArgs, RegisteredName, Registering, refuse};
+use super::super::name_parsing::parse_registration;
+use super::crawl_results::are_only_recorded;
+use super::{RegisterArgs, RegisteredName, RegistrationResults, report_rejection};
 
 /// Bytes of a request around its registrations.
-const FRAME: usize = r#"{"registrations":[]}"#.len();
+const ENVELOPE_BYTES: usize = r#"{"registrations":[]}"#.len();
 
 /// Names that fit into one request.
 #[derive(Default)]
-struct Batch<'a> {
+struct RegistrationBatch<'a> {
     names: Vec<&'a str>,
     registrations: Vec<Registration>,
     /// The registrations as they are sent, with a comma for each.
@@ -31,128 +31,133 @@ pub(super) async fn register_all(
     client: &Client,
     console: &Console,
     names: &[String],
-) -> Result<Registering, Failure> {
-    let mut done = Registering::default();
-    let (batches, wrong) = batches(names, arguments.approve);
+) -> Result<RegistrationResults, CommandError> {
+    let mut results = RegistrationResults::default();
+    let (batches, wrong) = split_into_batches(names, arguments.approve);
     for failure in wrong {
-        done.outcome = CommandOutcome::No;
-        refuse(console, failure)?;
+        results.outcome = CommandOutcome::Negative;
+        report_rejection(console, failure)?;
     }
-    let progress = progress(batches.iter().map(|batch| batch.names.len()).sum());
+    let progress = new_progress_bar(batches.iter().map(|batch| batch.names.len()).sum());
     let mut batches = batches.into_iter();
     while let Some(batch) = batches.next() {
-        let Batch {
+        let RegistrationBatch {
             names,
             registrations,
             ..
         } = batch;
         let what = BulkRegistration { registrations };
-        let failed = match client.register_all(&what).await {
+        let stop_error = match client.register_all(&what).await {
             Ok(reply) if reply.value.outcomes.len() == names.len() => {
                 let outcomes = names.iter().zip(reply.value.outcomes);
-                progress.suspend(|| take(&mut done, console, outcomes, arguments.no_wait))?
+                progress.suspend(|| {
+                    collect_results(&mut results, console, outcomes, arguments.no_wait)
+                })?
             }
-            Ok(_) => Some(Failure::new(
+            Ok(_) => Some(CommandError::new(
                 "the registry has not answered each registration; check that it is of the same version as this program",
             )),
             Err(error) => {
-                let failure = Failure::from(error);
-                progress.suspend(|| refuse_without_result(console, &names))?;
+                let failure = CommandError::from(error);
+                progress.suspend(|| report_without_result(console, &names))?;
                 Some(failure)
             }
         };
         progress.inc(names.len() as u64);
-        if failed.is_some() {
-            done.ended = failed;
+        if stop_error.is_some() {
+            results.stop_error = stop_error;
             let rest: Vec<&str> = batches.flat_map(|batch| batch.names).collect();
-            progress.suspend(|| refuse_unsent(console, &rest))?;
+            progress.suspend(|| report_unsent(console, &rest))?;
             break;
         }
     }
     progress.finish_and_clear();
-    Ok(done)
+    Ok(results)
 }
 
 /// The requests for these names, and those of them that cannot be sent.
-fn batches(names: &[String], approve: bool) -> (Vec<Batch<'_>>, Vec<Failure>) {
+fn split_into_batches(
+    names: &[String],
+    approve: bool,
+) -> (Vec<RegistrationBatch<'_>>, Vec<CommandError>) {
     let mut batches = Vec::new();
-    let mut wrong = Vec::new();
-    let mut batch = Batch::default();
+    let mut unsendable = Vec::new();
+    let mut batch = RegistrationBatch::default();
     for name in names {
-        let what = match registration(name, approve) {
+        let registration = match parse_registration(name, approve) {
             Ok(what) => what,
             Err(failure) => {
-                wrong.push(failure.about(name));
+                unsendable.push(failure.with_context(name));
                 continue;
             }
         };
-        let bytes = 1 + serde_json::to_vec(&what).map_or(0, |json| json.len());
-        if FRAME + bytes > MAX_REGISTRATIONS_BODY {
+        let bytes = 1 + serde_json::to_vec(&registration).map_or(0, |json| json.len());
+        if ENVELOPE_BYTES + bytes > MAX_REGISTRATIONS_BODY_BYTES {
             let short: String = name.chars().take(100).collect();
-            wrong.push(Failure::new(format!(
+            unsendable.push(CommandError::new(format!(
                 "{short}…: it is too long to be sent to a registry"
             )));
             continue;
         }
-        let is_full = batch.names.len() == MAX_REGISTRATIONS
-            || FRAME + batch.bytes + bytes > MAX_REGISTRATIONS_BODY;
+        let is_full = batch.names.len() == MAX_BULK_REGISTRATIONS
+            || ENVELOPE_BYTES + batch.bytes + bytes > MAX_REGISTRATIONS_BODY_BYTES;
         if is_full {
             batches.push(std::mem::take(&mut batch));
         }
         batch.names.push(name);
-        batch.registrations.push(what);
+        batch.registrations.push(registration);
         batch.bytes += bytes;
     }
     if !batch.names.is_empty() {
         batches.push(batch);
     }
-    (batches, wrong)
+    (batches, unsendable)
 }
 
 /// Takes the results of a request; why no further one is sent, where the registry's database fails.
-fn take<'a>(
-    done: &mut Registering,
+fn collect_results<'a>(
+    results: &mut RegistrationResults,
     console: &Console,
     outcomes: impl Iterator<Item = (&'a &'a str, RegistrationOutcome)>,
     no_wait: bool,
-) -> Result<Option<Failure>, Failure> {
-    let mut failed = None;
+) -> Result<Option<CommandError>, CommandError> {
+    let mut stop_error = None;
     for (name, outcome) in outcomes {
         if let Some(problem) = outcome.problem {
             if problem.status == 503 {
-                failed = Some(Failure::new(
+                stop_error = Some(CommandError::new(
                     "the registry's database fails; run the command again later, which registers what is missing",
                 ));
             }
-            done.outcome = CommandOutcome::No;
-            refuse(console, refusal(problem).about(name))?;
+            results.outcome = CommandOutcome::Negative;
+            report_rejection(console, rejection_error(problem).with_context(name))?;
             continue;
         }
         let raw = serde_json::to_vec(&outcome).unwrap_or_default();
         let sources: Vec<_> = outcome.sources.iter().collect();
-        let one = RegisteredName {
+        let registered_name = RegisteredName {
             name: (*name).to_owned(),
             domain: outcome.domain.unwrap_or_default(),
-            is_recorded: are_recorded(&sources),
-            what: outcome.registration,
+            is_recorded: are_only_recorded(&sources),
+            registration: outcome.registration,
             view: None,
             raw: Bytes::from(raw),
         };
-        one.announce(console, no_wait)?;
-        done.registered.push(one);
+        registered_name.print_registered(console, no_wait)?;
+        results.registered.push(registered_name);
     }
-    Ok(failed)
+    Ok(stop_error)
 }
 
 /// A refusal of one registration, as the registry would have refused it alone.
-fn refusal(problem: OutcomeProblem) -> Failure {
+fn rejection_error(problem: OutcomeProblem) -> CommandError {
     let raw = serde_json::to_vec(&problem).unwrap_or_default();
-    Failure::from(ClientError::Refused {
-        problem: Box::new(Problem {
+    CommandError::from(ClientError::Rejected {
+        problem: Box::new(ProblemDetails {
             kind: problem.kind,
             status: problem.status,
             detail: problem.detail,
-            ..Problem::default()
+            ..ProblemDetails::default()
         }),
         raw: Bytes::from(raw),
         retry_after: None,
@@ -160,23 +165,23 @@ fn refusal(problem: OutcomeProblem) -> Failure {
 }
 
 /// Says of the names of a failed request that nothing is known of them.
-fn refuse_without_result(console: &Console, names: &[&str]) -> Result<(), Failure> {
+fn report_without_result(console: &Console, names: &[&str]) -> Result<(), CommandError> {
     names.iter().try_for_each(|name| {
         let line = format!("{name}: no result, because the request failed");
-        refuse(console, Failure::No(line))
+        report_rejection(console, CommandError::Negative(line))
     })
 }
 
 /// Says of the names that were not sent any more that they are not registered.
-fn refuse_unsent(console: &Console, names: &[&str]) -> Result<(), Failure> {
+fn report_unsent(console: &Console, names: &[&str]) -> Result<(), CommandError> {
     names.iter().try_for_each(|name| {
         let line = format!("{name}: not registered, because a request before it failed");
-        refuse(console, Failure::No(line))
+        report_rejection(console, CommandError::Negative(line))
     })
 }
 
 /// How many of the names are sent; drawn on a terminal only.
-fn progress(names: usize) -> ProgressBar {
+fn new_progress_bar(names: usize) -> ProgressBar {
     let progress = ProgressBar::new(names as u64);
     progress.set_draw_target(ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("registering {pos} of {len} {wide_bar}") {
@@ -191,14 +196,14 @@ mod tests {
     use super::*;
 
     fn sizes(names: &[String]) -> Vec<usize> {
-        let (batches, wrong) = batches(names, false);
+        let (batches, wrong) = split_into_batches(names, false);
         assert!(wrong.is_empty(), "{wrong:?}");
         for batch in &batches {
             let sent = BulkRegistration {
                 registrations: batch.registrations.clone(),
             };
             let sent = serde_json::to_vec(&sent).unwrap();
-            assert!(sent.len() <= MAX_REGISTRATIONS_BODY);
+            assert!(sent.len() <= MAX_REGISTRATIONS_BODY_BYTES);
         }
         let all = batches.iter().flat_map(|batch| batch.names.iter().copied());
         assert_eq!(
@@ -214,19 +219,25 @@ mod tests {
         let name = |number: usize| format!("agent{number}.example");
         let names = |count: usize| -> Vec<String> { (0..count).map(name).collect() };
         assert_eq!(sizes(&names(1)), [1]);
-        assert_eq!(sizes(&names(MAX_REGISTRATIONS)), [MAX_REGISTRATIONS]);
-        assert_eq!(sizes(&names(MAX_REGISTRATIONS + 1)), [MAX_REGISTRATIONS, 1]);
+        assert_eq!(
+            sizes(&names(MAX_BULK_REGISTRATIONS)),
+            [MAX_BULK_REGISTRATIONS]
+        );
+        assert_eq!(
+            sizes(&names(MAX_BULK_REGISTRATIONS + 1)),
+            [MAX_BULK_REGISTRATIONS, 1]
+        );
     }
 
     #[test]
     fn a_request_is_no_larger_than_the_registry_reads() {
         let frame = r#"{"domain":""},"#.len();
-        let largest = MAX_REGISTRATIONS_BODY - FRAME - frame;
+        let largest = MAX_REGISTRATIONS_BODY_BYTES - ENVELOPE_BYTES - frame;
         let names = ["a".repeat(largest), "b".into(), "c".into()];
         assert_eq!(sizes(&names), [1, 2]);
         let (sent, wrong) = {
             let names = ["a".repeat(largest + 1)];
-            let (batches, wrong) = batches(&names, false);
+            let (batches, wrong) = split_into_batches(&names, false);
             (batches.len(), wrong.len())
         };
         assert_eq!((sent, wrong), (0, 1));

@@ -4,32 +4,32 @@ use a2a_registry_api::{Fragment, Hit};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
+use super::super::command_error::CommandError;
 use super::super::console::Console;
-use super::super::failure::Failure;
 use super::super::terminal;
-use super::{speaks, trust};
+use super::{format_interfaces, trust_level_text};
 
 /// Columns of a name, and of another piece of text, on a terminal. Elsewhere nothing is cut.
-const NAME: usize = 80;
-const SNIPPET: usize = 160;
+const NAME_COLUMNS: usize = 80;
+const SNIPPET_COLUMNS: usize = 160;
 /// Columns of a reason for a score.
-const SENTENCE: usize = 300;
+const REASON_COLUMNS: usize = 300;
 /// Columns of an id.
-const ID: usize = 36;
+const ID_COLUMNS: usize = 36;
 
 /// Levels of a score's parts that are shown on a terminal, and lines of them.
-const LEVELS: usize = 8;
-const PARTS: usize = 200;
+const MAX_EXPLAIN_LEVELS: usize = 8;
+const MAX_EXPLAIN_LINES: usize = 200;
 
 /// What begins and ends bold writing on a terminal.
 const BOLD: (&str, &str) = ("\u{1b}[1m", "\u{1b}[22m");
 
 /// What stands before the first hit that fits the search badly.
-const WEAK: &str = "These fit less well:";
+const WEAK_MATCHES_HEADING: &str = "These fit less well:";
 
 /// How hits are written.
 #[derive(Debug, Clone, Copy)]
-pub struct Style {
+pub struct HitStyle {
     /// Whether the text around what matched is shown.
     pub snippets: bool,
     /// Whether what matched is bold.
@@ -38,81 +38,87 @@ pub struct Style {
     pub columns: Option<usize>,
 }
 
-impl Style {
+impl HitStyle {
     /// The style for a console: snippets are for who looks at a terminal, bold where `NO_COLOR` is not set.
-    pub fn of(console: &Console) -> Self {
+    pub fn for_console(console: &Console) -> Self {
         Self {
             snippets: console.interactive,
             bold: console.interactive && std::env::var_os("NO_COLOR").is_none(),
             columns: console
                 .interactive
-                .then(|| console.columns().unwrap_or(SNIPPET)),
+                .then(|| console.terminal_width().unwrap_or(SNIPPET_COLUMNS)),
         }
     }
 
     /// At most so many columns of a text on a terminal, and all of it elsewhere.
-    fn cut(self, text: &str, columns: usize) -> String {
+    fn shorten(self, text: &str, columns: usize) -> String {
         match self.columns {
-            Some(_) => terminal::short(text, columns),
-            None => terminal::line(text),
+            Some(_) => terminal::escape_and_truncate(text, columns),
+            None => terminal::escape_line(text),
         }
     }
 }
 
 /// Writes hits below each other.
-pub fn print(console: &Console, hits: &[Hit]) -> Result<(), Failure> {
-    let style = Style::of(console);
+pub fn print_hits(console: &Console, hits: &[Hit]) -> Result<(), CommandError> {
+    let style = HitStyle::for_console(console);
     let first_weak = hits.iter().find(|hit| hit.matched.weak);
     for hit in hits {
         if first_weak.is_some_and(|weak| weak.summary.id == hit.summary.id) {
-            console.line(WEAK)?;
+            console.print_line(WEAK_MATCHES_HEADING)?;
         }
         // The lines are safe already, and what is bold would be escaped.
-        let lines: String = lines(hit, style)
+        let lines: String = format_hit(hit, style)
             .iter()
             .map(|line| format!("{line}\n"))
             .collect();
-        console.write(lines.as_bytes())?;
+        console.write_bytes(lines.as_bytes())?;
     }
     Ok(())
 }
 
 /// What is said of a hit, every foreign text made safe.
-fn lines(hit: &Hit, style: Style) -> Vec<String> {
+fn format_hit(hit: &Hit, style: HitStyle) -> Vec<String> {
     let summary = &hit.summary;
-    let name = match fragments(hit, &["name"], None) {
-        Some(fragments) => marked(fragments, NAME, style),
-        None => style.cut(&summary.name, NAME),
+    let name = match find_highlight(hit, &["name"], None) {
+        Some(fragments) => render_fragments(fragments, NAME_COLUMNS, style),
+        None => style.shorten(&summary.name, NAME_COLUMNS),
     };
     // A name that would be broken by the end of the window stands alone.
-    let together = summary.name.width() + 2 + ID;
+    let together = summary.name.width() + 2 + ID_COLUMNS;
     let mut lines = match style.columns {
         Some(columns) if together > columns => vec![name, format!("  {}", summary.id)],
         _ => vec![format!("{name}  {}", summary.id)],
     };
     lines.push(format!(
         "  trust {}, {}, speaks {}",
-        style.cut(&trust(summary), NAME),
+        style.shorten(&trust_level_text(summary), NAME_COLUMNS),
         summary.liveness.state,
-        style.cut(&speaks(summary), NAME),
+        style.shorten(&format_interfaces(summary), NAME_COLUMNS),
     ));
     if let Some(deprecation) = &summary.deprecation {
-        let told = style.cut(&deprecation.sentence(), SNIPPET);
-        lines.push(format!("  deprecated: {told}"));
+        let deprecation_text = style.shorten(&deprecation.sentence(), SNIPPET_COLUMNS);
+        lines.push(format!("  deprecated: {deprecation_text}"));
     }
-    let own = fragments(hit, &["description"], None).filter(|_| style.snippets);
+    let own = find_highlight(hit, &["description"], None).filter(|_| style.snippets);
     let description = summary.description.as_deref().unwrap_or_default();
     match own {
-        Some(fragments) => lines.push(format!("  {}", marked(fragments, SNIPPET, style))),
+        Some(fragments) => lines.push(format!(
+            "  {}",
+            render_fragments(fragments, SNIPPET_COLUMNS, style)
+        )),
         None if description.trim().is_empty() => {}
         None => {
             let flat = description.split_whitespace().collect::<Vec<_>>().join(" ");
-            lines.push(format!("  {}", style.cut(&flat, SNIPPET)));
+            lines.push(format!("  {}", style.shorten(&flat, SNIPPET_COLUMNS)));
         }
     }
-    let beyond = fragments(hit, &["provider", "protocol", "other"], None);
+    let beyond = find_highlight(hit, &["provider", "protocol", "other"], None);
     if let Some(fragments) = beyond.filter(|_| style.snippets) {
-        lines.push(format!("  {}", marked(fragments, SNIPPET, style)));
+        lines.push(format!(
+            "  {}",
+            render_fragments(fragments, SNIPPET_COLUMNS, style)
+        ));
     }
     for id in &hit.matched.matched_skills {
         add_skill(hit, id, style, &mut lines);
@@ -127,49 +133,57 @@ fn lines(hit: &Hit, style: Style) -> Vec<String> {
 }
 
 /// Adds the score and its reasons, if the hit is explained.
-fn add_explanation(hit: &Hit, style: Style, lines: &mut Vec<String>) {
+fn add_explanation(hit: &Hit, style: HitStyle, lines: &mut Vec<String>) {
     if let Some(explanation) = &hit.matched.explain {
         let score = hit.matched.score.unwrap_or_default();
         lines.push(format!("  score {score:.3}"));
-        let first = lines.len();
+        let explanation_start = lines.len();
         match explanation["summary"].as_array() {
             Some(sentences) => {
                 let sentences = sentences.iter().filter_map(Value::as_str);
-                let sentences = sentences.map(|one| format!("    {}", style.cut(one, SENTENCE)));
+                let sentences =
+                    sentences.map(|one| format!("    {}", style.shorten(one, REASON_COLUMNS)));
                 lines.extend(sentences);
             }
             // A registry of an earlier version explains in figures only.
-            None => add_parts(explanation, 1, style, lines),
+            None => add_score_parts(explanation, 1, style, lines),
         }
-        if style.columns.is_some() && lines.len() > first + PARTS {
-            lines.truncate(first + PARTS);
+        if style.columns.is_some() && lines.len() > explanation_start + MAX_EXPLAIN_LINES {
+            lines.truncate(explanation_start + MAX_EXPLAIN_LINES);
             lines.push("    and more; --json shows all".to_owned());
         }
     }
 }
 
 /// Says which skill matches, and by which words.
-fn add_skill(hit: &Hit, id: &str, style: Style, lines: &mut Vec<String>) {
-    let name = match fragments(hit, &["skill.name"], Some(id)) {
-        Some(fragments) => marked(fragments, NAME, style),
+fn add_skill(hit: &Hit, id: &str, style: HitStyle, lines: &mut Vec<String>) {
+    let name = match find_highlight(hit, &["skill.name"], Some(id)) {
+        Some(fragments) => render_fragments(fragments, NAME_COLUMNS, style),
         None => {
             let mut skills = hit.summary.skills.iter();
             let name = skills
                 .find(|skill| skill.id == *id)
                 .map(|skill| skill.name.as_str());
-            style.cut(name.unwrap_or(id), NAME)
+            style.shorten(name.unwrap_or(id), NAME_COLUMNS)
         }
     };
     lines.push(format!("  matches skill {name}"));
     let beyond = ["skill.description", "skill.example", "skill.tag"];
-    let beyond = fragments(hit, &beyond, Some(id)).filter(|_| style.snippets);
+    let beyond = find_highlight(hit, &beyond, Some(id)).filter(|_| style.snippets);
     if let Some(fragments) = beyond {
-        lines.push(format!("    {}", marked(fragments, SNIPPET, style)));
+        lines.push(format!(
+            "    {}",
+            render_fragments(fragments, SNIPPET_COLUMNS, style)
+        ));
     }
 }
 
 /// The first highlight of one of these fields, in their order.
-fn fragments<'a>(hit: &'a Hit, fields: &[&str], skill: Option<&str>) -> Option<&'a [Fragment]> {
+fn find_highlight<'a>(
+    hit: &'a Hit,
+    fields: &[&str],
+    skill: Option<&str>,
+) -> Option<&'a [Fragment]> {
     let highlights = &hit.matched.highlights;
     fields.iter().find_map(|field| {
         let mut found = highlights.iter();
@@ -179,17 +193,17 @@ fn fragments<'a>(hit: &'a Hit, fields: &[&str], skill: Option<&str>) -> Option<&
 }
 
 /// Pieces of text in one line of so many columns, what matched bold.
-fn marked(fragments: &[Fragment], columns: usize, style: Style) -> String {
+fn render_fragments(fragments: &[Fragment], columns: usize, style: HitStyle) -> String {
     let mut line = String::new();
-    let mut left = style.columns.map_or(usize::MAX, |_| columns);
+    let mut remaining = style.columns.map_or(usize::MAX, |_| columns);
     for fragment in fragments {
-        if left == 0 {
+        if remaining == 0 {
             break;
         }
         // A snippet goes on over the ends of a text's lines.
         let text = fragment.text.replace(['\n', '\r', '\t'], " ");
-        let text = terminal::short(&text, left);
-        left = left.saturating_sub(text.width());
+        let text = terminal::escape_and_truncate(&text, remaining);
+        remaining = remaining.saturating_sub(text.width());
         match style.bold && fragment.matched {
             true => line.extend([BOLD.0, &text, BOLD.1]),
             false => line.push_str(&text),
@@ -199,25 +213,27 @@ fn marked(fragments: &[Fragment], columns: usize, style: Style) -> String {
 }
 
 /// Adds a part of a score and what it is made of, one line each.
-fn add_parts(part: &Value, level: usize, style: Style, lines: &mut Vec<String>) {
-    if style.columns.is_some() && (level > LEVELS || lines.len() > 2 * PARTS) {
+fn add_score_parts(part: &Value, level: usize, style: HitStyle, lines: &mut Vec<String>) {
+    if style.columns.is_some()
+        && (level > MAX_EXPLAIN_LEVELS || lines.len() > 2 * MAX_EXPLAIN_LINES)
+    {
         return;
     }
     let value = part["value"].as_f64().unwrap_or_default();
-    let what = part["description"].as_str().unwrap_or_default();
+    let description = part["description"].as_str().unwrap_or_default();
     let context = part["context"].as_array().into_iter().flatten();
     let context: String = context
         .filter_map(Value::as_str)
         .map(|context| format!(" {context}"))
         .collect();
-    let what = style.cut(&format!("{what}{context}"), SNIPPET);
+    let what = style.shorten(&format!("{description}{context}"), SNIPPET_COLUMNS);
     lines.push(format!(
         "{:indent$}{value:.3}  {what}",
         "",
         indent = 2 + 2 * level
     ));
     for detail in part["details"].as_array().into_iter().flatten() {
-        add_parts(detail, level + 1, style, lines);
+        add_score_parts(detail, level + 1, style, lines);
     }
 }
 
@@ -275,7 +291,7 @@ mod tests {
 
     #[test]
     fn matched_skills_stand_below_their_agent() {
-        let plain = Style {
+        let plain = HitStyle {
             snippets: false,
             bold: false,
             columns: None,
@@ -290,7 +306,7 @@ mod tests {
             "      2.000  TermQuery Term=\"flight\\u{1b}\"",
             "      0.500  the best skill",
         ];
-        assert_eq!(lines(&hit(), plain), all);
+        assert_eq!(format_hit(&hit(), plain), all);
     }
 
     #[test]
@@ -301,12 +317,12 @@ mod tests {
             "name contains \"trip\u{1b}[2J\" (2.00 of 2.50)",
             "words are near each other (0.50 of 2.50)",
         ]);
-        let style = Style {
+        let style = HitStyle {
             snippets: false,
             bold: false,
             columns: Some(100),
         };
-        let lines = lines(&hit, style);
+        let lines = format_hit(&hit, style);
         let end = &lines[lines.len() - 3..];
         let expected = [
             "  score 2.500",
@@ -318,12 +334,12 @@ mod tests {
 
     #[test]
     fn a_terminal_shows_what_matched_in_bold_and_nothing_else_steers_it() {
-        let terminal = Style {
+        let terminal = HitStyle {
             snippets: true,
             bold: true,
             columns: Some(100),
         };
-        let lines = lines(&hit(), terminal);
+        let lines = format_hit(&hit(), terminal);
         assert_eq!(lines[2], "  matches skill Book \u{1b}[1mflights\u{1b}[22m");
         assert_eq!(
             lines[3],
@@ -339,18 +355,21 @@ mod tests {
             text: "word ".repeat(30),
             matched,
         };
-        let plain = Style {
+        let plain = HitStyle {
             snippets: true,
             bold: false,
             columns: Some(200),
         };
-        let line = marked(&[long(false), long(true)], SNIPPET, plain);
-        assert!(line.ends_with('…') && line.width() <= SNIPPET, "{line}");
-        let piped = Style {
+        let line = render_fragments(&[long(false), long(true)], SNIPPET_COLUMNS, plain);
+        assert!(
+            line.ends_with('…') && line.width() <= SNIPPET_COLUMNS,
+            "{line}"
+        );
+        let piped = HitStyle {
             columns: None,
             ..plain
         };
-        let line = marked(&[long(false), long(true)], SNIPPET, piped);
+        let line = render_fragments(&[long(false), long(true)], SNIPPET_COLUMNS, piped);
         assert_eq!(line.width(), 300, "{line}");
     }
 
@@ -366,12 +385,12 @@ mod tests {
             sunset: None,
         });
         let lines_at = |columns| {
-            let style = Style {
+            let style = HitStyle {
                 snippets: false,
                 bold: false,
                 columns,
             };
-            lines(&hit, style)
+            format_hit(&hit, style)
         };
         let piped = lines_at(None);
         assert_eq!(piped[2], "  deprecated: Use the new one");

@@ -2,22 +2,22 @@
 
 use std::path::PathBuf;
 
-use a2a_client::{AgentAnswer, Message, Part};
+use a2a_client::{AgentResponse, Message, Part};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use super::kept::{Conversation, place};
-use super::{SendArgs, agent, answered, new_message_id};
+use super::saved_conversations::{SavedConversation, conversation_path};
+use super::{SendArgs, agent_call, new_message_id, send_and_print};
 use crate::client::Client;
+use crate::command_error::{CommandError, CommandOutcome, CommandResult};
 use crate::console::Console;
-use crate::failure::{CommandOutcome, CommandResult, Failure};
-use crate::signals::{EndSignals, Hangup};
+use crate::signals::{HangupAction, ShutdownSignals};
 use crate::terminal;
 
 /// Columns of each earlier turn that are shown when a conversation is resumed.
-const SHOWN_COLUMNS: usize = 400;
+const TURN_COLUMNS: usize = 400;
 /// Earlier turns that are shown.
-const SHOWN_TURNS: usize = 10;
+const MAX_LISTED_TURNS: usize = 10;
 
 /// Reads messages until the input ends, and prints the answer to each. What fails is told, and the conversation goes on; the last
 /// answer decides about success.
@@ -25,22 +25,22 @@ pub(super) async fn run(
     arguments: &SendArgs,
     client: &Client,
     console: &Console,
-    first: Vec<Part>,
+    first_parts: Vec<Part>,
 ) -> CommandResult {
-    let agent = agent::open(&arguments.agent, client, console).await?;
-    let path = place(&arguments.agent.identity(client));
-    let mut said = begin(arguments, path.as_ref())?;
+    let agent = agent_call::open_agent(&arguments.agent, client, console).await?;
+    let path = conversation_path(&arguments.agent.agent_key(client));
+    let mut conversation = start_or_resume(arguments, path.as_ref())?;
     if console.interactive {
-        terminal::note("Ctrl-D ends the conversation");
+        terminal::eprint_note("Ctrl-D ends the conversation");
     }
-    let mut signals = EndSignals::listen(Hangup::Ends)?;
-    let mut lines = Lines::new(&said)?;
+    let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
+    let mut lines = InputLines::new(&conversation)?;
     let mut outcome = CommandOutcome::Done;
-    let mut next = Some(first).filter(|parts| !parts.is_empty());
+    let mut next = Some(first_parts).filter(|parts| !parts.is_empty());
     loop {
         let parts = match next.take() {
             Some(parts) => parts,
-            None => match lines.next(&mut signals).await? {
+            None => match lines.next_line(&mut signals).await? {
                 None => return Ok(outcome),
                 Some(line) if line.trim().is_empty() => continue,
                 Some(line) => vec![Part::Text(line)],
@@ -48,93 +48,101 @@ pub(super) async fn run(
         };
         for part in &parts {
             if let Part::Text(text) = part {
-                said.add(true, text);
+                conversation.push_turn(true, text);
             }
         }
         let message = Message {
             id: new_message_id(),
             parts,
-            context_id: said.context_id.clone(),
-            task_id: said.task_id.clone(),
+            context_id: conversation.context_id.clone(),
+            task_id: conversation.task_id.clone(),
         };
-        outcome = match answered(&agent, &message, arguments, &mut signals, console).await {
+        outcome = match send_and_print(&agent, &message, arguments, &mut signals, console).await {
             Ok((outcome, Some(answer))) => {
-                take(&mut said, &answer);
+                record_response(&mut conversation, &answer);
                 outcome
             }
             Ok((outcome, None)) => outcome,
-            Err(Failure::OutputClosed) => return Err(Failure::OutputClosed),
+            Err(CommandError::OutputClosed) => return Err(CommandError::OutputClosed),
             // The user stopped waiting for this answer; the next message can be typed.
-            Err(Failure::Interrupted) => CommandOutcome::No,
+            Err(CommandError::Interrupted) => CommandOutcome::Negative,
             Err(failure) => {
-                failure.complain();
-                CommandOutcome::No
+                failure.print();
+                CommandOutcome::Negative
             }
         };
         if let Some(path) = &path {
-            said.write(path)?;
+            conversation.save(path)?;
         }
     }
 }
 
 /// The conversation to go on with: the last one, or a new one. Flags say what the first message continues.
-fn begin(arguments: &SendArgs, path: Option<&PathBuf>) -> Result<Conversation, Failure> {
-    let kept = path.map(|path| Conversation::read(path)).transpose();
-    let mut said = match (arguments.resume, kept) {
+fn start_or_resume(
+    arguments: &SendArgs,
+    path: Option<&PathBuf>,
+) -> Result<SavedConversation, CommandError> {
+    let saved = path.map(|path| SavedConversation::load(path)).transpose();
+    let mut conversation = match (arguments.resume, saved) {
         (true, kept) => {
-            let kept = kept?.flatten();
-            kept.ok_or_else(|| Failure::No("there is no earlier conversation with it".to_owned()))?
+            let saved = kept?.flatten();
+            saved.ok_or_else(|| {
+                CommandError::Negative("there is no earlier conversation with it".to_owned())
+            })?
         }
         (false, Ok(Some(Some(kept)))) if !kept.turns.is_empty() => {
-            terminal::note("the earlier conversation can be gone on with by --resume");
-            Conversation::default()
+            terminal::eprint_note("the earlier conversation can be gone on with by --resume");
+            SavedConversation::default()
         }
-        (false, _) => Conversation::default(),
+        (false, _) => SavedConversation::default(),
     };
-    let earlier = said.turns.len().saturating_sub(SHOWN_TURNS);
-    for turn in &said.turns[earlier..] {
+    let earlier = conversation.turns.len().saturating_sub(MAX_LISTED_TURNS);
+    for turn in &conversation.turns[earlier..] {
         let mark = if turn.mine { ">" } else { "<" };
-        let text = terminal::short(&turn.text, SHOWN_COLUMNS);
-        terminal::note(&format!("{mark} {text}"));
+        let text = terminal::escape_and_truncate(&turn.text, TURN_COLUMNS);
+        terminal::eprint_note(&format!("{mark} {text}"));
     }
     if arguments.context.is_some() || arguments.task.is_some() {
-        said.context_id = arguments.context.clone();
-        said.task_id = arguments.task.clone();
+        conversation.context_id = arguments.context.clone();
+        conversation.task_id = arguments.task.clone();
     }
-    Ok(said)
+    Ok(conversation)
 }
 
 /// What an answer leaves for the next message: its context, and its task if that waits for the user.
-fn take(said: &mut Conversation, answer: &AgentAnswer) {
-    said.add(false, &answer.text);
-    if answer.context_id.is_some() {
-        said.context_id.clone_from(&answer.context_id);
+fn record_response(conversation: &mut SavedConversation, response: &AgentResponse) {
+    conversation.push_turn(false, &response.text);
+    if response.context_id.is_some() {
+        conversation.context_id.clone_from(&response.context_id);
     }
-    said.task_id = match answer.state.as_deref() {
-        Some("input-required" | "auth-required") => answer.task_id.clone(),
+    conversation.task_id = match response.state.as_deref() {
+        Some("input-required" | "auth-required") => response.task_id.clone(),
         _ => None,
     };
 }
 
 /// The user's lines, edited at a terminal, or read as they come.
-struct Lines(Option<DefaultEditor>);
+struct InputLines(Option<DefaultEditor>);
 
-impl Lines {
+impl InputLines {
     /// Earlier messages can be taken back with the arrow keys.
-    fn new(said: &Conversation) -> Result<Self, Failure> {
-        let mut editor = DefaultEditor::new().map_err(unreadable)?;
-        for turn in said.turns.iter().filter(|turn| turn.mine) {
-            editor.add_history_entry(&turn.text).map_err(unreadable)?;
+    fn new(conversation: &SavedConversation) -> Result<Self, CommandError> {
+        let mut editor = DefaultEditor::new().map_err(input_error)?;
+        for turn in conversation.turns.iter().filter(|turn| turn.mine) {
+            editor.add_history_entry(&turn.text).map_err(input_error)?;
         }
         Ok(Self(Some(editor)))
     }
 
     /// The next line; `None` at the end of the input.
-    async fn next(&mut self, signals: &mut EndSignals) -> Result<Option<String>, Failure> {
+    async fn next_line(
+        &mut self,
+        signals: &mut ShutdownSignals,
+    ) -> Result<Option<String>, CommandError> {
         let Some(mut editor) = self.0.take() else {
             return Ok(None);
         };
-        let read = tokio::task::spawn_blocking(move || {
+        let reading = tokio::task::spawn_blocking(move || {
             let line = editor.readline("> ");
             if let Ok(line) = &line {
                 let _ = editor.add_history_entry(line);
@@ -142,19 +150,19 @@ impl Lines {
             (editor, line)
         });
         let (editor, line) = tokio::select! {
-            read = read => read.map_err(|error| Failure::new(error.to_string()))?,
-            () = signals.next() => return Err(Failure::Interrupted),
+            read = reading => read.map_err(|error| CommandError::new(error.to_string()))?,
+            () = signals.next() => return Err(CommandError::Interrupted),
         };
         self.0 = Some(editor);
         match line {
             Ok(line) => Ok(Some(line)),
             Err(ReadlineError::Eof) => Ok(None),
-            Err(ReadlineError::Interrupted) => Err(Failure::Interrupted),
-            Err(error) => Err(unreadable(error)),
+            Err(ReadlineError::Interrupted) => Err(CommandError::Interrupted),
+            Err(error) => Err(input_error(error)),
         }
     }
 }
 
-fn unreadable(error: ReadlineError) -> Failure {
-    Failure::new(format!("the input cannot be read: {error}"))
+fn input_error(error: ReadlineError) -> CommandError {
+    CommandError::new(format!("the input cannot be read: {error}"))
 }

@@ -4,28 +4,28 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use a2a_client::{AgentAnswer, AgentFile, FileContent, Part};
+use a2a_client::{AgentFile, AgentResponse, FileContent, Part};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 use crate::terminal;
 
 /// Most bytes of the files and data of a message.
-const SENT_LIMIT: u64 = 32 * 1024 * 1024;
+const MAX_SENT_BYTES: u64 = 32 * 1024 * 1024;
 /// Longest name of a file that is written, in bytes; file systems allow 255.
-const NAME_LIMIT: usize = 120;
+const MAX_NAME_BYTES: usize = 120;
 /// Most files of one name in the folder.
-const SAME_NAME_LIMIT: u32 = 1000;
+const MAX_SAME_NAME_FILES: u32 = 1000;
 
 /// Reads the files and data of a message; a datum is JSON, or `@` and the path of a file with JSON.
 ///
 /// # Errors
 /// Where one cannot be read, is no JSON, or all together are longer than the limit.
-pub(super) fn parts(files: &[PathBuf], data: &[String]) -> Result<Vec<Part>, Failure> {
-    let mut left = SENT_LIMIT;
+pub(super) fn read_parts(files: &[PathBuf], data: &[String]) -> Result<Vec<Part>, CommandError> {
+    let mut remaining = MAX_SENT_BYTES;
     let mut parts = Vec::new();
     for path in files {
-        let bytes = read(path, &mut left)?;
+        let bytes = read_file(path, &mut remaining)?;
         let name = path.file_name().unwrap_or(path.as_os_str());
         parts.push(Part::File {
             name: name.to_string_lossy().into_owned(),
@@ -37,29 +37,29 @@ pub(super) fn parts(files: &[PathBuf], data: &[String]) -> Result<Vec<Part>, Fai
     }
     for datum in data {
         let bytes = match datum.strip_prefix('@') {
-            Some(path) => read(Path::new(path), &mut left)?,
+            Some(path) => read_file(Path::new(path), &mut remaining)?,
             None => datum.clone().into_bytes(),
         };
         let value: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| Failure::new(format!("--data {datum} is no JSON: {error}")))?;
+            .map_err(|error| CommandError::new(format!("--data {datum} is no JSON: {error}")))?;
         parts.push(Part::Data(value));
     }
     Ok(parts)
 }
 
 /// Reads a file as far as the limit allows; a folder or a device without an end is an error too.
-fn read(path: &Path, left: &mut u64) -> Result<Vec<u8>, Failure> {
-    let failed =
-        |error: io::Error| Failure::new(format!("{} cannot be read: {error}", path.display()));
+fn read_file(path: &Path, remaining: &mut u64) -> Result<Vec<u8>, CommandError> {
+    let read_error =
+        |error: io::Error| CommandError::new(format!("{} cannot be read: {error}", path.display()));
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
+    let file = File::open(path).map_err(read_error)?;
     let length = file
-        .take(*left + 1)
+        .take(*remaining + 1)
         .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    *left = left.checked_sub(length as u64).ok_or_else(|| {
-        Failure::new(format!(
-            "the files and data of a message have at most {SENT_LIMIT} bytes, and {} goes beyond that",
+        .map_err(read_error)?;
+    *remaining = remaining.checked_sub(length as u64).ok_or_else(|| {
+        CommandError::new(format!(
+            "the files and data of a message have at most {MAX_SENT_BYTES} bytes, and {} goes beyond that",
             path.display()
         ))
     })?;
@@ -68,42 +68,45 @@ fn read(path: &Path, left: &mut u64) -> Result<Vec<u8>, Failure> {
 
 /// Writes the files and data of an answer into a folder, which is made if it does not exist. Nothing is overwritten, and no name
 /// leads out of it.
-pub(super) fn save(answer: &AgentAnswer, folder: &Path) -> Result<(), Failure> {
-    let failed = |path: &Path, error: io::Error| {
-        Failure::new(format!("{} cannot be written: {error}", path.display()))
+pub(super) fn save_response_files(
+    response: &AgentResponse,
+    folder: &Path,
+) -> Result<(), CommandError> {
+    let write_error = |path: &Path, error: io::Error| {
+        CommandError::new(format!("{} cannot be written: {error}", path.display()))
     };
-    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    for (place, file) in answer.files().iter().enumerate() {
-        let wanted = file_name(file, place + 1);
+    fs::create_dir_all(folder).map_err(|error| write_error(folder, error))?;
+    for (index, file) in response.files().iter().enumerate() {
+        let name = safe_file_name(file, index + 1);
         let bytes = match &file.content {
             FileContent::Bytes(bytes) => bytes.clone(),
             FileContent::Data(data) => format!("{data}\n").into_bytes(),
             FileContent::Address(address) => {
-                terminal::note(&format!("not fetched: {wanted} at {address}"));
+                terminal::eprint_note(&format!("not fetched: {name} at {address}"));
                 continue;
             }
             FileContent::Unreadable => {
-                terminal::note(&format!("not saved: {wanted}, which is no base64"));
+                terminal::eprint_note(&format!("not saved: {name}, which is no base64"));
                 continue;
             }
         };
-        let path = write_new(folder, &wanted, &bytes)
-            .map_err(|error| failed(&folder.join(&wanted), error))?;
-        terminal::note(&format!("saved {} ({} bytes)", path.display(), bytes.len()));
+        let path = write_new_file(folder, &name, &bytes)
+            .map_err(|error| write_error(&folder.join(&name), error))?;
+        terminal::eprint_note(&format!("saved {} ({} bytes)", path.display(), bytes.len()));
     }
     Ok(())
 }
 
 /// Writes a file that did not exist; where the name is taken, by a link too, a number is put before its ending.
-fn write_new(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    let (stem, ending) = match name.rsplit_once('.') {
+fn write_new_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    let (stem, extension) = match name.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
         _ => (name, String::new()),
     };
-    for number in 1..=SAME_NAME_LIMIT {
+    for number in 1..=MAX_SAME_NAME_FILES {
         let path = match number {
             1 => folder.join(name),
-            _ => folder.join(format!("{stem}-{number}{ending}")),
+            _ => folder.join(format!("{stem}-{number}{extension}")),
         };
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
@@ -119,7 +122,7 @@ fn write_new(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
 
 /// A name for a file of an agent that is one plain name on every system: the last segment of the agent's own, with letters,
 /// digits and a few marks, and no dot at its beginning.
-fn file_name(file: &AgentFile, place: usize) -> String {
+fn safe_file_name(file: &AgentFile, number: usize) -> String {
     let own = file.name.as_deref().unwrap_or_default();
     let last = own.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut name = String::new();
@@ -127,21 +130,21 @@ fn file_name(file: &AgentFile, place: usize) -> String {
         let plain =
             character.is_alphanumeric() || ['.', '_', '-', ' ', '+', '(', ')'].contains(&character);
         let character = if plain { character } else { '_' };
-        if name.len() + character.len_utf8() > NAME_LIMIT {
+        if name.len() + character.len_utf8() > MAX_NAME_BYTES {
             break;
         }
         name.push(character);
     }
     let name = name.trim_end_matches(['.', ' ']);
     match &file.content {
-        _ if !name.is_empty() && !is_device(name) => name.to_owned(),
-        FileContent::Data(_) => format!("data-{place}.json"),
-        _ => format!("file-{place}"),
+        _ if !name.is_empty() && !is_device_name(name) => name.to_owned(),
+        FileContent::Data(_) => format!("data-{number}.json"),
+        _ => format!("file-{number}"),
     }
 }
 
 /// Names that Windows keeps for devices, with any ending.
-fn is_device(name: &str) -> bool {
+fn is_device_name(name: &str) -> bool {
     let stem = name
         .split('.')
         .next()

@@ -37,15 +37,15 @@ fn a_name_is_one_plain_name() {
         ("console", "console"),
         ("x y (1).tar.gz", "x y (1).tar.gz"),
     ] {
-        assert_eq!(file_name(&named(own), 7), expected, "{own:?}");
+        assert_eq!(safe_file_name(&named(own), 7), expected, "{own:?}");
     }
-    let long = file_name(&named(&"東".repeat(1000)), 1);
-    assert_eq!(long.len(), NAME_LIMIT);
+    let long = safe_file_name(&named(&"東".repeat(1000)), 1);
+    assert_eq!(long.len(), MAX_NAME_BYTES);
     let data = AgentFile {
         content: FileContent::Data(json!(1)),
         ..named("")
     };
-    assert_eq!(file_name(&data, 2), "data-2.json");
+    assert_eq!(safe_file_name(&data, 2), "data-2.json");
 }
 
 #[test]
@@ -58,14 +58,14 @@ fn nothing_is_overwritten_and_links_are_not_followed() {
     std::os::unix::fs::symlink(&outside, inside.join("a.tar.gz")).unwrap();
     #[cfg(not(unix))]
     fs::write(inside.join("a.tar.gz"), b"").unwrap();
-    let written = write_new(&inside, "a.tar.gz", b"new").unwrap();
+    let written = write_new_file(&inside, "a.tar.gz", b"new").unwrap();
     assert_eq!(written, inside.join("a.tar-2.gz"));
     assert_eq!(fs::read(written).unwrap(), b"new");
     assert!(!outside.exists());
-    for _ in 3..=SAME_NAME_LIMIT {
-        write_new(&inside, "a.tar.gz", b"").unwrap();
+    for _ in 3..=MAX_SAME_NAME_FILES {
+        write_new_file(&inside, "a.tar.gz", b"").unwrap();
     }
-    assert!(write_new(&inside, "a.tar.gz", b"").is_err());
+    assert!(write_new_file(&inside, "a.tar.gz", b"").is_err());
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn files_and_data_are_read_up_to_the_limit() {
     fs::write(path("a.png"), b"png").unwrap();
     fs::write(path("b"), b"[1]").unwrap();
     let at = format!("@{}", path("b").display());
-    let read = parts(&[path("a.png"), path("b")], &["{}".to_owned(), at]).unwrap();
+    let read = read_parts(&[path("a.png"), path("b")], &["{}".to_owned(), at]).unwrap();
     let file = |name: &str, media_type: &str, bytes: &[u8]| Part::File {
         name: name.to_owned(),
         media_type: media_type.to_owned(),
@@ -96,11 +96,16 @@ fn files_and_data_are_read_up_to_the_limit() {
         (vec![], vec!["{".to_owned()], "no JSON"),
         (vec![], vec!["@".to_owned()], "cannot be read"),
     ] {
-        let failure = parts(&files, &data).unwrap_err();
+        let failure = read_parts(&files, &data).unwrap_err();
         assert!(format!("{failure:?}").contains(words), "{failure:?}");
     }
     let half = File::create(path("half")).unwrap();
-    half.set_len(SENT_LIMIT / 2).unwrap();
-    assert_eq!(parts(&[path("half"), path("half")], &[]).unwrap().len(), 2);
-    assert!(parts(&[path("half"), path("half"), path("b")], &[]).is_err());
+    half.set_len(MAX_SENT_BYTES / 2).unwrap();
+    assert_eq!(
+        read_parts(&[path("half"), path("half")], &[])
+            .unwrap()
+            .len(),
+        2
+    );
+    assert!(read_parts(&[path("half"), path("half"), path("b")], &[]).is_err());
 }

@@ -4,49 +4,52 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use a2a_client::EventStream;
 
-use super::agent::AgentArgs;
+use super::agent_call::AgentCallArgs;
+use crate::command_error::{CommandError, CommandOutcome, CommandResult};
 use crate::confirm;
-use crate::failure::{CommandOutcome, CommandResult, Failure};
-use crate::signals::EndSignals;
+use crate::signals::ShutdownSignals;
 use crate::terminal;
 
 /// Before the agent named a task there is nothing to cancel.
-pub(super) fn before_a_task() -> CommandResult {
-    terminal::note("interrupted before the agent named a task; it may have received the message");
-    Err(Failure::Interrupted)
+pub(super) fn interrupt_before_task() -> CommandResult {
+    terminal::eprint_note(
+        "interrupted before the agent named a task; it may have received the message",
+    );
+    Err(CommandError::Interrupted)
 }
 
 /// Asks whether to cancel the task, where there is a terminal; a second signal ends at once.
-pub(super) async fn of_a_task(
+pub(super) async fn interrupt_task(
     stream: &EventStream,
-    arguments: &AgentArgs,
-    signals: &mut EndSignals,
+    arguments: &AgentCallArgs,
+    signals: &mut ShutdownSignals,
 ) -> CommandResult {
     let Some(task) = stream.task_id() else {
-        return before_a_task();
+        return interrupt_before_task();
     };
-    let agreed = match std::io::stdin().is_terminal() {
+    let confirmed = match std::io::stdin().is_terminal() {
         true => tokio::select! {
-            agreed = ask(task.to_owned()) => agreed,
-            () = signals.next() => return Err(Failure::Interrupted),
+            agreed = confirm_cancel(task.to_owned()) => agreed,
+            () = signals.next() => return Err(CommandError::Interrupted),
         },
         false => false,
     };
-    if !agreed {
-        terminal::note(&format!(
+    if !confirmed {
+        terminal::eprint_note(&format!(
             "interrupted; the task goes on at the agent: see {}",
             arguments.task_command("get", task)
         ));
-        return Err(Failure::Interrupted);
+        return Err(CommandError::Interrupted);
     }
     let canceled = tokio::select! {
-        canceled = stream.cancel() => canceled,
-        () = signals.next() => return Err(Failure::Interrupted),
+        canceled = stream.cancel_task() => canceled,
+        () = signals.next() => return Err(CommandError::Interrupted),
     };
-    let answer = canceled
-        .map_err(|error| Failure::new(format!("task {task} could not be cancelled: {error}")))?;
-    let state = answer.state.as_deref().unwrap_or("unknown");
-    terminal::note(&match state {
+    let response = canceled.map_err(|error| {
+        CommandError::new(format!("task {task} could not be cancelled: {error}"))
+    })?;
+    let state = response.state.as_deref().unwrap_or("unknown");
+    terminal::eprint_note(&match state {
         // Some agents answer before they have done it.
         "submitted" | "working" => format!(
             "the agent was asked to cancel task {task}, which is still {state}; see {}",
@@ -54,28 +57,28 @@ pub(super) async fn of_a_task(
         ),
         _ => format!("task {task} is {state}"),
     });
-    Ok(CommandOutcome::No)
+    Ok(CommandOutcome::Negative)
 }
 
-async fn ask(task: String) -> bool {
-    let asked = tokio::task::spawn_blocking(move || {
-        agreed(&task, &mut std::io::stdin().lock(), &mut std::io::stderr())
+async fn confirm_cancel(task: String) -> bool {
+    let prompting = tokio::task::spawn_blocking(move || {
+        prompt_cancel(&task, &mut std::io::stdin().lock(), &mut std::io::stderr())
     });
     // Without a legible answer the task is left alone.
-    matches!(asked.await, Ok(Ok(true)))
+    matches!(prompting.await, Ok(Ok(true)))
 }
 
 /// Only a plain yes is one.
-fn agreed(
+fn prompt_cancel(
     task: &str,
-    answers: &mut impl BufRead,
-    question: &mut impl Write,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
 ) -> std::io::Result<bool> {
     let text = format!(
         "\ncancel task {} at the agent? [y/N] ",
-        terminal::short(task, 100)
+        terminal::escape_and_truncate(task, 100)
     );
-    confirm::agreed(&text, answers, question)
+    confirm::prompt_yes_no(&text, input, output)
 }
 
 #[cfg(test)]
@@ -86,19 +89,19 @@ mod tests {
 
     #[test]
     fn a_task_is_cancelled_by_a_plain_yes_only() {
-        for (answer, meant) in [
+        for (answer, expected) in [
             ("y\n", true),
             (" YES \n", true),
             ("\n", false),
             ("", false),
             ("no\n", false),
         ] {
-            let mut shown = Vec::new();
+            let mut output = Vec::new();
             assert_eq!(
-                agreed("t\u{1b}[2J", &mut answer.as_bytes(), &mut shown).unwrap(),
-                meant
+                prompt_cancel("t\u{1b}[2J", &mut answer.as_bytes(), &mut output).unwrap(),
+                expected
             );
-            let shown = String::from_utf8(shown).unwrap();
+            let shown = String::from_utf8(output).unwrap();
             assert_eq!(shown, "\ncancel task t\\u{1b}[2J at the agent? [y/N] ");
         }
     }

@@ -2,17 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use a2a_client::{AgentAnswer, ArtifactSummary, EventKind, StreamEvent};
+use a2a_client::{AgentResponse, ArtifactSummary, EventKind, StreamEvent};
 
-use super::agent::AgentArgs;
+use super::agent_call::AgentCallArgs;
+use crate::command_error::CommandError;
 use crate::console::Console;
-use crate::failure::Failure;
 use crate::terminal;
 
 /// How much of a part that is no text is told, in columns.
 const PART_COLUMNS: usize = 120;
 /// Most bytes of text that wait for the next piece.
-const UNSETTLED: usize = 16;
+const MAX_PENDING_BYTES: usize = 16;
 /// How much of the text of a passing state is told, in columns.
 const STATUS_COLUMNS: usize = 400;
 
@@ -23,16 +23,16 @@ pub(crate) struct Transcript<'a> {
     pub in_conversation: bool,
     raw: bool,
     /// The text of each artifact that was printed, by its id. The stream's limit bounds them.
-    artifacts: HashMap<String, String>,
+    printed_artifacts: HashMap<String, String>,
     /// The artifact that the last text belongs to.
-    current: Option<String>,
-    parts: HashSet<String>,
-    status: Option<(String, String)>,
+    current_artifact: Option<String>,
+    printed_parts: HashSet<String>,
+    last_status: Option<(String, String)>,
     /// Whether any text was printed, and whether a line is begun.
-    written: bool,
-    in_line: bool,
+    has_written_text: bool,
+    is_mid_line: bool,
     /// The end of the last piece of text, as far as its meaning depends on the next one.
-    held: String,
+    pending_text: String,
 }
 
 impl<'a> Transcript<'a> {
@@ -42,198 +42,213 @@ impl<'a> Transcript<'a> {
             console,
             in_conversation: false,
             raw,
-            artifacts: HashMap::new(),
-            current: None,
-            parts: HashSet::new(),
-            status: None,
-            written: false,
-            in_line: false,
-            held: String::new(),
+            printed_artifacts: HashMap::new(),
+            current_artifact: None,
+            printed_parts: HashSet::new(),
+            last_status: None,
+            has_written_text: false,
+            is_mid_line: false,
+            pending_text: String::new(),
         }
     }
 
     /// Prints what an event adds. The states of an answer that was waited for are not printed: it is printed at its end.
-    pub fn event(&mut self, event: &StreamEvent, streamed: bool) -> Result<(), Failure> {
+    pub fn print_event(
+        &mut self,
+        event: &StreamEvent,
+        is_streamed: bool,
+    ) -> Result<(), CommandError> {
         match &event.kind {
             EventKind::Message(_) => Ok(()),
-            EventKind::Task(_) if !streamed => Ok(()),
+            EventKind::Task(_) if !is_streamed => Ok(()),
             EventKind::Task(task) => {
                 for artifact in &task.artifacts {
-                    self.artifact(artifact, false)?;
+                    self.print_artifact(artifact, false)?;
                 }
                 let state = task.state.as_deref().unwrap_or_default();
-                self.status(state, &task.status_text)
+                self.print_status(state, &task.status_text)
             }
             EventKind::Status(status) => {
-                self.others(&status.other_parts)?;
-                self.status(&status.state, &status.text)
+                self.print_other_parts(&status.other_parts)?;
+                self.print_status(&status.state, &status.text)
             }
-            EventKind::Artifact(update) => self.artifact(&update.artifact, update.append),
+            EventKind::Artifact(update) => self.print_artifact(&update.artifact, update.is_append),
         }
     }
 
     /// Prints the rest of the answer, and how it ended.
-    pub fn end(&mut self, answer: &AgentAnswer, arguments: &AgentArgs) -> Result<(), Failure> {
-        let state = answer.state.as_deref();
-        let is_told = state.is_none_or(|state| state == "completed" || is_passing(state));
-        if !self.written {
-            self.text(&answer.text)?;
-        } else if !is_told && !answer.status_text.is_empty() {
-            self.paragraph()?;
-            self.text(&answer.status_text)?;
+    pub fn print_end(
+        &mut self,
+        response: &AgentResponse,
+        arguments: &AgentCallArgs,
+    ) -> Result<(), CommandError> {
+        let state = response.state.as_deref();
+        let is_told = state.is_none_or(|state| state == "completed" || is_transient_state(state));
+        if !self.has_written_text {
+            self.write_text(&response.text)?;
+        } else if !is_told && !response.status_text.is_empty() {
+            self.start_paragraph()?;
+            self.write_text(&response.status_text)?;
         }
-        self.pause()?;
-        let artifacts = answer.artifacts.iter();
-        let parts: Vec<_> = answer
+        self.end_line()?;
+        let artifacts = response.artifacts.iter();
+        let parts: Vec<_> = response
             .other_parts
             .iter()
             .chain(artifacts.flat_map(|artifact| &artifact.other_parts))
             .cloned()
             .collect();
-        self.others(&parts)?;
-        match (arguments.next_step(answer), answer.state.as_deref()) {
+        self.print_other_parts(&parts)?;
+        match (
+            arguments.next_step_hint(response),
+            response.state.as_deref(),
+        ) {
             (Some(_), Some("input-required"))
-                if self.in_conversation && answer.unfinished.is_none() =>
+                if self.in_conversation && response.unfinished_reason.is_none() =>
             {
-                terminal::note("the agent asks for more input");
+                terminal::eprint_note("the agent asks for more input");
             }
-            (Some(step), _) => terminal::note(&step),
-            (None, Some("completed") | None) if !self.written => {
-                terminal::note("the agent answered without a text; --json shows everything");
+            (Some(step), _) => terminal::eprint_note(&step),
+            (None, Some("completed") | None) if !self.has_written_text => {
+                terminal::eprint_note("the agent answered without a text; --json shows everything");
             }
             (None, Some("completed") | None) => {}
-            (None, Some(state)) => terminal::note(&format!("the task is {state}")),
+            (None, Some(state)) => terminal::eprint_note(&format!("the task is {state}")),
         }
         Ok(())
     }
 
     /// Ends the line that is begun, so that something else can be printed.
-    pub fn pause(&mut self) -> Result<(), Failure> {
-        if self.in_line {
-            self.console.write(b"\n")?;
-            self.in_line = false;
+    pub fn end_line(&mut self) -> Result<(), CommandError> {
+        if self.is_mid_line {
+            self.console.write_bytes(b"\n")?;
+            self.is_mid_line = false;
         }
         Ok(())
     }
 
     /// A passing state is told beside the answer, once. The text of the last one is part of the answer.
-    fn status(&mut self, state: &str, text: &str) -> Result<(), Failure> {
+    fn print_status(&mut self, state: &str, text: &str) -> Result<(), CommandError> {
         let status = Some((state.to_owned(), text.to_owned()));
-        if !is_passing(state) || text.is_empty() || self.status == status {
+        if !is_transient_state(state) || text.is_empty() || self.last_status == status {
             return Ok(());
         }
-        self.status = status;
-        self.break_line()?;
-        let text = terminal::short(text, STATUS_COLUMNS);
-        terminal::note(&format!("{state}: {text}"));
+        self.last_status = status;
+        self.end_line_on_terminal()?;
+        let text = terminal::escape_and_truncate(text, STATUS_COLUMNS);
+        terminal::eprint_note(&format!("{state}: {text}"));
         Ok(())
     }
 
     /// Parts that are no text are told beside the answer, each once.
-    fn others(&mut self, parts: &[String]) -> Result<(), Failure> {
+    fn print_other_parts(&mut self, parts: &[String]) -> Result<(), CommandError> {
         for part in parts {
-            let part = terminal::short(part, PART_COLUMNS);
-            if !self.parts.contains(&part) {
-                self.break_line()?;
-                terminal::note(&format!("also: {part}"));
-                self.parts.insert(part);
+            let part = terminal::escape_and_truncate(part, PART_COLUMNS);
+            if !self.printed_parts.contains(&part) {
+                self.end_line_on_terminal()?;
+                terminal::eprint_note(&format!("also: {part}"));
+                self.printed_parts.insert(part);
             }
         }
         Ok(())
     }
 
-    fn artifact(&mut self, artifact: &ArtifactSummary, append: bool) -> Result<(), Failure> {
+    fn print_artifact(
+        &mut self,
+        artifact: &ArtifactSummary,
+        append: bool,
+    ) -> Result<(), CommandError> {
         let id = artifact.id.clone().unwrap_or_default();
-        let shown = self.artifacts.entry(id.clone()).or_default();
-        let more = match (append, remainder(shown, &artifact.text)) {
+        let printed = self.printed_artifacts.entry(id.clone()).or_default();
+        let new_text = match (append, unprinted_text(printed, &artifact.text)) {
             (true, _) => artifact.text.clone(),
             (false, Some(rest)) => rest.to_owned(),
             // It was replaced by something else, which is printed as a whole.
             (false, None) => {
-                shown.clear();
-                self.current = None;
+                printed.clear();
+                self.current_artifact = None;
                 artifact.text.clone()
             }
         };
-        shown.push_str(&more);
-        if !more.is_empty() {
-            if self.current.as_ref() != Some(&id) {
-                self.paragraph()?;
-                self.current = Some(id);
+        printed.push_str(&new_text);
+        if !new_text.is_empty() {
+            if self.current_artifact.as_ref() != Some(&id) {
+                self.start_paragraph()?;
+                self.current_artifact = Some(id);
             }
-            self.text(&more)?;
+            self.write_text(&new_text)?;
         }
-        self.others(&artifact.other_parts)
+        self.print_other_parts(&artifact.other_parts)
     }
 
     /// Separates the next text from the one before it by an empty line.
-    fn paragraph(&mut self) -> Result<(), Failure> {
-        self.pause()?;
-        if self.written {
-            self.console.write(b"\n")?;
+    fn start_paragraph(&mut self) -> Result<(), CommandError> {
+        self.end_line()?;
+        if self.has_written_text {
+            self.console.write_bytes(b"\n")?;
         }
         Ok(())
     }
 
-    fn text(&mut self, text: &str) -> Result<(), Failure> {
+    fn write_text(&mut self, text: &str) -> Result<(), CommandError> {
         if text.is_empty() {
             return Ok(());
         }
         let safe = match self.raw {
             true => text.to_owned(),
             false => {
-                let mut whole = std::mem::take(&mut self.held) + text;
-                self.held = unsettled(&mut whole);
-                terminal::lines(&whole)
+                let mut whole = std::mem::take(&mut self.pending_text) + text;
+                self.pending_text = split_incomplete_break(&mut whole);
+                terminal::escape_lines(&whole)
             }
         };
         if safe.is_empty() {
             return Ok(());
         }
-        self.console.write(safe.as_bytes())?;
-        self.written = true;
-        self.in_line = !safe.ends_with('\n');
+        self.console.write_bytes(safe.as_bytes())?;
+        self.has_written_text = true;
+        self.is_mid_line = !safe.ends_with('\n');
         Ok(())
     }
 
     /// On a terminal, where both outputs meet, a note begins a line of its own.
-    fn break_line(&mut self) -> Result<(), Failure> {
+    fn end_line_on_terminal(&mut self) -> Result<(), CommandError> {
         match self.console.interactive {
-            true => self.pause(),
+            true => self.end_line(),
             false => Ok(()),
         }
     }
 }
 
 /// Takes the end of a piece of text off whose meaning depends on the next piece: the beginning of a line break of two characters.
-fn unsettled(text: &mut String) -> String {
+fn split_incomplete_break(text: &mut String) -> String {
     let settled = text.trim_end_matches('\r').len();
     match text.len() - settled {
         // More of them than any text needs is a text of its own.
-        more if more > UNSETTLED => String::new(),
+        more if more > MAX_PENDING_BYTES => String::new(),
         _ => text.split_off(settled),
     }
 }
 
 /// Whether the agent leaves a state by itself; its text is told when it arrives.
-fn is_passing(state: &str) -> bool {
+fn is_transient_state(state: &str) -> bool {
     matches!(state, "submitted" | "working" | "unknown")
 }
 
 /// What `whole` has beyond the text that was shown; `None` if it does not begin with that. Line breaks do not count:
 /// between the parts of an artifact they are the reader's.
-fn remainder<'a>(shown: &str, whole: &'a str) -> Option<&'a str> {
+fn unprinted_text<'a>(printed: &str, full_text: &'a str) -> Option<&'a str> {
     let is_break = |character: &char| matches!(character, '\n' | '\r');
-    let mut rest = whole.char_indices();
-    for known in shown.chars().filter(|character| !is_break(character)) {
+    let mut rest = full_text.char_indices();
+    for printed_character in printed.chars().filter(|character| !is_break(character)) {
         let (_, next) = rest.find(|(_, character)| !is_break(character))?;
-        if next != known {
+        if next != printed_character {
             return None;
         }
     }
     // Those at the end of the shown text were shown.
     let mut rest = rest.as_str();
-    for _ in shown.chars().rev().take_while(is_break) {
+    for _ in printed.chars().rev().take_while(is_break) {
         rest = rest.strip_prefix(['\n', '\r']).unwrap_or(rest);
     }
     Some(rest)
@@ -246,18 +261,21 @@ mod tests {
     #[test]
     fn a_text_in_pieces_is_shown_as_in_one() {
         let whole = "one\r\ntwo\r\n\r\nthree\r";
-        let (mut shown, mut held) = (String::new(), String::new());
+        let (mut printed, mut pending) = (String::new(), String::new());
         for piece in ["one\r", "\ntwo\r\n", "\r", "\nthree\r"] {
-            let mut text = held + piece;
-            held = unsettled(&mut text);
-            shown.push_str(&terminal::lines(&text));
+            let mut text = pending + piece;
+            pending = split_incomplete_break(&mut text);
+            printed.push_str(&terminal::escape_lines(&text));
         }
-        assert_eq!(held, "\r");
-        assert_eq!(shown, terminal::lines(whole.trim_end_matches('\r')));
-        assert!(!shown.contains("\\u{"), "{shown}");
-        let mut many = "\r".repeat(UNSETTLED + 1);
-        assert_eq!(unsettled(&mut many), "");
-        assert_eq!(many.len(), UNSETTLED + 1);
+        assert_eq!(pending, "\r");
+        assert_eq!(
+            printed,
+            terminal::escape_lines(whole.trim_end_matches('\r'))
+        );
+        assert!(!printed.contains("\\u{"), "{printed}");
+        let mut many = "\r".repeat(MAX_PENDING_BYTES + 1);
+        assert_eq!(split_incomplete_break(&mut many), "");
+        assert_eq!(many.len(), MAX_PENDING_BYTES + 1);
     }
 
     #[test]
@@ -274,7 +292,11 @@ mod tests {
             ("day 1", "night 1", None),
             ("é東", "é東京", Some("京")),
         ] {
-            assert_eq!(remainder(shown, whole), expected, "{shown:?} {whole:?}");
+            assert_eq!(
+                unprinted_text(shown, whole),
+                expected,
+                "{shown:?} {whole:?}"
+            );
         }
     }
 }

@@ -11,36 +11,36 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use uuid::Uuid;
 
-use crate::accounts::identity::account_of;
-use crate::context::Context;
+use crate::accounts::identity::account_for_subject;
+use crate::context::AppContext;
 use crate::error::{AppError, RefusalReason, Result};
-use crate::providers::Holder;
-use crate::visibility::caller::{Account, Caller, Credential};
+use crate::providers::TokenSubject;
+use crate::visibility::caller::{Caller, CallerAccount, Credential};
 
 /// Authenticates a caller by the secret of a token, or by an access token of an identity provider.
-pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller> {
-    if let Some(provider) = context.providers.named_in(secret) {
-        let holder = provider.access_token_holder(secret).await;
-        let holder =
-            holder.map_err(|error| error.refused_by_provider(RefusalReason::AccessToken))?;
-        return by_access_token(context, &holder).await;
+pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Caller> {
+    if let Some(provider) = context.providers.by_token_issuer(secret) {
+        let token_subject = provider.access_token_subject(secret).await;
+        let token_subject = token_subject
+            .map_err(|error| error.with_provider_refusal(RefusalReason::AccessToken))?;
+        return authenticate_access_token(context, &token_subject).await;
     }
     // The caller gets the same answer in each case.
-    let refused = |reason| {
+    let token_error = |reason| {
         AppError::unauthenticated(
             "This token is unknown or has ended; ask an admin for another one.",
         )
-        .refused(reason)
+        .with_refusal(reason)
     };
-    let (token, account) = accounts::token_by_hash(&context.store, &hash(secret))
+    let (token, account) = accounts::token_by_hash(&context.store, &sha256_hex(secret))
         .await?
-        .ok_or_else(|| refused(RefusalReason::UnknownToken))?;
+        .ok_or_else(|| token_error(RefusalReason::UnknownToken))?;
     let now = context.now().0;
     if token.expires_at.is_some_and(|end| end <= now) {
-        return Err(refused(RefusalReason::EndedToken));
+        return Err(token_error(RefusalReason::EndedToken));
     }
-    if !account.may_be_used() {
-        return Err(refused(RefusalReason::DisabledAccount));
+    if !account.is_active() {
+        return Err(token_error(RefusalReason::DisabledAccount));
     }
     if suspended_at(context, &account).is_some() {
         return Err(AppError::unauthenticated(format!(
@@ -48,198 +48,203 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller> {
              Sign in with the identity provider; the token is valid again then.",
             context.config.identity.max_absence
         ))
-        .refused(RefusalReason::SuspendedToken));
+        .with_refusal(RefusalReason::SuspendedToken));
     }
-    note_use(context, &token, now);
+    record_token_use(context, &token, now);
     let roles = account.roles()?;
     let credential = Credential::Token(token.id);
-    caller_of(context, account, roles, token.scopes(), credential).await
+    build_caller(context, account, roles, token.scopes(), credential).await
 }
 
 /// Since when the tokens, sessions and feed of an account are suspended until its next sign-in, because its identity
 /// provider has issued no valid claims about it for too long.
-pub fn suspended_at(context: &Context, account: &account::Model) -> Option<Timestamp> {
+pub fn suspended_at(context: &AppContext, account: &account::Model) -> Option<Timestamp> {
     let valid_at = Timestamp(account.claims_valid_at?);
     let end = context.config.identity.absence_end(valid_at)?;
     (end <= context.now()).then_some(end)
 }
 
 /// The caller for an access token: its account, with all that its roles allow.
-async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller> {
-    let account = account_of(context, holder).await?;
+async fn authenticate_access_token(
+    context: &AppContext,
+    token_subject: &TokenSubject,
+) -> Result<Caller> {
+    let account = account_for_subject(context, token_subject).await?;
     if account.disabled_at.is_some() {
         return Err(
             AppError::unauthenticated("The account of this access token is disabled.")
-                .refused(RefusalReason::DisabledAccount),
+                .with_refusal(RefusalReason::DisabledAccount),
         );
     }
     let roles = account.roles()?;
-    let credential = Credential::AccessToken(holder.issuer.clone());
-    caller_of(context, account, roles, None, credential).await
+    let credential = Credential::AccessToken(token_subject.issuer.clone());
+    build_caller(context, account, roles, None, credential).await
 }
 
-async fn caller_of(
-    context: &Context,
+async fn build_caller(
+    context: &AppContext,
     account: account::Model,
     roles: Roles,
     scopes: Option<Scopes>,
     credential: Credential,
 ) -> Result<Caller> {
-    let groups = groups::groups_of(&context.store, &[account.id]).await?;
+    let groups = groups::groups_by_account(&context.store, &[account.id]).await?;
     Ok(Caller {
         network: None,
-        account: Some(Account {
+        account: Some(CallerAccount {
             id: account.id,
             name: account.name,
-            scopes: within(scopes, &roles),
+            scopes: effective_scopes(scopes, &roles),
             roles,
-            groups: in_order(&groups),
-            group_names: named_in_policies(&groups),
+            groups: sorted_group_ids(&groups),
+            group_names: policy_group_names(&groups),
             credential,
         }),
     })
 }
 
 /// The scopes of a token that its account's roles allow now.
-pub fn scopes_of(token: &token::Model, roles: &Roles) -> Scopes {
-    within(token.scopes(), roles)
+pub fn token_scopes(token: &token::Model, roles: &Roles) -> Scopes {
+    effective_scopes(token.scopes(), roles)
 }
 
 /// These scopes as far as the roles allow them; all that they allow if none are given.
-pub fn within(scopes: Option<Scopes>, roles: &Roles) -> Scopes {
+pub fn effective_scopes(scopes: Option<Scopes>, roles: &Roles) -> Scopes {
     match scopes {
         Some(scopes) => scopes.within(&roles.scopes()),
         None => roles.scopes(),
     }
 }
 
-fn in_order(groups: &[(Uuid, account_group::Model)]) -> Vec<Uuid> {
+fn sorted_group_ids(groups: &[(Uuid, account_group::Model)]) -> Vec<Uuid> {
     let mut ids: Vec<Uuid> = groups.iter().map(|(_, group)| group.id).collect();
     ids.sort_unstable();
     ids
 }
 
 /// Groups as policies name them: groups with the same name but different origins are different.
-pub fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
+pub fn policy_group_names(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
     let named = groups.iter().map(|(_, group)| {
         let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
-        Principal::group(issuer, &group.name)
+        Principal::group_id(issuer, &group.name)
     });
     named.collect()
 }
 
 /// Authenticates the reader of a feed by its secret; `None` for an unknown one, and if the account is disabled or
 /// suspended. The caller may only read the feed, and do no more than the token or session that made the feed could.
-pub async fn authenticate_feed(context: &Context, secret: &str) -> Result<Option<Caller>> {
-    let found = feeds::feed_by_hash(&context.store, &hash(secret)).await?;
-    let found = found
-        .filter(|(_, account)| account.may_be_used() && suspended_at(context, account).is_none());
-    let Some((Some(scopes), account)) = found.map(|(feed, account)| (feed.scopes(), account))
+pub async fn authenticate_feed(context: &AppContext, secret: &str) -> Result<Option<Caller>> {
+    let feed_and_account = feeds::feed_by_hash(&context.store, &sha256_hex(secret)).await?;
+    let feed_and_account = feed_and_account
+        .filter(|(_, account)| account.is_active() && suspended_at(context, account).is_none());
+    let Some((Some(scopes), account)) =
+        feed_and_account.map(|(feed, account)| (feed.scopes(), account))
     else {
         return Ok(None);
     };
     let roles = account.roles()?;
-    let caller = caller_of(context, account, roles, Some(scopes), Credential::Feed).await?;
+    let caller = build_caller(context, account, roles, Some(scopes), Credential::Feed).await?;
     Ok(Some(caller))
 }
 
 /// How far behind the stored time of a session's last use may be, in microseconds.
-const SEEN_EVERY: i64 = 5 * 60 * 1_000_000;
+const LAST_SEEN_INTERVAL: i64 = 5 * 60 * 1_000_000;
 
 #[derive(Debug)]
 pub struct SessionCaller {
     pub caller: Caller,
     /// The new secret, if the roles of the account have changed.
-    pub rotated: Option<String>,
+    pub new_secret: Option<String>,
 }
 
 /// Authenticates a caller by the secret of a session; `None` for one that is unknown or has ended, which is no failure:
 /// a browser sends it to every page. With `may_rotate`, a session whose account has other roles now gets a new secret.
 pub async fn authenticate_session(
-    context: &Context,
+    context: &AppContext,
     secret: &str,
     may_rotate: bool,
 ) -> Result<Option<SessionCaller>> {
     let now = context.now().0;
-    let found = sessions::session_by_hash(&context.store, &hash(secret), now).await?;
-    let Some((session, account)) = found else {
+    let session_and_account =
+        sessions::session_by_hash(&context.store, &sha256_hex(secret), now).await?;
+    let Some((session, account)) = session_and_account else {
         return Ok(None);
     };
     // A provider that the operator has removed signs nobody in.
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
-    if !account.may_be_used() || !is_trusted || suspended_at(context, &account).is_some() {
+    if !account.is_active() || !is_trusted || suspended_at(context, &account).is_some() {
         return Ok(None);
     }
     let roles = account.roles()?;
-    let rotated = match may_rotate && session.roles != roles.to_string() {
-        true => rotate(context, &session, &roles).await?,
+    let new_secret = match may_rotate && session.roles != roles.to_string() {
+        true => rotate_session_secret(context, &session, &roles).await?,
         false => None,
     };
-    note_seen(context, &session, now);
+    record_session_use(context, &session, now);
     let credential = Credential::Session(session.id);
     Ok(Some(SessionCaller {
-        rotated,
-        caller: caller_of(context, account, roles, session.scopes(), credential).await?,
+        new_secret,
+        caller: build_caller(context, account, roles, session.scopes(), credential).await?,
     }))
 }
 
 /// Gives a session a new secret. Of two concurrent requests only one does; the other has no secret to return.
-async fn rotate(
-    context: &Context,
+async fn rotate_session_secret(
+    context: &AppContext,
     session: &session::Model,
     roles: &Roles,
 ) -> Result<Option<String>> {
-    let secret = session_secret(context);
-    let write = context.store.write().await?;
+    let secret = random_secret(context);
+    let write = context.store.begin_write().await?;
     let roles = roles.to_string();
-    let rotated = write
-        .session_rotate(session.id, &session.hash, &hash(&secret), &roles)
+    let was_rotated = write
+        .rotate_session(session.id, &session.hash, &sha256_hex(&secret), &roles)
         .await?;
     write.commit().await?;
-    Ok(rotated.then_some(secret))
+    Ok(was_rotated.then_some(secret))
 }
 
-pub fn session_secret(context: &Context) -> String {
+pub fn random_secret(context: &AppContext) -> String {
     let mut random = [0; 32];
     context.entropy.fill(&mut random);
     BASE64URL_NOPAD.encode(&random)
 }
 
 /// Records that a session is used, outside the request and at most once per interval.
-fn note_seen(context: &Context, session: &session::Model, now: i64) {
-    if now.saturating_sub(session.last_seen_at) < SEEN_EVERY {
+fn record_session_use(context: &AppContext, session: &session::Model, now: i64) {
+    if now.saturating_sub(session.last_seen_at) < LAST_SEEN_INTERVAL {
         return;
     }
     let (store, id) = (context.store.clone(), session.id);
     tokio::spawn(async move {
-        let noted = async {
-            let write = store.write().await?;
-            write.session_seen(id, now).await?;
+        let recording = async {
+            let write = store.begin_write().await?;
+            write.record_session_use(id, now).await?;
             write.commit().await
         };
-        if let Err(error) = noted.await {
+        if let Err(error) = recording.await {
             tracing::debug!(%error, session = %id, "the use of a session is not noted");
         }
     });
 }
 
 /// Records the hour of a token's use outside the request, which neither waits nor fails for it.
-fn note_use(context: &Context, token: &token::Model, now: i64) {
+fn record_token_use(context: &AppContext, token: &token::Model, now: i64) {
     let Some(hour) = context
         .token_uses
-        .to_note(token.id, token.last_used_at, now)
+        .hour_to_record(token.id, token.last_used_at, now)
     else {
         return;
     };
     let (store, id) = (context.store.clone(), token.id);
     tokio::spawn(async move {
-        let noted = async {
-            let write = store.write().await?;
-            write.token_used(id, hour).await?;
+        let recording = async {
+            let write = store.begin_write().await?;
+            write.record_token_use(id, hour).await?;
             write.commit().await
         };
-        if let Err(error) = noted.await {
+        if let Err(error) = recording.await {
             tracing::debug!(%error, token = %id, "the use of a token is not noted");
         }
     });
@@ -248,7 +253,7 @@ fn note_use(context: &Context, token: &token::Model, now: i64) {
 /// The prefix of every token, by which secret scanners recognise a leaked one.
 pub const TOKEN_PREFIX: &str = "a2ar_";
 
-pub fn hash(secret: &str) -> String {
+pub fn sha256_hex(secret: &str) -> String {
     digest(&SHA256, secret.as_bytes())
         .as_ref()
         .iter()

@@ -1,74 +1,84 @@
 //! The first account and its token: from the environment, or made at the first start.
 
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::ids::Entropy;
+use a2a_registry_domain::identifiers::Entropy;
 use a2a_registry_domain::role::{Role, Roles};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::{Store, StoreError, Write, accounts};
+use a2a_registry_store::{Store, StoreError, WriteTransaction, accounts};
 use serde_json::json;
 
-use crate::accounts::authentication::hash;
-use crate::accounts::records::{account_row, new_secret, set_roles, token_row};
-use crate::commit::approver::SYSTEM;
-use crate::commit::ledger::Ledger;
+use crate::accounts::authentication::sha256_hex;
+use crate::accounts::records::{new_account_row, new_secret, new_token_row, set_roles};
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::error::StartError;
 
 /// Minimum length of a bootstrap token, in characters.
-const MIN_BOOTSTRAP: usize = 32;
-pub(super) const ADMIN: &str = "admin";
+const MIN_BOOTSTRAP_TOKEN_CHARS: usize = 32;
+pub(super) const BOOTSTRAP_ACCOUNT: &str = "admin";
 
 /// Makes sure that an admin token exists: the one from the environment, else that of an earlier start, else a new one,
 /// which is returned.
-pub async fn bootstrap(
+pub async fn ensure_bootstrap_token(
     store: &Store,
-    given: Option<&str>,
+    configured_token: Option<&str>,
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> Result<Option<String>, StartError> {
-    let failed = |error: StoreError| StartError(format!("the database failed: {error}"));
-    if let Some(given) = given {
-        if given.len() < MIN_BOOTSTRAP {
+    let database_error = |error: StoreError| StartError(format!("the database failed: {error}"));
+    if let Some(configured_token) = configured_token {
+        if configured_token.len() < MIN_BOOTSTRAP_TOKEN_CHARS {
             return Err(StartError(format!(
-                "A2A_REGISTRY_BOOTSTRAP_TOKEN must have at least {MIN_BOOTSTRAP} characters"
+                "A2A_REGISTRY_BOOTSTRAP_TOKEN must have at least {MIN_BOOTSTRAP_TOKEN_CHARS} characters"
             )));
         }
-        replace(store, given, ExistingToken::Removed, now, entropy)
-            .await
-            .map_err(failed)?;
+        set_bootstrap_token(
+            store,
+            configured_token,
+            IfTokenExists::Replace,
+            now,
+            entropy,
+        )
+        .await
+        .map_err(database_error)?;
         return Ok(None);
     }
     let secret = new_secret(entropy);
-    let made = replace(store, &secret, ExistingToken::Kept, now, entropy)
+    let is_new = set_bootstrap_token(store, &secret, IfTokenExists::Keep, now, entropy)
         .await
-        .map_err(failed)?;
-    Ok(made.then_some(secret))
+        .map_err(database_error)?;
+    Ok(is_new.then_some(secret))
 }
 
-pub async fn reset(
+pub async fn reset_bootstrap_token(
     store: &Store,
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> Result<String, StoreError> {
     let secret = new_secret(entropy);
-    replace(store, &secret, ExistingToken::Removed, now, entropy).await?;
-    recover(store, now, entropy).await?;
+    set_bootstrap_token(store, &secret, IfTokenExists::Replace, now, entropy).await?;
+    restore_bootstrap_admin(store, now, entropy).await?;
     Ok(secret)
 }
 
 /// Makes the account of the bootstrap token an enabled admin and curator again, even if others have changed it: whoever
 /// holds the data folder is in charge.
-async fn recover(store: &Store, now: Timestamp, entropy: &dyn Entropy) -> Result<(), StoreError> {
-    let write = store.write().await?;
-    write.accounts_lock().await?;
-    let Some(row) = accounts::account_by_name(&write, ADMIN).await? else {
+async fn restore_bootstrap_admin(
+    store: &Store,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> Result<(), StoreError> {
+    let write = store.begin_write().await?;
+    write.lock_accounts().await?;
+    let Some(row) = accounts::account_by_name(&write, BOOTSTRAP_ACCOUNT).await? else {
         return Ok(());
     };
-    let whole = Roles::of_one(Role::Admin);
+    let admin_role = Roles::from_legacy_role(Role::Admin);
     let roles: Roles = row
         .roles()
         .unwrap_or_default()
         .iter()
-        .chain(whole.iter())
+        .chain(admin_role.iter())
         .collect();
     let mut changed = row.clone();
     set_roles(&mut changed, &roles);
@@ -76,61 +86,83 @@ async fn recover(store: &Store, now: Timestamp, entropy: &dyn Entropy) -> Result
     if changed == row {
         return Ok(());
     }
-    write.account_update(&changed).await?;
-    let mut ledger = Ledger::new(now, entropy);
-    let data = json!({"account": ADMIN, "roles": roles.to_string(), "disabled": false});
-    ledger.event(EventKind::AccountChanged, row.id, SYSTEM, data);
-    written(ledger, &write).await?;
+    write.update_account(&changed).await?;
+    let mut change_set = ChangeSet::new(now, entropy);
+    let data = json!({"account": BOOTSTRAP_ACCOUNT, "roles": roles.to_string(), "disabled": false});
+    change_set.add_event(EventKind::AccountChanged, row.id, SYSTEM_ACTOR, data);
+    write_ledger(change_set, &write).await?;
     write.commit().await
 }
 
-async fn written(ledger: Ledger<'_>, write: &Write) -> Result<(), StoreError> {
-    let wrote = ledger.write(write).await;
-    wrote
+async fn write_ledger(
+    change_set: ChangeSet<'_>,
+    write: &WriteTransaction,
+) -> Result<(), StoreError> {
+    let result = change_set.write(write).await;
+    result
         .map(drop)
         .map_err(|error| StoreError::other(error.internal.unwrap_or(error.public)))
 }
 
 /// What to do with an existing bootstrap token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExistingToken {
-    Kept,
-    Removed,
+enum IfTokenExists {
+    Keep,
+    Replace,
 }
 
 /// Makes this the bootstrap token; returns whether it is the bootstrap token afterwards.
-async fn replace(
+async fn set_bootstrap_token(
     store: &Store,
     secret: &str,
-    standing: ExistingToken,
+    if_exists: IfTokenExists,
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> Result<bool, StoreError> {
-    let write = store.write().await?;
-    write.accounts_lock().await?;
-    if standing == ExistingToken::Kept && accounts::token_has_bootstrap(&write).await? {
+    let write = store.begin_write().await?;
+    write.lock_accounts().await?;
+    if if_exists == IfTokenExists::Keep && accounts::has_bootstrap_token(&write).await? {
         return Ok(false);
     }
-    let admin = match accounts::account_by_name(&write, ADMIN).await? {
+    let admin = match accounts::account_by_name(&write, BOOTSTRAP_ACCOUNT).await? {
         Some(admin) => admin,
         None => {
-            let admin = account_row(ADMIN, &Roles::of_one(Role::Admin), now, entropy);
-            write.account_insert(admin.clone()).await?;
+            let admin = new_account_row(
+                BOOTSTRAP_ACCOUNT,
+                &Roles::from_legacy_role(Role::Admin),
+                now,
+                entropy,
+            );
+            write.insert_account(admin.clone()).await?;
             admin
         }
     };
-    write.token_delete_bootstrap(&hash(secret)).await?;
-    if accounts::token_by_hash(&write, &hash(secret))
+    write
+        .delete_other_bootstrap_tokens(&sha256_hex(secret))
+        .await?;
+    if accounts::token_by_hash(&write, &sha256_hex(secret))
         .await?
         .is_none()
     {
         write
-            .token_insert(token_row(secret, admin.id, "bootstrap", true, now, entropy))
+            .insert_token(new_token_row(
+                secret,
+                admin.id,
+                "bootstrap",
+                true,
+                now,
+                entropy,
+            ))
             .await?;
-        let mut ledger = Ledger::new(now, entropy);
-        let data = json!({"account": ADMIN, "name": "bootstrap"});
-        ledger.event(EventKind::TokenCreated, ADMIN, SYSTEM, data);
-        written(ledger, &write).await?;
+        let mut change_set = ChangeSet::new(now, entropy);
+        let data = json!({"account": BOOTSTRAP_ACCOUNT, "name": "bootstrap"});
+        change_set.add_event(
+            EventKind::TokenCreated,
+            BOOTSTRAP_ACCOUNT,
+            SYSTEM_ACTOR,
+            data,
+        );
+        write_ledger(change_set, &write).await?;
     }
     write.commit().await?;
     Ok(true)

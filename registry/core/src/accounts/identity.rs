@@ -12,220 +12,250 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::{Role, Roles};
 use a2a_registry_domain::timestamp::SECOND;
 use a2a_registry_store::entity::{account, account_group, group_member, identity};
-use a2a_registry_store::{Handle, Write, accounts, groups, identities};
+use a2a_registry_store::{Executor, WriteTransaction, accounts, groups, identities};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::commit::ledger::Ledger;
-use crate::commit::publish::commit_ledger;
-use crate::context::Context;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::publish::commit_changes;
+use crate::context::AppContext;
 use crate::error::{AppError, RefusalReason, Result};
-use crate::providers::{Entry, EntryRefusal, Holder};
+use crate::providers::{AccountGrant, GrantRejection, TokenSubject};
 
 const MAX_ACCOUNTS: u64 = 100_000;
 const MAX_GROUPS: u64 = 10_000;
 
 /// The account of the holder of a token, as the token describes it. It may be disabled.
-pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::Model> {
-    let entry = match &holder.entry {
+pub async fn account_for_subject(
+    context: &AppContext,
+    token_subject: &TokenSubject,
+) -> Result<account::Model> {
+    let grant = match &token_subject.grant {
         Ok(entry) => entry,
-        Err(refusal) => return Err(refuse_holder(context, holder, refusal).await?),
+        Err(rejection) => return Err(reject_subject(context, token_subject, rejection).await?),
     };
     let store = &context.store;
-    if let Some(known) = identities::identity_of(store, &holder.issuer, &holder.subject).await?
-        && let Some(account) = accounts::accounts_by_ids(store, &[known.account_id])
+    if let Some(identity) =
+        identities::identity_by_subject(store, &token_subject.issuer, &token_subject.subject)
+            .await?
+        && let Some(account) = accounts::accounts_by_ids(store, &[identity.account_id])
             .await?
             .pop()
     {
-        refuse_outdated_claims(&known, &account, holder)?;
-        if account.disabled_at.is_some() || holder.issued_at < known.claims_at {
+        reject_outdated_claims(&identity, &account, token_subject)?;
+        if account.disabled_at.is_some() || token_subject.issued_at < identity.claims_at {
             return Ok(account);
         }
-        if holder.issued_at == known.claims_at && is_current(store, &known, &account, entry).await?
+        if token_subject.issued_at == identity.claims_at
+            && is_current(store, &identity, &account, grant).await?
         {
             return Ok(account);
         }
     }
-    brought_up_to_date(context, holder, entry).await
+    sync_account(context, token_subject, grant).await
 }
 
 /// Refuses a token if claims issued no earlier have ended the access of the account.
-fn refuse_outdated_claims(
-    known: &identity::Model,
+fn reject_outdated_claims(
+    identity: &identity::Model,
     account: &account::Model,
-    holder: &Holder,
+    token_subject: &TokenSubject,
 ) -> Result<()> {
-    if account.access_ended_at.is_none() || holder.issued_at > known.claims_at {
+    if account.access_ended_at.is_none() || token_subject.issued_at > identity.claims_at {
         return Ok(());
     }
     let text =
         "The identity provider has not let you in since it issued this token. Sign in again.";
-    Err(AppError::forbidden(text).refused(RefusalReason::NotAdmitted))
+    Err(AppError::forbidden(text).with_refusal(RefusalReason::NotAdmitted))
 }
 
 async fn is_current(
-    on: &impl Handle,
-    known: &identity::Model,
+    db: &impl Executor,
+    identity: &identity::Model,
     account: &account::Model,
-    entry: &Entry,
+    grant: &AccountGrant,
 ) -> Result<bool> {
-    let Some(names) = &entry.groups else {
+    let Some(names) = &grant.groups else {
         return Ok(true);
     };
-    let mapped = entry.roles.to_string();
-    let follows_map = account.roles.as_deref() == Some(known.roles.as_str());
-    if follows_map && known.roles != mapped {
+    let mapped_roles = grant.roles.to_string();
+    let follows_map = account.roles.as_deref() == Some(identity.roles.as_str());
+    if follows_map && identity.roles != mapped_roles {
         return Ok(false);
     }
-    let own = own_groups(on, account.id, &known.issuer).await?;
-    let own: BTreeSet<&str> = own.iter().map(|group| group.name.as_str()).collect();
-    Ok(own == names.iter().map(String::as_str).collect())
+    let current_groups = provider_groups(db, account.id, &identity.issuer).await?;
+    let current_names: BTreeSet<&str> = current_groups
+        .iter()
+        .map(|group| group.name.as_str())
+        .collect();
+    Ok(current_names == names.iter().map(String::as_str).collect())
 }
 
 /// Creates or changes the account, under the lock of all accounts, so that two processes do so once.
-async fn brought_up_to_date(
-    context: &Context,
-    holder: &Holder,
-    entry: &Entry,
+async fn sync_account(
+    context: &AppContext,
+    token_subject: &TokenSubject,
+    grant: &AccountGrant,
 ) -> Result<account::Model> {
-    let write = context.store.write().await?;
-    write.accounts_lock().await?;
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let known = identities::identity_of(&write, &holder.issuer, &holder.subject).await?;
-    let account = match known {
-        Some(known) => changed(&write, &mut ledger, known, holder, entry).await?,
-        None => made(&write, &mut ledger, holder, entry).await?,
+    let write = context.store.begin_write().await?;
+    write.lock_accounts().await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    let identity =
+        identities::identity_by_subject(&write, &token_subject.issuer, &token_subject.subject)
+            .await?;
+    let account = match identity {
+        Some(identity) => {
+            update_account(&write, &mut change_set, identity, token_subject, grant).await?
+        }
+        None => create_account(&write, &mut change_set, token_subject, grant).await?,
     };
-    commit_ledger(context, write, ledger).await?;
+    commit_changes(context, write, change_set).await?;
     Ok(account)
 }
 
 /// The refusal of a holder whom the claims do not admit. It ends the access of the account, if there is one and the
 /// claims are complete enough and newer than those applied last.
-async fn refuse_holder(
-    context: &Context,
-    holder: &Holder,
-    refusal: &EntryRefusal,
+async fn reject_subject(
+    context: &AppContext,
+    token_subject: &TokenSubject,
+    rejection: &GrantRejection,
 ) -> Result<AppError> {
-    let is_newer = |known: &identity::Model| holder.issued_at > known.claims_at;
-    let known = identities::identity_of(&context.store, &holder.issuer, &holder.subject).await?;
-    if refusal.ends_access && known.as_ref().is_some_and(is_newer) {
-        let write = context.store.write().await?;
-        write.accounts_lock().await?;
-        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-        let known = identities::identity_of(&write, &holder.issuer, &holder.subject).await?;
-        if let Some(known) = known.filter(is_newer) {
-            end_access(&write, &mut ledger, known, holder).await?;
+    let is_newer = |known: &identity::Model| token_subject.issued_at > known.claims_at;
+    let identity = identities::identity_by_subject(
+        &context.store,
+        &token_subject.issuer,
+        &token_subject.subject,
+    )
+    .await?;
+    if rejection.ends_access && identity.as_ref().is_some_and(is_newer) {
+        let write = context.store.begin_write().await?;
+        write.lock_accounts().await?;
+        let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+        let identity =
+            identities::identity_by_subject(&write, &token_subject.issuer, &token_subject.subject)
+                .await?;
+        if let Some(identity) = identity.filter(is_newer) {
+            end_access(&write, &mut change_set, identity, token_subject).await?;
         }
-        commit_ledger(context, write, ledger).await?;
+        commit_changes(context, write, change_set).await?;
     }
-    let error = AppError::forbidden(refusal.text.clone());
-    Ok(error.refused(RefusalReason::NotAdmitted))
+    let error = AppError::forbidden(rejection.text.clone());
+    Ok(error.with_refusal(RefusalReason::NotAdmitted))
 }
 
 /// Ends what an account has from its provider, and everything by which it is authenticated. Roles that an admin has set
 /// stay until it is admitted again, and so does the role of the last enabled admin.
 async fn end_access(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    known: identity::Model,
-    holder: &Holder,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    identity: identity::Model,
+    token_subject: &TokenSubject,
 ) -> Result<()> {
-    let mut account = account_by_id(write, known.account_id).await?;
-    let mut next = identity::Model {
-        claims_at: holder.issued_at,
-        ..known.clone()
+    let mut account = account_by_id(write, identity.account_id).await?;
+    let mut updated_identity = identity::Model {
+        claims_at: token_subject.issued_at,
+        ..identity.clone()
     };
     if account.access_ended_at.is_some() {
         // Only the time is new: tokens issued before it no longer admit the account.
-        return Ok(write.identity_update(&next).await?);
+        return Ok(write.update_identity(&updated_identity).await?);
     }
-    let before = account.roles.clone();
-    if before.as_deref() == Some(known.roles.as_str()) {
-        let none = Roles::default();
-        let left = match may_have(write, &account, &none).await? {
-            true => none,
+    let roles_before = account.roles.clone();
+    if roles_before.as_deref() == Some(identity.roles.as_str()) {
+        let no_roles = Roles::default();
+        let remaining = match can_assign_roles(write, &account, &no_roles).await? {
+            true => no_roles,
             false => [Role::Admin].into_iter().collect(),
         };
-        give_roles(&mut account, &mut next, &left);
+        set_mapped_roles(&mut account, &mut updated_identity, &remaining);
     }
-    account.access_ended_at = Some(ledger.now().0);
-    write.account_update(&account).await?;
-    write.identity_update(&next).await?;
-    let tokens = write.tokens_end(account.id, None).await?;
-    write.sessions_end(account.id).await?;
-    write.feed_delete(account.id).await?;
-    let groups = set_groups(write, ledger, account.id, &holder.issuer, &[]).await?;
+    account.access_ended_at = Some(change_set.now().0);
+    write.update_account(&account).await?;
+    write.update_identity(&updated_identity).await?;
+    let tokens = write.delete_account_tokens(account.id, None).await?;
+    write.delete_account_sessions(account.id).await?;
+    write.delete_feed(account.id).await?;
+    let groups =
+        sync_provider_groups(write, change_set, account.id, &token_subject.issuer, &[]).await?;
     let data = json!({
-        "account": account.name, "roles": account.roles, "roles_before": before, "issuer": holder.issuer,
+        "account": account.name, "roles": account.roles, "roles_before": roles_before, "issuer": token_subject.issuer,
         "issuer_groups_before": groups, "tokens_ended": tokens,
     });
     let kind = EventKind::AccountAccessEnded;
-    ledger.event(kind, account.id, &holder.issuer, data);
+    change_set.add_event(kind, account.id, &token_subject.issuer, data);
     Ok(())
 }
 
-async fn account_by_id(write: &Write, id: Uuid) -> Result<account::Model> {
-    let found = accounts::accounts_by_ids(write, &[id]).await?.pop();
-    found.ok_or_else(|| AppError::internal("an identity without its account"))
+async fn account_by_id(write: &WriteTransaction, id: Uuid) -> Result<account::Model> {
+    let account = accounts::accounts_by_ids(write, &[id]).await?.pop();
+    account.ok_or_else(|| AppError::internal("an identity without its account"))
 }
 
 /// Gives an account roles, and records them as what the map gave last.
-fn give_roles(account: &mut account::Model, known: &mut identity::Model, roles: &Roles) {
-    account.role = roles.main().into();
+fn set_mapped_roles(account: &mut account::Model, identity: &mut identity::Model, roles: &Roles) {
+    account.role = roles.main_role().into();
     account.roles = Some(roles.to_string());
-    known.roles = roles.to_string();
+    identity.roles = roles.to_string();
 }
 
-async fn made(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    holder: &Holder,
-    entry: &Entry,
+async fn create_account(
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    token_subject: &TokenSubject,
+    grant: &AccountGrant,
 ) -> Result<account::Model> {
-    if identities::identity_count(write, &holder.issuer).await? >= MAX_ACCOUNTS {
+    if identities::identity_count(write, &token_subject.issuer).await? >= MAX_ACCOUNTS {
         return Err(AppError::limit_reached(format!(
             "There are {MAX_ACCOUNTS} accounts of this identity provider."
         )));
     }
-    let name = free_name(write, entry, &holder.subject).await?;
-    let now = ledger.now().0;
+    let name = unused_account_name(write, grant, &token_subject.subject).await?;
+    let now = change_set.now().0;
     let row = account::Model {
-        id: ledger.new_id(),
+        id: change_set.new_id(),
         name,
-        role: entry.roles.main().into(),
-        roles: Some(entry.roles.to_string()),
+        role: grant.roles.main_role().into(),
+        roles: Some(grant.roles.to_string()),
         disabled_at: None,
-        claims_valid_at: Some(holder.issued_at.saturating_mul(SECOND)),
+        claims_valid_at: Some(token_subject.issued_at.saturating_mul(SECOND)),
         access_ended_at: None,
         news_seen_at: None,
         created_at: now,
     };
-    write.account_insert(row.clone()).await?;
-    let known = identity::Model {
-        issuer: holder.issuer.clone(),
-        subject: holder.subject.clone(),
+    write.insert_account(row.clone()).await?;
+    let identity = identity::Model {
+        issuer: token_subject.issuer.clone(),
+        subject: token_subject.subject.clone(),
         account_id: row.id,
-        roles: entry.roles.to_string(),
-        claims_at: holder.issued_at,
+        roles: grant.roles.to_string(),
+        claims_at: token_subject.issued_at,
         created_at: now,
     };
-    write.identity_insert(known).await?;
-    let names = entry.groups.as_deref().unwrap_or_default();
-    set_groups(write, ledger, row.id, &holder.issuer, names).await?;
+    write.insert_identity(identity).await?;
+    let names = grant.groups.as_deref().unwrap_or_default();
+    sync_provider_groups(write, change_set, row.id, &token_subject.issuer, names).await?;
     let data = json!({
-        "account": row.name, "roles": entry.roles.to_string(), "issuer": holder.issuer,
-        "subject": holder.subject, "issuer_groups": names,
+        "account": row.name, "roles": grant.roles.to_string(), "issuer": token_subject.issuer,
+        "subject": token_subject.subject, "issuer_groups": names,
     });
-    ledger.event(EventKind::AccountCreated, row.id, &holder.issuer, data);
+    change_set.add_event(
+        EventKind::AccountCreated,
+        row.id,
+        &token_subject.issuer,
+        data,
+    );
     Ok(row)
 }
 
 /// A name that no account has.
-async fn free_name(write: &Write, entry: &Entry, subject: &str) -> Result<String> {
+async fn unused_account_name(
+    write: &WriteTransaction,
+    grant: &AccountGrant,
+    subject: &str,
+) -> Result<String> {
     for name in [
-        entry.account_name.clone(),
-        entry.other_account_name(subject),
+        grant.account_name.clone(),
+        grant.alternative_account_name(subject),
     ] {
         if accounts::account_by_name(write, &name).await?.is_none() {
             return Ok(name);
@@ -236,56 +266,68 @@ async fn free_name(write: &Write, entry: &Entry, subject: &str) -> Result<String
     ))
 }
 
-async fn changed(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    known: identity::Model,
-    holder: &Holder,
-    entry: &Entry,
+async fn update_account(
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    identity: identity::Model,
+    token_subject: &TokenSubject,
+    grant: &AccountGrant,
 ) -> Result<account::Model> {
-    let mut account = account_by_id(write, known.account_id).await?;
-    refuse_outdated_claims(&known, &account, holder)?;
+    let mut account = account_by_id(write, identity.account_id).await?;
+    reject_outdated_claims(&identity, &account, token_subject)?;
     // An older token has nothing new, and a disabled account stays as it is.
-    if account.disabled_at.is_some() || holder.issued_at < known.claims_at {
+    if account.disabled_at.is_some() || token_subject.issued_at < identity.claims_at {
         return Ok(account);
     }
-    let mut next = identity::Model {
-        claims_at: holder.issued_at,
-        ..known.clone()
+    let mut updated_identity = identity::Model {
+        claims_at: token_subject.issued_at,
+        ..identity.clone()
     };
     let had_ended = account.access_ended_at.take().is_some();
-    let issued_at = holder.issued_at.saturating_mul(SECOND);
+    let issued_at = token_subject.issued_at.saturating_mul(SECOND);
     account.claims_valid_at = account.claims_valid_at.max(Some(issued_at));
-    let before = account.roles.clone();
-    if (entry.groups.is_some() || had_ended)
-        && before.as_deref() == Some(known.roles.as_str())
-        && may_have(write, &account, &entry.roles).await?
+    let roles_before = account.roles.clone();
+    if (grant.groups.is_some() || had_ended)
+        && roles_before.as_deref() == Some(identity.roles.as_str())
+        && can_assign_roles(write, &account, &grant.roles).await?
     {
-        give_roles(&mut account, &mut next, &entry.roles);
+        set_mapped_roles(&mut account, &mut updated_identity, &grant.roles);
     }
-    write.account_update(&account).await?;
-    write.identity_update(&next).await?;
-    let groups = match &entry.groups {
-        Some(names) => set_groups(write, ledger, account.id, &holder.issuer, names).await?,
+    write.update_account(&account).await?;
+    write.update_identity(&updated_identity).await?;
+    let groups = match &grant.groups {
+        Some(names) => {
+            sync_provider_groups(write, change_set, account.id, &token_subject.issuer, names)
+                .await?
+        }
         None => None,
     };
-    if account.roles != before || groups.is_some() || had_ended {
+    if account.roles != roles_before || groups.is_some() || had_ended {
         let data = json!({
-            "account": account.name, "roles": account.roles, "roles_before": before,
-            "issuer": holder.issuer, "issuer_groups": entry.groups, "issuer_groups_before": groups,
+            "account": account.name, "roles": account.roles, "roles_before": roles_before,
+            "issuer": token_subject.issuer, "issuer_groups": grant.groups, "issuer_groups_before": groups,
             "access_restored": had_ended,
         });
-        ledger.event(EventKind::AccountChanged, account.id, &holder.issuer, data);
+        change_set.add_event(
+            EventKind::AccountChanged,
+            account.id,
+            &token_subject.issuer,
+            data,
+        );
     }
     Ok(account)
 }
 
 /// Whether an account may get these roles: the last enabled admin stays one.
-async fn may_have(write: &Write, account: &account::Model, roles: &Roles) -> Result<bool> {
+async fn can_assign_roles(
+    write: &WriteTransaction,
+    account: &account::Model,
+    roles: &Roles,
+) -> Result<bool> {
     if roles.has(Role::Admin) || !account.roles()?.has(Role::Admin) {
         return Ok(true);
     }
-    let admins = accounts::accounts_enabled_as(write, Role::Admin).await?;
+    let admins = accounts::enabled_accounts_by_role(write, Role::Admin).await?;
     let another = admins.iter().any(|admin| admin.id != account.id);
     if !another {
         tracing::warn!(account = %account.id, "the last enabled admin keeps that role, whatever the identity provider says");
@@ -293,51 +335,59 @@ async fn may_have(write: &Write, account: &account::Model, roles: &Roles) -> Res
     Ok(another)
 }
 
-async fn own_groups(
-    on: &impl Handle,
+async fn provider_groups(
+    db: &impl Executor,
     account: Uuid,
     issuer: &str,
 ) -> Result<Vec<account_group::Model>> {
-    let all = groups::groups_of(on, &[account]).await?;
+    let all = groups::groups_by_account(db, &[account]).await?;
     let own = all.into_iter().map(|(_, group)| group);
     Ok(own.filter(|group| group.origin == issuer).collect())
 }
 
 /// Sets the groups that an issuer puts an account in; those of other origins stay. Returns the names before, if they
 /// differ.
-async fn set_groups(
-    write: &Write,
-    ledger: &Ledger<'_>,
+async fn sync_provider_groups(
+    write: &WriteTransaction,
+    change_set: &ChangeSet<'_>,
     account: Uuid,
     issuer: &str,
     names: &[String],
 ) -> Result<Option<Vec<String>>> {
-    let own = own_groups(write, account, issuer).await?;
-    for group in own.iter().filter(|group| !names.contains(&group.name)) {
-        write.members_remove(group.id, &[account]).await?;
+    let current_groups = provider_groups(write, account, issuer).await?;
+    for group in current_groups
+        .iter()
+        .filter(|group| !names.contains(&group.name))
+    {
+        write.delete_members(group.id, &[account]).await?;
         // A group of an issuer is only known by its members. What is shown to it names the row, and is shown to those
         // who join it again.
-        if groups::group_is_empty(write, group.id).await?
-            && !groups::group_is_named(write, group.id).await?
+        if groups::is_group_empty(write, group.id).await?
+            && !groups::is_group_in_audience(write, group.id).await?
         {
-            write.group_delete(group.id).await?;
+            write.delete_group(group.id).await?;
         }
     }
-    let is_new = |name: &&String| own.iter().all(|group| group.name != **name);
+    let is_new = |name: &&String| current_groups.iter().all(|group| group.name != **name);
     let mut rows = Vec::new();
     for name in names.iter().filter(is_new) {
         rows.push(group_member::Model {
-            group_id: group_named(write, ledger, issuer, name).await?,
+            group_id: find_or_create_group(write, change_set, issuer, name).await?,
             account_id: account,
         });
     }
-    let is_other = !rows.is_empty() || own.len() != names.len();
-    write.members_add(rows).await?;
-    Ok(is_other.then(|| own.into_iter().map(|group| group.name).collect()))
+    let has_changed = !rows.is_empty() || current_groups.len() != names.len();
+    write.insert_members(rows).await?;
+    Ok(has_changed.then(|| current_groups.into_iter().map(|group| group.name).collect()))
 }
 
 /// The group of that issuer and name, created if it does not exist.
-async fn group_named(write: &Write, ledger: &Ledger<'_>, issuer: &str, name: &str) -> Result<Uuid> {
+async fn find_or_create_group(
+    write: &WriteTransaction,
+    change_set: &ChangeSet<'_>,
+    issuer: &str,
+    name: &str,
+) -> Result<Uuid> {
     if let Some(group) = groups::group_by_name(write, issuer, name).await? {
         return Ok(group.id);
     }
@@ -347,12 +397,12 @@ async fn group_named(write: &Write, ledger: &Ledger<'_>, issuer: &str, name: &st
         )));
     }
     let row = account_group::Model {
-        id: ledger.new_id(),
+        id: change_set.new_id(),
         origin: issuer.to_owned(),
         name: name.to_owned(),
-        created_at: ledger.now().0,
+        created_at: change_set.now().0,
     };
     let id = row.id;
-    write.group_insert(row).await?;
+    write.insert_group(row).await?;
     Ok(id)
 }

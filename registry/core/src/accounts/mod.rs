@@ -1,12 +1,12 @@
 //! Accounts, their groups, their tokens and their sessions.
 
+pub mod account_operations;
+pub mod admin_access;
 pub mod authentication;
 pub mod bootstrap;
 pub mod groups;
 pub mod identity;
-pub mod last_way_in;
-pub mod people;
 pub mod records;
-pub mod refusals;
+pub mod refusal_events;
 pub mod reserved_names;
 pub mod tokens;

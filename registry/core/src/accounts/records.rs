@@ -1,32 +1,32 @@
 //! Rows of accounts and tokens, how they are made, and how callers see them.
 
 use a2a_registry_api::{Account, GroupName, Token};
-use a2a_registry_domain::ids::{Entropy, new_id};
+use a2a_registry_domain::identifiers::{Entropy, new_uuid};
 use a2a_registry_domain::role::Roles;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{account, account_group, token};
-use a2a_registry_store::{Handle, accounts, groups};
+use a2a_registry_store::{Executor, accounts, groups};
 use data_encoding::BASE64URL_NOPAD;
 use uuid::Uuid;
 
-use crate::accounts::authentication::{TOKEN_PREFIX, hash, scopes_of, suspended_at};
-use crate::context::Context;
+use crate::accounts::authentication::{TOKEN_PREFIX, sha256_hex, suspended_at, token_scopes};
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::names::check_new_name;
+use crate::name_rules::check_new_name;
 
 /// Characters of a token that lists show.
-const SHOWN: usize = 10;
+const TOKEN_PREFIX_CHARS: usize = 10;
 
-pub fn account_row(
+pub fn new_account_row(
     name: &str,
     roles: &Roles,
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> account::Model {
     account::Model {
-        id: new_id(now, entropy),
+        id: new_uuid(now, entropy),
         name: name.into(),
-        role: roles.main().into(),
+        role: roles.main_role().into(),
         roles: Some(roles.to_string()),
         disabled_at: None,
         claims_valid_at: None,
@@ -37,11 +37,11 @@ pub fn account_row(
 }
 
 pub fn set_roles(row: &mut account::Model, roles: &Roles) {
-    row.role = roles.main().into();
+    row.role = roles.main_role().into();
     row.roles = Some(roles.to_string());
 }
 
-pub fn token_row(
+pub fn new_token_row(
     secret: &str,
     account_id: Uuid,
     name: &str,
@@ -50,17 +50,17 @@ pub fn token_row(
     entropy: &dyn Entropy,
 ) -> token::Model {
     // The beginning of a token that an operator chose may be enough to guess the rest; a generated token is random.
-    let shown = if secret.starts_with(TOKEN_PREFIX) {
-        SHOWN
+    let prefix_chars = if secret.starts_with(TOKEN_PREFIX) {
+        TOKEN_PREFIX_CHARS
     } else {
         0
     };
     token::Model {
-        id: new_id(now, entropy),
+        id: new_uuid(now, entropy),
         account_id,
         name: name.into(),
-        prefix: secret.chars().take(shown).collect(),
-        hash: hash(secret),
+        prefix: secret.chars().take(prefix_chars).collect(),
+        hash: sha256_hex(secret),
         bootstrap,
         created_at: now.0,
         expires_at: None,
@@ -84,12 +84,12 @@ pub fn check_account_name(pointer: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-pub fn token_view(context: &Context, row: token::Model, account: &account::Model) -> Token {
+pub fn token_view(context: &AppContext, row: token::Model, account: &account::Model) -> Token {
     let roles = account.roles().unwrap_or_default();
     Token {
         id: row.id,
         account: account.name.clone(),
-        scopes: scopes_of(&row, &roles).iter().map(Into::into).collect(),
+        scopes: token_scopes(&row, &roles).iter().map(Into::into).collect(),
         name: row.name,
         prefix: row.prefix,
         created_at: Timestamp(row.created_at),
@@ -100,18 +100,18 @@ pub fn token_view(context: &Context, row: token::Model, account: &account::Model
 }
 
 pub(super) async fn account_views(
-    on: &impl Handle,
+    db: &impl Executor,
     rows: Vec<account::Model>,
 ) -> Result<Vec<Account>> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-    let groups = groups::groups_of(on, &ids).await?;
+    let groups = groups::groups_by_account(db, &ids).await?;
     let view = |row: account::Model| {
         let roles = row.roles()?;
         let own = groups.iter().filter(|(account, _)| *account == row.id);
         Ok(Account {
             id: row.id,
             name: row.name,
-            role: roles.main().into(),
+            role: roles.main_role().into(),
             roles: roles.iter().map(Into::into).collect(),
             groups: own.map(|(_, group)| group_name(group)).collect(),
             disabled_at: row.disabled_at.map(Timestamp),
@@ -122,9 +122,9 @@ pub(super) async fn account_views(
     rows.into_iter().map(view).collect()
 }
 
-pub(super) async fn account_view(on: &impl Handle, row: account::Model) -> Result<Account> {
+pub(super) async fn account_view(db: &impl Executor, row: account::Model) -> Result<Account> {
     let id = row.id;
-    let mut views = account_views(on, vec![row]).await?;
+    let mut views = account_views(db, vec![row]).await?;
     views.pop().ok_or_else(|| AppError::no_account(id))
 }
 
@@ -135,15 +135,15 @@ fn group_name(group: &account_group::Model) -> GroupName {
     }
 }
 
-pub(super) async fn account_named(on: &impl Handle, text: &str) -> Result<account::Model> {
-    let found = match Uuid::try_parse(text) {
-        Ok(id) => accounts::accounts_by_ids(on, &[id]).await?.pop(),
+pub(super) async fn find_account(db: &impl Executor, id_or_name: &str) -> Result<account::Model> {
+    let by_id = match Uuid::try_parse(id_or_name) {
+        Ok(id) => accounts::accounts_by_ids(db, &[id]).await?.pop(),
         Err(_) => None,
     };
-    let found = match found {
+    let account = match by_id {
         Some(found) => Some(found),
         // Older names may parse as ids.
-        None => accounts::account_by_name(on, text).await?,
+        None => accounts::account_by_name(db, id_or_name).await?,
     };
-    found.ok_or_else(|| AppError::no_account(text))
+    account.ok_or_else(|| AppError::no_account(id_or_name))
 }

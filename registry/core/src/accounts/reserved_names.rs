@@ -1,17 +1,19 @@
 //! Accounts and groups whose names mean something else, because the name was not reserved yet when they got it.
 
 use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
-use a2a_registry_store::{Handle, StoreError, accounts};
+use a2a_registry_store::{Executor, StoreError, accounts};
 
-use crate::accounts::bootstrap::ADMIN;
-use crate::names::RESERVED_NAMES;
+use crate::accounts::bootstrap::BOOTSTRAP_ACCOUNT;
+use crate::name_rules::RESERVED_NAMES;
 
-pub const RESERVED_NAME: &str = "its name is reserved, so policies that use the name do not apply to it; create another one in its place";
+pub const RESERVED_NAME_NOTICE: &str = "its name is reserved, so policies that use the name do not apply to it; create another one in its place";
 
-pub async fn reserved_name_holders(on: &impl Handle) -> Result<Vec<String>, StoreError> {
-    let accounts = accounts::account_names_among(on, &RESERVED_NAMES).await?;
-    let groups = groups::group_names_among(on, ADMIN_ORIGIN, &RESERVED_NAMES).await?;
-    let accounts = accounts.into_iter().filter(|name| name != ADMIN);
+pub async fn reserved_names_in_use(db: &impl Executor) -> Result<Vec<String>, StoreError> {
+    let accounts = accounts::account_names_matching(db, &RESERVED_NAMES).await?;
+    let groups = groups::group_names_matching(db, ADMIN_ORIGIN, &RESERVED_NAMES).await?;
+    let accounts = accounts
+        .into_iter()
+        .filter(|name| name != BOOTSTRAP_ACCOUNT);
     let accounts = accounts.map(|name| format!("the account {name}"));
     let groups = groups.into_iter().map(|name| format!("the group {name}"));
     Ok(accounts.chain(groups).collect())

@@ -1,61 +1,61 @@
 //! Access tokens. A secret is shown once and stored as a hash. An account makes and revokes its own, an admin
 //! everyone's.
 
-use a2a_registry_api::limits::{DEFAULT_TOKEN_DAYS, MAX_TOKEN_DAYS, MAX_TOKENS};
+use a2a_registry_api::limits::{DEFAULT_TOKEN_DAYS, MAX_TOKEN_DAYS, MAX_TOKENS_PER_ACCOUNT};
 use a2a_registry_api::{CreatedToken, NewToken, Token, TokenList};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::{Permission, Roles, Scopes};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{account, token};
-use a2a_registry_store::{Handle, Write, accounts, sessions};
+use a2a_registry_store::{Executor, WriteTransaction, accounts, sessions};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::accounts::authentication::scopes_of;
-use crate::accounts::last_way_in::{refuse_without_way_in, token_lets_in};
+use crate::accounts::admin_access::{require_admin_access, token_grants_admin};
+use crate::accounts::authentication::token_scopes;
 use crate::accounts::records::{
-    account_row, check_account_name, new_secret, token_row, token_view,
+    check_account_name, new_account_row, new_secret, new_token_row, token_view,
 };
-use crate::commit::ledger::Ledger;
-use crate::commit::publish::commit_ledger;
-use crate::context::Context;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::publish::commit_changes;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::names::check_name;
+use crate::name_rules::check_name;
 use crate::paging::{ListPage, PageRequest};
-use crate::visibility::caller::{Account, Caller};
+use crate::visibility::caller::{Caller, CallerAccount};
 
 /// Makes a token. An admin may name an account that does not exist yet, which is created too.
 pub async fn token_create(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     new: &NewToken,
 ) -> Result<CreatedToken> {
-    let by = caller.demand(Permission::Read)?;
-    let days = check(new)?;
-    let is_own = new.account.is_empty() || new.account == by.name;
-    if !is_own && !by.may(Permission::Administer) {
+    let actor = caller.require(Permission::Read)?;
+    let days = validate_new_token(new)?;
+    let is_own = new.account.is_empty() || new.account == actor.name;
+    if !is_own && !actor.has_permission(Permission::Administer) {
         return Err(AppError::forbidden(
             "Only an admin may make tokens of other accounts.",
         ));
     }
     let now = context.now();
-    let write = context.store.write().await?;
-    write.accounts_lock().await?;
-    let mut ledger = Ledger::new(now, context.entropy.as_ref());
-    let account = account_for(context, &write, &mut ledger, by, new).await?;
-    let scopes = scopes_for(new, &account, is_own.then_some(by))?;
-    admit(&write, &account, now).await?;
+    let write = context.store.begin_write().await?;
+    write.lock_accounts().await?;
+    let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
+    let account = find_or_create_account(context, &write, &mut change_set, actor, new).await?;
+    let scopes = new_token_scopes(new, &account, is_own.then_some(actor))?;
+    enforce_token_limit(&write, &account, now).await?;
     let secret = new_secret(context.entropy.as_ref());
     let entropy = context.entropy.as_ref();
     let row = token::Model {
-        expires_at: Some(now.plus(i64::from(days) * DAY).0),
+        expires_at: Some(now.plus_micros(i64::from(days) * DAY).0),
         scopes: Some(scopes.to_string()),
-        ..token_row(&secret, account.id, &new.name, false, now, entropy)
+        ..new_token_row(&secret, account.id, &new.name, false, now, entropy)
     };
-    write.token_insert(row.clone()).await?;
+    write.insert_token(row.clone()).await?;
     let data = json!({"account": account.name, "name": row.name, "scopes": row.scopes});
-    ledger.event(EventKind::TokenCreated, row.id, &by.name, data);
-    commit_ledger(context, write, ledger).await?;
+    change_set.add_event(EventKind::TokenCreated, row.id, &actor.name, data);
+    commit_changes(context, write, change_set).await?;
     Ok(CreatedToken {
         token: token_view(context, row, &account),
         secret,
@@ -63,7 +63,7 @@ pub async fn token_create(
 }
 
 /// Refuses an invalid request; returns the days that the token will last.
-fn check(new: &NewToken) -> Result<u32> {
+fn validate_new_token(new: &NewToken) -> Result<u32> {
     if !new.account.is_empty() {
         check_name("/account", &new.account)?;
     }
@@ -84,15 +84,15 @@ fn check(new: &NewToken) -> Result<u32> {
     Ok(days)
 }
 
-async fn account_for(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    by: &Account,
+async fn find_or_create_account(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    actor: &CallerAccount,
     new: &NewToken,
 ) -> Result<account::Model> {
     let name = if new.account.is_empty() {
-        &by.name
+        &actor.name
     } else {
         &new.account
     };
@@ -120,59 +120,73 @@ async fn account_for(
         )
     })?;
     let roles: Roles = [role].into_iter().collect();
-    let account = account_row(name, &roles, ledger.now(), context.entropy.as_ref());
-    write.account_insert(account.clone()).await?;
+    let account = new_account_row(name, &roles, change_set.now(), context.entropy.as_ref());
+    write.insert_account(account.clone()).await?;
     let data = json!({"account": name, "roles": roles.to_string()});
-    ledger.event(EventKind::AccountCreated, account.id, &by.name, data);
+    change_set.add_event(EventKind::AccountCreated, account.id, &actor.name, data);
     Ok(account)
 }
 
 /// The scopes of the new token: at most those of the account's roles, and of the token that makes one for its own
 /// account.
-fn scopes_for(new: &NewToken, account: &account::Model, own: Option<&Account>) -> Result<Scopes> {
-    let of_roles = account.roles()?.scopes();
-    let most = own.map_or_else(|| of_roles.clone(), |by| by.scopes.within(&of_roles));
-    let Some(wanted) = &new.scopes else {
-        return Ok(most);
+fn new_token_scopes(
+    new: &NewToken,
+    account: &account::Model,
+    actor: Option<&CallerAccount>,
+) -> Result<Scopes> {
+    let role_scopes = account.roles()?.scopes();
+    let max_scopes = actor.map_or_else(|| role_scopes.clone(), |by| by.scopes.within(&role_scopes));
+    let Some(requested) = &new.scopes else {
+        return Ok(max_scopes);
     };
-    let wanted: Scopes = wanted.iter().copied().collect();
-    if let Some(scope) = wanted.beyond(&of_roles) {
+    let requested: Scopes = requested.iter().copied().collect();
+    if let Some(scope) = requested.beyond(&role_scopes) {
         return Err(AppError::conflict(format!(
             "The roles of the account {} do not allow the scope {scope}.",
             account.name
         )));
     }
-    if let Some(scope) = wanted.beyond(&most) {
+    if let Some(scope) = requested.beyond(&max_scopes) {
         return Err(AppError::forbidden(format!(
             "A token without the scope {scope} cannot make one with it."
         )));
     }
-    Ok(wanted)
+    Ok(requested)
 }
 
 /// Refuses a token beyond the account's limit. Expired ones make way.
-async fn admit(write: &Write, account: &account::Model, now: Timestamp) -> Result<()> {
-    write.tokens_end(account.id, Some(now.0)).await?;
-    if accounts::token_count(write, account.id, now.0).await? < MAX_TOKENS {
+async fn enforce_token_limit(
+    write: &WriteTransaction,
+    account: &account::Model,
+    now: Timestamp,
+) -> Result<()> {
+    write.delete_account_tokens(account.id, Some(now.0)).await?;
+    if accounts::token_count(write, account.id, now.0).await? < MAX_TOKENS_PER_ACCOUNT {
         return Ok(());
     }
     Err(AppError::limit_reached(format!(
-        "The account {} has {MAX_TOKENS} tokens; revoke some first.",
+        "The account {} has {MAX_TOKENS_PER_ACCOUNT} tokens; revoke some first.",
         account.name
     )))
 }
 
 /// Tokens, newest first, without their secrets: all for an admin, else the caller's own.
 pub async fn token_list(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<TokenList> {
-    let by = caller.demand(Permission::Read)?;
-    let of = (!by.may(Permission::Administer)).then_some(by.id);
-    let list = ListPage::new(&context.signer, caller, "tokens", page)?;
-    let mut rows = accounts::token_page(&context.store, of, list.start()?, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let actor = caller.require(Permission::Read)?;
+    let account_filter = (!actor.has_permission(Permission::Administer)).then_some(actor.id);
+    let list = ListPage::new(&context.page_token_signer, caller, "tokens", page)?;
+    let mut rows = accounts::token_page(
+        &context.store,
+        account_filter,
+        list.start_position()?,
+        list.row_limit(),
+    )
+    .await?;
+    let next_page_token = list.truncate_rows(&mut rows, |last| last.id);
     let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let view = |row: token::Model| {
@@ -185,12 +199,18 @@ pub async fn token_list(
     })
 }
 
-pub async fn tokens_own(context: &Context, by: &Account) -> Result<Vec<Token>> {
-    let rows = accounts::token_page(&context.store, Some(by.id), None, MAX_TOKENS + 1).await?;
-    let owner = accounts::accounts_by_ids(&context.store, &[by.id])
+pub async fn own_tokens(context: &AppContext, actor: &CallerAccount) -> Result<Vec<Token>> {
+    let rows = accounts::token_page(
+        &context.store,
+        Some(actor.id),
+        None,
+        MAX_TOKENS_PER_ACCOUNT + 1,
+    )
+    .await?;
+    let owner = accounts::accounts_by_ids(&context.store, &[actor.id])
         .await?
         .pop();
-    let owner = owner.ok_or_else(|| AppError::no_account(by.id))?;
+    let owner = owner.ok_or_else(|| AppError::no_account(actor.id))?;
     Ok(rows
         .into_iter()
         .map(|row| token_view(context, row, &owner))
@@ -202,14 +222,15 @@ pub struct RevocableToken {
     pub sessions: Vec<Uuid>,
 }
 
-pub async fn revocable_token(
-    context: &Context,
+pub async fn load_revocable_token(
+    context: &AppContext,
     caller: &Caller,
     id: Uuid,
 ) -> Result<RevocableToken> {
-    let by = caller.demand(Permission::Read)?;
-    let (row, owner) = revocable_row(&context.store, by, id).await?;
-    let sessions = sessions::sessions_of(&context.store, owner.id, context.now().0).await?;
+    let actor = caller.require(Permission::Read)?;
+    let (row, owner) = find_revocable_row(&context.store, actor, id).await?;
+    let sessions =
+        sessions::live_sessions_by_account(&context.store, owner.id, context.now().0).await?;
     let sessions = sessions.iter().filter(|one| one.token_id == Some(id));
     Ok(RevocableToken {
         sessions: sessions.map(|one| one.id).collect(),
@@ -217,23 +238,24 @@ pub async fn revocable_token(
     })
 }
 
-async fn revocable_row(
-    on: &impl Handle,
-    by: &Account,
+async fn find_revocable_row(
+    db: &impl Executor,
+    actor: &CallerAccount,
     id: Uuid,
 ) -> Result<(token::Model, account::Model)> {
-    let row = accounts::token_by_id(on, id).await?;
-    let row = row.filter(|row| row.account_id == by.id || by.may(Permission::Administer));
+    let row = accounts::token_by_id(db, id).await?;
+    let row = row
+        .filter(|row| row.account_id == actor.id || actor.has_permission(Permission::Administer));
     let row = row.ok_or_else(|| AppError::no_token(id))?;
-    let is_wider = || scopes_of(&row, &by.roles).beyond(&by.scopes);
-    if !by.may(Permission::Administer)
-        && let Some(scope) = is_wider()
+    let missing_scope = || token_scopes(&row, &actor.roles).beyond(&actor.scopes);
+    if !actor.has_permission(Permission::Administer)
+        && let Some(scope) = missing_scope()
     {
         return Err(AppError::forbidden(format!(
             "A token without the scope {scope} cannot revoke one with it."
         )));
     }
-    let owner = accounts::accounts_by_ids(on, &[row.account_id])
+    let owner = accounts::accounts_by_ids(db, &[row.account_id])
         .await?
         .pop();
     let owner = owner.ok_or_else(|| AppError::no_token(id))?;
@@ -241,17 +263,17 @@ async fn revocable_row(
 }
 
 /// Refuses one of the caller's own that may do more than the token of the request, and the last way in of an admin.
-pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<()> {
-    let by = caller.demand(Permission::Read)?;
-    let write = context.store.write().await?;
-    write.accounts_lock().await?;
-    let (row, owner) = revocable_row(&write, by, id).await?;
-    write.token_delete(id).await?;
-    if token_lets_in(context, &owner, &row)? {
-        refuse_without_way_in(context, &write).await?;
+pub async fn token_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
+    let actor = caller.require(Permission::Read)?;
+    let write = context.store.begin_write().await?;
+    write.lock_accounts().await?;
+    let (row, owner) = find_revocable_row(&write, actor, id).await?;
+    write.delete_token(id).await?;
+    if token_grants_admin(context, &owner, &row)? {
+        require_admin_access(context, &write).await?;
     }
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"account": owner.name, "name": row.name});
-    ledger.event(EventKind::TokenRevoked, id, &by.name, data);
-    commit_ledger(context, write, ledger).await
+    change_set.add_event(EventKind::TokenRevoked, id, &actor.name, data);
+    commit_changes(context, write, change_set).await
 }

@@ -3,27 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_card::{
-    AgentCard, Interface, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
+    AgentCard, Interface, all_input_modes, all_output_modes, auth_labels, capability_labels,
+    skill_tags,
 };
-use a2a_registry_domain::admission_rules::Rules;
+use a2a_registry_domain::admission_rules::AdmissionRules;
 use a2a_registry_domain::review::ChangeClass;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_policy::AgentFacts;
+use a2a_registry_policy::AgentAttributes;
 use a2a_registry_store::entity::{agent, version};
 use serde::Deserialize;
 use url::Url;
 
-use crate::signatures::KeyBinding;
+use crate::signatures::DomainKeyBinding;
 
 /// An agent with the content that a policy is asked about.
 #[derive(Debug, Clone, Copy)]
-pub struct ShownCard<'a> {
+pub struct PolicySubject<'a> {
     pub agent: &'a agent::Model,
     pub version: &'a version::Model,
     pub card: &'a AgentCard,
-    pub binding: &'a KeyBinding,
-    pub is_of_verified_domain: bool,
+    pub binding: &'a DomainKeyBinding,
+    pub has_verified_domain: bool,
     /// The methods that prove the domain, separated by spaces.
     pub proof_methods: &'a str,
     /// Whether the content is the domain's own, or was admitted for it.
@@ -33,45 +34,46 @@ pub struct ShownCard<'a> {
 }
 
 #[derive(Deserialize)]
-struct BrokenRule {
+struct FindingRule {
     rule: String,
 }
 
-impl ShownCard<'_> {
-    pub fn facts(&self, rules: &Rules) -> AgentFacts {
+impl PolicySubject<'_> {
+    pub fn agent_facts(&self, rules: &AdmissionRules) -> AgentAttributes {
         let (agent, card, version) = (self.agent, self.card, self.version);
         let interfaces = &card.interfaces;
         let hosts = interfaces.iter().map(endpoint_host);
-        let findings: Vec<BrokenRule> = serde_json::from_str(&version.findings).unwrap_or_default();
-        let (level, signature) = trust_of(agent, version, self.binding);
-        AgentFacts {
+        let findings: Vec<FindingRule> =
+            serde_json::from_str(&version.findings).unwrap_or_default();
+        let (level, signature) = trust_and_signature(agent, version, self.binding);
+        AgentAttributes {
             id: agent.id.to_string(),
             domain: agent.domain.clone(),
-            verified: self.is_of_verified_domain,
-            proof_methods: words(self.proof_methods),
+            verified: self.has_verified_domain,
+            proof_methods: split_words(self.proof_methods),
             covered: self.is_admitted,
-            labels: labels(agent)
+            labels: agent_labels(agent)
                 .into_iter()
                 .map(|(key, value)| format!("{key}={value}"))
                 .collect(),
-            provider: organization(card),
-            skills: distinct(card.skills.iter().map(|skill| skill.id.clone())),
+            provider: provider_organization(card),
+            skills: deduplicate(card.skills.iter().map(|skill| skill.id.clone())),
             skill_names: card.skills.iter().map(|skill| skill.name.clone()).collect(),
-            tags: tags(card),
+            tags: skill_tags(card),
             capabilities: capability_labels(card),
             input_modes: all_input_modes(card),
             output_modes: all_output_modes(card),
             auth: auth_labels(card),
-            bindings: distinct(interfaces.iter().map(|one| one.binding.clone())),
-            endpoint_hosts: distinct(hosts),
-            protocol_versions: distinct(
+            bindings: deduplicate(interfaces.iter().map(|one| one.binding.clone())),
+            endpoint_hosts: deduplicate(hosts),
+            protocol_versions: deduplicate(
                 interfaces
                     .iter()
                     .filter_map(|one| one.protocol_version.clone()),
             ),
             trust: level.map_or(-1, |level| level as i64),
             signature: signature.as_str().to_owned(),
-            findings: distinct(findings.into_iter().map(|finding| finding.rule)),
+            findings: deduplicate(findings.into_iter().map(|finding| finding.rule)),
             has_error: version.has_error,
             lifecycle: agent.lifecycle.as_str().to_owned(),
             liveness: agent.liveness.as_str().to_owned(),
@@ -79,12 +81,12 @@ impl ShownCard<'_> {
             sponsor_present: agent.sponsor_id.is_some(),
             visibility: agent.visibility.as_str().to_owned(),
             allow_listed: rules.allows(&agent.domain),
-            change: change_word(self.change).to_owned(),
+            change: change_name(self.change).to_owned(),
         }
     }
 }
 
-pub fn words(text: &str) -> Vec<String> {
+pub fn split_words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -98,19 +100,23 @@ fn endpoint_host(interface: &Interface) -> String {
 }
 
 /// The name of a change in policies: `first` if nothing was approved.
-pub fn change_word(change: Option<ChangeClass>) -> &'static str {
+pub fn change_name(change: Option<ChangeClass>) -> &'static str {
     change.map_or("first", ChangeClass::as_str)
 }
 
 /// The trust level of a version of an agent, and the state of its signatures.
-pub fn trust_of(
+pub fn trust_and_signature(
     agent: &agent::Model,
     version: &version::Model,
-    binding: &KeyBinding,
+    binding: &DomainKeyBinding,
 ) -> (Option<TrustLevel>, SignatureState) {
-    let signature = binding.state(version.into());
+    let signature = binding.signature_state(version.into());
     let key_enrolled = binding.has_enrolled(&version.thumbprints);
-    let level = match (agent.tls, binding.proves(&version.standing), signature) {
+    let level = match (
+        agent.tls,
+        binding.has_proof_covering(&version.standing),
+        signature,
+    ) {
         (false, ..) => None,
         (true, true, SignatureState::Valid) if key_enrolled => Some(TrustLevel::L3),
         (true, true, SignatureState::Valid) => Some(TrustLevel::L2),
@@ -120,13 +126,13 @@ pub fn trust_of(
     (level, signature)
 }
 
-pub fn organization(card: &AgentCard) -> String {
+pub fn provider_organization(card: &AgentCard) -> String {
     let provider = card.provider.as_ref();
     let organization = provider.and_then(|provider| provider.organization.clone());
     organization.unwrap_or_default()
 }
 
-pub fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
+pub fn deduplicate(values: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     values
         .into_iter()
@@ -134,7 +140,7 @@ pub fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-pub fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
+pub fn agent_labels(agent: &agent::Model) -> BTreeMap<String, String> {
     serde_json::from_str(&agent.labels).unwrap_or_default()
 }
 

@@ -1,15 +1,15 @@
 //! Admission: which sources cover an agent, and the decision on its card.
 
 pub mod agent_facts;
-pub mod change;
+pub mod agent_redecision;
+pub mod change_class;
 pub mod coverage;
-pub mod covering;
+pub mod coverage_updates;
 pub mod decision;
 pub mod policies;
-pub mod ruled_agent;
-pub mod rules_changed;
+pub mod policy_reevaluation;
+pub mod rule_changes;
 pub mod rules_job;
 pub mod rules_lease;
-pub mod rules_pass;
-pub mod settling;
+pub mod rules_run;
 pub mod urn;

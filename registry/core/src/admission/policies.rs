@@ -5,36 +5,38 @@ use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::ChangeClass;
-use a2a_registry_policy::{Action, AgentFacts, Effect, Matches, Mode, PolicySet, Principal};
+use a2a_registry_policy::{
+    Action, AgentAttributes, Effect, PolicyMatches, PolicyMode, PolicySet, Principal,
+};
 use a2a_registry_store::entity::{account, domain, version};
 use a2a_registry_store::versions::{self, VersionKey};
-use a2a_registry_store::{Handle, Write, accounts, domains, groups, waivers};
+use a2a_registry_store::{Executor, WriteTransaction, accounts, domains, groups, waivers};
 use uuid::Uuid;
 
-use crate::accounts::authentication::named_in_policies;
-use crate::admission::agent_facts::{ShownCard, change_word, words};
-use crate::commit::approver::POLICY;
-use crate::commit::ledger::Ledger;
-use crate::commit::state::AgentState;
-use crate::context::Context;
+use crate::accounts::authentication::policy_group_names;
+use crate::admission::agent_facts::{PolicySubject, change_name, split_words};
+use crate::commit::agent_state::AgentState;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::POLICY_ACTOR;
+use crate::context::AppContext;
 use crate::error::AppError;
-use crate::policy_sets::shipped_rule;
-use crate::signatures::KeyBinding;
+use crate::policy_sets::default_policy_rule;
+use crate::signatures::DomainKeyBinding;
 
 /// What policies say about a card.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct AdmissionPolicyDecision {
     /// The rule by which the card may be approved, with the identifier of the policy where somebody has written it.
     pub permit: Option<(Rule, Option<String>)>,
     /// The policies that forbid it, without those that are waived.
-    pub forbids: Vec<String>,
+    pub forbidden_by: Vec<String>,
     /// The places of policies on a dry run that would have changed this.
-    tried: Vec<u16>,
+    dry_run_positions: Vec<u16>,
 }
 
 /// A version that policies are asked about.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct AdmissionCandidate<'a> {
     pub version: &'a VersionKey,
     /// The class of its change against what is served; `None` where nothing is.
     pub change: Option<ChangeClass>,
@@ -43,83 +45,94 @@ pub struct Question<'a> {
 }
 
 /// What the newest policies say about a version that is decided on; what policies on a dry run would have changed is counted.
-pub async fn said_in_decision(
-    context: &Context,
-    write: &Write,
-    ledger: &Ledger<'_>,
+pub async fn evaluate_and_count_dry_runs(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &ChangeSet<'_>,
     state: &AgentState,
-    question: Question<'_>,
-) -> Result<Said, AppError> {
-    let said = said_about(context, write, ledger, state, question).await?;
-    if !said.tried.is_empty() {
-        let set = ledger.admitting(context, write).await?;
-        let principal = registrant(write, state.agent.submitter).await?;
-        let (id, day) = (state.agent.id.to_string(), context.now().day());
-        let (action, tried) = (Action::Admit, &said.tried);
+    candidate: AdmissionCandidate<'_>,
+) -> Result<AdmissionPolicyDecision, AppError> {
+    let decision = evaluate_version(context, write, change_set, state, candidate).await?;
+    if !decision.dry_run_positions.is_empty() {
+        let set = change_set.admission_policies(context, write).await?;
+        let principal = registrant_principal(write, state.agent.submitter).await?;
+        let (id, day) = (state.agent.id.to_string(), context.now().days_since_epoch());
+        let (action, tried) = (Action::Admit, &decision.dry_run_positions);
         context
             .dry_runs
-            .note(&set, action, &id, &principal, tried, day);
+            .count_changes(&set, action, &id, &principal, tried, day);
     }
-    Ok(said)
+    Ok(decision)
 }
 
 /// What the newest policies say about admitting a version of an agent.
-async fn said_about(
-    context: &Context,
-    write: &Write,
-    ledger: &Ledger<'_>,
+async fn evaluate_version(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &ChangeSet<'_>,
     state: &AgentState,
-    question: Question<'_>,
-) -> Result<Said, AppError> {
-    let set = ledger.admitting(context, write).await?;
-    let matches = match set.has_written(Action::Admit) {
+    candidate: AdmissionCandidate<'_>,
+) -> Result<AdmissionPolicyDecision, AppError> {
+    let set = change_set.admission_policies(context, write).await?;
+    let matches = match set.has_custom(Action::Admit) {
         true => {
-            let facts = all_facts(context, write, ledger, state, question).await?;
-            set.matches(Action::Admit, &facts)
+            let facts = load_agent_facts(context, write, change_set, state, candidate).await?;
+            set.match_agent(Action::Admit, &facts)
         }
         false => {
-            let facts = plain_facts(context, ledger, state, question);
-            context.policies.shipped_matches(&set, &facts)
+            let facts = default_policy_facts(context, change_set, state, candidate);
+            context.policy_sets.default_policy_matches(&set, &facts)
         }
     };
-    let principal = match set.asks_who(Action::Admit) {
-        true => registrant(write, state.agent.submitter).await?,
+    let principal = match set.depends_on_principal(Action::Admit) {
+        true => registrant_principal(write, state.agent.submitter).await?,
         false => Principal::default(),
     };
-    let waived = match set.has_written(Action::Admit) {
-        true => waived(context, write, state.agent.id, question.version).await?,
+    let waived_policies = match set.has_custom(Action::Admit) {
+        true => load_waived_policies(context, write, state.agent.id, candidate.version).await?,
         false => Vec::new(),
     };
-    let waived: Vec<&str> = waived.iter().map(String::as_str).collect();
-    Ok(said(&set, &principal, &matches, &waived))
+    let waived_policies: Vec<&str> = waived_policies.iter().map(String::as_str).collect();
+    Ok(evaluate_admission(
+        &set,
+        &principal,
+        &matches,
+        &waived_policies,
+    ))
 }
 
 /// What a set says about a card that these of its policies match.
-fn said(set: &PolicySet, principal: &Principal, matches: &Matches, waived: &[&str]) -> Said {
-    let waived = set.places_of_forbids(waived);
-    let verdict = set.verdict(Action::Admit, principal, matches, &waived);
-    let tried = set.would_change(Action::Admit, principal, matches, &waived, &verdict);
-    if !verdict.allowed {
-        return Said {
+fn evaluate_admission(
+    set: &PolicySet,
+    principal: &Principal,
+    matches: &PolicyMatches,
+    waived_policies: &[&str],
+) -> AdmissionPolicyDecision {
+    let waived = set.forbid_indices(waived_policies);
+    let decision = set.decide(Action::Admit, principal, matches, &waived);
+    let dry_run_positions =
+        set.dry_run_changes(Action::Admit, principal, matches, &waived, &decision);
+    if !decision.allowed {
+        return AdmissionPolicyDecision {
             permit: None,
-            forbids: verdict.policies,
-            tried,
+            forbidden_by: decision.policies,
+            dry_run_positions,
         };
     }
-    Said {
-        permit: first_permit(set, &verdict.policies),
-        forbids: Vec::new(),
-        tried,
+    AdmissionPolicyDecision {
+        permit: select_permit(set, &decision.policies),
+        forbidden_by: Vec::new(),
+        dry_run_positions,
     }
 }
 
 /// The permit that a decision names: a shipped one that trusts the domain, then the first that somebody has written, then a
 /// shipped one about small changes.
-fn first_permit(set: &PolicySet, permits: &[String]) -> Option<(Rule, Option<String>)> {
+fn select_permit(set: &PolicySet, permits: &[String]) -> Option<(Rule, Option<String>)> {
     let named = |id: &String| set.policies().iter().find(|policy| policy.id == *id);
-    let found = permits.iter().filter_map(named);
-    let ranked = found.map(|policy| match shipped_rule(&policy.id) {
-        Some((place, rule)) if policy.is_shipped => {
+    let permit_policies = permits.iter().filter_map(named);
+    let ranked = permit_policies.map(|policy| match default_policy_rule(&policy.id) {
+        Some((place, rule)) if policy.is_built_in => {
             let after_written = matches!(rule, Rule::NoChange | Rule::LowChange);
             ((after_written, place), (rule, None))
         }
@@ -131,29 +144,31 @@ fn first_permit(set: &PolicySet, permits: &[String]) -> Option<(Rule, Option<Str
 }
 
 /// The facts that the shipped policies ask for, which need no further rows.
-fn plain_facts(
-    context: &Context,
-    ledger: &Ledger<'_>,
+fn default_policy_facts(
+    context: &AppContext,
+    change_set: &ChangeSet<'_>,
     state: &AgentState,
-    question: Question<'_>,
-) -> AgentFacts {
-    AgentFacts {
+    candidate: AdmissionCandidate<'_>,
+) -> AgentAttributes {
+    AgentAttributes {
         id: state.agent.id.to_string(),
         domain: state.agent.domain.clone(),
-        verified: question.domain.is_some_and(is_verified),
-        proof_methods: words(proof_methods(question)),
-        covered: ledger.coverage_of(question.version).is_admitted(),
-        has_error: question.has_error,
+        verified: candidate.domain.is_some_and(is_verified),
+        proof_methods: split_words(domain_proof_methods(candidate)),
+        covered: change_set.coverage_level(candidate.version).is_admitted(),
+        has_error: candidate.has_error,
         allow_listed: context.rules.allows(&state.agent.domain),
-        change: change_word(question.change).to_owned(),
-        ..AgentFacts::default()
+        change: change_name(candidate.change).to_owned(),
+        ..AgentAttributes::default()
     }
 }
 
 /// The methods by which the domain is verified, with spaces between.
-fn proof_methods<'a>(question: Question<'a>) -> &'a str {
-    let kept = question.domain.and_then(|row| row.proof_methods.as_deref());
-    kept.unwrap_or_default()
+fn domain_proof_methods<'a>(candidate: AdmissionCandidate<'a>) -> &'a str {
+    let methods = candidate
+        .domain
+        .and_then(|row| row.proof_methods.as_deref());
+    methods.unwrap_or_default()
 }
 
 fn is_verified(row: &domain::Model) -> bool {
@@ -161,16 +176,16 @@ fn is_verified(row: &domain::Model) -> bool {
 }
 
 /// All facts about a version, with the changes that this act has made so far.
-async fn all_facts(
-    context: &Context,
-    write: &Write,
-    ledger: &Ledger<'_>,
+async fn load_agent_facts(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &ChangeSet<'_>,
     state: &AgentState,
-    question: Question<'_>,
-) -> Result<AgentFacts, AppError> {
-    let plain = plain_facts(context, ledger, state, question);
-    let id = question.version.id;
-    let fresh = ledger.versions.iter().chain(&ledger.judged);
+    candidate: AdmissionCandidate<'_>,
+) -> Result<AgentAttributes, AppError> {
+    let default_facts = default_policy_facts(context, change_set, state, candidate);
+    let id = candidate.version.id;
+    let fresh = change_set.versions.iter().chain(&change_set.reverified);
     let fresh = fresh.rev().find(|row| row.id == id).cloned();
     let row = match fresh {
         Some(row) => Some(row),
@@ -179,106 +194,115 @@ async fn all_facts(
     let card = |row: &version::Model| serde_json::from_str::<AgentCard>(&row.model).ok();
     let read = row.and_then(|row| Some((card(&row)?, row)));
     let Some((card, row)) = read else {
-        return Ok(plain);
+        return Ok(default_facts);
     };
-    let domain: Vec<domain::Model> = question.domain.cloned().into_iter().collect();
-    let binding = KeyBinding::of_domains(write, &domain).await?;
+    let domain: Vec<domain::Model> = candidate.domain.cloned().into_iter().collect();
+    let binding = DomainKeyBinding::load_for_domains(write, &domain).await?;
     let binding = binding.into_values().next().unwrap_or_default();
     let version = version::Model {
-        standing: ledger.coverage_of(question.version).into(),
+        standing: change_set.coverage_level(candidate.version).into(),
         ..row
     };
-    let shown = ShownCard {
+    let current_card = PolicySubject {
         agent: &state.agent,
         version: &version,
         card: &card,
         binding: &binding,
-        is_of_verified_domain: plain.verified,
-        proof_methods: proof_methods(question),
-        is_admitted: plain.covered,
-        change: question.change,
+        has_verified_domain: default_facts.verified,
+        proof_methods: domain_proof_methods(candidate),
+        is_admitted: default_facts.covered,
+        change: candidate.change,
     };
-    Ok(shown.facts(&context.rules))
+    Ok(current_card.agent_facts(&context.rules))
 }
 
-async fn waived(
-    context: &Context,
-    write: &Write,
+async fn load_waived_policies(
+    context: &AppContext,
+    write: &WriteTransaction,
     agent: Uuid,
     version: &VersionKey,
 ) -> Result<Vec<String>, AppError> {
     let now = context.now().0;
-    let granted = waivers::waivers_of(write, &[agent]).await?.into_iter();
-    let counts = granted.filter(|one| one.counts_for(&version.content_digest, now));
+    let granted = waivers::active_waivers_by_agent(write, &[agent])
+        .await?
+        .into_iter();
+    let counts = granted.filter(|one| one.covers(&version.content_digest, now));
     Ok(counts.map(|one| one.policy).collect())
 }
 
 /// An account as policies see it, with its groups; nobody where there is none that may be used.
-pub async fn registrant(on: &impl Handle, account: Option<Uuid>) -> Result<Principal, AppError> {
+pub async fn registrant_principal(
+    db: &impl Executor,
+    account: Option<Uuid>,
+) -> Result<Principal, AppError> {
     let ids: Vec<Uuid> = account.into_iter().collect();
-    let found = accounts::accounts_by_ids(on, &ids).await?.pop();
-    let Some(account) = found.filter(account::Model::may_be_used) else {
+    let found = accounts::accounts_by_ids(db, &ids).await?.pop();
+    let Some(account) = found.filter(account::Model::is_active) else {
         return Ok(Principal::default());
     };
-    let groups = groups::groups_of(on, &[account.id]).await?;
+    let groups = groups::groups_by_account(db, &[account.id]).await?;
     Ok(Principal {
         account: Some(account.name),
-        groups: named_in_policies(&groups),
+        groups: policy_group_names(&groups),
     })
 }
 
 /// Puts an agent on hold whose content policies forbid, and lifts that hold where none does.
-pub fn hold_by_policy(ledger: &mut Ledger<'_>, state: &mut AgentState, forbids: &[String]) {
-    match forbids {
+pub fn apply_policy_hold(
+    change_set: &mut ChangeSet<'_>,
+    state: &mut AgentState,
+    forbidden_by: &[String],
+) {
+    match forbidden_by {
         [] => {
             let reason = "no policy forbids it";
-            ledger.lift(state, Hold::Policy, POLICY, reason);
+            change_set.lift_hold(state, Hold::Policy, POLICY_ACTOR, reason);
         }
         forbids => {
             let named: Vec<String> = forbids.iter().map(|id| format!("`{id}`")).collect();
             let reason = format!("forbidden by {}", named.join(", "));
-            ledger.hold(state, Hold::Policy, POLICY, &reason);
+            change_set.place_hold(state, Hold::Policy, POLICY_ACTOR, &reason);
         }
     }
 }
 
 /// Whether policies could put an agent on hold, or release it.
-pub fn may_hold(set: &PolicySet, state: &AgentState) -> bool {
-    let mut about = set.about(Action::Admit);
+pub fn can_change_policy_hold(set: &PolicySet, state: &AgentState) -> bool {
+    let mut about = set.for_action(Action::Admit);
     state.holds.contains(&Hold::Policy)
         || about.any(|(_, policy)| {
-            policy.mode == Mode::Enforce
-                && !policy.is_shipped
-                && (policy.effect == Effect::Forbid || policy.conditional)
+            policy.mode == PolicyMode::Enforce
+                && !policy.is_built_in
+                && (policy.effect == Effect::Forbid || policy.is_conditional)
         })
 }
 
 /// Puts an agent on hold, or releases it, as policies say about the content that it shows: what is served, or else the newest.
-pub async fn follow_policies(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+pub async fn update_policy_hold(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
 ) -> Result<(), AppError> {
-    let set = ledger.admitting(context, write).await?;
-    if state.agent.retired_at.is_some() || !may_hold(&set, state) {
+    let set = change_set.admission_policies(context, write).await?;
+    if state.agent.retired_at.is_some() || !can_change_policy_hold(&set, state) {
         return Ok(());
     }
-    let shown = state.agent.approved_version.or(state.agent.newest_version);
-    let shown: Vec<Uuid> = shown.into_iter().collect();
-    let Some(key) = versions::version_keys(write, &shown).await?.pop() else {
+    let current_version = state.agent.approved_version.or(state.agent.newest_version);
+    let version_ids: Vec<Uuid> = current_version.into_iter().collect();
+    let Some(key) = versions::version_keys(write, &version_ids).await?.pop() else {
         return Ok(());
     };
-    let row = versions::versions_by_ids(write, &shown).await?.pop();
+    let row = versions::versions_by_ids(write, &version_ids).await?.pop();
     let domain = domains::domains_by_ids(write, &[state.agent.domain_id]).await?;
-    let question = Question {
+    let candidate = AdmissionCandidate {
         version: &key,
         change: state.agent.approved_version.map(|_| ChangeClass::None),
         has_error: row.is_some_and(|row| row.has_error),
         domain: domain.first(),
     };
-    let said = said_about(context, write, ledger, state, question).await?;
-    hold_by_policy(ledger, state, &said.forbids);
+    let decision = evaluate_version(context, write, change_set, state, candidate).await?;
+    apply_policy_hold(change_set, state, &decision.forbidden_by);
     Ok(())
 }
 
@@ -287,59 +311,61 @@ pub async fn follow_policies(
 mod tests {
     use std::collections::BTreeSet;
 
-    use a2a_registry_domain::admission_rules::{self, DomainPattern, Facts, Rules, Ruling};
+    use a2a_registry_domain::admission_rules::{
+        self, AdmissionDecision, AdmissionFacts, AdmissionRules, DomainPattern,
+    };
     use a2a_registry_policy::PolicyText;
 
     use super::*;
-    use crate::memory::policies::ShippedMatches;
-    use crate::policy_sets::beside;
+    use crate::policy_sets::default_policies;
+    use crate::process_state::active_policy_sets::DefaultPolicyMatches;
 
     /// The ruling by the shipped policies, beside a set that says nothing about admitting.
-    fn decide(facts: &Facts<'_>, rules: &Rules) -> Ruling {
-        let set = PolicySet::compile_beside(1, &[], &beside(rules)).unwrap();
-        let asked = AgentFacts {
+    fn decide(facts: &AdmissionFacts<'_>, rules: &AdmissionRules) -> AdmissionDecision {
+        let set = PolicySet::compile_with_defaults(1, &[], &default_policies(rules)).unwrap();
+        let asked = AgentAttributes {
             domain: facts.domain.to_owned(),
             verified: facts.verified,
             covered: facts.admitted,
             has_error: facts.has_error,
             allow_listed: rules.allows(facts.domain),
-            change: change_word(facts.change).to_owned(),
-            ..AgentFacts::default()
+            change: change_name(facts.change).to_owned(),
+            ..AgentAttributes::default()
         };
-        let matches = set.matches(Action::Admit, &asked);
+        let matches = set.match_agent(Action::Admit, &asked);
         let none = BTreeSet::new();
-        let verdict = set.verdict(Action::Admit, &Principal::default(), &matches, &none);
-        let permit = first_permit(&set, &verdict.policies);
+        let verdict = set.decide(Action::Admit, &Principal::default(), &matches, &none);
+        let permit = select_permit(&set, &verdict.policies);
         let permitted = permit.filter(|_| verdict.allowed).map(|(rule, _)| rule);
-        admission_rules::decide(
-            &Facts {
-                permitted,
+        admission_rules::decide_admission(
+            &AdmissionFacts {
+                permitting_rule: permitted,
                 ..*facts
             },
             rules,
         )
     }
 
-    fn facts(change: Option<ChangeClass>) -> Facts<'static> {
-        Facts {
+    fn facts(change: Option<ChangeClass>) -> AdmissionFacts<'static> {
+        AdmissionFacts {
             domain: "agents.example.com",
             verified: false,
             change,
             admitted: true,
             has_error: false,
             signature_invalid: false,
-            person: None,
-            permitted: None,
+            person_approved: None,
+            permitting_rule: None,
         }
     }
 
-    fn rules(deny: &[&str], allow: &[&str], approve_all: bool) -> Rules {
+    fn rules(deny: &[&str], allow: &[&str], approve_all: bool) -> AdmissionRules {
         let patterns = |list: &[&str]| {
             list.iter()
                 .map(|text| DomainPattern((*text).into()))
                 .collect()
         };
-        Rules {
+        AdmissionRules {
             deny_domains: patterns(deny),
             allow_domains: patterns(allow),
             approve_all,
@@ -349,18 +375,18 @@ mod tests {
     #[test]
     fn the_first_rule_wins() {
         let all = rules(&["*.example.com"], &["*.example.com"], true);
-        assert_eq!(decide(&facts(None), &all), Ruling::Denied);
-        let rejected = Facts {
-            person: Some(false),
+        assert_eq!(decide(&facts(None), &all), AdmissionDecision::Denied);
+        let rejected = AdmissionFacts {
+            person_approved: Some(false),
             ..facts(None)
         };
         assert_eq!(
             decide(&rejected, &rules(&[], &["*.example.com"], true)),
-            Ruling::Rejected
+            AdmissionDecision::Rejected
         );
         assert_eq!(
             decide(&facts(Some(ChangeClass::Critical)), &rules(&[], &[], true)),
-            Ruling::Approved(Rule::ApproveAll)
+            AdmissionDecision::Approved(Rule::ApproveAll)
         );
     }
 
@@ -379,18 +405,22 @@ mod tests {
         for rules in [&rules(&[], &[], false), &allow, &all] {
             for change in changes {
                 for verified in [false, true] {
-                    let invalid = Facts {
+                    let invalid = AdmissionFacts {
                         verified,
                         signature_invalid: true,
                         ..facts(change)
                     };
-                    assert_eq!(decide(&invalid, rules), Ruling::Pending, "{invalid:?}");
+                    assert_eq!(
+                        decide(&invalid, rules),
+                        AdmissionDecision::Pending,
+                        "{invalid:?}"
+                    );
                     for (person, ruling) in [
-                        (true, Ruling::Approved(Rule::Person)),
-                        (false, Ruling::Rejected),
+                        (true, AdmissionDecision::Approved(Rule::Person)),
+                        (false, AdmissionDecision::Rejected),
                     ] {
-                        let decided = Facts {
-                            person: Some(person),
+                        let decided = AdmissionFacts {
+                            person_approved: Some(person),
                             ..invalid
                         };
                         assert_eq!(decide(&decided, rules), ruling, "{decided:?}");
@@ -399,31 +429,31 @@ mod tests {
             }
         }
         let denied = rules(&["*.example.com"], &[], true);
-        let invalid = Facts {
+        let invalid = AdmissionFacts {
             signature_invalid: true,
             ..facts(None)
         };
-        assert_eq!(decide(&invalid, &denied), Ruling::Denied);
+        assert_eq!(decide(&invalid, &denied), AdmissionDecision::Denied);
     }
 
     /// What was evaluated for one card holds for every other one of which the shipped policies are told the same.
     #[test]
     fn shipped_policies_ask_for_the_facts_alone_by_which_they_are_evaluated_once() {
-        let set = beside(&rules(&[], &["*.example.com"], false));
-        let set = PolicySet::compile_beside(1, &[], &set).unwrap();
-        let known = ShippedMatches::default();
+        let set = default_policies(&rules(&[], &["*.example.com"], false));
+        let set = PolicySet::compile_with_defaults(1, &[], &set).unwrap();
+        let known = DefaultPolicyMatches::default();
         for place in 0..160_usize {
             let is = |bit: usize| (place >> bit) & 1 == 1;
             let classes = ["first", "none", "low", "high", "critical"];
-            let first = AgentFacts {
+            let first = AgentAttributes {
                 verified: is(0),
                 allow_listed: is(1),
                 covered: is(2),
                 has_error: is(3),
                 change: classes[place / 32].to_owned(),
-                ..AgentFacts::default()
+                ..AgentAttributes::default()
             };
-            let other = AgentFacts {
+            let other = AgentAttributes {
                 id: place.to_string(),
                 domain: "other.example.com".to_owned(),
                 proof_methods: vec!["dns".to_owned()],
@@ -435,7 +465,7 @@ mod tests {
                 ..first.clone()
             };
             for card in [&first, &other] {
-                let matches = set.matches(Action::Admit, card);
+                let matches = set.match_agent(Action::Admit, card);
                 assert_eq!(known.evaluate(&set, card), matches, "{card:?}");
             }
         }
@@ -446,70 +476,76 @@ mod tests {
         let allow = rules(&[], &["*.example.com"], false);
         assert_eq!(
             decide(&facts(None), &allow),
-            Ruling::Approved(Rule::AllowDomains)
+            AdmissionDecision::Approved(Rule::AllowDomains)
         );
         assert_eq!(
             decide(&facts(Some(ChangeClass::High)), &allow),
-            Ruling::Approved(Rule::AllowDomains)
+            AdmissionDecision::Approved(Rule::AllowDomains)
         );
         assert_eq!(
             decide(&facts(Some(ChangeClass::Critical)), &allow),
-            Ruling::Pending
+            AdmissionDecision::Pending
         );
-        let broken = Facts {
+        let broken = AdmissionFacts {
             has_error: true,
             ..facts(None)
         };
-        assert_eq!(decide(&broken, &allow), Ruling::Pending);
+        assert_eq!(decide(&broken, &allow), AdmissionDecision::Pending);
     }
 
     #[test]
     fn a_verified_domain_gets_its_first_card_and_small_changes_through() {
         let none = rules(&[], &[], false);
-        let verified = |change| Facts {
+        let verified = |change| AdmissionFacts {
             verified: true,
             ..facts(change)
         };
         assert_eq!(
             decide(&verified(None), &none),
-            Ruling::Approved(Rule::VerifiedDomain)
+            AdmissionDecision::Approved(Rule::VerifiedDomain)
         );
         assert_eq!(
             decide(&verified(Some(ChangeClass::High)), &none),
-            Ruling::Pending
+            AdmissionDecision::Pending
         );
         assert_eq!(
             decide(&facts(Some(ChangeClass::Low)), &none),
-            Ruling::Approved(Rule::LowChange)
+            AdmissionDecision::Approved(Rule::LowChange)
         );
-        assert_eq!(decide(&facts(None), &none), Ruling::Pending);
+        assert_eq!(decide(&facts(None), &none), AdmissionDecision::Pending);
     }
 
     /// A nomination waits for a person, even on an allowed or proved domain; a small change to a card that a person has
     /// approved does not.
     #[test]
     fn rules_that_trust_a_domain_decide_on_no_nomination() {
-        let nominated = |change| Facts {
+        let nominated = |change| AdmissionFacts {
             verified: true,
             admitted: false,
             ..facts(change)
         };
         let allow = rules(&[], &["*.example.com"], false);
         for change in [None, Some(ChangeClass::High), Some(ChangeClass::Critical)] {
-            assert_eq!(decide(&nominated(change), &allow), Ruling::Pending);
+            assert_eq!(
+                decide(&nominated(change), &allow),
+                AdmissionDecision::Pending
+            );
         }
         assert_eq!(
             decide(&nominated(Some(ChangeClass::Low)), &allow),
-            Ruling::Approved(Rule::LowChange)
+            AdmissionDecision::Approved(Rule::LowChange)
         );
-        let by_person = Facts {
-            person: Some(true),
+        let by_person = AdmissionFacts {
+            person_approved: Some(true),
             ..nominated(None)
         };
-        assert_eq!(decide(&by_person, &allow), Ruling::Approved(Rule::Person));
+        assert_eq!(
+            decide(&by_person, &allow),
+            AdmissionDecision::Approved(Rule::Person)
+        );
         assert_eq!(
             decide(&nominated(None), &rules(&[], &[], true)),
-            Ruling::Approved(Rule::ApproveAll)
+            AdmissionDecision::Approved(Rule::ApproveAll)
         );
     }
 
@@ -527,27 +563,32 @@ mod tests {
             "tagged",
             "permit (principal, action == Action::\"admit\", resource) when { resource.tags.contains(\"x\") };",
         );
-        let set = PolicySet::compile_beside(1, &[off, tagged], &beside(&Rules::default())).unwrap();
-        let verified = AgentFacts {
+        let set = PolicySet::compile_with_defaults(
+            1,
+            &[off, tagged],
+            &default_policies(&AdmissionRules::default()),
+        )
+        .unwrap();
+        let verified = AgentAttributes {
             verified: true,
             covered: true,
             change: "first".into(),
-            ..AgentFacts::default()
+            ..AgentAttributes::default()
         };
-        let permit = |facts: &AgentFacts| {
-            let matches = set.matches(Action::Admit, facts);
+        let permit = |facts: &AgentAttributes| {
+            let matches = set.match_agent(Action::Admit, facts);
             let none = BTreeSet::new();
-            let verdict = set.verdict(Action::Admit, &Principal::default(), &matches, &none);
-            first_permit(&set, &verdict.policies)
+            let verdict = set.decide(Action::Admit, &Principal::default(), &matches, &none);
+            select_permit(&set, &verdict.policies)
         };
         assert_eq!(permit(&verified), None);
-        let tagged = AgentFacts {
+        let tagged = AgentAttributes {
             tags: vec!["x".into()],
             change: "low".into(),
             ..verified
         };
         assert_eq!(permit(&tagged), Some((Rule::Policy, Some("tagged".into()))));
-        let plain = AgentFacts {
+        let plain = AgentAttributes {
             tags: Vec::new(),
             ..tagged
         };

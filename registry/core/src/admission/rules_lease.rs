@@ -2,19 +2,19 @@
 //! in the database, so that the next process continues from there.
 
 use a2a_registry_domain::admission_rules::DomainPattern;
-use a2a_registry_store::{Write, settings};
+use a2a_registry_store::{WriteTransaction, settings};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
 
-const PASS: &str = "rules_pass";
+const RULES_RUN_SETTING: &str = "rules_pass";
 
 /// The stored pass. Each of its transactions locks this row first, so that no two processes decide at the same time,
 /// and none by rules that a later start has replaced.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct KeptPass {
+pub struct StoredRulesRun {
     pub rules: String,
     /// The lists of `allow_domains` by which agents may be decided: that of the last complete pass, and those of the
     /// passes begun since.
@@ -33,42 +33,48 @@ pub struct KeptPass {
     pub total: u64,
 }
 
-impl KeptPass {
+impl StoredRulesRun {
     /// Reads and locks it.
-    pub async fn lock(write: &Write) -> Result<Self> {
-        let text = settings::setting_locked(write, PASS).await?;
+    pub async fn lock(write: &WriteTransaction) -> Result<Self> {
+        let text = settings::lock_setting(write, RULES_RUN_SETTING).await?;
         // If this build cannot read it, it begins anew.
-        let kept = text.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(kept.unwrap_or_default())
+        let stored = text.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(stored.unwrap_or_default())
     }
 
-    pub async fn put(&self, write: &Write) -> Result<()> {
+    pub async fn store(&self, write: &WriteTransaction) -> Result<()> {
         let text = serde_json::to_string(self);
         let text = text.map_err(|error| AppError::internal(error.to_string()))?;
-        Ok(write.setting_put(PASS, &text).await?)
+        Ok(write.set_setting(RULES_RUN_SETTING, &text).await?)
     }
 }
 
 /// Records that this process was started with its rules, before it reads what they forbid: from the commit on, no
 /// process decides by other rules. An interrupted pass by the same rules continues. Returns the stored pass.
-pub async fn announce(context: &Context, write: &Write) -> Result<KeptPass> {
-    let mut kept = KeptPass::lock(write).await?;
+pub async fn register_rules(
+    context: &AppContext,
+    write: &WriteTransaction,
+) -> Result<StoredRulesRun> {
+    let mut stored_run = StoredRulesRun::lock(write).await?;
     let rules = context.rules.to_string();
-    if kept.rules != rules {
-        kept = KeptPass {
+    if stored_run.rules != rules {
+        stored_run = StoredRulesRun {
             rules,
-            allow_lists: kept.allow_lists,
-            ..KeptPass::default()
+            allow_lists: stored_run.allow_lists,
+            ..StoredRulesRun::default()
         };
     }
-    if !kept.allow_lists.contains(&context.rules.allow_domains) {
+    if !stored_run
+        .allow_lists
+        .contains(&context.rules.allow_domains)
+    {
         let list = context.rules.allow_domains.clone();
-        kept.allow_lists.push(list);
+        stored_run.allow_lists.push(list);
     }
     if !context.store.is_postgres() {
         // No other process uses this database, so the previous holder was killed.
-        kept.holder = None;
+        stored_run.holder = None;
     }
-    kept.put(write).await?;
-    Ok(kept)
+    stored_run.store(write).await?;
+    Ok(stored_run)
 }

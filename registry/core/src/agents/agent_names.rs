@@ -5,28 +5,31 @@ use std::collections::HashMap;
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
-use crate::agents::records::records;
-use crate::context::Context;
+use crate::agents::records::load_records;
+use crate::context::AppContext;
 use crate::error::Result;
 use crate::text::{self, LINE};
 
 /// An agent as pages name it: its name with a link to its page, or its identifier if it no longer exists.
-pub struct AgentName {
+pub struct AgentNameView {
     pub link: Option<String>,
     pub name: String,
 }
 
-pub async fn agent_names(context: &Context, mut ids: Vec<Uuid>) -> Result<HashMap<Uuid, String>> {
+pub async fn load_agent_names(
+    context: &AppContext,
+    mut ids: Vec<Uuid>,
+) -> Result<HashMap<Uuid, String>> {
     ids.sort_unstable();
     ids.dedup();
     let rows = agents::agents_by_ids(&context.store, &ids).await?;
-    let found = records(&context.store, rows).await?.into_iter();
+    let found = load_records(&context.store, rows).await?.into_iter();
     Ok(found
         .map(|record| (record.agent.id, text::line(&record.card.name, LINE)))
         .collect())
 }
 
-impl AgentName {
+impl AgentNameView {
     pub fn new(id: Uuid, names: &HashMap<Uuid, String>) -> Self {
         match names.get(&id) {
             Some(name) => Self {

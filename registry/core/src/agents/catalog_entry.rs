@@ -4,32 +4,32 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use a2a_crawler::catalog::is_publisher;
+use a2a_crawler::catalog::is_publisher_domain;
 use a2a_registry_api::ard::{AGENT_CARD_TYPE, Attestation, Entry, Publisher, TrustManifest};
-use a2a_registry_search::{ExactFilter, MAX_VALUE_BYTES, Property};
+use a2a_registry_search::{AgentProperty, ExactFilter, MAX_VALUE_BYTES};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::config::Config;
 
 /// The path of the attribute that every entry has, and nothing else.
-const ENTRY: &str = "entry";
+const ENTRY_ATTRIBUTE: &str = "entry";
 /// The path of names in lower case, by which lists are filtered.
-pub const NAME_IN_LOWER_CASE: &str = "displayName.lower";
+pub const LOWERCASE_NAME_ATTRIBUTE: &str = "displayName.lower";
 /// The prefix of identifiers in catalogs.
-const URN: &str = "urn:air:";
+const URN_PREFIX: &str = "urn:air:";
 /// Characters of a name.
-const NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 /// Characters of a description.
-const DESCRIPTION: usize = 2_000;
+const MAX_DESCRIPTION_CHARS: usize = 2_000;
 /// Maximum number of tags and capabilities; further ones can still be searched.
-const MAX_LISTED: usize = 64;
+const MAX_TAGS: usize = 64;
 /// The type of attestation for a card's own signature.
-const CARD_SIGNATURE: &str = "A2A-Card-JWS";
+const CARD_SIGNATURE_ATTESTATION: &str = "A2A-Card-JWS";
 
 /// The members of a rendered hit or agent that an entry needs; others are ignored.
 #[derive(Debug, Clone, Deserialize)]
-pub struct ListedAgent<'a> {
+pub struct AgentExcerpt<'a> {
     #[serde(borrow)]
     urn: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -39,34 +39,34 @@ pub struct ListedAgent<'a> {
     #[serde(borrow)]
     version: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    provider: Option<ListedProvider<'a>>,
+    provider: Option<ProviderExcerpt<'a>>,
     #[serde(borrow)]
-    interfaces: Vec<ListedInterface<'a>>,
-    capabilities: ListedCapabilities,
+    interfaces: Vec<InterfaceExcerpt<'a>>,
+    capabilities: CapabilitiesExcerpt,
     #[serde(borrow)]
-    skills: Vec<ListedSkill<'a>>,
+    skills: Vec<SkillExcerpt<'a>>,
     tags: Vec<Cow<'a, str>>,
     auth: Vec<Cow<'a, str>>,
     #[serde(borrow)]
-    trust: ListedTrust<'a>,
+    trust: TrustExcerpt<'a>,
     #[serde(borrow)]
     lifecycle: Cow<'a, str>,
     #[serde(borrow)]
-    liveness: ListedLiveness<'a>,
+    liveness: LivenessExcerpt<'a>,
     #[serde(borrow)]
     card_digest: Cow<'a, str>,
     #[serde(borrow)]
-    links: ListedLinks<'a>,
+    links: LinksExcerpt<'a>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct ListedProvider<'a> {
+struct ProviderExcerpt<'a> {
     #[serde(borrow)]
     organization: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct ListedInterface<'a> {
+struct InterfaceExcerpt<'a> {
     #[serde(borrow)]
     binding: Cow<'a, str>,
     #[serde(borrow)]
@@ -74,20 +74,20 @@ struct ListedInterface<'a> {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct ListedCapabilities {
+struct CapabilitiesExcerpt {
     streaming: bool,
     push_notifications: bool,
     extended_agent_card: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct ListedSkill<'a> {
+struct SkillExcerpt<'a> {
     #[serde(borrow)]
     id: Cow<'a, str>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct ListedTrust<'a> {
+struct TrustExcerpt<'a> {
     #[serde(borrow)]
     level: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -97,33 +97,33 @@ struct ListedTrust<'a> {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct ListedLiveness<'a> {
+struct LivenessExcerpt<'a> {
     #[serde(borrow)]
     last_changed: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct ListedLinks<'a> {
+struct LinksExcerpt<'a> {
     #[serde(borrow)]
     card: Cow<'a, str>,
 }
 
-impl ListedAgent<'_> {
-    pub fn read(hit: &[u8]) -> Option<ListedAgent<'_>> {
+impl AgentExcerpt<'_> {
+    pub fn parse(hit: &[u8]) -> Option<AgentExcerpt<'_>> {
         serde_json::from_slice(hit).ok()
     }
 
     /// The entry of the agent; `None` without a catalog URN, which only agents of proved domains get.
-    pub fn entry(&self) -> Option<Entry> {
+    pub fn to_entry(&self) -> Option<Entry> {
         let urn = self.urn.as_deref()?;
-        let publisher = publisher_of(urn)?;
-        let mut entry = self.entry_without_identifier();
+        let publisher = urn_publisher(urn)?;
+        let mut entry = self.to_entry_without_identifier();
         urn.clone_into(&mut entry.identifier);
         if self.name.trim().is_empty() {
             let last = urn.rsplit(':').next().unwrap_or(urn);
-            entry.display_name = last.chars().take(NAME).collect();
+            entry.display_name = last.chars().take(MAX_NAME_CHARS).collect();
         }
-        if is_publisher(publisher) {
+        if is_publisher_domain(publisher) {
             entry.trust_manifest = self.is_proved().then(|| TrustManifest {
                 identity: did_web(publisher),
                 identity_type: Some("did".to_owned()),
@@ -140,18 +140,18 @@ impl ListedAgent<'_> {
     }
 
     /// An entry without the members that depend on the URN: identifier, publisher and trust manifest.
-    pub fn entry_without_identifier(&self) -> Entry {
+    pub fn to_entry_without_identifier(&self) -> Entry {
         let description = self.description.as_deref();
         Entry {
-            display_name: self.name.chars().take(NAME).collect(),
+            display_name: self.name.chars().take(MAX_NAME_CHARS).collect(),
             media_type: AGENT_CARD_TYPE.to_owned(),
             url: format!("{}?version={}", self.links.card, self.card_digest),
-            description: description.map(|text| text.chars().take(DESCRIPTION).collect()),
+            description: description.map(|text| text.chars().take(MAX_DESCRIPTION_CHARS).collect()),
             version: self.version.as_deref().map(str::to_owned),
             updated_at: self.liveness.last_changed.as_deref().map(str::to_owned),
             digest: Some(self.card_digest.to_string()),
-            tags: distinct(self.tags.iter().map(|tag| tag.to_lowercase())),
-            capabilities: distinct(self.skills.iter().map(|skill| skill.id.to_string())),
+            tags: deduplicate_bounded(self.tags.iter().map(|tag| tag.to_lowercase())),
+            capabilities: deduplicate_bounded(self.skills.iter().map(|skill| skill.id.to_string())),
             metadata: self.metadata(),
             ..Entry::default()
         }
@@ -165,7 +165,7 @@ impl ListedAgent<'_> {
     fn attestations(&self, url: &str) -> Vec<Attestation> {
         let signed = self.trust.signature == "valid";
         let attestation = signed.then(|| Attestation {
-            kind: CARD_SIGNATURE.to_owned(),
+            kind: CARD_SIGNATURE_ATTESTATION.to_owned(),
             uri: url.to_owned(),
             media_type: AGENT_CARD_TYPE.to_owned(),
             digest: self.card_digest.to_string(),
@@ -179,9 +179,12 @@ impl ListedAgent<'_> {
         let bindings = self.interfaces.iter().map(|one| one.binding.as_ref());
         let mut metadata = Map::new();
         for (name, list) in [
-            ("a2aProtocolVersion", listed(versions)),
-            ("a2aTransports", listed(bindings)),
-            ("authSchemes", listed(self.auth.iter().map(Cow::as_ref))),
+            ("a2aProtocolVersion", join_sorted(versions)),
+            ("a2aTransports", join_sorted(bindings)),
+            (
+                "authSchemes",
+                join_sorted(self.auth.iter().map(Cow::as_ref)),
+            ),
             ("lifecycle", self.lifecycle.to_string()),
             (
                 "trustLevel",
@@ -204,26 +207,26 @@ impl ListedAgent<'_> {
 }
 
 /// The attributes of the entry that the index keeps beside the facets, to filter and count by.
-pub fn attributes(entry: &Entry) -> Vec<(String, String)> {
+pub fn entry_attributes(entry: &Entry) -> Vec<(String, String)> {
     let mut attributes = vec![
-        (ENTRY.to_owned(), "1".to_owned()),
-        ("type".to_owned(), parsed_type(&entry.media_type)),
+        (ENTRY_ATTRIBUTE.to_owned(), "1".to_owned()),
+        ("type".to_owned(), normalize_media_type(&entry.media_type)),
         ("displayName".to_owned(), entry.display_name.clone()),
         (
-            NAME_IN_LOWER_CASE.to_owned(),
+            LOWERCASE_NAME_ATTRIBUTE.to_owned(),
             entry.display_name.to_lowercase(),
         ),
     ];
-    let mut one = |path: &str, value: Option<&str>| {
+    let mut push_attribute = |path: &str, value: Option<&str>| {
         let value = value.map(|value| (path.to_owned(), value.to_owned()));
         attributes.extend(value);
     };
-    one("version", entry.version.as_deref());
-    one("updatedAt", entry.updated_at.as_deref());
-    one("publisher", publisher_of(&entry.identifier));
+    push_attribute("version", entry.version.as_deref());
+    push_attribute("updatedAt", entry.updated_at.as_deref());
+    push_attribute("publisher", urn_publisher(&entry.identifier));
     if let Some(trust) = &entry.trust_manifest {
-        one("trustManifest.identity", Some(&trust.identity));
-        one("trustManifest.identityType", trust.identity_type.as_deref());
+        push_attribute("trustManifest.identity", Some(&trust.identity));
+        push_attribute("trustManifest.identityType", trust.identity_type.as_deref());
         for attestation in &trust.attestations {
             for (name, value) in [
                 ("type", &attestation.kind),
@@ -232,7 +235,7 @@ pub fn attributes(entry: &Entry) -> Vec<(String, String)> {
                 ("digest", &attestation.digest),
             ] {
                 let value = Some(value.as_str()).filter(|value| !value.is_empty());
-                one(&format!("trustManifest.attestations.{name}"), value);
+                push_attribute(&format!("trustManifest.attestations.{name}"), value);
             }
         }
     }
@@ -244,20 +247,20 @@ pub fn attributes(entry: &Entry) -> Vec<(String, String)> {
     attributes
 }
 
-pub fn base_of(config: &Config) -> String {
+pub fn ard_base_url(config: &Config) -> String {
     format!("{}/ard", config.public_url())
 }
 
 /// A filter that only entries fit.
-pub fn any_entry() -> ExactFilter {
+pub fn any_entry_filter() -> ExactFilter {
     ExactFilter {
-        property: Property::Attribute(ENTRY.to_owned()),
+        property: AgentProperty::Attribute(ENTRY_ATTRIBUTE.to_owned()),
         values: vec!["1".to_owned()],
     }
 }
 
 /// A media type in one spelling: lower case except for the values of parameters, which are sorted.
-pub fn parsed_type(text: &str) -> String {
+pub fn normalize_media_type(text: &str) -> String {
     let mut parts = text.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
     let mut parameters: Vec<String> = parts
@@ -283,8 +286,8 @@ pub fn parsed_type(text: &str) -> String {
 
 /// The publisher of a catalog identifier, as the schema of ARD reads it: `urn:air:<publisher>:…:<name>` in ASCII;
 /// `None` for anything else.
-pub fn publisher_of(identifier: &str) -> Option<&str> {
-    let (publisher, path) = identifier.strip_prefix(URN)?.split_once(':')?;
+pub fn urn_publisher(identifier: &str) -> Option<&str> {
+    let (publisher, path) = identifier.strip_prefix(URN_PREFIX)?.split_once(':')?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
     let is_part =
         |part: &str| !part.is_empty() && part.bytes().all(|byte| plain(byte) || byte == b'_');
@@ -297,20 +300,20 @@ fn did_web(domain: &str) -> String {
     format!("did:web:{domain}")
 }
 
-fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
-    let mut kept: Vec<String> = Vec::new();
+fn deduplicate_bounded(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut unique: Vec<String> = Vec::new();
     for text in texts {
-        if !text.is_empty() && text.len() <= MAX_VALUE_BYTES && !kept.contains(&text) {
-            kept.push(text);
+        if !text.is_empty() && text.len() <= MAX_VALUE_BYTES && !unique.contains(&text) {
+            unique.push(text);
         }
-        if kept.len() == MAX_LISTED {
+        if unique.len() == MAX_TAGS {
             break;
         }
     }
-    kept
+    unique
 }
 
-fn listed<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+fn join_sorted<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let texts: BTreeMap<&str, ()> = texts.map(|text| (text, ())).collect();
     texts.into_keys().collect::<Vec<_>>().join(",")
 }
@@ -335,7 +338,7 @@ mod tests {
             ("urn:ai:a.example:x", None),
             ("URN:air:a.example:x", None),
         ] {
-            assert_eq!(publisher_of(identifier), publisher, "{identifier}");
+            assert_eq!(urn_publisher(identifier), publisher, "{identifier}");
         }
     }
 
@@ -352,9 +355,9 @@ mod tests {
             ("127.0.0.1", false),
             ("a..example", false),
         ] {
-            assert_eq!(is_publisher(publisher), expected, "{publisher}");
+            assert_eq!(is_publisher_domain(publisher), expected, "{publisher}");
         }
-        assert!(!is_publisher(&format!("{}.example", "a".repeat(64))));
+        assert!(!is_publisher_domain(&format!("{}.example", "a".repeat(64))));
     }
 
     #[test]
@@ -373,7 +376,7 @@ mod tests {
                 "text/markdown;b=1;profile=urn:air:x",
             ),
         ] {
-            assert_eq!(parsed_type(text), expected);
+            assert_eq!(normalize_media_type(text), expected);
         }
     }
 
@@ -397,7 +400,7 @@ mod tests {
             ]),
             ..Entry::default()
         };
-        let attributes = attributes(&entry);
+        let attributes = entry_attributes(&entry);
         let has = |path: &str, value: &str| {
             attributes
                 .iter()

@@ -7,11 +7,13 @@ use a2a_registry_store::versions;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::admission::change::{change_class, difference, states};
-use crate::agents::views::{agent_visible, key_binding, owns, version_visible};
-use crate::context::Context;
+use crate::admission::change_class::{classify_diff, diff_cards, signature_states};
+use crate::agents::views::{
+    is_own_agent, load_key_binding, require_visible_agent, require_visible_version,
+};
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::signatures::KeyBinding;
+use crate::signatures::DomainKeyBinding;
 use crate::visibility::caller::Caller;
 
 /// Which two versions of a card are compared.
@@ -28,59 +30,62 @@ pub struct DiffQuery {
 
 /// The changes between two versions of an agent's card, member by member. The first version is compared with itself.
 pub async fn agent_diff(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     agent: &str,
     query: &DiffQuery,
 ) -> Result<Diff> {
-    let row = agent_visible(context, caller, agent).await?;
-    let all = caller.may(Permission::SeeAll) || owns(context, caller, &row).await?;
-    let named = async |digest: &str| version_visible(context, caller, &row, digest).await;
+    let row = require_visible_agent(context, caller, agent).await?;
+    let sees_all_versions =
+        caller.has_permission(Permission::SeeAll) || is_own_agent(context, caller, &row).await?;
+    let visible_version =
+        async |digest: &str| require_visible_version(context, caller, &row, digest).await;
     let newest_before = async |before| {
-        let page = versions::version_page(&context.store, row.id, all, before, 1).await?;
+        let page =
+            versions::version_page(&context.store, row.id, sees_all_versions, before, 1).await?;
         Ok::<_, AppError>(page.into_iter().next())
     };
     let to = match &query.to {
-        Some(digest) => named(digest).await?,
+        Some(digest) => visible_version(digest).await?,
         None => newest_before(None)
             .await?
             .ok_or_else(|| AppError::not_found(format!("Agent {} has no version.", row.id)))?,
     };
     let from = match (&query.from, row.approved_version) {
-        (Some(digest), _) => Some(named(digest).await?),
+        (Some(digest), _) => Some(visible_version(digest).await?),
         (None, Some(served)) if served != to.id => {
             let served = versions::versions_by_ids(&context.store, &[served]).await?;
             served.into_iter().next()
         }
         (None, _) => newest_before(Some(to.id)).await?,
     };
-    let binding = key_binding(context, row.domain_id).await?;
+    let key_binding = load_key_binding(context, row.domain_id).await?;
     let from = from.as_ref().unwrap_or(&to);
-    let before = versions::body_by_digest(&context.store, &from.digest).await?;
-    let after = versions::body_by_digest(&context.store, &to.digest).await?;
-    let (Some(before), Some(after)) = (before, after) else {
+    let old_body = versions::body_by_digest(&context.store, &from.digest).await?;
+    let new_body = versions::body_by_digest(&context.store, &to.digest).await?;
+    let (Some(old_body), Some(new_body)) = (old_body, new_body) else {
         return Err(AppError::not_found(
             "One of the two versions is no longer stored.",
         ));
     };
-    let (from, to) = ((from, &*before), (&to, &*after));
-    Ok(diff_of(context, &row, from, to, &binding))
+    let (from, to) = ((from, &*old_body), (&to, &*new_body));
+    Ok(diff_versions(context, &row, from, to, &key_binding))
 }
 
 /// Compares two versions by their bytes, with today's verdicts on their signatures.
-pub fn diff_of(
-    context: &Context,
+pub fn diff_versions(
+    context: &AppContext,
     agent: &agent::Model,
-    (from, before): (&version::Model, &[u8]),
-    (to, after): (&version::Model, &[u8]),
-    binding: &KeyBinding,
+    (from, old_body): (&version::Model, &[u8]),
+    (to, new_body): (&version::Model, &[u8]),
+    key_binding: &DomainKeyBinding,
 ) -> Diff {
-    let states = states(agent, binding, from.into(), to.into());
-    let difference = difference(context, before, after, states);
+    let states = signature_states(agent, key_binding, from.into(), to.into());
+    let difference = diff_cards(context, old_body, new_body, states);
     Diff {
         from: from.digest.clone(),
         to: to.digest.clone(),
-        change_class: change_class(difference.as_ref(), states).into(),
+        change_class: classify_diff(difference.as_ref(), states).into(),
         changes: difference
             .iter()
             .flat_map(|difference| &difference.changes)

@@ -2,33 +2,33 @@
 
 use std::collections::HashSet;
 
-use a2a_card::{AgentCard, Skill, auth_labels, tags};
+use a2a_card::{AgentCard, Skill, auth_labels, skill_tags};
 use a2a_registry_api::{Capabilities, HitSkill, Interface, Links, Provider, Summary};
 use a2a_registry_domain::facet::FacetMap;
 use a2a_registry_domain::source::{SourceKind, SourceState};
-use a2a_registry_search::{Document, SkillText};
+use a2a_registry_search::{AgentDocument, SkillText};
 use a2a_registry_store::entity::{agent, source};
-use a2a_registry_store::{Handle, agents};
+use a2a_registry_store::{Executor, agents};
 use serde::Serialize;
 use url::Url;
 use uuid::Uuid;
 
-use crate::admission::agent_facts::{distinct, labels, organization};
-use crate::agents::catalog_entry::{ListedAgent, attributes};
+use crate::admission::agent_facts::{agent_labels, deduplicate, provider_organization};
+use crate::agents::catalog_entry::{AgentExcerpt, entry_attributes};
 use crate::agents::duplicates;
-use crate::agents::hit_bounds::bound_summary;
-use crate::agents::hit_members::{mark_hit, mark_skill};
-use crate::agents::policy_facts::{labels_of, listed_facts};
-use crate::agents::records::{AgentRecord, records_with, shown_version};
+use crate::agents::hit_limits::truncate_summary;
+use crate::agents::hit_members::{mark_hidden_members, mark_hidden_skill_members};
+use crate::agents::policy_attributes::{listed_attributes, visibility_labels};
+use crate::agents::records::{AgentRecord, build_records, current_version_id};
 use crate::commit::agent_rows::AgentRows;
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::AppError;
 use crate::sources;
 
 /// The summary of an agent, as lists show it.
-pub fn summary(context: &Context, record: &AgentRecord) -> Summary {
+pub fn build_summary(context: &AppContext, record: &AgentRecord) -> Summary {
     let AgentRecord { agent, card, .. } = record;
-    let links = links(context, record);
+    let links = build_links(context, record);
     Summary {
         id: agent.id,
         urn: agent.urn.clone(),
@@ -40,7 +40,7 @@ pub fn summary(context: &Context, record: &AgentRecord) -> Summary {
             url: provider.url.clone(),
         }),
         domain: agent.domain.clone(),
-        interfaces: interfaces(card),
+        interfaces: card_interfaces(card),
         capabilities: Capabilities {
             streaming: card.capabilities.streaming,
             push_notifications: card.capabilities.push_notifications,
@@ -64,20 +64,20 @@ pub fn summary(context: &Context, record: &AgentRecord) -> Summary {
             .collect(),
         skills_total: card.skills.len() as u64,
         shortened: false,
-        tags: tags(card),
+        tags: skill_tags(card),
         auth: auth_labels(card),
-        labels: labels(agent),
+        labels: agent_labels(agent),
         trust: record.trust(),
-        lifecycle: record.shown().into(),
+        lifecycle: record.effective_lifecycle().into(),
         deprecation: record.deprecation(),
-        visibility: record.known.visibility.into(),
+        visibility: record.states.visibility.into(),
         liveness: record.liveness(),
         card_digest: record.version.digest.clone(),
         links,
     }
 }
 
-fn links(context: &Context, record: &AgentRecord) -> Links {
+fn build_links(context: &AppContext, record: &AgentRecord) -> Links {
     let (base, id) = (context.config.public_url(), record.agent.id);
     Links {
         this: format!("{base}/v1/agents/{id}"),
@@ -96,8 +96,8 @@ fn card_url(sources: &[source::Model]) -> Option<String> {
         |source: &source::Model| Url::parse(&source.url).is_ok_and(|url| url.fragment().is_some());
     let own = sources.iter().filter(|source| !is_inline(source));
     let best = own.min_by_key(|source| {
-        let is_failing = source.liveness.known() != Some(SourceState::Fresh);
-        (is_failing, source.kind.known(), source.id)
+        let is_failing = source.liveness.known_value() != Some(SourceState::Fresh);
+        (is_failing, source.kind.known_value(), source.id)
     })?;
     if best.kind != SourceKind::WellKnown {
         return Some(sources::card_url(best).to_owned());
@@ -108,34 +108,40 @@ fn card_url(sources: &[source::Model]) -> Option<String> {
 }
 
 /// The search document of an agent.
-pub fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
+pub fn build_document(
+    context: &AppContext,
+    record: &AgentRecord,
+) -> Result<AgentDocument, AppError> {
     let card = &record.card;
-    let summary = bound_summary(lasting_summary(context, record));
-    let facts = listed_facts(context, record);
-    let trust = u8::try_from(facts.trust).ok();
-    let whole = rendered(&summary)?;
-    let listed = ListedAgent::read(&whole).and_then(|agent| agent.entry());
-    let (hit, skills) = render_apart(card, summary)?;
-    let entry = listed.as_ref().map(rendered).transpose()?;
-    Ok(Document {
+    let summary = truncate_summary(build_indexed_summary(context, record));
+    let agent_attributes = listed_attributes(context, record);
+    let trust = u8::try_from(agent_attributes.trust).ok();
+    let whole = to_json_bytes(&summary)?;
+    let catalog_entry = AgentExcerpt::parse(&whole).and_then(|agent| agent.to_entry());
+    let (hit, skills) = render_hit_and_skills(card, summary)?;
+    let entry_json = catalog_entry.as_ref().map(to_json_bytes).transpose()?;
+    Ok(AgentDocument {
         id: record.agent.id,
-        identifier: listed
+        identifier: catalog_entry
             .as_ref()
             .map(|entry| entry.identifier.clone())
             .unwrap_or_default(),
-        attributes: listed.as_ref().map(attributes).unwrap_or_default(),
-        entry: entry.unwrap_or_default(),
+        attributes: catalog_entry
+            .as_ref()
+            .map(entry_attributes)
+            .unwrap_or_default(),
+        catalog_entry: entry_json.unwrap_or_default(),
         hit,
         name: card.name.clone(),
         description: card.description.clone().unwrap_or_default(),
-        provider: organization(card),
+        provider: provider_organization(card),
         other_texts: card.other_texts.clone(),
-        facets: FacetMap::from_fn(|facet| facts.values(facet)),
+        facets: FacetMap::from_fn(|facet| agent_attributes.facet_values(facet)),
         skills,
-        visible_to: labels_of(context, record),
-        lookups: distinct(lookups(record)),
-        group: duplicates::key(card, &record.version.content_digest),
-        preference: duplicates::preference(card, &record.agent.domain, trust),
+        visible_to: visibility_labels(context, record),
+        lookup_keys: deduplicate(lookup_keys(record)),
+        duplicate_key: duplicates::duplicate_key(card, &record.version.content_digest),
+        preference: duplicates::duplicate_preference(card, &record.agent.domain, trust),
         created_at: record.agent.created_at,
         updated_at: record.version.observed_at,
     })
@@ -143,56 +149,57 @@ pub fn document(context: &Context, record: &AgentRecord) -> Result<Document, App
 
 /// The summary of an agent without values that change without an event, such as the last fetch: in the index they
 /// would be out of date, differently in every process.
-fn lasting_summary(context: &Context, record: &AgentRecord) -> Summary {
-    let mut summary = summary(context, record);
+fn build_indexed_summary(context: &AppContext, record: &AgentRecord) -> Summary {
+    let mut summary = build_summary(context, record);
     summary.liveness.last_seen = None;
     summary.liveness.next_due = None;
     summary
 }
 
-fn rendered(of: &impl Serialize) -> Result<Vec<u8>, AppError> {
-    serde_json::to_vec(of).map_err(|error| unwritten(&error))
+fn to_json_bytes(value: &impl Serialize) -> Result<Vec<u8>, AppError> {
+    serde_json::to_vec(value).map_err(|error| serialization_error(&error))
 }
 
-fn unwritten(error: &serde_json::Error) -> AppError {
+fn serialization_error(error: &serde_json::Error) -> AppError {
     AppError::internal(format!("an agent cannot be written as JSON: {error}"))
 }
 
 /// Renders a hit and its skills apart from each other, as the index takes them, with marks around the members that are not
 /// shown by default.
-fn render_apart(
+fn render_hit_and_skills(
     card: &AgentCard,
     mut summary: Summary,
 ) -> Result<(Vec<u8>, Vec<SkillText>), AppError> {
     /// The member of a hit without skills. Within a text its quotes would be escaped.
-    const NONE: &str = r#""skills":[],"#;
-    let shown = std::mem::take(&mut summary.skills);
-    let mut hit = rendered(&summary)?;
-    if !shown.is_empty() {
-        let text = String::from_utf8_lossy(&hit).replacen(NONE, "", 1);
+    const EMPTY_SKILLS: &str = r#""skills":[],"#;
+    let hit_skills = std::mem::take(&mut summary.skills);
+    let mut hit = to_json_bytes(&summary)?;
+    if !hit_skills.is_empty() {
+        let text = String::from_utf8_lossy(&hit).replacen(EMPTY_SKILLS, "", 1);
         hit = text.into_bytes();
     }
-    let hit = mark_hit(&hit).map_err(|error| unwritten(&error))?;
-    let skills = card.skills.iter().zip(&shown);
-    let skills = skills.map(|(skill, shown)| skill_text(skill, shown));
+    let hit = mark_hidden_members(&hit).map_err(|error| serialization_error(&error))?;
+    let skills = card.skills.iter().zip(&hit_skills);
+    let skills = skills.map(|(skill, shown)| render_skill(skill, shown));
     Ok((hit, skills.collect::<Result<_, _>>()?))
 }
 
 /// A skill as it is indexed, and as hits show it.
-fn skill_text(skill: &Skill, shown: &HitSkill) -> Result<SkillText, AppError> {
-    let rendered = serde_json::to_string(shown).and_then(|skill| mark_skill(&skill));
+fn render_skill(skill: &Skill, hit_skill: &HitSkill) -> Result<SkillText, AppError> {
+    let rendered =
+        serde_json::to_string(hit_skill).and_then(|skill| mark_hidden_skill_members(&skill));
     Ok(SkillText {
-        id: shown.id.clone(),
+        id: hit_skill.id.clone(),
         name: skill.name.clone(),
         description: skill.description.clone().unwrap_or_default(),
         tags: skill.tags.clone(),
         examples: skill.examples.clone(),
-        rendered: rendered.map_err(|error| unwritten(&error))?,
+        rendered: rendered.map_err(|error| serialization_error(&error))?,
     })
 }
 
 /// The interfaces of an agent's card, in the order to try them.
-pub fn interfaces(card: &AgentCard) -> Vec<Interface> {
+pub fn card_interfaces(card: &AgentCard) -> Vec<Interface> {
     card.interfaces
         .iter()
         .map(|interface| Interface {
@@ -205,16 +212,16 @@ pub fn interfaces(card: &AgentCard) -> Vec<Interface> {
 }
 
 /// The key by which agents of this name are looked up.
-pub fn name_key(name: &str) -> String {
+pub fn name_lookup_key(name: &str) -> String {
     format!("name:{}", name.trim().to_lowercase())
 }
 
-fn lookups(record: &AgentRecord) -> Vec<String> {
+fn lookup_keys(record: &AgentRecord) -> Vec<String> {
     let mut keys = vec![
         format!("digest:{}", record.version.digest),
         format!("digest:{}", record.version.content_digest),
         format!("host:{}", record.agent.domain),
-        name_key(&record.card.name),
+        name_lookup_key(&record.card.name),
     ];
     keys.extend(record.agent.urn.iter().map(|urn| format!("urn:{urn}")));
     let mut urls: Vec<String> = record
@@ -242,54 +249,54 @@ fn lookups(record: &AgentRecord) -> Vec<String> {
 }
 
 /// The documents of these agents, and the ids of agents to remove. An agent that cannot be read is in neither list.
-pub async fn documents(
-    context: &Context,
+pub async fn load_documents(
+    context: &AppContext,
     ids: &[Uuid],
-) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
-    let read = context.store.read().await?;
-    let rows = AgentRows::by_ids(&read, ids).await?;
-    let shown = rows.agents.iter().filter(|row| is_shown(row));
-    let there: HashSet<Uuid> = shown.map(|row| row.id).collect();
-    let gone = ids.iter().copied();
-    let gone = gone.filter(|id| !there.contains(id)).collect();
-    Ok((documents_of(context, &read, rows).await?, gone))
+) -> Result<(Vec<AgentDocument>, Vec<Uuid>), AppError> {
+    let read_tx = context.store.begin_read().await?;
+    let rows = AgentRows::load_by_ids(&read_tx, ids).await?;
+    let shown = rows.agents.iter().filter(|row| is_indexed(row));
+    let indexed_ids: HashSet<Uuid> = shown.map(|row| row.id).collect();
+    let candidates = ids.iter().copied();
+    let removed_ids = candidates.filter(|id| !indexed_ids.contains(id)).collect();
+    Ok((build_documents(context, &read_tx, rows).await?, removed_ids))
 }
 
 /// The documents of the next agents by id, and the id to continue after; `None` at the end.
-pub async fn documents_walk(
-    context: &Context,
+pub async fn load_documents_after(
+    context: &AppContext,
     after: Option<Uuid>,
     limit: u64,
-) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
-    let read = context.store.read().await?;
-    let mut rows = agents::agents_walk(&read, after, limit).await?;
+) -> Result<(Vec<AgentDocument>, Option<Uuid>), AppError> {
+    let read_tx = context.store.begin_read().await?;
+    let mut rows = agents::agents_page_by_id(&read_tx, after, limit).await?;
     let last = rows.last().map(|row| row.id);
-    rows.retain(is_shown);
-    let rows = AgentRows::of(&read, rows).await?;
-    Ok((documents_of(context, &read, rows).await?, last))
+    rows.retain(is_indexed);
+    let rows = AgentRows::load(&read_tx, rows).await?;
+    Ok((build_documents(context, &read_tx, rows).await?, last))
 }
 
 /// Whether the index has an agent: one that is not retired, and has a card.
-fn is_shown(row: &agent::Model) -> bool {
-    row.retired_at.is_none() && shown_version(row).is_some()
+fn is_indexed(row: &agent::Model) -> bool {
+    row.retired_at.is_none() && current_version_id(row).is_some()
 }
 
 /// The documents of those of these agents that have one.
-pub async fn documents_of(
-    context: &Context,
-    on: &impl Handle,
+pub async fn build_documents(
+    context: &AppContext,
+    db: &impl Executor,
     mut rows: AgentRows,
-) -> Result<Vec<Document>, AppError> {
-    rows.agents.retain(is_shown);
-    let records = records_with(on, rows).await?;
+) -> Result<Vec<AgentDocument>, AppError> {
+    rows.agents.retain(is_indexed);
+    let records = build_records(db, rows).await?;
     records
         .iter()
-        .map(|record| document(context, record))
+        .map(|record| build_document(context, record))
         .collect()
 }
 
 /// Agents per read during a rebuild of the index.
-pub const WALK: u64 = 1000;
+pub const REBUILD_BATCH: u64 = 1000;
 
 #[cfg(test)]
 mod tests {

@@ -5,13 +5,13 @@ use ring::digest::{Context, SHA256};
 use url::Url;
 
 /// Preference for an agent whose endpoint is on its own domain: above every level of trust.
-const AT_HOME: u8 = 8;
+const OWN_DOMAIN_PREFERENCE: u8 = 8;
 
 /// The key that an agent shares with its duplicates: its name and first endpoint. Cards of the same content share both,
 /// unless their addresses are relative. For a card without one of them only copies of its content are duplicates.
-pub fn key(card: &AgentCard, content_digest: &str) -> u128 {
+pub fn duplicate_key(card: &AgentCard, content_digest: &str) -> u128 {
     let name = card.name.trim().to_lowercase();
-    let parts = match endpoint(card).filter(|_| !name.is_empty()) {
+    let parts = match first_endpoint(card).filter(|_| !name.is_empty()) {
         Some((url, tenant)) => vec![name, url, tenant],
         None => vec![content_digest.to_owned()],
     };
@@ -26,7 +26,7 @@ pub fn key(card: &AgentCard, content_digest: &str) -> u128 {
     half.fold(0, |key, byte| key << 8 | u128::from(*byte))
 }
 
-fn endpoint(card: &AgentCard) -> Option<(String, String)> {
+fn first_endpoint(card: &AgentCard) -> Option<(String, String)> {
     let first = card.interfaces.first()?;
     let url = match Url::parse(&first.url) {
         Ok(url) => url.to_string(),
@@ -39,15 +39,17 @@ fn endpoint(card: &AgentCard) -> Option<(String, String)> {
 
 /// The preference of an agent among its duplicates: first the one whose endpoint is on the domain that publishes the
 /// card, which holds for no copy on another domain, then the more trusted one.
-pub fn preference(card: &AgentCard, domain: &str, trust: Option<u8>) -> u8 {
-    let trust = trust.map_or(0, |level| level + 1).min(AT_HOME - 1);
-    match is_at_home(card, domain) {
-        true => AT_HOME + trust,
+pub fn duplicate_preference(card: &AgentCard, domain: &str, trust: Option<u8>) -> u8 {
+    let trust = trust
+        .map_or(0, |level| level + 1)
+        .min(OWN_DOMAIN_PREFERENCE - 1);
+    match is_endpoint_on_domain(card, domain) {
+        true => OWN_DOMAIN_PREFERENCE + trust,
         false => trust,
     }
 }
 
-fn is_at_home(card: &AgentCard, domain: &str) -> bool {
+fn is_endpoint_on_domain(card: &AgentCard, domain: &str) -> bool {
     let host = |url: &str| Some(Url::parse(url).ok()?.host_str()?.to_owned());
     let endpoint = card.interfaces.first().and_then(|first| host(&first.url));
     let domain = host(&format!("https://{domain}"));
@@ -65,13 +67,13 @@ mod tests {
 
     fn card(name: &str, url: &str, more: &str) -> (AgentCard, String) {
         let text = format!(r#"{{"name": "{name}", "description": "{more}", "url": "{url}"}}"#);
-        let card = a2a_card::parse(text.as_bytes()).unwrap().card;
+        let card = a2a_card::parse_card(text.as_bytes()).unwrap().card;
         (card, a2a_card::content_digest(text.as_bytes()))
     }
 
     fn key_of(name: &str, url: &str, more: &str) -> u128 {
         let (card, digest) = card(name, url, more);
-        key(&card, &digest)
+        duplicate_key(&card, &digest)
     }
 
     #[test]
@@ -103,14 +105,17 @@ mod tests {
     #[test]
     fn the_agent_of_the_endpoint_s_own_domain_comes_before_more_trusted_copies() {
         let (card, _) = card("Trip", "https://api.trip.example:8443/a2a", "");
-        let own = preference(&card, "trip.example", None);
-        assert_eq!(own, preference(&card, "api.trip.example:8443", None));
+        let own = duplicate_preference(&card, "trip.example", None);
+        assert_eq!(
+            own,
+            duplicate_preference(&card, "api.trip.example:8443", None)
+        );
         for copy in ["elsewhere.example", "rip.example", "www.trip.example"] {
-            assert!(own > preference(&card, copy, Some(4)), "{copy}");
+            assert!(own > duplicate_preference(&card, copy, Some(4)), "{copy}");
         }
-        let better = preference(&card, "elsewhere.example", Some(1));
-        assert!(better > preference(&card, "elsewhere.example", Some(0)));
-        assert!(better > preference(&card, "elsewhere.example", None));
-        assert!(own < preference(&card, "trip.example", Some(0)));
+        let better = duplicate_preference(&card, "elsewhere.example", Some(1));
+        assert!(better > duplicate_preference(&card, "elsewhere.example", Some(0)));
+        assert!(better > duplicate_preference(&card, "elsewhere.example", None));
+        assert!(own < duplicate_preference(&card, "trip.example", Some(0)));
     }
 }

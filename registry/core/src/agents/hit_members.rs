@@ -9,17 +9,17 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// Encloses the members that are not shown by default. It is white space in JSON, and escaped within a text.
-const MARK: char = '\t';
+const HIDDEN_MARKER: char = '\t';
 
 /// The members of a JSON object in their order, each as it is written.
-struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
+struct RawMembers<'a>(Vec<(&'a str, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for RawMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
+        struct MembersVisitor;
 
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = RawMembers<'de>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
@@ -30,75 +30,80 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(RawMembers(members))
             }
         }
 
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
 /// A hit with its usual members first and marks around the others, and likewise each of its skills.
-pub fn mark_hit(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
+pub fn mark_hidden_members(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
     let fields = HitFields::default();
-    let hit = write_object(&String::from_utf8_lossy(hit), "", fields, Others::Marked)?;
+    let hit = write_object(
+        &String::from_utf8_lossy(hit),
+        "",
+        fields,
+        HiddenMembers::Marked,
+    )?;
     Ok(hit.into_bytes())
 }
 
-pub fn mark_skill(skill: &str) -> serde_json::Result<String> {
+pub fn mark_hidden_skill_members(skill: &str) -> serde_json::Result<String> {
     let fields = HitFields::default();
-    write_object(skill, HitFields::SKILLS, fields, Others::Marked)
+    write_object(skill, HitFields::SKILLS, fields, HiddenMembers::Marked)
 }
 
 /// A hit with the members that are asked for and no others.
-pub fn shown_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
+pub fn select_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
     let text = std::str::from_utf8(hit).unwrap_or_default();
     if !fields.shows_default_summary() {
-        let shown = write_object(text, "", fields, Others::LeftOut);
+        let selected = write_object(text, "", fields, HiddenMembers::Omitted);
         // The index holds only objects, so the members can always be selected.
-        return shown.map_or_else(|_| hit.to_vec(), String::into_bytes);
+        return selected.map_or_else(|_| hit.to_vec(), String::into_bytes);
     }
-    let mut shown = Vec::with_capacity(hit.len());
-    for part in text.split(MARK).step_by(2) {
-        shown.extend_from_slice(part.as_bytes());
+    let mut selected = Vec::with_capacity(hit.len());
+    for part in text.split(HIDDEN_MARKER).step_by(2) {
+        selected.extend_from_slice(part.as_bytes());
     }
-    shown
+    selected
 }
 
 /// What happens to the members of an object that are not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Others {
+enum HiddenMembers {
     /// They follow the others, enclosed in marks.
     Marked,
     /// They are left out.
-    LeftOut,
+    Omitted,
 }
 
 /// Writes an object that is the hit or within one of its members, with the members that `fields` shows first.
 fn write_object(
     json: &str,
-    within: &str,
+    parent: &str,
     fields: HitFields,
-    others: Others,
+    hidden_members: HiddenMembers,
 ) -> serde_json::Result<String> {
-    let Members(members) = serde_json::from_str(json)?;
-    let is_shown = |name: &str| match within {
-        "" => fields.has(name),
-        within => fields.has(&format!("{within}.{name}")),
+    let RawMembers(members) = serde_json::from_str(json)?;
+    let is_shown = |name: &str| match parent {
+        "" => fields.includes(name),
+        within => fields.includes(&format!("{within}.{name}")),
     };
     let (shown, hidden): (Vec<_>, Vec<_>) =
         members.into_iter().partition(|(name, _)| is_shown(name));
     let mut text = String::with_capacity(json.len() + 16);
     text.push('{');
     for (name, value) in shown {
-        write_member(&mut text, name, value, fields, others)?;
+        write_member(&mut text, name, value, fields, hidden_members)?;
     }
-    if others == Others::Marked && !hidden.is_empty() {
-        text.push(MARK);
+    if hidden_members == HiddenMembers::Marked && !hidden.is_empty() {
+        text.push(HIDDEN_MARKER);
         for (name, value) in hidden {
-            write_member(&mut text, name, value, fields, others)?;
+            write_member(&mut text, name, value, fields, hidden_members)?;
         }
-        text.push(MARK);
+        text.push(HIDDEN_MARKER);
     }
     text.push('}');
     Ok(text)
@@ -109,9 +114,9 @@ fn write_member(
     name: &str,
     value: &RawValue,
     fields: HitFields,
-    others: Others,
+    hidden_members: HiddenMembers,
 ) -> serde_json::Result<()> {
-    if !matches!(text.trim_end_matches(MARK), "{") {
+    if !matches!(text.trim_end_matches(HIDDEN_MARKER), "{") {
         text.push(',');
     }
     text.push('"');
@@ -124,7 +129,7 @@ fn write_member(
     let skills: Vec<&RawValue> = serde_json::from_str(value.get())?;
     let skills = skills
         .into_iter()
-        .map(|skill| write_object(skill.get(), name, fields, others));
+        .map(|skill| write_object(skill.get(), name, fields, hidden_members));
     let skills = skills.collect::<serde_json::Result<Vec<_>>>()?;
     text.push('[');
     text.push_str(&skills.join(","));
@@ -164,10 +169,14 @@ mod tests {
     #[test]
     fn a_marked_hit_says_the_same_and_is_cut_to_its_usual_members() {
         let whole = hit();
-        let marked = mark_hit(&serde_json::to_vec(&whole).unwrap()).unwrap();
+        let marked = mark_hidden_members(&serde_json::to_vec(&whole).unwrap()).unwrap();
         assert_eq!(read(&marked), whole);
-        assert_eq!(mark_hit(&marked).unwrap(), marked, "marked twice");
-        let usual = shown_members(&marked, HitFields::default());
+        assert_eq!(
+            mark_hidden_members(&marked).unwrap(),
+            marked,
+            "marked twice"
+        );
+        let usual = select_members(&marked, HitFields::default());
         let mut expected = whole.clone();
         let members = expected.as_object_mut().unwrap();
         members.retain(|name, _| !["links", "labels", "card_digest"].contains(&name.as_str()));
@@ -178,18 +187,18 @@ mod tests {
             std::str::from_utf8(&marked).unwrap(),
             "",
             HitFields::default(),
-            Others::LeftOut,
+            HiddenMembers::Omitted,
         );
         assert_eq!(read(named.unwrap().as_bytes()), expected);
     }
 
     #[test]
     fn any_members_are_found_by_their_names() {
-        let marked = mark_hit(&serde_json::to_vec(&hit()).unwrap()).unwrap();
+        let marked = mark_hidden_members(&serde_json::to_vec(&hit()).unwrap()).unwrap();
         let whole = hit();
         let shown = |names: &[&str]| {
-            let fields = HitFields::named(names.iter().copied()).unwrap();
-            read(&shown_members(&marked, fields))
+            let fields = HitFields::from_names(names.iter().copied()).unwrap();
+            read(&select_members(&marked, fields))
         };
         let id = &whole["id"];
         assert_eq!(shown(&["score"]), json!({"id": id}));
@@ -214,15 +223,15 @@ mod tests {
         let mut whole = hit();
         let skills = whole["skills"].take();
         whole.as_object_mut().unwrap().remove("skills");
-        let marked = mark_hit(&serde_json::to_vec(&whole).unwrap()).unwrap();
+        let marked = mark_hidden_members(&serde_json::to_vec(&whole).unwrap()).unwrap();
         let skills = skills.as_array().unwrap().iter();
         let skills: Vec<String> = skills
-            .map(|one| mark_skill(&one.to_string()).unwrap())
+            .map(|one| mark_hidden_skill_members(&one.to_string()).unwrap())
             .collect();
         let mut joined = marked.strip_suffix(b"}").unwrap().to_vec();
         joined.extend_from_slice(format!(",\"skills\":[{}]}}", skills.join(",\n")).as_bytes());
         assert_eq!(read(&joined), hit());
-        let usual = read(&shown_members(&joined, HitFields::default()));
+        let usual = read(&select_members(&joined, HitFields::default()));
         assert_eq!(
             usual["skills"],
             json!([{"id": "s1", "name": "one\t"}, {"id": "s2", "name": "two"}])

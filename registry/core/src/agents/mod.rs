@@ -1,22 +1,22 @@
 //! Agents: their views, cards and versions, and the acts on them.
 
-pub mod acts;
 pub mod agent_names;
+pub mod audience_collections;
 pub mod cards;
 pub mod catalog_entry;
-pub mod description;
+pub mod collection_memberships;
 pub mod diff;
 pub mod documents;
 pub mod duplicates;
-pub mod hit_bounds;
+pub mod hit_limits;
 pub mod hit_members;
-pub mod memberships;
-pub mod owner;
-pub mod policy_facts;
+pub mod lifecycle_actions;
+pub mod owner_updates;
+pub mod policy_attributes;
 pub mod records;
-pub mod rendered;
+pub mod rendering;
 pub mod replacements;
-pub mod shown_collections;
 pub mod similar;
 pub mod snippet;
+pub mod text_description;
 pub mod views;

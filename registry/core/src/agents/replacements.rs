@@ -5,18 +5,22 @@ use a2a_registry_search::HitRow;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::agents::hit_members::mark_hit;
-use crate::agents::views::agent_visible;
-use crate::context::Context;
+use crate::agents::hit_members::mark_hidden_members;
+use crate::agents::views::require_visible_agent;
+use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::visibility::caller::Caller;
 
 /// What the text of a stored hit with a replacement contains.
-const MARK: &str = r#""replacement":""#;
+const REPLACEMENT_MEMBER: &str = r#""replacement":""#;
 
 /// Whether the caller may see a replacement. It may have been hidden, retired or deleted since it was named.
-pub async fn is_visible(context: &Context, caller: &Caller, replacement: Uuid) -> Result<bool> {
-    match agent_visible(context, caller, &replacement.to_string()).await {
+pub async fn is_replacement_visible(
+    context: &AppContext,
+    caller: &Caller,
+    replacement: Uuid,
+) -> Result<bool> {
+    match require_visible_agent(context, caller, &replacement.to_string()).await {
         Ok(_) => Ok(true),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -24,12 +28,16 @@ pub async fn is_visible(context: &Context, caller: &Caller, replacement: Uuid) -
 }
 
 /// Removes the replacement from the view of an agent, unless the caller may see it.
-pub async fn hide_in_agent(context: &Context, caller: &Caller, view: &mut Agent) -> Result<()> {
+pub async fn redact_agent_replacement(
+    context: &AppContext,
+    caller: &Caller,
+    view: &mut Agent,
+) -> Result<()> {
     let deprecation = view.hit.summary.deprecation.as_ref();
-    let Some(named) = deprecation.and_then(|deprecation| deprecation.replacement) else {
+    let Some(replacement) = deprecation.and_then(|deprecation| deprecation.replacement) else {
         return Ok(());
     };
-    if !is_visible(context, caller, named).await?
+    if !is_replacement_visible(context, caller, replacement).await?
         && let Some(deprecation) = &mut view.hit.summary.deprecation
     {
         deprecation.replacement = None;
@@ -38,25 +46,30 @@ pub async fn hide_in_agent(context: &Context, caller: &Caller, view: &mut Agent)
 }
 
 /// Removes replacements that the caller may not see from stored hits. A hit without one is not parsed.
-pub async fn hide_in_hits(context: &Context, caller: &Caller, rows: &mut [HitRow]) -> Result<()> {
+pub async fn redact_hit_replacements(
+    context: &AppContext,
+    caller: &Caller,
+    rows: &mut [HitRow],
+) -> Result<()> {
     for row in rows {
         // Every search passes here: the standard library's substring search compares many bytes at once.
-        if !std::str::from_utf8(&row.hit).is_ok_and(|hit| hit.contains(MARK)) {
+        if !std::str::from_utf8(&row.hit).is_ok_and(|hit| hit.contains(REPLACEMENT_MEMBER)) {
             continue;
         }
-        let broken = |error| AppError::internal(format!("a stored hit cannot be parsed: {error}"));
-        let mut hit: Value = serde_json::from_slice(&row.hit).map_err(broken)?;
+        let parse_error =
+            |error| AppError::internal(format!("a stored hit cannot be parsed: {error}"));
+        let mut hit: Value = serde_json::from_slice(&row.hit).map_err(parse_error)?;
         let Some(deprecation) = hit.get_mut("deprecation").and_then(Value::as_object_mut) else {
             continue;
         };
-        let named = deprecation.get("replacement").and_then(Value::as_str);
-        let named = named.and_then(|named| named.parse::<Uuid>().ok());
-        if let Some(named) = named
-            && !is_visible(context, caller, named).await?
+        let replacement = deprecation.get("replacement").and_then(Value::as_str);
+        let replacement = replacement.and_then(|named| named.parse::<Uuid>().ok());
+        if let Some(replacement) = replacement
+            && !is_replacement_visible(context, caller, replacement).await?
         {
             deprecation.remove("replacement");
-            let hit = serde_json::to_vec(&hit).map_err(broken)?;
-            row.hit = mark_hit(&hit).map_err(broken)?;
+            let hit = serde_json::to_vec(&hit).map_err(parse_error)?;
+            row.hit = mark_hidden_members(&hit).map_err(parse_error)?;
         }
     }
     Ok(())

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use a2a_registry_api::limits::{DEFAULT_SIMILAR, MAX_SIMILAR, SimilarSize};
+use a2a_registry_api::limits::{DEFAULT_SIMILAR_AGENTS, MAX_SIMILAR_AGENTS, SimilarSize};
 use a2a_registry_api::{Duplicates, Hit, Match, Similar};
 use a2a_registry_search::{HitRow, Index, IndexError, SimilarAgents, SimilarRequest};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use crate::agents::replacements::hide_in_hits;
-use crate::agents::views::agent_visible;
-use crate::context::Context;
-use crate::database::demand_database;
+use crate::agents::replacements::redact_hit_replacements;
+use crate::agents::views::require_visible_agent;
+use crate::context::AppContext;
+use crate::database_health::require_recent_contact;
 use crate::error::{AppError, Result};
-use crate::index_pool::run;
-use crate::memory::meanings::Mode;
 use crate::paging::not_empty;
+use crate::process_state::semantic_search::Mode;
+use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
 /// How many similar agents.
@@ -32,86 +32,99 @@ pub struct SimilarQuery {
 
 /// The agents that are most similar to an agent, among those that the caller may see.
 pub async fn agent_similar(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     agent: &str,
     query: &SimilarQuery,
 ) -> Result<Similar> {
-    let size = query.page_size.unwrap_or(DEFAULT_SIMILAR);
-    let is_allowed = (1..=MAX_SIMILAR).contains(&size);
+    let size = query.page_size.unwrap_or(DEFAULT_SIMILAR_AGENTS);
+    let is_allowed = (1..=MAX_SIMILAR_AGENTS).contains(&size);
     // An agent that the index shows to the caller needs no query of the database; any other may be newer than the
     // index.
     if let Some(id) = agent.parse::<Uuid>().ok().filter(|_| is_allowed)
-        && let Some(similar) = if_seen(context, caller, id, size).await?
+        && let Some(similar) = find_similar_if_visible(context, caller, id, size).await?
     {
         return Ok(similar);
     }
-    let row = agent_visible(context, caller, agent).await?;
+    let row = require_visible_agent(context, caller, agent).await?;
     if !is_allowed {
-        let detail = format!("page_size must be between 1 and {MAX_SIMILAR}");
+        let detail = format!("page_size must be between 1 and {MAX_SIMILAR_AGENTS}");
         return Err(AppError::invalid("/page_size", detail));
     }
-    similar_to(context, caller, row.id, size).await
+    find_similar(context, caller, row.id, size).await
 }
 
 /// The same for an agent that the caller may see.
-pub async fn similar_to(
-    context: &Context,
+pub async fn find_similar(
+    context: &AppContext,
     caller: &Caller,
     id: Uuid,
     size: u32,
 ) -> Result<Similar> {
-    let request = request(context, caller, id, size)?;
-    let found = run(context, caller, move |index| {
-        similar_or_by_words(index, &request)
+    let similar_request = build_request(context, caller, id, size)?;
+    let search = run_search(context, caller, move |index| {
+        search_with_fallback(index, &similar_request)
     });
-    let found = found.await?;
-    shown(context, caller, found).await
+    let results = search.await?;
+    build_response(context, caller, results).await
 }
 
 /// The same for an agent that the index shows to the caller; `None` for any other.
-async fn if_seen(
-    context: &Context,
+async fn find_similar_if_visible(
+    context: &AppContext,
     caller: &Caller,
     id: Uuid,
     size: u32,
 ) -> Result<Option<Similar>> {
-    let request = request(context, caller, id, size)?;
-    let found = run(context, caller, move |index| {
-        match index.sees(id, &request.visible_to)? {
-            true => similar_or_by_words(index, &request).map(Some),
+    let similar_request = build_request(context, caller, id, size)?;
+    let search = run_search(context, caller, move |index| {
+        match index.is_visible(id, &similar_request.visible_to)? {
+            true => search_with_fallback(index, &similar_request).map(Some),
             false => Ok(None),
         }
     });
-    match found.await? {
-        Some(found) => shown(context, caller, found).await.map(Some),
+    match search.await? {
+        Some(found) => build_response(context, caller, found).await.map(Some),
         None => Ok(None),
     }
 }
 
-fn request(context: &Context, caller: &Caller, id: Uuid, size: u32) -> Result<SimilarRequest> {
-    demand_database(context)?;
-    let serving = context.meanings.serving.load_full();
-    let policies = context.policies.in_force();
+fn build_request(
+    context: &AppContext,
+    caller: &Caller,
+    id: Uuid,
+    size: u32,
+) -> Result<SimilarRequest> {
+    require_recent_contact(context)?;
+    let serving = context.semantic_search.serving_model.load_full();
+    let policies = context.policy_sets.enforced_set();
     Ok(SimilarRequest {
         id,
         visible_to: caller.labels(&policies),
-        class: caller.class_labels(&policies),
+        class_labels: caller.class_labels(&policies),
         limit: size as usize,
         vectors: serving.map(|serving| (Arc::clone(&serving.vectors), serving.cutoff)),
     })
 }
 
-async fn shown(context: &Context, caller: &Caller, mut found: SimilarAgents) -> Result<Similar> {
-    hide_in_hits(context, caller, &mut found.hits).await?;
-    let mode = match found.by_meaning {
+async fn build_response(
+    context: &AppContext,
+    caller: &Caller,
+    mut results: SimilarAgents,
+) -> Result<Similar> {
+    redact_hit_replacements(context, caller, &mut results.hits).await?;
+    let mode = match results.by_vectors {
         true => Mode::Semantic,
         false => Mode::Lexical,
     };
     Ok(Similar {
-        agents: found.hits.iter().map(hit).collect::<Result<_, _>>()?,
+        agents: results
+            .hits
+            .iter()
+            .map(parse_hit)
+            .collect::<Result<_, _>>()?,
         mode: mode.as_str().to_owned(),
-        duplicates: found.duplicates.map(|duplicates| Duplicates {
+        duplicates: results.duplicates.map(|duplicates| Duplicates {
             count: duplicates.count,
             agents: duplicates.agents,
         }),
@@ -119,14 +132,14 @@ async fn shown(context: &Context, caller: &Caller, mut found: SimilarAgents) -> 
 }
 
 /// Similar agents, by words if the vectors cannot be read.
-fn similar_or_by_words(
+fn search_with_fallback(
     index: &Index,
     request: &SimilarRequest,
 ) -> Result<SimilarAgents, IndexError> {
-    match index.similar(request) {
+    match index.find_similar(request) {
         Err(IndexError::Vectors(error)) => {
             tracing::warn!(%error, "vectors cannot be read; similar agents are found by words");
-            index.similar(&SimilarRequest {
+            index.find_similar(&SimilarRequest {
                 vectors: None,
                 ..request.clone()
             })
@@ -135,7 +148,7 @@ fn similar_or_by_words(
     }
 }
 
-fn hit(row: &HitRow) -> Result<Hit> {
+fn parse_hit(row: &HitRow) -> Result<Hit> {
     let summary = serde_json::from_slice(&row.hit)
         .map_err(|error| AppError::internal(format!("a stored hit cannot be parsed: {error}")))?;
     let matched = Match {

@@ -11,74 +11,74 @@ use a2a_registry_search::Filters;
 use a2a_registry_store::entity::collection;
 use uuid::Uuid;
 
-use crate::collection_filters::filters::checked;
+use crate::collection_filters::filters::build_filters;
 use crate::error::{AppError, Result};
-use crate::visibility::audience::groups_in;
+use crate::visibility::audience::decode_audience;
 use crate::visibility::caller::Caller;
 
 /// Where a request has the text of a filter.
-const FILTER: &str = "/filter";
+const FILTER_POINTER: &str = "/filter";
 
-pub fn owners_of(row: &collection::Model) -> Vec<Uuid> {
+pub fn collection_owners(row: &collection::Model) -> Vec<Uuid> {
     serde_json::from_str(&row.owners).unwrap_or_default()
 }
 
 /// Whether a caller sees a collection: everyone if it has no audience, else the members of its groups, its owners, and
 /// those who see everything.
-pub fn sees_collection(caller: &Caller, row: &collection::Model) -> bool {
+pub fn can_see_collection(caller: &Caller, row: &collection::Model) -> bool {
     let Some(audience) = row.audience.as_deref() else {
         return true;
     };
-    if caller.may(Permission::SeeAll) {
+    if caller.has_permission(Permission::SeeAll) {
         return true;
     }
     let account = caller.account.as_ref();
     account
-        .filter(|account| account.may(Permission::Read))
+        .filter(|account| account.has_permission(Permission::Read))
         .is_some_and(|account| {
-            let groups = groups_in(Some(audience));
+            let groups = decode_audience(Some(audience));
             groups.iter().any(|group| account.groups.contains(group))
-                || owners_of(row).contains(&account.id)
+                || collection_owners(row).contains(&account.id)
         })
 }
 
 /// The text of a filter, with one space between its terms, and its parsed form.
-pub fn read_filter(text: &str) -> Result<(String, Filters)> {
+pub fn parse_filter(text: &str) -> Result<(String, Filters)> {
     if text.chars().count() > MAX_FILTER_TEXT {
         let detail = format!("at most {MAX_FILTER_TEXT} characters");
-        return Err(AppError::invalid(FILTER, detail));
+        return Err(AppError::invalid(FILTER_POINTER, detail));
     }
-    let terms = terms(text)?;
+    let terms = parse_terms(text)?;
     if terms.is_empty() || terms.len() > MAX_FILTER_TERMS {
         let detail = format!("a filter has 1 to {MAX_FILTER_TERMS} terms such as tag:finance");
-        return Err(AppError::invalid(FILTER, detail));
+        return Err(AppError::invalid(FILTER_POINTER, detail));
     }
     let mut values = FacetMap::<Vec<String>>::default();
     for (name, value) in &terms {
-        let facet: Facet = name.parse().map_err(|_| no_filter(name))?;
+        let facet: Facet = name.parse().map_err(|_| unknown_filter(name))?;
         if facet == Facet::Trust && !values[facet].is_empty() {
             let detail = "trust is a least level and stands once";
-            return Err(AppError::invalid(FILTER, detail));
+            return Err(AppError::invalid(FILTER_POINTER, detail));
         }
         values[facet].push(value.clone());
     }
-    let filters = checked(values).map_err(|error| AppError {
-        members: vec![(FILTER.to_owned(), error.public.clone())],
+    let filters = build_filters(values).map_err(|error| AppError {
+        members: vec![(FILTER_POINTER.to_owned(), error.public.clone())],
         ..error
     })?;
-    let written: Vec<String> = terms.iter().map(written).collect();
-    Ok((written.join(" "), filters))
+    let formatted_terms: Vec<String> = terms.iter().map(format_term).collect();
+    Ok((formatted_terms.join(" "), filters))
 }
 
-fn no_filter(name: &str) -> AppError {
+fn unknown_filter(name: &str) -> AppError {
     let name: String = name.chars().take(50).collect();
-    let names = Facet::names();
+    let names = Facet::joined_names();
     let detail = format!("{name} is no filter of a collection; those are {names}");
-    AppError::invalid(FILTER, detail)
+    AppError::invalid(FILTER_POINTER, detail)
 }
 
-fn terms(text: &str) -> Result<Vec<(String, String)>> {
-    let invalid = |detail: &str| AppError::invalid(FILTER, detail);
+fn parse_terms(text: &str) -> Result<Vec<(String, String)>> {
+    let invalid = |detail: &str| AppError::invalid(FILTER_POINTER, detail);
     let mut terms = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -104,7 +104,7 @@ fn terms(text: &str) -> Result<Vec<(String, String)>> {
     Ok(terms)
 }
 
-fn written((name, value): &(String, String)) -> String {
+fn format_term((name, value): &(String, String)) -> String {
     match value.contains(char::is_whitespace) {
         true => format!("{name}:\"{value}\""),
         false => format!("{name}:{value}"),
@@ -120,14 +120,14 @@ mod tests {
     #[test]
     fn a_filter_is_read_as_a_search_has_it() {
         let (written, filters) =
-            read_filter("  label:env=prod\ttag:Finance tag:tax provider:\"Acme  Corp\" trust:L2 ")
+            parse_filter("  label:env=prod\ttag:Finance tag:tax provider:\"Acme  Corp\" trust:L2 ")
                 .unwrap();
         assert_eq!(
             written,
             "label:env=prod tag:Finance tag:tax provider:\"Acme  Corp\" trust:L2"
         );
         assert_eq!(
-            read_filter(&written).unwrap(),
+            parse_filter(&written).unwrap(),
             (written.clone(), filters.clone())
         );
         let expected = FacetMap::from([
@@ -137,7 +137,7 @@ mod tests {
             (Facet::Trust, vec!["L2".into(), "L3".into(), "L4".into()]),
         ]);
         assert_eq!(filters.values, expected);
-        let (_, one) = read_filter("auth:http:bearer capability:https://a.example/x").unwrap();
+        let (_, one) = parse_filter("auth:http:bearer capability:https://a.example/x").unwrap();
         assert_eq!(
             (&one.values[Facet::Auth], &one.values[Facet::Capability]),
             (
@@ -173,10 +173,10 @@ mod tests {
             &many.join(" "),
             &long,
         ] {
-            let error = read_filter(text).unwrap_err();
-            assert_eq!(error.members[0].0, FILTER, "{text}: {error:?}");
+            let error = parse_filter(text).unwrap_err();
+            assert_eq!(error.members[0].0, FILTER_POINTER, "{text}: {error:?}");
         }
         let most = many[..MAX_FILTER_TERMS].join(" ");
-        assert!(read_filter(&most).is_ok());
+        assert!(parse_filter(&most).is_ok());
     }
 }

@@ -7,10 +7,10 @@ use crate::error::{AppError, Result};
 
 /// Filters for these values of facets, in the form that the index compares. A value that does not exist is `Invalid`;
 /// the error names the filter.
-pub fn checked(mut values: FacetMap<Vec<String>>) -> Result<Filters> {
+pub fn build_filters(mut values: FacetMap<Vec<String>>) -> Result<Filters> {
     for (facet, values) in values.entries_mut() {
-        let found = facet.found_by(std::mem::take(values));
-        *values = found.map_err(|detail| AppError::invalid(&format!("/{facet}"), detail))?;
+        let parsed = facet.matching_values(std::mem::take(values));
+        *values = parsed.map_err(|detail| AppError::invalid(&format!("/{facet}"), detail))?;
     }
     Ok(Filters {
         values,

@@ -4,12 +4,12 @@ pub mod collection_rows;
 pub mod filters;
 
 use a2a_registry_domain::facet::FacetMap;
-use a2a_registry_policy::{AgentFacts, Collections};
-use a2a_registry_search::{Document, Filters, SkillText};
+use a2a_registry_policy::{AgentAttributes, CollectionMembership};
+use a2a_registry_search::{AgentDocument, Filters, SkillText};
 use a2a_registry_store::entity::collection;
-use a2a_registry_store::{Handle, StoreError, collections};
+use a2a_registry_store::{Executor, StoreError, collections};
 
-use crate::collection_filters::collection_rows::read_filter;
+use crate::collection_filters::collection_rows::parse_filter;
 
 #[derive(Debug, Clone, Default)]
 pub struct CollectionFilters {
@@ -17,74 +17,79 @@ pub struct CollectionFilters {
 }
 
 impl CollectionFilters {
-    pub fn of(rows: &[collection::Model]) -> Self {
-        Self::read(
+    pub fn from_rows(rows: &[collection::Model]) -> Self {
+        Self::from_named_filters(
             rows.iter()
                 .map(|row| (row.name.as_str(), row.filter.as_str())),
         )
     }
 
     /// The collections stored with a policy set; empty if they cannot be read.
-    pub fn kept(kept: &str) -> Self {
-        let kept: Vec<(String, String)> = serde_json::from_str(kept)
+    pub fn from_stored(kept: &str) -> Self {
+        let stored_filters: Vec<(String, String)> = serde_json::from_str(kept)
             .inspect_err(
                 |error| tracing::error!(%error, "the collections of a policy set are broken"),
             )
             .unwrap_or_default();
-        Self::read(
-            kept.iter()
+        Self::from_named_filters(
+            stored_filters
+                .iter()
                 .map(|(name, filter)| (name.as_str(), filter.as_str())),
         )
     }
 
-    fn read<'a>(named: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
-        let read = |(name, filter)| Some((String::from(name), understood(name, filter)?));
+    fn from_named_filters<'a>(named_filters: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let parse = |(name, filter)| Some((String::from(name), parse_stored_filter(name, filter)?));
         Self {
-            filters: named.filter_map(read).collect(),
+            filters: named_filters.filter_map(parse).collect(),
         }
     }
 }
 
 /// The filter of a collection; `None`, which is logged, if this program does not understand it: no agent is in it.
-pub fn understood(name: &str, filter: &str) -> Option<Filters> {
-    let read = read_filter(filter);
-    read.map(|(_, filters)| filters)
+pub fn parse_stored_filter(name: &str, filter: &str) -> Option<Filters> {
+    let parsed = parse_filter(filter);
+    parsed
+        .map(|(_, filters)| filters)
         .inspect_err(|error| {
             tracing::error!(collection = name, %error, "a collection's filter is not understood");
         })
         .ok()
 }
 
-impl Collections for CollectionFilters {
-    fn holding(&self, agent: &AgentFacts) -> Vec<String> {
+impl CollectionMembership for CollectionFilters {
+    fn collections_containing(&self, agent: &AgentAttributes) -> Vec<String> {
         if self.filters.is_empty() {
             return Vec::new();
         }
-        let agent = filtered_part(agent);
-        let holding = self.filters.iter().filter(|(_, one)| one.hold(&agent));
-        holding.map(|(name, _)| name.clone()).collect()
+        let agent = filter_document(agent);
+        let matching = self
+            .filters
+            .iter()
+            .filter(|(_, one)| one.match_document(&agent));
+        matching.map(|(name, _)| name.clone()).collect()
     }
 }
 
 /// All collections as they are stored with a policy set that asks about them: a list of names and filters, by name.
-pub async fn collections_to_keep(on: &impl Handle) -> Result<String, StoreError> {
-    let rows = collections::collections(on).await?;
-    let named: Vec<(&str, &str)> = rows
+pub async fn snapshot_collections(db: &impl Executor) -> Result<String, StoreError> {
+    let rows = collections::all_collections(db).await?;
+    let named_filters: Vec<(&str, &str)> = rows
         .iter()
         .map(|row| (row.name.as_str(), row.filter.as_str()))
         .collect();
-    Ok(serde_json::to_string(&named).unwrap_or_else(|_| "[]".to_owned()))
+    Ok(serde_json::to_string(&named_filters).unwrap_or_else(|_| "[]".to_owned()))
 }
 
 /// The part of a search document that filters use; the rest is empty.
-fn filtered_part(agent: &AgentFacts) -> Document {
+fn filter_document(agent: &AgentAttributes) -> AgentDocument {
     let named = |name: &String| SkillText {
         name: name.clone(),
         ..SkillText::default()
     };
-    Document {
+    AgentDocument {
         skills: agent.skill_names.iter().map(named).collect(),
-        facets: FacetMap::from_fn(|facet| agent.values(facet)),
-        ..Document::default()
+        facets: FacetMap::from_fn(|facet| agent.facet_values(facet)),
+        ..AgentDocument::default()
     }
 }

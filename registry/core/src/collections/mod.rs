@@ -1,4 +1,4 @@
 //! Collections: agents that fit a filter, under a name, for an audience.
 
-pub mod acts;
-pub mod deletion;
+pub mod actions;
+pub mod deletion_impact;

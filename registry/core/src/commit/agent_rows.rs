@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use a2a_registry_search::ChangedAgent;
-use a2a_registry_store::agents::{agents_by_ids, holds_of};
+use a2a_registry_store::agents::{agents_by_ids, holds_of_agents};
 use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::{agent, domain, hold};
-use a2a_registry_store::{Handle, StoreError};
+use a2a_registry_store::{Executor, StoreError};
 use uuid::Uuid;
 
-use crate::visibility::{Openness, is_listed, visible_to};
+use crate::visibility::{ListingState, is_listed, visibility_labels};
 
 /// Agents, their holds by the agent, and their domains by the key: with these everything that is read of agents begins.
 #[derive(Debug)]
@@ -22,36 +22,36 @@ pub struct AgentRows {
 
 impl AgentRows {
     /// The rows of the agents with these ids, as far as there are any.
-    pub async fn by_ids(on: &impl Handle, ids: &[Uuid]) -> Result<Self, StoreError> {
-        Self::of(on, agents_by_ids(on, ids).await?).await
+    pub async fn load_by_ids(db: &impl Executor, ids: &[Uuid]) -> Result<Self, StoreError> {
+        Self::load(db, agents_by_ids(db, ids).await?).await
     }
 
-    pub async fn of(on: &impl Handle, agents: Vec<agent::Model>) -> Result<Self, StoreError> {
+    pub async fn load(db: &impl Executor, agents: Vec<agent::Model>) -> Result<Self, StoreError> {
         let ids: Vec<Uuid> = agents.iter().map(|row| row.id).collect();
         let mut domains: Vec<i64> = agents.iter().map(|row| row.domain_id).collect();
         domains.sort_unstable();
         domains.dedup();
-        let domains = domains_by_ids(on, &domains).await?;
+        let domains = domains_by_ids(db, &domains).await?;
         Ok(Self {
-            holds: holds_by_agent(on, &ids).await?,
+            holds: load_holds_by_agent(db, &ids).await?,
             domains: domains.into_iter().map(|row| (row.id, row)).collect(),
             agents,
         })
     }
 
     /// The labels that may see the agents with these ids.
-    pub fn changed(&self, ids: &[Uuid]) -> Vec<ChangedAgent> {
+    pub fn changed_agents(&self, ids: &[Uuid]) -> Vec<ChangedAgent> {
         let first = |domain: i64| self.domains.get(&domain)?.account_id;
-        changed_agents(ids, &self.agents, &self.holds, first)
+        to_changed_agents(ids, &self.agents, &self.holds, first)
     }
 }
 
-pub async fn holds_by_agent(
-    on: &impl Handle,
+pub async fn load_holds_by_agent(
+    db: &impl Executor,
     ids: &[Uuid],
 ) -> Result<HashMap<Uuid, Vec<hold::Model>>, StoreError> {
     let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
-    for row in holds_of(on, ids).await? {
+    for row in holds_of_agents(db, ids).await? {
         holds.entry(row.agent_id).or_default().push(row);
     }
     Ok(holds)
@@ -59,28 +59,29 @@ pub async fn holds_by_agent(
 
 /// The labels that may see the agents with these ids, by their rows and holds; `first` is the account that first registered
 /// a domain. Nobody sees an agent without a row.
-pub fn changed_agents(
+pub fn to_changed_agents(
     ids: &[Uuid],
     rows: &[agent::Model],
     holds: &HashMap<Uuid, Vec<hold::Model>>,
-    first: impl Fn(i64) -> Option<Uuid>,
+    first_registrant: impl Fn(i64) -> Option<Uuid>,
 ) -> Vec<ChangedAgent> {
     let known: HashSet<Uuid> = rows.iter().map(|row| row.id).collect();
     let missing = ids.iter().filter(|id| !known.contains(*id));
-    let missing = missing.copied().map(ChangedAgent::forbidden);
+    let missing = missing.copied().map(ChangedAgent::hidden);
     let changed = rows.iter().map(|row| {
-        let is_known = row.lifecycle.known().is_some() && row.visibility.known().is_some();
+        let is_known =
+            row.lifecycle.known_value().is_some() && row.visibility.known_value().is_some();
         if row.retired_at.is_some() || !is_known {
-            return ChangedAgent::forbidden(row.id);
+            return ChangedAgent::hidden(row.id);
         }
-        let held = holds.get(&row.id).map(Vec::as_slice).unwrap_or_default();
-        let listed = is_listed(row, held);
-        let openness = Openness::of(listed, !held.is_empty());
+        let agent_holds = holds.get(&row.id).map(Vec::as_slice).unwrap_or_default();
+        let listed = is_listed(row, agent_holds);
+        let openness = ListingState::new(listed, !agent_holds.is_empty());
         ChangedAgent {
             id: row.id,
             // A registrant of an unlisted agent that is not its submitter sees it only once the index has it: never too
             // early.
-            visible_to: visible_to(row, openness, first(row.domain_id), &[]),
+            visible_to: visibility_labels(row, openness, first_registrant(row.domain_id), &[]),
             listed,
         }
     });

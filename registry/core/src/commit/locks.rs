@@ -1,51 +1,54 @@
 //! Locks of domains while they are changed, together with their followers.
 
 use a2a_registry_store::entity::domain;
-use a2a_registry_store::{Write, coverage, domains, owner_vouches};
+use a2a_registry_store::{WriteTransaction, domains, owner_vouches, registrants};
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::AppError;
 
 /// Locks a domain until the write ends, and reads it. Domains are locked before their agents, in the order of ingest:
 /// so no card is ingested half-way, and there is no deadlock.
-pub async fn domain_locked(write: &Write, seen: &domain::Model) -> Result<domain::Model, AppError> {
-    domains::domain_by_name(write, &seen.name)
+pub async fn lock_domain(
+    write: &WriteTransaction,
+    known_domain: &domain::Model,
+) -> Result<domain::Model, AppError> {
+    domains::domain_by_name(write, &known_domain.name)
         .await?
-        .filter(|row| row.id == seen.id)
-        .ok_or_else(|| AppError::no_domain(&seen.name))
+        .filter(|row| row.id == known_domain.id)
+        .ok_or_else(|| AppError::no_domain(&known_domain.name))
 }
 
 /// Begins a write that locks a domain and its followers: domains with a source that a redirect to this one has
 /// answered, whose coverage depends on the owner of this one, and hosts whose owner vouch may end by a proof of this
 /// one. All are locked in one order and before any event is appended, which rules out a deadlock.
-pub async fn write_with_followers(
-    context: &Context,
-    seen: &domain::Model,
-) -> Result<(Write, domain::Model, Vec<domain::Model>), AppError> {
-    let origin = seen.origin();
+pub async fn begin_write_with_followers(
+    context: &AppContext,
+    known_domain: &domain::Model,
+) -> Result<(WriteTransaction, domain::Model, Vec<domain::Model>), AppError> {
+    let origin = known_domain.origin();
     loop {
-        let write = context.store.write().await?;
-        let mut ids = followers_of(&write, &origin, seen).await?;
-        ids.push(seen.id);
-        let mut followers = coverage::domains_locked(&write, &ids).await?;
-        let place = followers.iter().position(|row| row.id == seen.id);
-        let place = place.ok_or_else(|| AppError::no_domain(&seen.name))?;
+        let write = context.store.begin_write().await?;
+        let mut ids = follower_ids(&write, &origin, known_domain).await?;
+        ids.push(known_domain.id);
+        let mut followers = registrants::lock_domains(&write, &ids).await?;
+        let position = followers.iter().position(|row| row.id == known_domain.id);
+        let position = position.ok_or_else(|| AppError::no_domain(&known_domain.name))?;
         // Ingest locks the domain that a redirect leads to, so no follower is added from here on. One that was added
         // during the wait would now be locked out of order.
-        let now = followers_of(&write, &origin, seen).await?;
+        let now = follower_ids(&write, &origin, known_domain).await?;
         if now.iter().all(|id| ids.contains(id)) {
-            let row = followers.remove(place);
+            let row = followers.remove(position);
             return Ok((write, row, followers));
         }
     }
 }
 
-async fn followers_of(
-    write: &Write,
+async fn follower_ids(
+    write: &WriteTransaction,
     origin: &str,
-    seen: &domain::Model,
+    known_domain: &domain::Model,
 ) -> Result<Vec<i64>, AppError> {
-    let mut ids = coverage::domains_answered_by(write, origin).await?;
-    ids.extend(owner_vouches::hosts_with_owner_vouch_near(write, &seen.name).await?);
+    let mut ids = registrants::domain_ids_by_answering_origin(write, origin).await?;
+    ids.extend(owner_vouches::vouched_domain_ids_near(write, &known_domain.name).await?);
     Ok(ids)
 }

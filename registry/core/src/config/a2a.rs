@@ -6,7 +6,7 @@ use crate::config::section::section;
 
 const MAX_KEY_FILES: usize = 16;
 /// Maximum length of a text on the card, in characters.
-const MAX_TEXT: usize = 2000;
+const MAX_TEXT_CHARS: usize = 2000;
 
 section! {
     /// `[a2a]`: the registry as an agent: its card, the key that signs it, and the tasks it keeps.
@@ -48,29 +48,29 @@ section! {
 
 impl A2aConfig {
     /// One sentence each. Key files are not read yet.
-    pub fn mistakes(&self) -> Vec<String> {
-        let mut mistakes = Vec::new();
-        let mut wrong = |text: String| mistakes.push(format!("a2a.{text}"));
+    pub fn validation_errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        let mut push_error = |text: String| errors.push(format!("a2a.{text}"));
         for (name, text) in [
             ("name", &self.name),
             ("description", &self.description),
             ("provider", &self.provider),
             ("kid", &self.kid),
         ] {
-            if text.chars().count() > MAX_TEXT {
-                wrong(format!("{name} has at most {MAX_TEXT} characters"));
+            if text.chars().count() > MAX_TEXT_CHARS {
+                push_error(format!("{name} has at most {MAX_TEXT_CHARS} characters"));
             }
         }
         let site = &self.provider_url;
         let is_web = site.starts_with("https://") || site.starts_with("http://");
         if !is_web && !site.is_empty() {
-            wrong("provider_url must begin with https:// or http://".into());
+            push_error("provider_url must begin with https:// or http://".into());
         }
         if self.old_key_files.len() > MAX_KEY_FILES {
-            wrong(format!("old_key_files names at most {MAX_KEY_FILES} files"));
+            push_error(format!("old_key_files names at most {MAX_KEY_FILES} files"));
         }
         if !(1..=24 * 365).contains(&self.task_hours) {
-            wrong("task_hours must be between 1 and 8760".into());
+            push_error("task_hours must be between 1 and 8760".into());
         }
         for (name, number) in [
             ("tasks_per_account", self.tasks_per_account),
@@ -82,10 +82,10 @@ impl A2aConfig {
             ("tasks", self.tasks),
         ] {
             if !(1..=1_000_000).contains(&number) {
-                wrong(format!("{name} must be between 1 and 1000000"));
+                push_error(format!("{name} must be between 1 and 1000000"));
             }
         }
-        mistakes
+        errors
     }
 }
 
@@ -99,14 +99,14 @@ mod tests {
     fn mistakes(change: impl FnOnce(&mut A2aConfig)) -> Vec<String> {
         let mut config = A2aConfig::default();
         change(&mut config);
-        config.mistakes()
+        config.validation_errors()
     }
 
     #[test]
     fn what_is_at_a_bound_is_right_and_beyond_it_wrong() {
         assert_eq!(mistakes(|_| ()), Vec::<String>::new());
         let right: [Change; 4] = [
-            |config| config.name = "é".repeat(MAX_TEXT),
+            |config| config.name = "é".repeat(MAX_TEXT_CHARS),
             |config| config.old_key_files = vec![PathBuf::from("key.pem"); MAX_KEY_FILES],
             |config| config.task_hours = 8760,
             |config| config.provider_url = "https://example.com/".into(),
@@ -115,7 +115,10 @@ mod tests {
             assert_eq!(mistakes(change), Vec::<String>::new());
         }
         let wrong: [(Change, &str); 8] = [
-            (|config| config.name = "é".repeat(MAX_TEXT + 1), "a2a.name "),
+            (
+                |config| config.name = "é".repeat(MAX_TEXT_CHARS + 1),
+                "a2a.name ",
+            ),
             (
                 |config| config.old_key_files = vec![PathBuf::from("k"); MAX_KEY_FILES + 1],
                 "a2a.old_key_files ",

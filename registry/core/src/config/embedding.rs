@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use a2a_crawler::fetch::Bearer;
-use a2a_crawler::guard::{Guard, GuardRefusal};
+use a2a_crawler::fetch::BearerToken;
+use a2a_crawler::guard::{GuardError, SsrfGuard};
 use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS};
 use ipnet::IpNet;
 
-use crate::config::reach::read_roots;
+use crate::config::network_rules::read_root_certificates;
 use crate::config::secret::read_secret_file;
 use crate::config::section::section;
-use crate::config::validate::ports;
+use crate::config::validate::ports_error;
 use crate::config::{AllowPorts, Secret};
 
 /// Maximum length of a model's name, in bytes.
-const MAX_MODEL: usize = 200;
+const MAX_MODEL_NAME_BYTES: usize = 200;
 
 section! {
     /// `[embedding]`: an encoder behind an HTTP endpoint that speaks OpenAI's embeddings API.
@@ -56,22 +56,23 @@ section! {
 impl EmbeddingConfig {
     /// The endpoint of this section; reads its key and root certificates from their files. The error does not quote the
     /// key.
-    pub fn endpoint(&self) -> Result<EndpointOptions, String> {
+    pub fn endpoint_options(&self) -> Result<EndpointOptions, String> {
         Ok(EndpointOptions {
             url: self.url.clone(),
             model: self.model.clone(),
             dimensions: self.dimensions,
-            key: self.read_key()?,
+            api_key: self.read_key()?,
             timeout: Duration::from_secs(self.timeout_seconds),
             guard: self.guard(),
-            extra_ca: read_roots(&self.extra_ca).map_err(|error| format!("embedding.{error}"))?,
+            extra_ca: read_root_certificates(&self.extra_ca)
+                .map_err(|error| format!("embedding.{error}"))?,
         })
     }
 
     /// `None` if neither `key` nor `key_file` is set.
-    fn read_key(&self) -> Result<Option<Bearer>, String> {
+    fn read_key(&self) -> Result<Option<BearerToken>, String> {
         let bearer = |name: &str, key: &str| {
-            let bearer = Bearer::new(key).map(Some);
+            let bearer = BearerToken::new(key).map(Some);
             bearer.map_err(|error| format!("embedding.{name}: {error}"))
         };
         match (&self.key_file, self.key.reveal()) {
@@ -82,53 +83,57 @@ impl EmbeddingConfig {
     }
 
     /// One sentence each. The key file is not read yet.
-    pub fn mistakes(&self) -> Vec<String> {
-        let mut mistakes: Vec<String> = ports("embedding", &self.allow_ports).into_iter().collect();
-        let mut wrong = |text: &str| mistakes.push(format!("embedding.{text}"));
+    pub fn validation_errors(&self) -> Vec<String> {
+        let mut errors: Vec<String> = ports_error("embedding", &self.allow_ports)
+            .into_iter()
+            .collect();
+        let mut push_error = |text: &str| errors.push(format!("embedding.{text}"));
         if !self.url.is_empty() {
-            match Guard::new(self.guard()).check_url(&self.url) {
+            match SsrfGuard::new(self.guard()).check_url(&self.url) {
                 Ok(_) => {}
-                Err(GuardRefusal::Scheme { .. }) => {
-                    wrong(
+                Err(GuardError::Scheme { .. }) => {
+                    push_error(
                         "url must begin with https://, or with http:// where embedding.allow_http is set",
                     );
                 }
-                Err(GuardRefusal::UserInfo) => {
-                    wrong(
+                Err(GuardError::UserInfo) => {
+                    push_error(
                         "url carries a user name or password; a key belongs into embedding.key_file",
                     );
                 }
-                Err(refusal) => wrong(&format!(
+                Err(refusal) => push_error(&format!(
                     "url is not asked with the lists of [embedding]: {refusal}"
                 )),
             }
             if self.model.is_empty() {
-                wrong("model must name the model that the endpoint is to use");
+                push_error("model must name the model that the endpoint is to use");
             }
         }
-        if self.model.len() > MAX_MODEL {
-            wrong(&format!("model must have at most {MAX_MODEL} bytes"));
+        if self.model.len() > MAX_MODEL_NAME_BYTES {
+            push_error(&format!(
+                "model must have at most {MAX_MODEL_NAME_BYTES} bytes"
+            ));
         }
         if let Some(dimensions) = self.dimensions
             && !(1..=MAX_DIMENSIONS).contains(&dimensions)
         {
-            wrong(&format!(
+            push_error(&format!(
                 "dimensions must be between 1 and {MAX_DIMENSIONS}"
             ));
         }
         if !(1..=600).contains(&self.timeout_seconds) {
-            wrong("timeout_seconds must be between 1 and 600");
+            push_error("timeout_seconds must be between 1 and 600");
         }
         let key = self.key.reveal();
         if self.key_file.is_some() && key.is_some() {
-            wrong("key and embedding.key_file say the same: set one of them");
+            push_error("key and embedding.key_file say the same: set one of them");
         }
-        if self.key.was_hidden() {
-            wrong("key stands for one that was not printed; give the key itself, or key_file");
-        } else if let Some(Err(error)) = key.map(Bearer::new) {
-            wrong(&format!("key cannot be sent: {error}"));
+        if self.key.is_placeholder() {
+            push_error("key stands for one that was not printed; give the key itself, or key_file");
+        } else if let Some(Err(error)) = key.map(BearerToken::new) {
+            push_error(&format!("key cannot be sent: {error}"));
         }
-        mistakes
+        errors
     }
 }
 
@@ -150,8 +155,8 @@ mod tests {
 
     #[test]
     fn nothing_is_wrong_with_what_is_usual() {
-        assert_eq!(EmbeddingConfig::default().mistakes(), [""; 0]);
-        assert_eq!(section().mistakes(), [""; 0]);
+        assert_eq!(EmbeddingConfig::default().validation_errors(), [""; 0]);
+        assert_eq!(section().validation_errors(), [""; 0]);
         let own = EmbeddingConfig {
             url: "http://127.0.0.1:11434/v1/embeddings".into(),
             dimensions: Some(MAX_DIMENSIONS),
@@ -161,7 +166,7 @@ mod tests {
             allow_ports: AllowPorts::One(11434),
             ..section()
         };
-        assert_eq!(own.mistakes(), [""; 0]);
+        assert_eq!(own.validation_errors(), [""; 0]);
     }
 
     /// Sets one value to a wrong one.
@@ -184,7 +189,7 @@ mod tests {
             }),
             ("embedding.model", |own| own.model = String::new()),
             ("embedding.model", |own| {
-                own.model = "m".repeat(MAX_MODEL + 1)
+                own.model = "m".repeat(MAX_MODEL_NAME_BYTES + 1)
             }),
             ("embedding.dimensions", |own| own.dimensions = Some(0)),
             ("embedding.dimensions", |own| {
@@ -204,7 +209,7 @@ mod tests {
         for (named, spoil) in cases {
             let mut own = section();
             spoil(&mut own);
-            let mistakes = own.mistakes();
+            let mistakes = own.validation_errors();
             assert_eq!(mistakes.len(), 1, "{named}: {mistakes:?}");
             assert!(mistakes[0].contains(named), "{mistakes:?}");
             assert!(!mistakes[0].contains("hush"), "{mistakes:?}");
@@ -227,7 +232,7 @@ mod tests {
         };
         for own in [from_file.clone(), from_key] {
             let key = own.read_key().unwrap().unwrap();
-            assert_eq!(key.hidden_in("a hush-7 b"), "a [key] b");
+            assert_eq!(key.redact("a hush-7 b"), "a [key] b");
             assert!(!format!("{own:?}").contains("hush"), "{own:?}");
         }
         for unfit in ["", "\n", "hush hush", "hush\nhush", &"hush".repeat(5000)] {

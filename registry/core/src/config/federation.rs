@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use a2a_crawler::guard::Guard;
+use a2a_crawler::guard::SsrfGuard;
 use a2a_registry_api::ard::base_url;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use url::Url;
 
 use crate::config::AllowPorts;
 use crate::config::section::section;
-use crate::config::validate::ports;
+use crate::config::validate::ports_error;
 
 /// Every federated search queries all of them.
 const MAX_PEERS: usize = 16;
 /// Maximum length of a peer's name, in bytes.
-const MAX_PEER_NAME: usize = 60;
+const MAX_PEER_NAME_BYTES: usize = 60;
 /// The permitted deadlines, in milliseconds.
-const DEADLINES: std::ops::RangeInclusive<u64> = 50..=10_000;
+const DEADLINE_RANGE_MS: std::ops::RangeInclusive<u64> = 50..=10_000;
 
 section! {
     /// `[federation]`: peers that speak ARD, and how long a search waits for them.
@@ -57,45 +57,46 @@ pub struct PeerConfig {
 
 impl PeerConfig {
     /// The base URL without a trailing slash, and without an operation's name that an operator may have appended.
-    pub fn base(&self) -> String {
+    pub fn base_url(&self) -> String {
         base_url(&self.url).to_owned()
     }
 
     /// The URL for searches.
     pub fn search_url(&self) -> Option<Url> {
-        Url::parse(&format!("{}/search", self.base())).ok()
+        Url::parse(&format!("{}/search", self.base_url())).ok()
     }
 }
 
 impl FederationConfig {
-    pub fn mistakes(&self) -> Vec<String> {
-        let mut mistakes: Vec<String> =
-            ports("federation", &self.allow_ports).into_iter().collect();
-        if !DEADLINES.contains(&self.deadline_ms) {
-            let (least, most) = (DEADLINES.start(), DEADLINES.end());
-            mistakes.push(format!(
+    pub fn validation_errors(&self) -> Vec<String> {
+        let mut errors: Vec<String> = ports_error("federation", &self.allow_ports)
+            .into_iter()
+            .collect();
+        if !DEADLINE_RANGE_MS.contains(&self.deadline_ms) {
+            let (least, most) = (DEADLINE_RANGE_MS.start(), DEADLINE_RANGE_MS.end());
+            errors.push(format!(
                 "federation.deadline_ms must be between {least} and {most}"
             ));
         }
         if self.peers.len() > MAX_PEERS {
-            mistakes.push(format!("federation.peers must be at most {MAX_PEERS}"));
+            errors.push(format!("federation.peers must be at most {MAX_PEERS}"));
         }
-        let guard = Guard::new(self.guard());
+        let guard = SsrfGuard::new(self.guard());
         for (name, peer) in &self.peers {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-            if name.is_empty() || name.len() > MAX_PEER_NAME || !name.bytes().all(plain) {
-                mistakes.push(format!(
-                    "federation.peers.{name}: a name has letters, digits and `.`, `_`, `-`, {MAX_PEER_NAME} at most"
+            if name.is_empty() || name.len() > MAX_PEER_NAME_BYTES || !name.bytes().all(plain) {
+                errors.push(format!(
+                    "federation.peers.{name}: a name has letters, digits and `.`, `_`, `-`, {MAX_PEER_NAME_BYTES} at most"
                 ));
             }
             if let Err(refusal) = guard.check_url(&peer.url) {
-                mistakes.push(format!(
+                errors.push(format!(
                     "federation.peers.{name}.url is not asked with the lists of [federation] (allow_http, allow_ports, \
                      allow_networks, allow_names): {refusal}"
                 ));
             }
         }
-        mistakes
+        errors
     }
 }
 
@@ -121,7 +122,7 @@ mod tests {
             "https://r.agents-test.com/ard/agents/",
         ] {
             let peer = peer(url);
-            assert_eq!(peer.base(), "https://r.agents-test.com/ard");
+            assert_eq!(peer.base_url(), "https://r.agents-test.com/ard");
             assert_eq!(peer.search_url().unwrap().path(), "/ard/search");
         }
     }
@@ -134,22 +135,24 @@ mod tests {
             ..FederationConfig::default()
         };
         assert_eq!(
-            section("one", "https://r.agents-test.com/ard", 50).mistakes(),
+            section("one", "https://r.agents-test.com/ard", 50).validation_errors(),
             [""; 0]
         );
         assert_eq!(
             section("one", "http://r.agents-test.com/ard", 50)
-                .mistakes()
+                .validation_errors()
                 .len(),
             1
         );
         assert_eq!(
-            section("one", "https://127.0.0.1/ard", 50).mistakes().len(),
+            section("one", "https://127.0.0.1/ard", 50)
+                .validation_errors()
+                .len(),
             1
         );
         assert_eq!(
             section("a b", "https://r.agents-test.com/ard", 49)
-                .mistakes()
+                .validation_errors()
                 .len(),
             2
         );
@@ -159,6 +162,6 @@ mod tests {
             peers: peers.collect(),
             ..FederationConfig::default()
         };
-        assert_eq!(many.mistakes().len(), 1);
+        assert_eq!(many.validation_errors().len(), 1);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use a2a_crawler::guard::{Guard, GuardRefusal};
+use a2a_crawler::guard::{GuardError, SsrfGuard};
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use ipnet::IpNet;
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::secret::read_secret_file;
 use crate::config::section::section;
-use crate::config::validate::ports;
+use crate::config::validate::ports_error;
 use crate::config::{AllowPorts, Secret};
 
 const MAX_PROVIDERS: usize = 16;
 /// Bytes of a provider's name, which is part of paths and of account names.
-const MAX_PROVIDER_NAME: usize = 30;
+const MAX_PROVIDER_NAME_BYTES: usize = 30;
 /// Bytes of an issuer's URL.
-const MAX_ISSUER: usize = 300;
+const MAX_ISSUER_BYTES: usize = 300;
 /// Bytes of any other text.
-const MAX_TEXT: usize = 300;
+const MAX_TEXT_BYTES: usize = 300;
 const MAX_SELECTED_GROUPS: usize = 200;
 const DEFAULT_ABSENCE_DAYS: u16 = 7;
 const MAX_ABSENCE_DAYS: u16 = 365;
@@ -106,23 +106,27 @@ impl ProviderConfig {
         self.select_groups.is_empty() || self.select_groups.iter().any(selects)
     }
 
-    fn selection_mistakes(&self) -> Vec<String> {
-        let mut mistakes = Vec::new();
+    fn group_selection_errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
         if self.select_groups.len() > MAX_SELECTED_GROUPS {
-            mistakes.push(format!(
+            errors.push(format!(
                 "select_groups must have at most {MAX_SELECTED_GROUPS} entries; use prefixes such as \"a2a-*\""
             ));
         }
-        if !self.select_groups.iter().all(|entry| is_text(entry, "")) {
-            mistakes.push(
+        if !self
+            .select_groups
+            .iter()
+            .all(|entry| is_single_line(entry, ""))
+        {
+            errors.push(
                 "select_groups must be names of groups, or prefixes with * at the end".into(),
             );
         }
         let deselected = self.roles.keys().filter(|name| !self.selects_group(name));
-        mistakes.extend(deselected.map(|name| {
+        errors.extend(deselected.map(|name| {
             format!("roles names the group {name:?}, which select_groups leaves out: add it there, or remove its roles")
         }));
-        mistakes
+        errors
     }
 
     /// The secret from `client_secret` or its file; `None` if neither is set. The error does not quote the secret.
@@ -133,52 +137,57 @@ impl ProviderConfig {
         }
     }
 
-    fn mistakes(&self, guard: &Guard) -> Vec<String> {
-        let mut mistakes = Vec::new();
-        let mut wrong = |text: String| mistakes.push(text);
-        if let Some(mistake) = issuer_mistake(&self.issuer, guard) {
-            wrong(mistake);
+    fn validation_errors(&self, guard: &SsrfGuard) -> Vec<String> {
+        let mut errors = Vec::new();
+        let mut push_error = |text: String| errors.push(text);
+        if let Some(error) = issuer_error(&self.issuer, guard) {
+            push_error(error);
         }
-        let words = |list: &[String]| list.iter().all(|text| is_text(text, ""));
+        let all_single_lines = |list: &[String]| list.iter().all(|text| is_single_line(text, ""));
         for (key, text) in [
             ("groups_claim", &self.groups_claim),
             ("name_claim", &self.name_claim),
         ] {
-            if !is_text(text, "") {
-                wrong(format!("{key} must name a claim"));
+            if !is_single_line(text, "") {
+                push_error(format!("{key} must name a claim"));
             }
         }
-        if !self.client_id.is_empty() && !is_text(&self.client_id, "") {
-            wrong("client_id must be a text of one line".into());
+        if !self.client_id.is_empty() && !is_single_line(&self.client_id, "") {
+            push_error("client_id must be a text of one line".into());
         }
-        if !self.title.is_empty() && !is_text(&self.title, "") {
-            wrong("title must be a text of one line".into());
+        if !self.title.is_empty() && !is_single_line(&self.title, "") {
+            push_error("title must be a text of one line".into());
         }
-        if !words(&self.audiences) {
-            wrong("audiences must be texts of one line".into());
+        if !all_single_lines(&self.audiences) {
+            push_error("audiences must be texts of one line".into());
         }
-        let scopes_fit = self.scopes.iter().all(|scope| is_text(scope, " \"\\"));
+        let scopes_fit = self
+            .scopes
+            .iter()
+            .all(|scope| is_single_line(scope, " \"\\"));
         if !scopes_fit || !self.scopes.iter().any(|scope| scope == "openid") {
-            wrong("scopes must be words, and openid among them".into());
+            push_error("scopes must be words, and openid among them".into());
         }
         if let Some(require) = &self.require
-            && !(is_text(&require.claim, "")
+            && !(is_single_line(&require.claim, "")
                 && !require.values.is_empty()
-                && words(&require.values))
+                && all_single_lines(&require.values))
         {
-            wrong("require needs a claim, and the values of which one lets somebody in".into());
+            push_error(
+                "require needs a claim, and the values of which one lets somebody in".into(),
+            );
         }
         if self.client_secret_file.is_some() && self.client_secret.reveal().is_some() {
-            wrong("client_secret and client_secret_file say the same: set one of them".into());
+            push_error("client_secret and client_secret_file say the same: set one of them".into());
         }
-        if self.client_secret.was_hidden() {
-            wrong(
+        if self.client_secret.is_placeholder() {
+            push_error(
                 "client_secret stands for one that was not printed; give the secret itself, or client_secret_file"
                     .into(),
             );
         }
-        mistakes.extend(self.selection_mistakes());
-        mistakes
+        errors.extend(self.group_selection_errors());
+        errors
     }
 }
 
@@ -186,12 +195,13 @@ impl IdentityConfig {
     /// The end of the permitted absence after a provider issued the last valid claims; `None` if absence does not
     /// matter.
     pub fn absence_end(&self, claims_valid_at: Timestamp) -> Option<Timestamp> {
-        (self.max_absence > 0).then(|| claims_valid_at.plus(i64::from(self.max_absence) * DAY))
+        (self.max_absence > 0)
+            .then(|| claims_valid_at.plus_micros(i64::from(self.max_absence) * DAY))
     }
 
     /// The sentence that a provider leaves out a group, which is named as policies name it (`ISSUER#NAME`); `None` if
     /// none does.
-    pub fn deselection(&self, group: &str) -> Option<String> {
+    pub fn deselection_error(&self, group: &str) -> Option<String> {
         let (issuer, name) = group.split_once('#')?;
         let mut providers = self.providers.iter();
         let (key, provider) = providers.find(|(_, provider)| provider.issuer == issuer)?;
@@ -201,52 +211,58 @@ impl IdentityConfig {
     }
 
     /// One sentence each. Files of secrets are not read yet.
-    pub fn mistakes(&self) -> Vec<String> {
-        let mut mistakes: Vec<String> = ports("identity", &self.allow_ports).into_iter().collect();
+    pub fn validation_errors(&self) -> Vec<String> {
+        let mut errors: Vec<String> = ports_error("identity", &self.allow_ports)
+            .into_iter()
+            .collect();
         if self.providers.len() > MAX_PROVIDERS {
-            mistakes.push(format!(
+            errors.push(format!(
                 "identity.providers: there are {MAX_PROVIDERS} providers at most"
             ));
         }
         if self.max_absence > MAX_ABSENCE_DAYS {
-            mistakes.push(format!(
+            errors.push(format!(
                 "identity.max_absence must be between 1 and {MAX_ABSENCE_DAYS} days, or 0 for no limit"
             ));
         }
-        let guard = Guard::new(self.guard());
+        let guard = SsrfGuard::new(self.guard());
         let mut issuers = BTreeSet::new();
         for (name, provider) in &self.providers {
-            let fits = (1..=MAX_PROVIDER_NAME).contains(&name.len())
+            let is_valid_name = (1..=MAX_PROVIDER_NAME_BYTES).contains(&name.len())
                 && name
                     .bytes()
                     .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-            if !fits {
-                mistakes.push(format!(
-                    "identity.providers: a name has 1 to {MAX_PROVIDER_NAME} lower-case letters, digits or hyphens"
+            if !is_valid_name {
+                errors.push(format!(
+                    "identity.providers: a name has 1 to {MAX_PROVIDER_NAME_BYTES} lower-case letters, digits or hyphens"
                 ));
             }
-            let own = provider.mistakes(&guard).into_iter();
-            mistakes.extend(own.map(|text| format!("identity.providers.{name}.{text}")));
+            let provider_errors = provider.validation_errors(&guard).into_iter();
+            errors.extend(provider_errors.map(|text| format!("identity.providers.{name}.{text}")));
             if !issuers.insert(&provider.issuer) {
-                mistakes.push(format!(
+                errors.push(format!(
                     "identity.providers.{name}.issuer is the issuer of another provider too"
                 ));
             }
         }
-        mistakes
+        errors
     }
 }
 
 /// The mistake in the URL of an issuer, if any.
-fn issuer_mistake(issuer: &str, guard: &Guard) -> Option<String> {
-    if issuer.len() > MAX_ISSUER {
-        return Some(format!("issuer must have at most {MAX_ISSUER} bytes"));
+fn issuer_error(issuer: &str, guard: &SsrfGuard) -> Option<String> {
+    if issuer.len() > MAX_ISSUER_BYTES {
+        return Some(format!("issuer must have at most {MAX_ISSUER_BYTES} bytes"));
     }
     match guard.check_url(issuer) {
         // Group names contain the issuer, so it must not contain a number sign (docs/governance.md#policies).
-        Ok(url) if url.query().is_none() && !issuer.contains('#') && is_text(issuer, " ") => None,
+        Ok(url)
+            if url.query().is_none() && !issuer.contains('#') && is_single_line(issuer, " ") =>
+        {
+            None
+        }
         Ok(_) => Some("issuer must be a URL without query and fragment".into()),
-        Err(GuardRefusal::Scheme { .. }) => Some(
+        Err(GuardError::Scheme { .. }) => Some(
             "issuer must begin with https://, or with http:// where identity.allow_http is set"
                 .into(),
         ),
@@ -257,10 +273,12 @@ fn issuer_mistake(issuer: &str, guard: &Guard) -> Option<String> {
 }
 
 /// Whether a text is one line of a sensible length without any of these characters.
-fn is_text(text: &str, without: &str) -> bool {
+fn is_single_line(text: &str, forbidden: &str) -> bool {
     !text.trim().is_empty()
-        && text.len() <= MAX_TEXT
-        && !text.chars().any(|c| c.is_control() || without.contains(c))
+        && text.len() <= MAX_TEXT_BYTES
+        && !text
+            .chars()
+            .any(|c| c.is_control() || forbidden.contains(c))
 }
 
 #[cfg(test)]
@@ -291,8 +309,8 @@ mod tests {
 
     #[test]
     fn every_mistake_is_named_and_no_secret_quoted() {
-        assert_eq!(IdentityConfig::default().mistakes(), [""; 0]);
-        assert_eq!(section().mistakes(), [""; 0]);
+        assert_eq!(IdentityConfig::default().validation_errors(), [""; 0]);
+        assert_eq!(section().validation_errors(), [""; 0]);
         let cases: [(&str, Spoil); 18] = [
             ("corp.issuer", |own| own.issuer = String::new()),
             ("corp.issuer", |own| {
@@ -304,7 +322,7 @@ mod tests {
             ("corp.issuer", |own| own.issuer.push_str("?a=b")),
             ("corp.issuer", |own| own.issuer.push_str("#staff")),
             ("corp.issuer", |own| {
-                own.issuer.push_str(&"a".repeat(MAX_ISSUER))
+                own.issuer.push_str(&"a".repeat(MAX_ISSUER_BYTES))
             }),
             ("corp.scopes", |own| own.scopes = vec!["profile".into()]),
             ("corp.scopes", |own| own.scopes.push("a b".into())),
@@ -337,7 +355,7 @@ mod tests {
         for (named, spoil) in cases {
             let mut own = section();
             spoil(own.providers.get_mut("corp").unwrap());
-            let mistakes = own.mistakes();
+            let mistakes = own.validation_errors();
             assert_eq!(mistakes.len(), 1, "{named}: {mistakes:?}");
             assert!(mistakes[0].contains(named), "{mistakes:?}");
             assert!(!mistakes[0].contains("hush"), "{mistakes:?}");
@@ -353,15 +371,15 @@ mod tests {
             "a b",
             "a/b",
             "a@b",
-            &"a".repeat(MAX_PROVIDER_NAME + 1),
+            &"a".repeat(MAX_PROVIDER_NAME_BYTES + 1),
         ] {
             let mut own = section();
             own.providers = [(name.to_owned(), corp.clone())].into();
-            assert_eq!(own.mistakes().len(), 1, "{name}");
+            assert_eq!(own.validation_errors().len(), 1, "{name}");
         }
         let mut own = section();
         own.providers.insert("twin".into(), corp.clone());
-        assert!(own.mistakes()[0].contains("another provider"));
+        assert!(own.validation_errors()[0].contains("another provider"));
         let mut own = section();
         for number in 0..MAX_PROVIDERS {
             let issuer = format!("https://login{number}.example.com");
@@ -371,7 +389,7 @@ mod tests {
             };
             own.providers.insert(format!("p{number}"), provider);
         }
-        assert_eq!(own.mistakes().len(), 1);
+        assert_eq!(own.validation_errors().len(), 1);
     }
 
     #[test]
@@ -395,9 +413,9 @@ mod tests {
         corp.select_groups = vec!["*".into()];
         assert!(corp.selects_group("anything"));
         corp.select_groups = vec!["staff".into(); MAX_SELECTED_GROUPS];
-        assert_eq!(own.mistakes(), [""; 0]);
+        assert_eq!(own.validation_errors(), [""; 0]);
         let issuer = own.providers["corp"].issuer.clone();
-        let deselected = own.deselection(&format!("{issuer}#leads")).unwrap();
+        let deselected = own.deselection_error(&format!("{issuer}#leads")).unwrap();
         assert!(
             deselected.contains("providers.corp.select_groups"),
             "{deselected}"
@@ -408,7 +426,7 @@ mod tests {
             "https://other.example#leads",
             &format!("{issuer}#staff"),
         ] {
-            assert_eq!(own.deselection(other), None, "{other}");
+            assert_eq!(own.deselection_error(other), None, "{other}");
         }
     }
 
@@ -416,7 +434,7 @@ mod tests {
     fn absence_has_an_end_unless_it_is_off() {
         let mut own = section();
         let begin = Timestamp(1_000);
-        assert_eq!(own.absence_end(begin), Some(begin.plus(7 * DAY)));
+        assert_eq!(own.absence_end(begin), Some(begin.plus_micros(7 * DAY)));
         for (days, mistakes) in [
             (0, 0),
             (1, 0),
@@ -424,7 +442,7 @@ mod tests {
             (MAX_ABSENCE_DAYS + 1, 1),
         ] {
             own.max_absence = days;
-            assert_eq!(own.mistakes().len(), mistakes, "{days}");
+            assert_eq!(own.validation_errors().len(), mistakes, "{days}");
         }
         own.max_absence = 0;
         assert_eq!(own.absence_end(begin), None);

@@ -10,10 +10,10 @@ use figment::{Figment, Profile};
 
 use crate::config::Config;
 use crate::config::secret::read_secret_file;
-use crate::config::validate::validate;
+use crate::config::validate::validate_config;
 
 /// Variables with this prefix and `__` between section and key override the file.
-const PREFIX: &str = "A2A_REGISTRY__";
+const ENV_PREFIX: &str = "A2A_REGISTRY__";
 
 /// All mistakes in a configuration, not just the first.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -31,7 +31,7 @@ pub struct Overrides {
 }
 
 /// Reads file, environment and flags, with later ones taking precedence, and validates the result.
-pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, ConfigError> {
+pub fn load_config(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, ConfigError> {
     let mut figment = Figment::from(Serialized::defaults(Config::default()));
     if let Some(file) = file {
         if !file.is_file() {
@@ -42,56 +42,56 @@ pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, Con
         }
         figment = figment.merge(Toml::file_exact(file));
     }
-    figment = figment.merge(Env::prefixed(PREFIX).split("__"));
-    let (mut config, mut mistakes) = read(&figment)?;
-    apply(&mut config, overrides);
+    figment = figment.merge(Env::prefixed(ENV_PREFIX).split("__"));
+    let (mut config, mut errors) = extract_config(&figment)?;
+    apply_overrides(&mut config, overrides);
     if let Some(file) = &config.store.database_file {
         match read_secret_file("store.database_file", file) {
             Ok(url) => config.store.database_read = url.into(),
-            Err(mistake) => mistakes.push(mistake),
+            Err(error) => errors.push(error),
         }
     }
-    mistakes.extend(validate(&config));
-    if mistakes.is_empty() {
+    errors.extend(validate_config(&config));
+    if errors.is_empty() {
         Ok(config)
     } else {
-        Err(ConfigError(mistakes))
+        Err(ConfigError(errors))
     }
 }
 
 /// The merged configuration of file, environment and flags. The parser stops at its first mistake, but all mistakes are
 /// to be listed; so each key that cannot be read is recorded, removed, and replaced by its default.
-fn read(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
-    let listed = |errors: figment::Error| {
+fn extract_config(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
+    let to_config_error = |errors: figment::Error| {
         ConfigError(
             errors
                 .into_iter()
-                .map(|error| without_source(&error))
+                .map(|error| redacted_syntax_error(&error))
                 .collect(),
         )
     };
-    let mut given: Dict = figment.extract().map_err(listed)?;
-    let mut mistakes = Vec::new();
+    let mut values: Dict = figment.extract().map_err(to_config_error)?;
+    let mut errors = Vec::new();
     loop {
-        let mut error = match Value::from(given.clone()).deserialize() {
-            Ok(config) => return Ok((config, mistakes)),
+        let mut error = match Value::from(values.clone()).deserialize() {
+            Ok(config) => return Ok((config, errors)),
             Err(error) => error,
         };
         // The source (file or environment) is recorded for the key as a whole, not for parts of its value.
         let key: Vec<_> = error.path.iter().take(2).map(String::as_str).collect();
         error.metadata = figment.find_metadata(&key.join(".")).cloned();
         error.profile = Some(Profile::Default);
-        hide_text_of_table(&mut error.kind);
-        mistakes.push(error.to_string());
+        redact_type_error(&mut error.kind);
+        errors.push(error.to_string());
         // Each round removes a key, so the loop ends; a mistake without a key cannot be removed.
-        if !leave_out(&mut given, &error.path) {
-            return Err(ConfigError(mistakes));
+        if !remove_key(&mut values, &error.path) {
+            return Err(ConfigError(errors));
         }
     }
 }
 
 /// A mistake in the syntax of a file, without the lines of the file that the parser repeats: they may contain a secret.
-fn without_source(error: &figment::Error) -> String {
+fn redacted_syntax_error(error: &figment::Error) -> String {
     let text = error.to_string();
     let lines = text
         .lines()
@@ -101,7 +101,7 @@ fn without_source(error: &figment::Error) -> String {
 }
 
 /// Hides the text that was given instead of a table. It may be a secret that belongs one level below.
-fn hide_text_of_table(kind: &mut Kind) {
+fn redact_type_error(kind: &mut Kind) {
     if let Kind::InvalidType(given, expected) = kind
         && (expected.starts_with("struct ") || expected.contains("map"))
     {
@@ -111,18 +111,18 @@ fn hide_text_of_table(kind: &mut Kind) {
 }
 
 /// Removes the whole key at that path from its section, even if the mistake is deep inside its value.
-fn leave_out(given: &mut Dict, path: &[String]) -> bool {
+fn remove_key(values: &mut Dict, path: &[String]) -> bool {
     match path {
-        [section, key, ..] => match given.get_mut(section) {
+        [section, key, ..] => match values.get_mut(section) {
             Some(Value::Dict(_, keys)) => keys.remove(key).is_some(),
-            _ => given.remove(section).is_some(),
+            _ => values.remove(section).is_some(),
         },
-        [section] => given.remove(section).is_some(),
+        [section] => values.remove(section).is_some(),
         [] => false,
     }
 }
 
-fn apply(config: &mut Config, overrides: &Overrides) {
+fn apply_overrides(config: &mut Config, overrides: &Overrides) {
     if let Some(listen) = overrides.listen {
         config.server.listen = listen;
     }
@@ -161,7 +161,7 @@ mod tests {
     fn a_term_is_longer_than_its_notice_and_has_an_end() {
         for (days, is_allowed) in [(14, false), (15, true), (3650, true), (3651, false)] {
             let (_folder, path) = file(&format!("[governance]\nrecertify_after = {days}\n"));
-            let read = load(Some(&path), &Overrides::default());
+            let read = load_config(Some(&path), &Overrides::default());
             assert_eq!(read.is_ok(), is_allowed, "{days}");
         }
     }
@@ -171,7 +171,7 @@ mod tests {
         let (_folder, path) = file(
             "[crawler]\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\nallow_ports = \"any\"\n",
         );
-        let config = load(Some(&path), &Overrides::default()).unwrap();
+        let config = load_config(Some(&path), &Overrides::default()).unwrap();
         assert!(config.crawler.allow_http);
         assert_eq!(config.crawler.allow_networks.len(), 1);
     }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_an_error_that_names_it() {
         let (_folder, path) = file("[server]\nlissen = \"127.0.0.1:1\"\n");
-        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
         assert!(error.to_string().contains("lissen"), "{error}");
     }
 
@@ -188,7 +188,7 @@ mod tests {
         let (_folder, path) = file(
             "[crawler]\nallow_ports = \"some\"\nconcurrency = 0\n[server]\npublic_url = \"ftp://x\"\n",
         );
-        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
         assert_eq!(error.0.len(), 3, "{error}");
     }
 
@@ -198,7 +198,7 @@ mod tests {
             "[server]\nlissen = \"x\"\ndrain_seconds = \"soon\"\n[limit]\nfacets = 3\n\
              [crawler]\nallow_networks = [\"10.0.0.0/8\", \"none\"]\nconcurrency = 0\n",
         );
-        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
         assert_eq!(error.0.len(), 5, "{error}");
         for mistake in [
             "lissen",
@@ -216,7 +216,7 @@ mod tests {
     fn a_log_filter_that_would_say_nothing_is_refused() {
         let read = |filter: &str| {
             let (_folder, path) = file(&format!("[log]\nfilter = {filter:?}\n"));
-            load(Some(&path), &Overrides::default()).map_err(|error| error.0)
+            load_config(Some(&path), &Overrides::default()).map_err(|error| error.0)
         };
         for good in [
             "",
@@ -248,7 +248,7 @@ mod tests {
             "[limits]\nconnections = 0\nconnections_per_address = 0\nrequest_seconds = 0\n\
              body_seconds = 4000\nwrite_seconds = 0\n",
         );
-        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
         assert_eq!(error.0.len(), 6, "{error}");
     }
 
@@ -259,23 +259,27 @@ mod tests {
              dimensions = 256\nkey = \"hush-7\"\nallow_networks = [\"127.0.0.0/8\"]\nallow_http = true\n\
              allow_ports = [11434]\n[search]\nmodel = \"off\"\nembed_timeout = 80\n",
         );
-        let config = load(Some(&path), &Overrides::default()).unwrap();
+        let config = load_config(Some(&path), &Overrides::default()).unwrap();
         assert_eq!(config.embedding.dimensions, Some(256));
         assert_eq!(config.embedding.key.reveal(), Some("hush-7"));
         assert_eq!(config.search.embed_timeout, 80);
         // The lists of one section open nothing for the other.
         let url = config.embedding.url.as_str();
-        let admits = |guard| a2a_crawler::guard::Guard::new(guard).check_url(url).is_ok();
+        let admits = |guard| {
+            a2a_crawler::guard::SsrfGuard::new(guard)
+                .check_url(url)
+                .is_ok()
+        };
         assert!(admits(config.embedding.guard()) && !admits(config.crawler.guard()));
 
         // Printed configuration can be read back, and then the key comes from its own source again.
         let printed = toml::to_string(&config).unwrap();
         assert!(!printed.contains("hush"), "{printed}");
         let (_folder, path) = file(&printed);
-        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
         assert!(error.0.len() == 1 && error.to_string().contains("embedding.key"));
         let (_folder, path) = file(&printed.replace("(hidden)", "hush-8"));
-        assert!(load(Some(&path), &Overrides::default()).is_ok());
+        assert!(load_config(Some(&path), &Overrides::default()).is_ok());
     }
 
     #[test]
@@ -284,7 +288,7 @@ mod tests {
             "[embedding]\nurl = \"ftp://x\"\nmodle = \"x\"\nkey = 7654321\ntimeout_seconds = 0\n\
              [search]\nmodel = \"../x\"\nembed_timeout = 0\n",
         );
-        let error = load(Some(&path), &Overrides::default()).unwrap_err();
+        let error = load_config(Some(&path), &Overrides::default()).unwrap_err();
         for mistake in [
             "embedding.url",
             "embedding.model",
@@ -306,7 +310,7 @@ mod tests {
             data_dir: Some("/from/flag".into()),
             ..Overrides::default()
         };
-        let config = load(Some(&path), &overrides).unwrap();
+        let config = load_config(Some(&path), &overrides).unwrap();
         assert_eq!(config.store.data_dir, PathBuf::from("/from/flag"));
     }
 }

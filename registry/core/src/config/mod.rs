@@ -7,8 +7,8 @@ pub mod federation;
 pub mod identity;
 pub mod load;
 pub mod mcp;
+pub mod network_rules;
 pub mod print;
-pub mod reach;
 pub mod secret;
 pub mod section;
 pub mod sections;
@@ -19,9 +19,9 @@ pub use ard::ArdConfig;
 pub use embedding::EmbeddingConfig;
 pub use federation::{FederationConfig, PeerConfig};
 pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
-pub use load::{ConfigError, Overrides, load};
+pub use load::{ConfigError, Overrides, load_config};
 pub use mcp::McpConfig;
-pub use reach::read_roots;
+pub use network_rules::read_root_certificates;
 pub use secret::{DatabaseUrl, Secret, read_secret_file};
 pub use sections::{
     AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,

@@ -28,25 +28,25 @@ impl Config {
             log,
         } = self;
         let sections = [
-            section("server", server)?,
-            section("store", store)?,
-            section("crawler", crawler)?,
-            section("governance", governance)?,
-            section("identity", identity)?,
-            section("search", search)?,
-            section("federation", federation)?,
-            section("embedding", embedding)?,
-            section("mcp", mcp)?,
-            section("ard", ard)?,
-            section("a2a", a2a)?,
-            section("limits", limits)?,
-            section("log", log)?,
+            section_to_toml("server", server)?,
+            section_to_toml("store", store)?,
+            section_to_toml("crawler", crawler)?,
+            section_to_toml("governance", governance)?,
+            section_to_toml("identity", identity)?,
+            section_to_toml("search", search)?,
+            section_to_toml("federation", federation)?,
+            section_to_toml("embedding", embedding)?,
+            section_to_toml("mcp", mcp)?,
+            section_to_toml("ard", ard)?,
+            section_to_toml("a2a", a2a)?,
+            section_to_toml("limits", limits)?,
+            section_to_toml("log", log)?,
         ];
         Ok(sections.join("\n"))
     }
 }
 
-fn section(name: &str, keys: &impl Serialize) -> Result<String, Error> {
+fn section_to_toml(name: &str, keys: &impl Serialize) -> Result<String, Error> {
     let all = serde_json::to_value(keys).map_err(Error::custom)?;
     let all = all.as_object().into_iter().flatten();
     let head = format!("[{name}]\n");
@@ -187,7 +187,7 @@ mod tests {
             let told = [
                 config.to_toml().unwrap(),
                 format!("{config:?}"),
-                crate::config::validate::validate(&config).join("; "),
+                crate::config::validate::validate_config(&config).join("; "),
             ];
             if told.iter().any(|text| text.contains(MARK)) {
                 assert!(SHOWN.contains(&key), "is {pointer} a secret?");
@@ -199,7 +199,7 @@ mod tests {
             *both.pointer_mut(&pointer).unwrap() = MARK.into();
             *both.pointer_mut(&file).unwrap() = "file".into();
             let both: Config = serde_json::from_value(both).unwrap();
-            let mistakes = crate::config::validate::validate(&both).join("; ");
+            let mistakes = crate::config::validate::validate_config(&both).join("; ");
             assert!(mistakes.contains("say the same"), "{pointer}: {mistakes}");
             hidden.push(pointer);
         }

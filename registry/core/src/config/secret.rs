@@ -9,21 +9,23 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
-pub const HIDDEN: &str = "(hidden)";
+pub const HIDDEN_PLACEHOLDER: &str = "(hidden)";
 
 /// Bytes of a secret's file.
-const MAX_SECRET_FILE: u64 = 8 * 1024;
+const MAX_SECRET_FILE_BYTES: u64 = 8 * 1024;
 
 /// The secret in a file, which `setting` names, without the line end. The error does not quote it.
 pub fn read_secret_file(setting: &str, path: &Path) -> Result<String, String> {
     let mut text = String::new();
-    let read =
-        File::open(path).and_then(|file| file.take(MAX_SECRET_FILE + 1).read_to_string(&mut text));
+    let result = File::open(path).and_then(|file| {
+        file.take(MAX_SECRET_FILE_BYTES + 1)
+            .read_to_string(&mut text)
+    });
     let shown = path.display();
     let secret = text.trim();
-    match read {
-        Ok(_) if text.len() as u64 > MAX_SECRET_FILE => Err(format!(
-            "{setting} {shown} is larger than {MAX_SECRET_FILE} bytes"
+    match result {
+        Ok(_) if text.len() as u64 > MAX_SECRET_FILE_BYTES => Err(format!(
+            "{setting} {shown} is larger than {MAX_SECRET_FILE_BYTES} bytes"
         )),
         Ok(_) if secret.is_empty() => Err(format!("{setting} {shown} is empty")),
         Ok(_) => Ok(secret.to_owned()),
@@ -41,8 +43,8 @@ impl Secret {
     }
 
     /// Whether this is the placeholder of a printed configuration, read back as a value.
-    pub fn was_hidden(&self) -> bool {
-        self.0 == HIDDEN
+    pub fn is_placeholder(&self) -> bool {
+        self.0 == HIDDEN_PLACEHOLDER
     }
 }
 
@@ -54,19 +56,19 @@ impl From<&str> for Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reveal().map_or("(none)", |_| HIDDEN))
+        f.write_str(self.reveal().map_or("(none)", |_| HIDDEN_PLACEHOLDER))
     }
 }
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.reveal().map_or("", |_| HIDDEN))
+        serializer.serialize_str(self.reveal().map_or("", |_| HIDDEN_PLACEHOLDER))
     }
 }
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Text)
+        deserializer.deserialize_any(SecretVisitor)
     }
 }
 
@@ -76,7 +78,7 @@ impl<'de> Deserialize<'de> for Secret {
 pub struct DatabaseUrl(String);
 
 /// Parameters of a PostgreSQL URL that are not secret.
-const PLAIN_PARAMETERS: [&str; 16] = [
+const NON_SECRET_PARAMETERS: [&str; 16] = [
     "application_name",
     "dbname",
     "host",
@@ -105,8 +107,8 @@ impl DatabaseUrl {
     }
 
     /// Whether this is from a printed configuration, read back as a value.
-    pub fn was_hidden(&self) -> bool {
-        self.0.contains(HIDDEN)
+    pub fn has_placeholder(&self) -> bool {
+        self.0.contains(HIDDEN_PLACEHOLDER)
     }
 }
 
@@ -131,23 +133,25 @@ impl fmt::Display for DatabaseUrl {
         }
         // A password with an unescaped character may be read as any other part of a URL.
         let Ok(mut url) = Url::parse(&self.0) else {
-            return f.write_str(HIDDEN);
+            return f.write_str(HIDDEN_PLACEHOLDER);
         };
         let rest = &url[url::Position::BeforePath..];
         if rest.contains('@') || url.fragment().is_some() || !url.has_host() {
-            return f.write_str(HIDDEN);
+            return f.write_str(HIDDEN_PLACEHOLDER);
         }
-        if url.password().is_some() && url.set_password(Some(HIDDEN)).is_err() {
-            return f.write_str(HIDDEN);
+        if url.password().is_some() && url.set_password(Some(HIDDEN_PLACEHOLDER)).is_err() {
+            return f.write_str(HIDDEN_PLACEHOLDER);
         }
-        let shown = url.query().map(|query| {
-            let shown = query.split('&').map(|pair| match pair.split_once('=') {
-                Some((name, _)) if !PLAIN_PARAMETERS.contains(&name) => format!("{name}={HIDDEN}"),
+        let redacted_query = url.query().map(|query| {
+            let redacted_pairs = query.split('&').map(|pair| match pair.split_once('=') {
+                Some((name, _)) if !NON_SECRET_PARAMETERS.contains(&name) => {
+                    format!("{name}={HIDDEN_PLACEHOLDER}")
+                }
                 _ => pair.to_owned(),
             });
-            shown.collect::<Vec<_>>().join("&")
+            redacted_pairs.collect::<Vec<_>>().join("&")
         });
-        url.set_query(shown.as_deref());
+        url.set_query(redacted_query.as_deref());
         f.write_str(url.as_str())
     }
 }
@@ -167,24 +171,24 @@ impl Serialize for DatabaseUrl {
 impl<'de> Deserialize<'de> for DatabaseUrl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer
-            .deserialize_any(Text)
+            .deserialize_any(SecretVisitor)
             .map(|Secret(url)| Self(url))
     }
 }
 
 /// Deserializes text, and refuses any other type without quoting the value. Serde's own errors quote it, which would
 /// leak a key that consists of digits only.
-struct Text;
+struct SecretVisitor;
 
-impl Text {
-    fn refused<T, E: Error>() -> Result<T, E> {
+impl SecretVisitor {
+    fn reject_type<T, E: Error>() -> Result<T, E> {
         Err(E::custom(
             "a secret must be text; put it into quotes, also in the environment: '\"…\"'",
         ))
     }
 }
 
-impl Visitor<'_> for Text {
+impl Visitor<'_> for SecretVisitor {
     type Value = Secret;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -196,27 +200,27 @@ impl Visitor<'_> for Text {
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Secret, E> {
-        Self::refused()
+        Self::reject_type()
     }
 
     fn visit_i64<E: Error>(self, _: i64) -> Result<Secret, E> {
-        Self::refused()
+        Self::reject_type()
     }
 
     fn visit_i128<E: Error>(self, _: i128) -> Result<Secret, E> {
-        Self::refused()
+        Self::reject_type()
     }
 
     fn visit_u64<E: Error>(self, _: u64) -> Result<Secret, E> {
-        Self::refused()
+        Self::reject_type()
     }
 
     fn visit_u128<E: Error>(self, _: u128) -> Result<Secret, E> {
-        Self::refused()
+        Self::reject_type()
     }
 
     fn visit_f64<E: Error>(self, _: f64) -> Result<Secret, E> {
-        Self::refused()
+        Self::reject_type()
     }
 }
 
@@ -246,10 +250,13 @@ mod tests {
         let section = read("key = \"hush-7\"").unwrap();
         assert_eq!(section.key.reveal(), Some("hush-7"));
         for shown in [format!("{section:?}"), toml::to_string(&section).unwrap()] {
-            assert!(shown.contains(HIDDEN) && !shown.contains("hush"), "{shown}");
+            assert!(
+                shown.contains(HIDDEN_PLACEHOLDER) && !shown.contains("hush"),
+                "{shown}"
+            );
         }
         let again = read(&toml::to_string(&section).unwrap()).unwrap();
-        assert!(again.key.was_hidden() && !section.key.was_hidden());
+        assert!(again.key.is_placeholder() && !section.key.is_placeholder());
         let none = read("key = \"\"").unwrap();
         assert_eq!(none.key.reveal(), None);
         assert_eq!(toml::to_string(&none).unwrap(), "key = \"\"\n");
@@ -294,20 +301,20 @@ mod tests {
                 "postgres://db.example/a?options=-c%20x=hush",
                 "postgres://db.example/a?options=(hidden)",
             ),
-            ("postgres://ann:hush/hush@db.example/a", HIDDEN),
-            ("postgres://ann:12/hush@db.example/a", HIDDEN),
-            ("postgres://ann:12#hush@db.example/a", HIDDEN),
-            ("postgres://ann:12?hush@db.example/a", HIDDEN),
-            ("postgres:ann:hush@db.example", HIDDEN),
-            ("ann:hush@db.example/a", HIDDEN),
-            ("hush", HIDDEN),
+            ("postgres://ann:hush/hush@db.example/a", HIDDEN_PLACEHOLDER),
+            ("postgres://ann:12/hush@db.example/a", HIDDEN_PLACEHOLDER),
+            ("postgres://ann:12#hush@db.example/a", HIDDEN_PLACEHOLDER),
+            ("postgres://ann:12?hush@db.example/a", HIDDEN_PLACEHOLDER),
+            ("postgres:ann:hush@db.example", HIDDEN_PLACEHOLDER),
+            ("ann:hush@db.example/a", HIDDEN_PLACEHOLDER),
+            ("hush", HIDDEN_PLACEHOLDER),
         ] {
             let own = DatabaseUrl::from(url);
             assert_eq!(own.to_string(), shown, "{url}");
             assert_eq!(format!("{own:?}"), shown, "{url}");
             assert_eq!(serde_json::to_value(&own).unwrap(), shown, "{url}");
-            let is_hidden = DatabaseUrl::from(shown).was_hidden();
-            assert_eq!(is_hidden, shown.contains(HIDDEN), "{url}");
+            let is_hidden = DatabaseUrl::from(shown).has_placeholder();
+            assert_eq!(is_hidden, shown.contains(HIDDEN_PLACEHOLDER), "{url}");
         }
     }
 
@@ -317,7 +324,7 @@ mod tests {
         let path = folder.path().join("secret");
         let read = || read_secret_file("a.key_file", &path);
         assert!(read().unwrap_err().contains("cannot be read"));
-        let longest = "h".repeat(MAX_SECRET_FILE as usize);
+        let longest = "h".repeat(MAX_SECRET_FILE_BYTES as usize);
         for (text, secret) in [
             ("hush-7\r\n", "hush-7"),
             (" hush 7", "hush 7"),

@@ -60,7 +60,7 @@ section! {
 /// Networks, and single addresses as networks of one; IPv4 within IPv6 becomes IPv4, as for clients' addresses.
 fn parse_networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
-    let read = texts.iter().map(|text| {
+    let networks = texts.iter().map(|text| {
         let address = text.parse::<IpAddr>().map(IpNet::from);
         let network = address.or_else(|_| text.parse());
         network.map(canonical_network).map_err(|_| {
@@ -69,7 +69,7 @@ fn parse_networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNe
             ))
         })
     });
-    read.collect()
+    networks.collect()
 }
 
 fn canonical_network(network: IpNet) -> IpNet {
@@ -214,7 +214,7 @@ impl GovernanceConfig {
     }
 
     /// The term of an approval in microseconds; `None` if approvals do not end.
-    pub fn term(&self) -> Option<i64> {
+    pub fn approval_term(&self) -> Option<i64> {
         self.recertify_after.map(|days| i64::from(days) * DAY)
     }
 

@@ -12,50 +12,62 @@ use crate::config::{
 };
 
 /// Every mistake in a configuration, one sentence each.
-pub fn validate(config: &Config) -> Vec<String> {
-    let mut mistakes = Vec::new();
-    let mut wrong = |text: String| mistakes.push(text);
-    server(&config.server, &mut wrong);
-    crawler(&config.crawler, &mut wrong);
+pub fn validate_config(config: &Config) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut push_error = |text: String| errors.push(text);
+    check_server(&config.server, &mut push_error);
+    check_crawler(&config.crawler, &mut push_error);
     if !(9..=65_536).contains(&config.store.sqlite_cache_megabytes) {
-        wrong("store.sqlite_cache_megabytes must be between 9 and 65536".into());
+        push_error("store.sqlite_cache_megabytes must be between 9 and 65536".into());
     }
-    deciders(&config.governance.deciders, &mut wrong);
+    check_deciders(&config.governance.deciders, &mut push_error);
     if let Some(days) = config.governance.recertify_after
         && !(MIN_TERM_DAYS..=MAX_TERM_DAYS).contains(&days)
     {
-        wrong(format!(
+        push_error(format!(
             "governance.recertify_after must be between {MIN_TERM_DAYS} and {MAX_TERM_DAYS} days"
         ));
     }
-    search(&config.search, &mut wrong);
-    config.embedding.mistakes().into_iter().for_each(&mut wrong);
-    config.identity.mistakes().into_iter().for_each(&mut wrong);
+    check_search(&config.search, &mut push_error);
+    config
+        .embedding
+        .validation_errors()
+        .into_iter()
+        .for_each(&mut push_error);
+    config
+        .identity
+        .validation_errors()
+        .into_iter()
+        .for_each(&mut push_error);
     config
         .federation
-        .mistakes()
+        .validation_errors()
         .into_iter()
-        .for_each(&mut wrong);
-    config.a2a.mistakes().into_iter().for_each(&mut wrong);
-    limits(&config.limits, &mut wrong);
-    log_filter(&config.log.filter)
+        .for_each(&mut push_error);
+    config
+        .a2a
+        .validation_errors()
         .into_iter()
-        .for_each(&mut wrong);
-    store(&config.store, &mut wrong);
-    mistakes
+        .for_each(&mut push_error);
+    check_limits(&config.limits, &mut push_error);
+    log_filter_error(&config.log.filter)
+        .into_iter()
+        .for_each(&mut push_error);
+    check_store(&config.store, &mut push_error);
+    errors
 }
 
-fn store(store: &StoreConfig, mut wrong: impl FnMut(String)) {
+fn check_store(store: &StoreConfig, mut push_error: impl FnMut(String)) {
     if !store.database.is_empty() && store.database_file.is_some() {
-        wrong("store.database and store.database_file say the same: set one of them".into());
+        push_error("store.database and store.database_file say the same: set one of them".into());
     }
-    if store.database.was_hidden() {
-        wrong(
+    if store.database.has_placeholder() {
+        push_error(
             "store.database stands for one that was not printed; give the URL itself, or store.database_file"
                 .into(),
         );
     }
-    let begins = |url: &DatabaseUrl| {
+    let has_valid_scheme = |url: &DatabaseUrl| {
         let mut schemes = ["sqlite:", "postgres://", "postgresql://"].iter();
         url.is_empty() || schemes.any(|scheme| url.reveal().starts_with(scheme))
     };
@@ -63,25 +75,25 @@ fn store(store: &StoreConfig, mut wrong: impl FnMut(String)) {
         ("database", &store.database),
         ("database_file", &store.database_read),
     ] {
-        if !begins(url) && !url.was_hidden() {
-            wrong(format!(
+        if !has_valid_scheme(url) && !url.has_placeholder() {
+            push_error(format!(
                 "store.{key} must begin with sqlite: or postgres://"
             ));
         }
     }
 }
 
-fn server(server: &ServerConfig, mut wrong: impl FnMut(String)) {
+fn check_server(server: &ServerConfig, mut push_error: impl FnMut(String)) {
     if !server.public_url.is_empty() {
         let url = Url::parse(&server.public_url).ok();
         match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-            None => wrong("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
-            Some(url) if url[url::Position::BeforePath..] != *"/" || has_user(&url) => wrong(
+            None => push_error("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
+            Some(url) if url[url::Position::BeforePath..] != *"/" || has_credentials(&url) => push_error(
                 "server.public_url must be a scheme and a host alone, such as https://registry.example.com: the registry \
                  is served at the root of its host and nowhere below"
                     .into(),
             ),
-            Some(url) if has_unspecified_host(&url) => wrong(
+            Some(url) if has_unspecified_host(&url) => push_error(
                 "server.public_url must name the host that clients use: 0.0.0.0 and [::] stand for every address of this \
                  machine and can be in no link"
                     .into(),
@@ -89,14 +101,14 @@ fn server(server: &ServerConfig, mut wrong: impl FnMut(String)) {
             Some(_) => {}
         }
     } else if server.listen.ip().to_canonical().is_unspecified() {
-        wrong(format!(
+        push_error(format!(
             "server.public_url must be set to the URL that clients use, because server.listen ({}) stands for every address \
              of this machine and can be in no link",
             server.listen
         ));
     }
     if server.tls_cert.is_some() != server.tls_key.is_some() {
-        wrong("server.tls_cert and server.tls_key go together: set both or none".into());
+        push_error("server.tls_cert and server.tls_key go together: set both or none".into());
     }
 }
 
@@ -108,11 +120,11 @@ fn has_unspecified_host(url: &Url) -> bool {
     }
 }
 
-fn has_user(url: &Url) -> bool {
+fn has_credentials(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-fn deciders(deciders: &DecidersConfig, mut wrong: impl FnMut(String)) {
+fn check_deciders(deciders: &DecidersConfig, mut push_error: impl FnMut(String)) {
     for (class, needed) in [
         ("first", deciders.first),
         ("low", deciders.low),
@@ -120,51 +132,51 @@ fn deciders(deciders: &DecidersConfig, mut wrong: impl FnMut(String)) {
         ("critical", deciders.critical),
     ] {
         if !(1..=MAX_DECIDERS).contains(&needed) {
-            wrong(format!(
+            push_error(format!(
                 "governance.deciders.{class} must be between 1 and {MAX_DECIDERS}"
             ));
         }
     }
 }
 
-fn crawler(crawler: &CrawlerConfig, mut wrong: impl FnMut(String)) {
-    ports("crawler", &crawler.allow_ports)
+fn check_crawler(crawler: &CrawlerConfig, mut push_error: impl FnMut(String)) {
+    ports_error("crawler", &crawler.allow_ports)
         .into_iter()
-        .for_each(&mut wrong);
+        .for_each(&mut push_error);
     if !(1..=1024).contains(&crawler.concurrency) {
-        wrong("crawler.concurrency must be between 1 and 1024".into());
+        push_error("crawler.concurrency must be between 1 and 1024".into());
     }
     for host in &crawler.key_hosts {
         let named = url::Host::parse(host).is_ok_and(|read| read.to_string() == *host);
         if !named || !host.contains('.') {
-            wrong(format!(
+            push_error(format!(
                 "crawler.key_hosts must be lower-case host names such as \"keys.example.com\", not \"{host}\""
             ));
         }
     }
     if !(0.001..=1_000_000.0).contains(&crawler.least_rate) {
-        wrong("crawler.least_rate must be between 0.001 and 1000000".into());
+        push_error("crawler.least_rate must be between 0.001 and 1000000".into());
     }
     if !(1..=3600).contains(&crawler.burst_seconds) {
-        wrong("crawler.burst_seconds must be between 1 and 3600".into());
+        push_error("crawler.burst_seconds must be between 1 and 3600".into());
     }
 }
 
-fn search(search: &SearchConfig, mut wrong: impl FnMut(String)) {
+fn check_search(search: &SearchConfig, mut push_error: impl FnMut(String)) {
     if !(16..=4096).contains(&search.writer_megabytes) {
-        wrong("search.writer_megabytes must be between 16 and 4096".into());
+        push_error("search.writer_megabytes must be between 16 and 4096".into());
     }
     if search.model.contains(['/', '\\']) || search.model.starts_with('.') {
-        wrong("search.model must be the name of one folder, an identifier or \"off\"".into());
+        push_error("search.model must be the name of one folder, an identifier or \"off\"".into());
     }
     if !(1..=10_000).contains(&search.embed_timeout) {
-        wrong("search.embed_timeout must be between 1 and 10000 milliseconds".into());
+        push_error("search.embed_timeout must be between 1 and 10000 milliseconds".into());
     }
 }
 
-fn limits(limits: &LimitsConfig, mut wrong: impl FnMut(String)) {
+fn check_limits(limits: &LimitsConfig, mut push_error: impl FnMut(String)) {
     if !(1024..=1024 * 1024).contains(&limits.json_bytes) {
-        wrong("limits.json_bytes must be between 1024 and 1048576".into());
+        push_error("limits.json_bytes must be between 1024 and 1048576".into());
     }
     for (key, value, most) in [
         ("connections", limits.connections as u64, 1_000_000),
@@ -178,23 +190,23 @@ fn limits(limits: &LimitsConfig, mut wrong: impl FnMut(String)) {
         ("write_seconds", limits.write_seconds, 3600),
     ] {
         if !(1..=most).contains(&value) {
-            wrong(format!("limits.{key} must be between 1 and {most}"));
+            push_error(format!("limits.{key} must be between 1 and {most}"));
         }
     }
     if limits.request_seconds <= limits.body_seconds {
-        wrong(
+        push_error(
             "limits.request_seconds must be more than limits.body_seconds, which is a part of it"
                 .into(),
         );
     }
     if limits.anonymous_writes_per_minute == 0 {
-        wrong("limits.anonymous_writes_per_minute must be at least 1".into());
+        push_error("limits.anonymous_writes_per_minute must be at least 1".into());
     }
 }
 
 /// The mistake in a log filter, if any. The library takes any word for a module name: a misspelled level would log that
 /// module in full and everything else not at all.
-fn log_filter(filter: &str) -> Option<String> {
+fn log_filter_error(filter: &str) -> Option<String> {
     let word = filter
         .split(',')
         .map(str::trim)
@@ -210,7 +222,7 @@ fn log_filter(filter: &str) -> Option<String> {
     Some(format!("log.filter is no filter such as `info`: {error}"))
 }
 
-pub fn ports(section: &str, ports: &AllowPorts) -> Option<String> {
+pub fn ports_error(section: &str, ports: &AllowPorts) -> Option<String> {
     match ports {
         AllowPorts::Word(word) if word != "any" => Some(format!(
             "{section}.allow_ports must be a list of ports or \"any\", not \"{word}\""
@@ -235,8 +247,8 @@ impl Config {
 
     /// The database to open: the configured one, or SQLite in the data folder.
     pub fn database_url(&self) -> String {
-        let given = [&self.store.database_read, &self.store.database];
-        match given.into_iter().find(|url| !url.is_empty()) {
+        let candidates = [&self.store.database_read, &self.store.database];
+        match candidates.into_iter().find(|url| !url.is_empty()) {
             Some(url) => url.reveal().to_owned(),
             None => sqlite_url(&self.store.data_dir.join("registry.sqlite")),
         }

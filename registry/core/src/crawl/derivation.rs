@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use a2a_card::{
-    DERIVATION, LintContext, Parsed, Severity, all_findings_in, content_digest,
-    with_absolute_addresses,
+    DERIVATION_VERSION, LintContext, ParsedCard, Severity, all_findings_with_context,
+    content_digest, with_absolute_addresses,
 };
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::event::EventKind;
@@ -13,23 +13,25 @@ use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_store::entity::{agent, domain, enrolled_key, version};
-use a2a_registry_store::{Handle, Write, agents, decisions, domains, ownership, versions};
+use a2a_registry_store::{
+    Executor, WriteTransaction, agents, decisions, domains, ownership, versions,
+};
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
 
-use crate::admission::decision::{decide_newest, decide_waiting, submitter_name};
-use crate::commit::approver::{POLICY, SYSTEM};
-use crate::commit::ledger::Ledger;
-use crate::commit::publish::commit_ledger;
-use crate::commit::state::{AgentState, state_of};
-use crate::context::Context;
+use crate::admission::decision::{decide_newest_version, redecide_pending, submitter_name};
+use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::{POLICY_ACTOR, SYSTEM_ACTOR};
+use crate::commit::publish::commit_changes;
+use crate::context::AppContext;
 use crate::error::Result;
-use crate::signatures::{KeptKeySet, Signatures};
-use crate::sources::card_url_of;
+use crate::signatures::{StoredKeySet, VerifiedSignatures};
+use crate::sources::agent_card_url;
 
 /// Versions derived again per transaction.
-const PAGE: u64 = 200;
+const VERSIONS_PER_PAGE: u64 = 200;
 
 #[derive(Debug)]
 pub struct DerivedCard {
@@ -41,45 +43,49 @@ pub struct DerivedCard {
 }
 
 /// The derivation number of this build, as the database stores it.
-pub fn current() -> i32 {
-    i32::try_from(DERIVATION).unwrap_or(i32::MAX)
+pub fn current_derivation() -> i32 {
+    i32::try_from(DERIVATION_VERSION).unwrap_or(i32::MAX)
 }
 
 /// The context of a card: its URL, which completes its addresses, and its previous version.
 #[derive(Debug, Default)]
-pub struct CardSurroundings {
+pub struct DerivationContext {
     card_url: Option<Url>,
-    previous: Option<Parsed>,
+    previous: Option<ParsedCard>,
 }
 
-impl CardSurroundings {
+impl DerivationContext {
     /// The context of a card of that agent, given the agent's domain and previous bytes.
-    pub fn of(
+    pub fn for_agent(
         agent: &agent::Model,
         domain: Option<&domain::Model>,
         previous: Option<&[u8]>,
     ) -> Self {
         Self {
-            card_url: card_url_of(agent, domain),
-            previous: previous.and_then(|bytes| a2a_card::parse(bytes).ok()),
+            card_url: agent_card_url(agent, domain),
+            previous: previous.and_then(|bytes| a2a_card::parse_card(bytes).ok()),
         }
     }
 
-    pub async fn of_version(on: &impl Handle, row: &version::Model) -> Result<Self> {
-        let agent = agents::agents_by_ids(on, &[row.agent_id]).await?.pop();
-        let before = versions::version_page(on, row.agent_id, true, Some(row.id), 1).await?;
+    pub async fn load_for_version(db: &impl Executor, row: &version::Model) -> Result<Self> {
+        let agent = agents::agents_by_ids(db, &[row.agent_id]).await?.pop();
+        let before = versions::version_page(db, row.agent_id, true, Some(row.id), 1).await?;
         let previous = match before.first() {
-            Some(before) => versions::intact_body_by_digest(on, &before.digest).await?,
+            Some(before) => versions::intact_body_by_digest(db, &before.digest).await?,
             None => None,
         };
         let Some(agent) = agent else {
             return Ok(Self::default());
         };
-        let domain = domains::domains_by_ids(on, &[agent.domain_id]).await?.pop();
-        Ok(Self::of(&agent, domain.as_ref(), previous.as_deref()))
+        let domain = domains::domains_by_ids(db, &[agent.domain_id]).await?.pop();
+        Ok(Self::for_agent(
+            &agent,
+            domain.as_ref(),
+            previous.as_deref(),
+        ))
     }
 
-    fn context(&self) -> LintContext<'_> {
+    fn lint_context(&self) -> LintContext<'_> {
         LintContext {
             card_url: self.card_url.as_ref(),
             previous: self.previous.as_ref(),
@@ -87,17 +93,17 @@ impl CardSurroundings {
     }
 }
 
-pub fn derive(
-    parsed: &Parsed,
+pub fn derive_card(
+    parsed: &ParsedCard,
     bytes: &[u8],
-    signatures: &Signatures,
-    around: &CardSurroundings,
+    signatures: &VerifiedSignatures,
+    derivation_context: &DerivationContext,
 ) -> DerivedCard {
-    let mut findings = all_findings_in(parsed, bytes, around.context());
+    let mut findings = all_findings_with_context(parsed, bytes, derivation_context.lint_context());
     findings.extend(signatures.findings(bytes));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let text = |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
-    let card = match &around.card_url {
+    let card = match &derivation_context.card_url {
         Some(card_url) => with_absolute_addresses(&parsed.card, card_url),
         None => Cow::Borrowed(&parsed.card),
     };
@@ -107,7 +113,7 @@ pub fn derive(
         has_error: findings
             .iter()
             .any(|finding| finding.severity == Severity::Error),
-        derivation: current(),
+        derivation: current_derivation(),
     }
 }
 
@@ -115,68 +121,73 @@ pub fn derive(
 #[derive(Debug, Default, PartialEq, Eq)]
 struct VerificationKeys {
     /// The key sets fetched with its newest version.
-    newest: Vec<KeptKeySet>,
+    newest: Vec<StoredKeySet>,
     /// The keys enrolled for its domain.
     enrolled: Vec<enrolled_key::Model>,
 }
 
 /// The keys of the versions of these agents.
-async fn keys_of(
-    on: &impl Handle,
-    rows: &[agent::Model],
+async fn load_verification_keys(
+    db: &impl Executor,
+    agent_rows: &[agent::Model],
 ) -> Result<HashMap<Uuid, VerificationKeys>> {
-    let newest: Vec<Uuid> = rows.iter().filter_map(|row| row.newest_version).collect();
-    let newest: HashMap<Uuid, String> = versions::key_sets_of(on, &newest)
+    let newest_ids: Vec<Uuid> = agent_rows
+        .iter()
+        .filter_map(|row| row.newest_version)
+        .collect();
+    let newest_key_sets: HashMap<Uuid, String> = versions::key_sets_by_version(db, &newest_ids)
         .await?
         .into_iter()
         .collect();
-    let mut domains: Vec<i64> = rows.iter().map(|row| row.domain_id).collect();
+    let mut domains: Vec<i64> = agent_rows.iter().map(|row| row.domain_id).collect();
     domains.sort_unstable();
     domains.dedup();
-    let enrolled = ownership::enrolled_of(on, &domains).await?;
-    let of = |row: &agent::Model| {
-        let newest = row.newest_version.and_then(|id| newest.get(&id));
+    let enrolled = ownership::enrolled_keys_by_domain(db, &domains).await?;
+    let keys_for_agent = |row: &agent::Model| {
+        let newest = row.newest_version.and_then(|id| newest_key_sets.get(&id));
         let own = enrolled.iter().filter(|key| key.domain_id == row.domain_id);
         let keys = VerificationKeys {
-            newest: newest.map_or_else(Vec::new, |sets| KeptKeySet::read_all(sets)),
+            newest: newest.map_or_else(Vec::new, |sets| StoredKeySet::parse_all(sets)),
             enrolled: own.cloned().collect(),
         };
         (row.id, keys)
     };
-    Ok(rows.iter().map(of).collect())
+    Ok(agent_rows.iter().map(keys_for_agent).collect())
 }
 
 /// Derives again one page of versions that an older build has derived, or whose keys have changed since; returns how
 /// many there were. Bytes and decisions stay; if a result differs an event is appended for the agent, and the rules are
 /// applied again to waiting versions. If the database fails, the next call derives the same page.
-pub async fn derive_again(context: &Context) -> Result<usize> {
-    let old = versions::versions_derived_before(&context.store, current(), PAGE).await?;
-    if old.is_empty() {
+pub async fn rederive_page(context: &AppContext) -> Result<usize> {
+    let outdated =
+        versions::versions_derived_before(&context.store, current_derivation(), VERSIONS_PER_PAGE)
+            .await?;
+    if outdated.is_empty() {
         return Ok(0);
     }
-    let count = old.len();
-    let mut agent_ids: Vec<Uuid> = old.iter().map(|row| row.agent_id).collect();
+    let count = outdated.len();
+    let mut agent_ids: Vec<Uuid> = outdated.iter().map(|row| row.agent_id).collect();
     agent_ids.sort_unstable();
     agent_ids.dedup();
     let rows = agents::agents_by_ids(&context.store, &agent_ids).await?;
-    let keys = keys_of(&context.store, &rows).await?;
-    let mut pairs = rederive_all(context, old, &keys).await?;
-    let write = context.store.write().await?;
+    let keys = load_verification_keys(&context.store, &rows).await?;
+    let mut rederived = rederive_versions(context, outdated, &keys).await?;
+    let write = context.store.begin_write().await?;
     let rows = agents::agents_by_ids(&write, &agent_ids).await?;
-    let now = keys_of(&write, &rows).await?;
-    let ids: Vec<Uuid> = pairs.iter().map(|pair| pair.before.id).collect();
-    let kept = versions::key_sets_of(&write, &ids).await?;
+    let current_keys = load_verification_keys(&write, &rows).await?;
+    let ids: Vec<Uuid> = rederived.iter().map(|pair| pair.before.id).collect();
+    let stored_key_sets = versions::key_sets_by_version(&write, &ids).await?;
     // Versions that have changed in the meantime are derived with the next page.
-    pairs.retain(|RederivedVersion { before, .. }| {
-        keys.get(&before.agent_id) == now.get(&before.agent_id)
-            && kept.contains(&(before.id, before.key_sets.clone()))
+    rederived.retain(|RederivedVersion { before, .. }| {
+        keys.get(&before.agent_id) == current_keys.get(&before.agent_id)
+            && stored_key_sets.contains(&(before.id, before.key_sets.clone()))
     });
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    for (agent, changed) in keep(&write, &mut ledger, pairs).await? {
-        let mut state = state_of(&write, agent).await?;
-        follow_verdicts(context, &write, &mut ledger, &mut state, &changed).await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    for (agent, changed) in store_rederived(&write, &mut change_set, rederived).await? {
+        let mut state = load_agent_state(&write, agent).await?;
+        apply_signature_changes(context, &write, &mut change_set, &mut state, &changed).await?;
     }
-    commit_ledger(context, write, ledger).await?;
+    commit_changes(context, write, change_set).await?;
     Ok(count)
 }
 
@@ -188,7 +199,7 @@ struct RederivedVersion {
 impl RederivedVersion {
     /// Whether content or signature is read differently, apart from keys that only became known now: no decision exists
     /// on those yet.
-    fn reads_differently(&self) -> bool {
+    fn content_or_signing_differs(&self) -> bool {
         let by_keys = self.before.derivation == versions::UNDERIVED;
         let (before, after) = (&self.before, &self.after);
         let is_read_alike =
@@ -197,7 +208,7 @@ impl RederivedVersion {
     }
 
     /// Whether any result differs.
-    fn differs(&self) -> bool {
+    fn any_result_differs(&self) -> bool {
         let same = version::Model {
             derivation: self.after.derivation,
             ..self.before.clone()
@@ -207,43 +218,49 @@ impl RederivedVersion {
 }
 
 /// Derives versions again before anything is locked: verification is slow, and no writer should wait for it.
-async fn rederive_all(
-    context: &Context,
-    old: Vec<version::Model>,
+async fn rederive_versions(
+    context: &AppContext,
+    outdated: Vec<version::Model>,
     keys: &HashMap<Uuid, VerificationKeys>,
 ) -> Result<Vec<RederivedVersion>> {
-    let none = VerificationKeys::default();
-    let mut pairs = Vec::with_capacity(old.len());
-    for before in old {
+    let no_keys = VerificationKeys::default();
+    let mut rederived = Vec::with_capacity(outdated.len());
+    for before in outdated {
         let bytes = versions::intact_body_by_digest(&context.store, &before.digest).await?;
-        let around = CardSurroundings::of_version(&context.store, &before).await?;
-        let keys = keys.get(&before.agent_id).unwrap_or(&none);
-        let after = rederive(&before, bytes.as_deref(), &around, keys);
-        pairs.push(RederivedVersion { before, after });
+        let derivation_context =
+            DerivationContext::load_for_version(&context.store, &before).await?;
+        let keys = keys.get(&before.agent_id).unwrap_or(&no_keys);
+        let after = rederive_version(&before, bytes.as_deref(), &derivation_context, keys);
+        rederived.push(RederivedVersion { before, after });
         tokio::task::yield_now().await;
     }
-    Ok(pairs)
+    Ok(rederived)
 }
 
 /// Stores the new results, and returns the versions whose results differ, by agent.
-async fn keep(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    pairs: Vec<RederivedVersion>,
+async fn store_rederived(
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    rederived: Vec<RederivedVersion>,
 ) -> Result<BTreeMap<Uuid, Vec<RederivedVersion>>> {
     let mut changed: BTreeMap<Uuid, Vec<RederivedVersion>> = BTreeMap::new();
-    for pair in pairs {
+    for pair in rederived {
         let (before, after) = (&pair.before, &pair.after);
-        if pair.reads_differently() {
+        if pair.content_or_signing_differs() {
             // Decisions were made on these bytes, however this build reads them.
             write
-                .decisions_rekey(before.id, &after.content_digest, &after.signing)
+                .update_decision_digests(before.id, &after.content_digest, &after.signing)
                 .await?;
         }
-        write.version_derived(after.clone()).await?;
-        if pair.differs() {
+        write.store_derivation(after.clone()).await?;
+        if pair.any_result_differs() {
             let data = json!({"digest": before.digest, "derivation": after.derivation});
-            ledger.agent_event(EventKind::AgentDerived, before.agent_id, SYSTEM, data);
+            change_set.add_agent_event(
+                EventKind::AgentDerived,
+                before.agent_id,
+                SYSTEM_ACTOR,
+                data,
+            );
             changed.entry(before.agent_id).or_default().push(pair);
         }
     }
@@ -253,86 +270,92 @@ async fn keep(
 /// Updates an agent for versions whose results differ: a served card whose signature is found invalid is put on hold
 /// until a person decides; a version that was rejected for a signature that verifies now is decided again, and so is
 /// a waiting one.
-async fn follow_verdicts(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+async fn apply_signature_changes(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
-    judged: &[RederivedVersion],
+    rederived: &[RederivedVersion],
 ) -> Result<()> {
     if state.agent.retired_at.is_some() {
         return Ok(());
     }
-    let of = |id: Option<Uuid>| judged.iter().find(|pair| Some(pair.before.id) == id);
-    let invalid = |row: &version::Model| row.signature == SignatureState::Invalid;
+    let find_version = |id: Option<Uuid>| rederived.iter().find(|pair| Some(pair.before.id) == id);
+    let is_invalid = |row: &version::Model| row.signature == SignatureState::Invalid;
     let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
-    let broken = of(approved).filter(|pair| invalid(&pair.after));
-    let unseen = match broken {
+    let invalid_served = find_version(approved).filter(|pair| is_invalid(&pair.after));
+    let needs_review = match invalid_served {
         // A version that a person approved with an invalid signature stays; one that a rule of an older build
         // admitted does not.
         Some(RederivedVersion { before, after }) => {
-            !invalid(before) || !approved_by_person(write, after).await?
+            !is_invalid(before) || !is_approved_by_person(write, after).await?
         }
         None => false,
     };
-    if unseen {
+    if needs_review {
         let ids: Vec<Uuid> = approved.into_iter().collect();
         match versions::version_keys(write, &ids).await?.pop() {
             Some(key) if state.is_under_review(key.id, Some(ChangeClass::Critical)) => {}
             Some(key) if newest == approved => {
                 let submitter = submitter_name(write, state).await?;
-                ledger.open_review(state, &key, Some(ChangeClass::Critical), submitter, SYSTEM);
+                change_set.open_review(
+                    state,
+                    &key,
+                    Some(ChangeClass::Critical),
+                    submitter,
+                    SYSTEM_ACTOR,
+                );
             }
             _ => {
                 let reason = "the signature of the card served was found invalid";
-                ledger.hold(state, Hold::CriticalChange, POLICY, reason);
+                change_set.place_hold(state, Hold::CriticalChange, POLICY_ACTOR, reason);
             }
         }
     }
-    let mended = |RederivedVersion { before, after }: &RederivedVersion| {
+    let is_fixed = |RederivedVersion { before, after }: &RederivedVersion| {
         let rejected = before.state == VersionState::Rejected;
-        let is_broken = after.signature.may_be(SignatureState::Invalid);
+        let is_broken = after.signature.could_be(SignatureState::Invalid);
         rejected && before.signing != after.signing && !is_broken
     };
-    if let Some(pair) = of(newest).filter(|pair| mended(pair)) {
-        ledger.set_state(pair.before.id, VersionState::Pending);
-        return decide_newest(context, write, ledger, state, SYSTEM).await;
+    if let Some(pair) = find_version(newest).filter(|pair| is_fixed(pair)) {
+        change_set.set_version_state(pair.before.id, VersionState::Pending);
+        return decide_newest_version(context, write, change_set, state, SYSTEM_ACTOR).await;
     }
-    decide_waiting(context, write, ledger, state, SYSTEM).await
+    redecide_pending(context, write, change_set, state, SYSTEM_ACTOR).await
 }
 
 /// Whether a person gave the last approval of a version.
-async fn approved_by_person(write: &Write, row: &version::Model) -> Result<bool> {
-    let made = decisions::decisions_on(write, &[row.agent_id]).await?;
-    let mut made = made.iter().rev();
-    let last = made.find(|made| made.version_id == row.id && made.approved);
+async fn is_approved_by_person(write: &WriteTransaction, row: &version::Model) -> Result<bool> {
+    let agent_decisions = decisions::decisions_by_agent(write, &[row.agent_id]).await?;
+    let mut newest_first = agent_decisions.iter().rev();
+    let last = newest_first.find(|made| made.version_id == row.id && made.approved);
     Ok(last.is_some_and(|made| made.rule == Rule::Person))
 }
 
 /// The row as this build derives it; a row whose bytes are missing, damaged or unreadable stays as it is.
-fn rederive(
+fn rederive_version(
     row: &version::Model,
     bytes: Option<&[u8]>,
-    around: &CardSurroundings,
+    derivation_context: &DerivationContext,
     keys: &VerificationKeys,
 ) -> version::Model {
-    let read = bytes.and_then(|bytes| Some((a2a_card::parse(bytes).ok()?, bytes)));
+    let read = bytes.and_then(|bytes| Some((a2a_card::parse_card(bytes).ok()?, bytes)));
     let Some((parsed, bytes)) = read else {
         return version::Model {
-            derivation: current(),
+            derivation: current_derivation(),
             ..row.clone()
         };
     };
-    let key_sets = KeptKeySet::to_verify_again_with(&row.key_sets, &keys.newest, &keys.enrolled);
-    let signatures = Signatures::judge(&parsed, bytes, key_sets);
-    let derived = derive(&parsed, bytes, &signatures, around);
+    let key_sets = StoredKeySet::for_reverification(&row.key_sets, &keys.newest, &keys.enrolled);
+    let signatures = VerifiedSignatures::verify_card(&parsed, bytes, key_sets);
+    let derived = derive_card(&parsed, bytes, &signatures, derivation_context);
     version::Model {
         content_digest: content_digest(bytes),
-        signing: signatures.summary(),
+        signing: signatures.signing_summary(),
         signature: signatures.state().into(),
-        key_sets: signatures.kept(),
+        key_sets: signatures.key_sets_json(),
         thumbprints: signatures.thumbprints(),
-        verdicts: signatures.verdicts(),
+        verdicts: signatures.results_json(),
         wire_family: parsed.family.as_str().into(),
         model: derived.model,
         findings: derived.findings,

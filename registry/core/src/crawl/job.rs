@@ -7,8 +7,8 @@ use std::time::Duration;
 use a2a_crawler::schedule::needs_full_fetch;
 use a2a_crawler::worker::{self, WorkerConfig};
 use a2a_crawler::{
-    AttemptOutcome, Frontier, MAX_SOURCES_PER_VISIT, OwnerError, Sink, Slot, SourceTask,
-    Undelivered, Validators, Visit, VisitOutcome,
+    AttemptOutcome, BackendError, CrawlFrontier, DeliveryError, FetchTarget, MAX_SOURCES_PER_VISIT,
+    OutcomeSink, SourceTask, Validators, Visit, VisitOutcome,
 };
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -19,58 +19,61 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::context::Context;
-use crate::crawl::ingest::ingest;
-use crate::ownership::first_check::{Leased, is_first_visit, visits_permitted};
+use crate::context::AppContext;
+use crate::crawl::ingest::ingest_outcomes;
+use crate::ownership::first_check::{LeasedVisit, is_first_visit, permitted_visits};
 use crate::sources::card_url;
-use crate::visibility::stands_behind_catalogs;
-use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
+use crate::visibility::is_catalog_authority;
+use crate::visits::leases::{lease_due_visits, next_visit_due, release_visits};
 use crate::visits::networks::NetworkRecorder;
 use crate::visits::outage::open_breaker_for_shortage;
 
 /// How often to poll for due visits without a wake-up: other processes may have registered something.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How much longer than the longest visit a lease lasts: outcomes wait for their group's transaction.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
 /// Places of a crawler that are kept for visits that were requested one by one, in case the hosts of one requester are slow; an
 /// eighth of all at most.
-const SINGLE_PLACES: usize = 8;
+const MAX_RESERVED_PERMITS: usize = 8;
 
-fn reserved_places(context: &Context) -> usize {
-    SINGLE_PLACES.min(context.config().crawler.concurrency / SINGLE_PLACES)
+fn reserved_permits(context: &AppContext) -> usize {
+    MAX_RESERVED_PERMITS.min(context.config().crawler.concurrency / MAX_RESERVED_PERMITS)
 }
 
 pub fn start(
-    context: &Arc<Context>,
-    on_outcome: OnOutcome,
+    context: &Arc<AppContext>,
+    on_outcome: OutcomeCallback,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
     let fetcher = Arc::clone(&context.network.fetcher);
-    let frontier = frontier(context, fetcher.longest_visit() + LEASE_MARGIN);
-    let sink = sink(context, on_outcome);
+    let frontier = database_frontier(context, fetcher.max_visit_duration() + LEASE_MARGIN);
+    let sink = database_sink(context, on_outcome);
     let config = WorkerConfig {
         concurrency: context.config().crawler.concurrency,
-        reserved: reserved_places(context),
+        reserved_permits: reserved_permits(context),
         ..WorkerConfig::default()
     };
-    tokio::spawn(worker::run(frontier, sink, fetcher, config, cancel))
+    tokio::spawn(worker::run_worker(frontier, sink, fetcher, config, cancel))
 }
 
 /// The [`Frontier`] that leases due visits from the database for `lease`.
-pub fn frontier(context: &Arc<Context>, lease: Duration) -> Arc<dyn Frontier> {
+pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn CrawlFrontier> {
     Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
-        reserved: reserved_places(context),
-        unknown: Mutex::default(),
+        reserved_permits: reserved_permits(context),
+        unchecked_visits: Mutex::default(),
         networks: NetworkRecorder::default(),
         lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
     })
 }
 
 /// The [`Sink`] that ingests outcomes into the database.
-pub fn sink(context: &Arc<Context>, on_outcome: OnOutcome) -> Arc<dyn Sink> {
+pub fn database_sink(
+    context: &Arc<AppContext>,
+    on_outcome: OutcomeCallback,
+) -> Arc<dyn OutcomeSink> {
     Arc::new(DatabaseSink {
         context: Arc::clone(context),
         on_outcome,
@@ -79,81 +82,83 @@ pub fn sink(context: &Arc<Context>, on_outcome: OnOutcome) -> Arc<dyn Sink> {
 
 /// Leases due visits for `lease_us` microseconds, each with its due sources. A domain without sources is visited no
 /// more; one that was never visited is visited only if it has not opted out.
-pub async fn visits_lease(
-    context: &Context,
+pub async fn lease_visits(
+    context: &AppContext,
     limit: usize,
     lease_us: i64,
 ) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
-    let leased = visits_due(context, limit, 0, lease_us).await?;
-    visits_permitted(context, leased).await
+    let leased = lease_due_visits(context, limit, 0, lease_us).await?;
+    permitted_visits(context, leased).await
 }
 
 struct DatabaseFrontier {
-    context: Arc<Context>,
+    context: Arc<AppContext>,
     /// Places that are kept for visits that were requested one by one.
-    reserved: usize,
+    reserved_permits: usize,
     /// Leased visits whose domains are looked up before they begin, by the keys of the domains.
-    unknown: Mutex<HashMap<i64, Leased>>,
+    unchecked_visits: Mutex<HashMap<i64, LeasedVisit>>,
     networks: NetworkRecorder,
     lease_us: i64,
 }
 
 impl DatabaseFrontier {
-    fn unknown(&self) -> MutexGuard<'_, HashMap<i64, Leased>> {
-        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_unchecked_visits(&self) -> MutexGuard<'_, HashMap<i64, LeasedVisit>> {
+        self.unchecked_visits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl Frontier for DatabaseFrontier {
-    async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
-        let leased = visits_due(&self.context, limit, self.reserved, self.lease_us)
+impl CrawlFrontier for DatabaseFrontier {
+    async fn lease_visits(&self, limit: usize) -> Result<Vec<Visit>, BackendError> {
+        let leased = lease_due_visits(&self.context, limit, self.reserved_permits, self.lease_us)
             .await
-            .map_err(|error| OwnerError(error.to_string()))?;
+            .map_err(|error| BackendError(error.to_string()))?;
         let unknown = leased
             .iter()
             .filter(|(row, due)| row.network.is_none() || is_first_visit(due));
         let unknown = unknown.map(|one| (one.0.id, one.clone()));
-        self.unknown().extend(unknown);
+        self.lock_unchecked_visits().extend(unknown);
         let now = self.context.now();
         Ok(leased
             .into_iter()
-            .map(|(domain, sources)| visit(&domain, sources, now))
+            .map(|(domain, sources)| to_visit(&domain, sources, now))
             .collect())
     }
 
-    async fn may_begin(&self, visit: &Visit) -> Result<bool, OwnerError> {
-        let unknown = self.unknown().remove(&visit.domain_key);
+    async fn can_start(&self, visit: &Visit) -> Result<bool, BackendError> {
+        let unknown = self.lock_unchecked_visits().remove(&visit.domain_key);
         let Some(leased) = unknown else {
             return Ok(true);
         };
-        let failed = |error: StoreError| OwnerError(error.to_string());
-        let permitted = visits_permitted(&self.context, vec![leased]).await;
-        let permitted = permitted.map_err(failed)?;
+        let to_owner_error = |error: StoreError| BackendError(error.to_string());
+        let permitted = permitted_visits(&self.context, vec![leased]).await;
+        let permitted = permitted.map_err(to_owner_error)?;
         let Some((row, _)) = permitted.first() else {
             return Ok(false);
         };
-        let kept = self.networks.record(&self.context, row).await;
-        kept.map_err(failed)
+        let recorded = self.networks.record(&self.context, row).await;
+        recorded.map_err(to_owner_error)
     }
 
     /// Reads when the next visit is due, rather than trying to lease one: a lease is a write, for which others wait.
-    async fn wait(&self) {
+    async fn wait_for_due(&self) {
         loop {
-            let next = visits_next_due(&self.context).await;
+            let next = next_visit_due(&self.context).await;
             let failed = next.is_err();
-            let left = match next {
+            let until_due = match next {
                 Ok(Some(due)) => due.0.saturating_sub(self.context.now().0),
                 Ok(None) | Err(_) => i64::MAX,
             };
-            let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
-            if left.is_zero() {
+            let until_due = Duration::from_micros(u64::try_from(until_due).unwrap_or(0));
+            if until_due.is_zero() {
                 return;
             }
             tokio::select! {
-                () = self.context.wake.visits.notified() => return,
-                () = self.context.wake.foreign_visits.notified() => {}
-                () = tokio::time::sleep(left.min(POLL)) => {}
+                () = self.context.signals.visits.notified() => return,
+                () = self.context.signals.foreign_visits.notified() => {}
+                () = tokio::time::sleep(until_due.min(POLL_INTERVAL)) => {}
             }
             if failed {
                 return;
@@ -161,56 +166,63 @@ impl Frontier for DatabaseFrontier {
         }
     }
 
-    async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError> {
-        let held: Vec<(i64, i64)> = visits
+    async fn release(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), BackendError> {
+        let leases: Vec<(i64, i64)> = visits
             .iter()
-            .map(|visit| (visit.domain_key, visit.lease))
+            .map(|visit| (visit.domain_key, visit.lease_token))
             .collect();
-        self.unknown()
+        self.lock_unchecked_visits()
             .retain(|id, _| visits.iter().all(|visit| visit.domain_key != *id));
-        visits_give_back(&self.context, &held, pause)
+        release_visits(&self.context, &leases, pause)
             .await
-            .map_err(|error| OwnerError(error.to_string()))
+            .map_err(|error| BackendError(error.to_string()))
     }
 
-    fn note_descriptor_shortage(&self) {
+    fn record_descriptor_shortage(&self) {
         open_breaker_for_shortage(&self.context);
     }
 }
 
-fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) -> Visit {
-    let registries = stands_behind_catalogs(domain);
+fn to_visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) -> Visit {
+    let reads_registries = is_catalog_authority(domain);
     Visit {
         domain_key: domain.id,
         domain: domain.name.clone(),
         dns_proved: domain.dns_proved,
-        lease: domain.lease.unwrap_or_default(),
+        lease_token: domain.lease.unwrap_or_default(),
         sources: sources
             .into_iter()
             .take(MAX_SOURCES_PER_VISIT)
-            .filter_map(|source| task(source, registries, now))
+            .filter_map(|source| to_source_task(source, reads_registries, now))
             .collect(),
     }
 }
 
 /// The requests for a source; `registries` says whether the registries that catalogs name are read.
-fn task(row: source::Model, registries: bool, now: Timestamp) -> Option<SourceTask> {
+fn to_source_task(
+    row: source::Model,
+    reads_registries: bool,
+    now: Timestamp,
+) -> Option<SourceTask> {
     let url = Url::parse(card_url(&row)).ok()?;
     // This build cannot fetch a source of a kind that only a later build knows.
-    let slot = match row.kind.known()? {
-        SourceKind::WellKnown => Slot::WellKnown { origin: url },
-        SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url, registries },
+    let slot = match row.kind.known_value()? {
+        SourceKind::WellKnown => FetchTarget::WellKnown { origin: url },
+        SourceKind::Ard | SourceKind::AiCatalog => FetchTarget::Catalog {
+            url,
+            read_registries: reads_registries,
+        },
         // A card inside a catalog has the catalog's URL with a fragment; no other card has one.
-        SourceKind::Entry if url.fragment().is_some() => Slot::Inline {
+        SourceKind::Entry if url.fragment().is_some() => FetchTarget::InlineCard {
             url,
             identifier: row.identifier.clone()?,
         },
         // Once it has brought anything it is known what the URL is, and a failure is no reason to look elsewhere.
-        SourceKind::Url => Slot::Registered {
+        SourceKind::Url => FetchTarget::RegisteredUrl {
             url,
             may_be_base: row.last_success_at.is_none(),
         },
-        SourceKind::Entry => Slot::Url { url },
+        SourceKind::Entry => FetchTarget::CardUrl { url },
     };
     let last_full = row.last_full_at.map(|at| Timestamp(at).into());
     let wait = row.last_success_at.map_or(0, |at| now.0.saturating_sub(at));
@@ -228,21 +240,21 @@ fn task(row: source::Model, registries: bool, now: Timestamp) -> Option<SourceTa
         });
     Some(SourceTask {
         source_key: row.id,
-        slot,
+        target: slot,
         validators,
     })
 }
 
 /// The [`Sink`] that ingests outcomes into the database.
 struct DatabaseSink {
-    context: Arc<Context>,
-    on_outcome: OnOutcome,
+    context: Arc<AppContext>,
+    on_outcome: OutcomeCallback,
 }
 
 #[async_trait]
-impl Sink for DatabaseSink {
-    async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), Undelivered> {
-        match ingest(&self.context, &group).await {
+impl OutcomeSink for DatabaseSink {
+    async fn deliver(&self, group: Vec<VisitOutcome>) -> Result<(), DeliveryError> {
+        match ingest_outcomes(&self.context, &group).await {
             Ok(()) => {
                 for attempt in group
                     .iter()
@@ -255,9 +267,9 @@ impl Sink for DatabaseSink {
             }
             Err(error) => {
                 let text = error.internal.unwrap_or(error.public);
-                Err(Undelivered {
-                    group,
-                    error: OwnerError(text),
+                Err(DeliveryError {
+                    batch: group,
+                    error: BackendError(text),
                 })
             }
         }
@@ -265,4 +277,4 @@ impl Sink for DatabaseSink {
 }
 
 /// A callback that gets the outcome of every request of the crawler.
-pub type OnOutcome = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;
+pub type OutcomeCallback = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;

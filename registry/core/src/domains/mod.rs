@@ -1,24 +1,24 @@
 //! Domains: registration, views, changes by owners and admins, and withdrawal.
 
-pub mod acts;
-pub mod adding;
+pub mod actions;
 pub mod domain_access;
-pub mod generation;
-pub mod keys;
-pub mod not_listed;
-pub mod owner;
+pub mod domain_rows;
+pub mod enrolled_keys;
+pub mod owner_actions;
 pub mod owner_vouch;
+pub mod ownership_generation;
+pub mod presenter;
 pub mod register;
 pub mod register_approval;
 pub mod register_batch;
 pub mod register_bulk;
-pub mod registered;
+pub mod registered_sources;
 pub mod registration_counts;
+pub mod registration_target;
 pub mod row_views;
-pub mod rows;
-pub mod shown;
-pub mod target;
+pub mod source_registration;
+pub mod unlisted_reasons;
 pub mod verify;
 pub mod view;
-pub mod visible_part;
+pub mod visible_contents;
 pub mod withdrawal;

@@ -7,77 +7,77 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{account, domain};
-use a2a_registry_store::{Write, accounts, owner_vouches};
+use a2a_registry_store::{WriteTransaction, accounts, owner_vouches};
 use serde_json::json;
 
-use crate::commit::approver::check_reason;
-use crate::commit::ledger::Ledger;
-use crate::commit::locks::domain_locked;
-use crate::commit::publish::commit_act;
-use crate::context::Context;
-use crate::domains::acts::{domain_visible, usable_account};
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::check_reason;
+use crate::commit::locks::lock_domain;
+use crate::commit::publish::commit_and_await_index;
+use crate::context::AppContext;
+use crate::domains::actions::{find_visible_domain, usable_account};
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
 use crate::ownership::is_provable;
-use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
+use crate::ownership::owner_vouches::{remove_owner_vouch, store_owner_vouch};
 use crate::visibility::caller::Caller;
 
 /// Vouches for an account as owner of a host. Repeated for the same account it sets the reason and the expiry again.
 pub async fn owner_vouch_set(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     domain: &str,
     vouch: &NewOwnerVouch,
 ) -> Result<DomainView> {
-    let admin = caller.demand(Permission::Administer)?;
+    let admin = caller.require(Permission::Administer)?;
     check_reason(&vouch.reason)?;
     let now = context.now();
-    let until = expiry(now, vouch.expires_in_days)?;
-    let seen = domain_visible(context, caller, domain).await?;
-    let write = context.store.write().await?;
-    let mut row = domain_locked(&write, &seen).await?;
+    let expires_at = vouch_expiry(now, vouch.expires_in_days)?;
+    let unlocked = find_visible_domain(context, caller, domain).await?;
+    let write = context.store.begin_write().await?;
+    let mut row = lock_domain(&write, &unlocked).await?;
     let owner = usable_account(&write, &vouch.account).await?;
-    refuse_proved(&write, &row).await?;
-    refuse_another(&write, &row, &owner, now).await?;
-    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    reject_provable(&write, &row).await?;
+    reject_other_owner(&write, &row, &owner, now).await?;
+    let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     if row.vouched_owner != Some(owner.id) {
         let reason = "an admin vouches for another account";
-        remove_owner_vouch(&write, &mut ledger, &mut row, &admin.name, reason).await?;
+        remove_owner_vouch(&write, &mut change_set, &mut row, &admin.name, reason).await?;
     }
     row.vouched_owner = Some(owner.id);
     row.vouched_since = Some(now.0);
-    row.vouched_until = Some(until.0);
+    row.vouched_until = Some(expires_at.0);
     row.vouched_by = Some(admin.name.clone());
     row.vouched_reason = Some(vouch.reason.clone());
     let data = json!({"account": owner.name, "origin": row.origin(),
-        "reason": vouch.reason, "until": until});
-    ledger.event(EventKind::DomainOwnerVouched, &row.name, &admin.name, data);
-    follow_owner_vouch(context, &write, &mut ledger, &row).await?;
-    commit_act(context, write, ledger).await?;
+        "reason": vouch.reason, "until": expires_at});
+    change_set.add_event(EventKind::DomainOwnerVouched, &row.name, &admin.name, data);
+    store_owner_vouch(context, &write, &mut change_set, &row).await?;
+    commit_and_await_index(context, write, change_set).await?;
     domain_view(context, caller, row.id).await
 }
 
 /// Ends the vouch for an account as owner of a host, whether or not it has expired.
-pub async fn owner_vouch_end(context: &Context, caller: &Caller, domain: &str) -> Result<()> {
-    let admin = caller.demand(Permission::Administer)?;
-    let seen = domain_visible(context, caller, domain).await?;
-    let write = context.store.write().await?;
-    let mut row = domain_locked(&write, &seen).await?;
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+pub async fn owner_vouch_end(context: &AppContext, caller: &Caller, domain: &str) -> Result<()> {
+    let admin = caller.require(Permission::Administer)?;
+    let unlocked = find_visible_domain(context, caller, domain).await?;
+    let write = context.store.begin_write().await?;
+    let mut row = lock_domain(&write, &unlocked).await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let reason = "an admin ended it";
-    if !remove_owner_vouch(&write, &mut ledger, &mut row, &admin.name, reason).await? {
+    if !remove_owner_vouch(&write, &mut change_set, &mut row, &admin.name, reason).await? {
         return Err(AppError::not_found(format!(
             "{} has no owner vouch.",
             row.name
         )));
     }
-    follow_owner_vouch(context, &write, &mut ledger, &row).await?;
-    commit_act(context, write, ledger).await
+    store_owner_vouch(context, &write, &mut change_set, &row).await?;
+    commit_and_await_index(context, write, change_set).await
 }
 
-fn expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
+fn vouch_expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
     match days.unwrap_or(DEFAULT_VOUCH_DAYS) {
-        days @ 1..=MAX_VOUCH_DAYS => Ok(now.plus(i64::from(days) * DAY)),
+        days @ 1..=MAX_VOUCH_DAYS => Ok(now.plus_micros(i64::from(days) * DAY)),
         _ => Err(AppError::invalid(
             "/expires_in_days",
             format!("A vouch expires after 1 to {MAX_VOUCH_DAYS} days."),
@@ -86,7 +86,7 @@ fn expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
 }
 
 /// Refuses a domain that can be proved, and a host whose name is proved in this registry.
-async fn refuse_proved(write: &Write, row: &domain::Model) -> Result<()> {
+async fn reject_provable(write: &WriteTransaction, row: &domain::Model) -> Result<()> {
     let name = &row.name;
     let why = if is_provable(row) {
         format!(
@@ -105,17 +105,17 @@ async fn refuse_proved(write: &Write, row: &domain::Model) -> Result<()> {
 }
 
 /// Refuses to replace another account while the vouch for it is in force.
-async fn refuse_another(
-    write: &Write,
+async fn reject_other_owner(
+    write: &WriteTransaction,
     row: &domain::Model,
     owner: &account::Model,
     now: Timestamp,
 ) -> Result<()> {
-    let present = row.vouched_owner_at(now).filter(|id| *id != owner.id);
-    let present: Vec<_> = present.into_iter().collect();
-    let present = accounts::accounts_by_ids(write, &present).await?;
+    let current_owner = row.vouched_owner_at(now).filter(|id| *id != owner.id);
+    let current_owner: Vec<_> = current_owner.into_iter().collect();
+    let current_owner = accounts::accounts_by_ids(write, &current_owner).await?;
     let (Some(present), Some(until)) = (
-        present.iter().find(|one| one.may_be_used()),
+        current_owner.iter().find(|one| one.is_active()),
         row.vouched_until,
     ) else {
         return Ok(());

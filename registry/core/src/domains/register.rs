@@ -8,75 +8,79 @@ use a2a_registry_policy::{Action, PolicySet};
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
 
-use crate::commit::admitting::admitting_set;
-use crate::commit::publish::searchable;
-use crate::commit::touched::Touched;
-use crate::context::Context;
-use crate::domains::register_batch::{AdmittedRegistration, write_batch};
-use crate::domains::target::{Target, target};
+use crate::commit::admission_policies::load_admission_policies;
+use crate::commit::committed_changes::CommittedChanges;
+use crate::commit::publish::await_searchable;
+use crate::context::AppContext;
+use crate::domains::register_batch::{AdmittedRegistration, write_registrations};
+use crate::domains::registration_target::{RegistrationTarget, resolve_target};
 use crate::domains::view::domain_view;
-use crate::domains::visible_part::recorded_view;
+use crate::domains::visible_contents::recorded_view;
 use crate::error::{AppError, ErrorKind, Result};
-use crate::sources::source_name;
+use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
 
 /// Registers a domain's well-known paths and catalogs, or one card URL. Its first visit is due at once. A repeated
 /// registration adds missing sources, and gets the same response.
-pub async fn register(
-    context: &Context,
+pub async fn register_domain(
+    context: &AppContext,
     caller: &Caller,
-    what: &Registration,
+    registration: &Registration,
 ) -> Result<DomainView> {
-    caller.demand_registration(&context.config.governance)?;
-    let admitted = admit(context, caller, what)?;
-    let set = admitting_set(context, &context.store).await?;
-    refuse_by_policy(context, caller, &set, &admitted)?;
+    caller.require_registration(&context.config.governance)?;
+    let admitted = check_registration(context, caller, registration)?;
+    let set = load_admission_policies(context, &context.store).await?;
+    enforce_register_policy(context, caller, &set, &admitted)?;
     let batch = std::slice::from_ref(&admitted);
-    let written = write_batch(context, caller, batch, false).await?;
+    let written = write_registrations(context, caller, batch, false).await?;
     let result = written.results.into_iter().next();
     let nothing = || AppError::internal("a registration has no result".to_owned());
     let domain = result.ok_or_else(nothing)??;
     // The wait for the index would reveal that the URL already belongs to a listed agent, hidden from the caller or
     // not.
-    let shown: Vec<&Touched> = written.shown.iter().collect();
-    searchable(context, &shown).await;
+    let visible_changes: Vec<&CommittedChanges> = written.visible_changes.iter().collect();
+    await_searchable(context, &visible_changes).await;
     registered_view(context, caller, domain, &admitted.target).await
 }
 
 /// The domain in the response to a registration, with only the caller's own sources.
 async fn registered_view(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     domain: i64,
-    new: &Target,
+    target: &RegistrationTarget,
 ) -> Result<DomainView> {
     let mut view = domain_view(context, caller, domain).await?;
     let all = view.sources.len();
     view.sources.retain(|source| source.own);
     view.complete &= view.sources.len() == all;
     if caller.account.is_none() {
-        view.sources = anonymous_view(context, domain, new).await?;
+        view.sources = anonymous_source_views(context, domain, target).await?;
     }
     Ok(view)
 }
 
 /// The sources of an anonymous registration, without the results of their fetches.
-async fn anonymous_view(context: &Context, domain: i64, new: &Target) -> Result<Vec<SourceView>> {
-    let sources = domains::sources_of(&context.store, &[domain]).await?;
-    let anonymous_view = |row: &&source::Model| {
-        let mut all = new.sources.iter();
+async fn anonymous_source_views(
+    context: &AppContext,
+    domain: i64,
+    target: &RegistrationTarget,
+) -> Result<Vec<SourceView>> {
+    let sources = domains::live_sources_by_domain(&context.store, &[domain]).await?;
+    let is_target_source = |row: &&source::Model| {
+        let mut all = target.sources.iter();
         all.any(|(kind, url)| row.kind == *kind && row.url == *url)
     };
     let view = |source: &source::Model| SourceView {
-        id: source_name(context, source),
+        id: public_source_id(context, source),
         ..recorded_view(source, context.now())
     };
-    Ok(sources.iter().filter(anonymous_view).map(view).collect())
+    Ok(sources.iter().filter(is_target_source).map(view).collect())
 }
 
 /// Refuses an approval with the registration that the caller may not give.
-fn refuse_approval(context: &Context, caller: &Caller) -> Result<()> {
-    if !caller.may(Permission::Approve) {
+fn require_approval_right(context: &AppContext, caller: &Caller) -> Result<()> {
+    if !caller.has_permission(Permission::Approve) {
         return Err(AppError::forbidden(
             "Only a curator may approve with the registration.",
         ));
@@ -89,7 +93,7 @@ fn refuse_approval(context: &Context, caller: &Caller) -> Result<()> {
     Ok(())
 }
 
-fn refuse_denied(context: &Context, name: &str) -> Result<()> {
+fn reject_denied_domain(context: &AppContext, name: &str) -> Result<()> {
     if context.rules.denies(name) {
         return Err(AppError::new(
             ErrorKind::DomainDenied,
@@ -100,43 +104,43 @@ fn refuse_denied(context: &Context, name: &str) -> Result<()> {
 }
 
 /// Checks what a registration names, and whether the caller may approve with it if it asks for that.
-pub fn admit(
-    context: &Context,
+pub fn check_registration(
+    context: &AppContext,
     caller: &Caller,
-    what: &Registration,
+    registration: &Registration,
 ) -> Result<AdmittedRegistration> {
-    if what.approve {
-        refuse_approval(context, caller)?;
+    if registration.approve {
+        require_approval_right(context, caller)?;
     }
-    let target = target(context, what)?;
-    refuse_denied(context, &target.domain.name)?;
+    let target = resolve_target(context, registration)?;
+    reject_denied_domain(context, &target.domain.name)?;
     Ok(AdmittedRegistration {
         target,
-        approve: what.approve,
+        approve: registration.approve,
     })
 }
 
 /// Refuses what no policy permits the caller to register.
-pub fn refuse_by_policy(
-    context: &Context,
+pub fn enforce_register_policy(
+    context: &AppContext,
     caller: &Caller,
     set: &PolicySet,
     admitted: &AdmittedRegistration,
 ) -> Result<()> {
     let name = admitted.target.domain.name.as_str();
-    let (principal, matches) = (caller.principal(), set.matches_domain(name));
+    let (principal, matches) = (caller.principal(), set.match_domain(name));
     let waived = BTreeSet::new();
-    let verdict = set.verdict(Action::Register, &principal, &matches, &waived);
-    let tried = set.would_change(Action::Register, &principal, &matches, &waived, &verdict);
-    let day = context.now().day();
+    let decision = set.decide(Action::Register, &principal, &matches, &waived);
+    let tried = set.dry_run_changes(Action::Register, &principal, &matches, &waived, &decision);
+    let day = context.now().days_since_epoch();
     context
         .dry_runs
-        .note(set, Action::Register, name, &principal, &tried, day);
-    if verdict.allowed {
+        .count_changes(set, Action::Register, name, &principal, &tried, day);
+    if decision.allowed {
         return Ok(());
     }
-    let by = match caller.may(Permission::SeeAll) && !verdict.policies.is_empty() {
-        true => format!(" ({})", verdict.policies.join(", ")),
+    let by = match caller.has_permission(Permission::SeeAll) && !decision.policies.is_empty() {
+        true => format!(" ({})", decision.policies.join(", ")),
         false => String::new(),
     };
     Err(AppError::new(

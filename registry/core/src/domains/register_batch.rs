@@ -6,43 +6,43 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, source};
-use a2a_registry_store::visit_turns::VisitRequest;
-use a2a_registry_store::{Write, coverage, domains};
+use a2a_registry_store::visit_queue::VisitRequest;
+use a2a_registry_store::{WriteTransaction, domains, registrants};
 use serde_json::json;
 
-use crate::admission::covering::follow_coverage;
-use crate::commit::approver::SYSTEM;
-use crate::commit::ledger::Ledger;
-use crate::commit::publish::commit_written;
-use crate::commit::touched::Touched;
-use crate::context::Context;
-use crate::domains::acts::refuse_opted_out;
-use crate::domains::adding::{AddedSources, SourceAdder};
-use crate::domains::register_approval::approve_pending;
+use crate::admission::coverage_updates::update_domain_coverage;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::committed_changes::CommittedChanges;
+use crate::commit::decision_maker::SYSTEM_ACTOR;
+use crate::commit::publish::commit_and_publish;
+use crate::context::AppContext;
+use crate::domains::actions::reject_opted_out;
+use crate::domains::register_approval::approve_pending_card;
 use crate::domains::registration_counts::RegistrationCounts;
-use crate::domains::target::Target;
+use crate::domains::registration_target::RegistrationTarget;
+use crate::domains::source_registration::{NewSources, SourceAdder};
 use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
-use crate::ownership::{disputed, is_disputed, is_provable};
+use crate::ownership::{dispute_error, is_disputed, is_provable};
 use crate::sources::new_domain;
 use crate::visibility::caller::Caller;
 use crate::visits::visit_request;
 
 /// A registration that passed all checks that need no locks in the database.
 pub struct AdmittedRegistration {
-    pub target: Target,
+    pub target: RegistrationTarget,
     /// Whether the waiting card is approved with it, which the caller may do.
     pub approve: bool,
 }
 
 pub struct WrittenBatch {
     /// In the order of the registrations.
-    pub results: Results,
-    pub shown: Vec<Touched>,
+    pub results: BatchResults,
+    pub visible_changes: Vec<CommittedChanges>,
 }
 
 /// For each registration of a batch the key of its domain, or why it was refused.
-type Results = Vec<Result<i64>>;
+type BatchResults = Vec<Result<i64>>;
 
 struct BatchDomain {
     row: domain::Model,
@@ -53,56 +53,63 @@ struct BatchDomain {
     has_new_source: bool,
     sees_all: bool,
     /// The sources of other registrants that the caller has registered too.
-    registrants_of: Vec<source::Model>,
+    joined_sources: Vec<source::Model>,
 }
 
 /// Writes registrations in order, each as if the previous ones were already written, in one transaction. A refused one
 /// writes nothing and does not stop the others.
-pub async fn write_batch(
-    context: &Context,
+pub async fn write_registrations(
+    context: &AppContext,
     caller: &Caller,
     registrations: &[AdmittedRegistration],
     in_bulk: bool,
 ) -> Result<WrittenBatch> {
-    let write = context.store.write().await?;
-    let batch = Batch {
+    let write = context.store.begin_write().await?;
+    let batch = RegistrationBatch {
         context,
         write: &write,
         caller,
         request: visit_request(caller, in_bulk),
         now: context.now(),
     };
-    let mut ledger = Ledger::new(batch.now, context.entropy.as_ref());
-    let (results, mut domains) = batch.add(registrations, &mut ledger).await?;
+    let mut change_set = ChangeSet::new(batch.now, context.entropy.as_ref());
+    let (results, mut domains) = batch
+        .add_registrations(registrations, &mut change_set)
+        .await?;
     if results.iter().all(Result::is_err) {
         return Ok(WrittenBatch {
             results,
-            shown: Vec::new(),
+            visible_changes: Vec::new(),
         });
     }
     batch.finish_domains(&mut domains).await?;
     // Written before the agents are updated, which reads them from the database.
-    let mut shown = Vec::new();
-    let mut updated = Vec::new();
-    for one in domains.values() {
-        let touched = batch.update_agents(one).await?;
-        if one.sees_all {
-            shown.push(touched.clone());
+    let mut visible_changes = Vec::new();
+    let mut agent_updates = Vec::new();
+    for domain in domains.values() {
+        let committed = batch.update_joined_agents(domain).await?;
+        if domain.sees_all {
+            visible_changes.push(committed.clone());
         }
-        updated.push(touched);
+        agent_updates.push(committed);
     }
     let approving = written_registrations(registrations, &results);
     let approving = approving.filter(|(one, _)| one.approve);
-    let approving: Vec<&Target> = approving.map(|(one, _)| &one.target).collect();
-    batch.approve(&approving, &domains, &mut ledger).await?;
+    let approving: Vec<&RegistrationTarget> = approving.map(|(one, _)| &one.target).collect();
+    batch
+        .approve_pending_cards(&approving, &domains, &mut change_set)
+        .await?;
     batch.ensure_challenges(&domains).await?;
-    let touched = ledger.write(&write).await?;
-    let all = updated.iter().chain([&touched]);
-    commit_written(context, write, all).await?;
-    context.wake.visits.notify_one();
-    context.wake.checks.notify_one();
-    shown.push(touched);
-    Ok(WrittenBatch { results, shown })
+    let committed = change_set.write(&write).await?;
+    let all = agent_updates.iter().chain([&committed]);
+    commit_and_publish(context, write, all).await?;
+    context.signals.visits.notify_one();
+    context.signals.checks.notify_one();
+    visible_changes.push(committed);
+    Ok(WrittenBatch {
+        results,
+        visible_changes,
+    })
 }
 
 /// The registrations that were not refused, with the keys of their domains.
@@ -114,26 +121,26 @@ pub fn written_registrations<'a>(
     all.filter_map(|(one, result)| Some((one, *result.as_ref().ok()?)))
 }
 
-struct Batch<'a> {
-    context: &'a Context,
-    write: &'a Write,
+struct RegistrationBatch<'a> {
+    context: &'a AppContext,
+    write: &'a WriteTransaction,
     caller: &'a Caller,
     request: VisitRequest,
     now: Timestamp,
 }
 
-impl Batch<'_> {
+impl RegistrationBatch<'_> {
     /// Adds the sources of each registration. A refused one yields its error; a failure of the database ends the batch.
-    async fn add(
+    async fn add_registrations(
         &self,
         registrations: &[AdmittedRegistration],
-        ledger: &mut Ledger<'_>,
-    ) -> Result<(Results, BTreeMap<String, BatchDomain>)> {
+        change_set: &mut ChangeSet<'_>,
+    ) -> Result<(BatchResults, BTreeMap<String, BatchDomain>)> {
         if let Some(account) = &self.caller.account {
-            self.write.account_lock(account.id).await?;
+            self.write.lock_account(account.id).await?;
         }
         let mut counts = RegistrationCounts::default();
-        let mut domains = self.begin_domains(registrations, &mut counts).await?;
+        let mut domains = self.lock_domains(registrations, &mut counts).await?;
         let rows: Vec<domain::Model> = domains.values().map(|one| one.row.clone()).collect();
         let mut adder = SourceAdder::load(
             self.context,
@@ -152,9 +159,12 @@ impl Batch<'_> {
                 results.push(Err(AppError::conflict(why)));
                 continue;
             };
-            let result = match self.add_one(&mut adder, domain, registration).await {
+            let result = match self
+                .add_registration(&mut adder, domain, registration)
+                .await
+            {
                 Ok(added) => {
-                    self.note(ledger, domain, added);
+                    self.record_added(change_set, domain, added);
                     Ok(domain.row.id)
                 }
                 // Not refused: the database failed, and perhaps the transaction with it.
@@ -168,35 +178,35 @@ impl Batch<'_> {
 
     /// Locks the domains of a batch by name, creating missing ones. They are inserted in the order of names and locked
     /// in the order of keys, as everywhere, which rules out a deadlock of two batches.
-    async fn begin_domains(
+    async fn lock_domains(
         &self,
         registrations: &[AdmittedRegistration],
         counts: &mut RegistrationCounts,
     ) -> Result<BTreeMap<String, BatchDomain>> {
-        let wanted: BTreeMap<&str, &Target> = registrations
+        let target_by_name: BTreeMap<&str, &RegistrationTarget> = registrations
             .iter()
             .rev()
             .map(|one| (one.target.domain.name.as_str(), &one.target))
             .collect();
-        let names: Vec<&str> = wanted.keys().copied().collect();
-        let known = coverage::domains_named(self.write, &names).await?;
-        let mut ids = known.clone();
-        if known.len() < names.len() {
+        let names: Vec<&str> = target_by_name.keys().copied().collect();
+        let existing_ids = registrants::domain_ids_by_name(self.write, &names).await?;
+        let mut ids = existing_ids.clone();
+        if existing_ids.len() < names.len() {
             counts.count_domains(self.write, self.caller).await?;
-            let there = domains::domains_by_ids(self.write, &known).await?;
+            let there = domains::domains_by_ids(self.write, &existing_ids).await?;
             let missing = |name: &&str| there.iter().all(|row| row.name != **name);
             let missing: Vec<&str> = names.iter().copied().filter(missing).collect();
-            self.insert_domains(&missing, &wanted).await?;
-            ids = coverage::domains_named(self.write, &names).await?;
+            self.insert_domains(&missing, &target_by_name).await?;
+            ids = registrants::domain_ids_by_name(self.write, &names).await?;
         }
-        let rows = coverage::domains_locked(self.write, &ids).await?;
+        let rows = registrants::lock_domains(self.write, &ids).await?;
         let domains = rows.into_iter().map(|row| {
             let domain = BatchDomain {
-                is_new: !known.contains(&row.id) && self.is_inserted(&row),
+                is_new: !existing_ids.contains(&row.id) && self.is_own_insert(&row),
                 is_registered: false,
                 has_new_source: false,
                 sees_all: false,
-                registrants_of: Vec::new(),
+                joined_sources: Vec::new(),
                 row,
             };
             (domain.row.name.clone(), domain)
@@ -205,75 +215,87 @@ impl Batch<'_> {
     }
 
     /// Whether a row that did not exist before is this batch's own, and not one of a concurrent caller.
-    fn is_inserted(&self, row: &domain::Model) -> bool {
+    fn is_own_insert(&self, row: &domain::Model) -> bool {
         let account = self.caller.account.as_ref().map(|account| account.id);
         row.account_id == account && row.created_at == self.now.0
     }
 
-    async fn insert_domains(&self, names: &[&str], wanted: &BTreeMap<&str, &Target>) -> Result<()> {
+    async fn insert_domains(
+        &self,
+        names: &[&str],
+        target_by_name: &BTreeMap<&str, &RegistrationTarget>,
+    ) -> Result<()> {
         // A deleted domain that is registered again keeps the spacing of its last visit.
-        let rests = domains::rests_of_deleted(self.write, names).await?;
-        let turns = self.write.visit_turns(&self.request, names.len()).await?;
+        let earliest_visits = domains::spacing_of_deleted_domains(self.write, names).await?;
+        let turns = self
+            .write
+            .next_visit_turns(&self.request, names.len())
+            .await?;
         let mut rows = Vec::with_capacity(names.len());
         for (name, turn) in names.iter().zip(turns) {
-            let Some(target) = wanted.get(name) else {
+            let Some(target) = target_by_name.get(name) else {
                 continue;
             };
-            let rest = rests.get(*name).copied().unwrap_or(self.now.0);
-            let rests_until = rest.max(self.now.0);
+            let rest = earliest_visits.get(*name).copied().unwrap_or(self.now.0);
+            let first_visit_at = rest.max(self.now.0);
             rows.push(domain::Model {
                 account_id: self.caller.account.as_ref().map(|account| account.id),
                 nominated_from: self.caller.network.map(|network| network.to_string()),
-                not_before: rests_until,
-                visit_due_at: Some(rests_until),
+                not_before: first_visit_at,
+                visit_due_at: Some(first_visit_at),
                 visit_turn: turn,
                 visit_requester: Some(self.request.requester.clone()),
                 ..new_domain(name, target.domain.origin.scheme(), self.now)
             });
         }
-        Ok(self.write.domains_insert(rows).await?)
+        Ok(self.write.insert_domains(rows).await?)
     }
 
-    async fn add_one(
+    async fn add_registration(
         &self,
         adder: &mut SourceAdder<'_>,
         domain: &BatchDomain,
         registration: &AdmittedRegistration,
-    ) -> Result<AddedSources> {
+    ) -> Result<NewSources> {
         let row = &domain.row;
-        refuse_opted_out(row)?;
-        if is_disputed(row)? && !self.caller.may(Permission::Curate) {
-            return Err(disputed(row));
+        reject_opted_out(row)?;
+        if is_disputed(row)? && !self.caller.has_permission(Permission::Curate) {
+            return Err(dispute_error(row));
         }
         let is_first = domain.is_new && !domain.is_registered;
         if is_first {
-            adder.counts.check_domains(self.context)?;
+            adder.counts.check_domain_limit(self.context)?;
         }
         let added = adder
             .add(row, &registration.target, registration.approve)
             .await?;
         if is_first {
-            adder.counts.added_domain();
+            adder.counts.count_added_domain();
         }
         Ok(added)
     }
 
     /// Notes what a registration has added to a domain.
-    fn note(&self, ledger: &mut Ledger<'_>, domain: &mut BatchDomain, added: AddedSources) {
-        if let Some((kind, url)) = &added.first {
+    fn record_added(
+        &self,
+        change_set: &mut ChangeSet<'_>,
+        domain: &mut BatchDomain,
+        added: NewSources,
+    ) {
+        if let Some((kind, url)) = &added.first_new {
             let account = self.caller.account.as_ref();
             let actor = account.map_or("anyone", |account| account.name.as_str());
             let data = json!({"kind": kind, "url": url});
-            ledger.event(EventKind::DomainRegistered, &domain.row.name, actor, data);
+            change_set.add_event(EventKind::DomainRegistered, &domain.row.name, actor, data);
         }
         domain.is_registered = true;
-        domain.has_new_source |= added.sources;
+        domain.has_new_source |= added.has_new_source;
         domain.sees_all = added.sees_all;
-        domain.registrants_of.extend(added.registrants_of);
+        domain.joined_sources.extend(added.joined_sources);
     }
 
     /// Whether a visit waits in a bulk, where the caller's turn may be an earlier one.
-    fn may_move_forward(&self, row: &domain::Model) -> bool {
+    fn can_advance_visit(&self, row: &domain::Model) -> bool {
         let waits = row.visit_due_at.is_some() && row.visit_interval_us.is_none();
         let is_own = row.visit_requester.as_ref() == Some(&self.request.requester);
         waits && row.lease.is_none() && row.visit_turn >= 0 && !(is_own && self.request.in_bulk)
@@ -283,21 +305,23 @@ impl Batch<'_> {
     /// earlier, and removes the new domains whose registrations were all refused. Existing domains of refused
     /// registrations do not change: not even a challenge tells the caller that they exist.
     async fn finish_domains(&self, domains: &mut BTreeMap<String, BatchDomain>) -> Result<()> {
-        for one in domains.values().filter(|one| !one.is_new) {
-            let id = one.row.id;
-            if one.has_new_source || (one.is_registered && self.may_move_forward(&one.row)) {
-                self.write.visit_turn_take(id, &self.request).await?;
+        for domain in domains.values().filter(|one| !one.is_new) {
+            let id = domain.row.id;
+            if domain.has_new_source
+                || (domain.is_registered && self.can_advance_visit(&domain.row))
+            {
+                self.write.assign_visit_turn(id, &self.request).await?;
             }
-            if one.has_new_source {
+            if domain.has_new_source {
                 self.write
-                    .domain_make_visit_due(id, self.now.0.max(one.row.not_before))
+                    .advance_visit(id, self.now.0.max(domain.row.not_before))
                     .await?;
             }
         }
         let unused = domains.values();
         let unused = unused.filter(|one| one.is_new && !one.is_registered);
         let unused: Vec<i64> = unused.map(|one| one.row.id).collect();
-        self.write.domains_discard(&unused).await?;
+        self.write.delete_unused_domains(&unused).await?;
         domains.retain(|_, one| one.is_registered);
         Ok(())
     }
@@ -305,45 +329,45 @@ impl Batch<'_> {
     /// Updates the agents of a domain after another caller has registered some of its sources too: their coverage, and
     /// who may see them. For a new source there is nothing to update, but for a stranger the same work is done: the
     /// response time must not tell which URLs others have registered.
-    async fn update_agents(&self, domain: &BatchDomain) -> Result<Touched> {
-        let sources = &domain.registrants_of;
+    async fn update_joined_agents(&self, domain: &BatchDomain) -> Result<CommittedChanges> {
+        let sources = &domain.joined_sources;
         let is_new_to_stranger = domain.has_new_source && !domain.sees_all;
         if sources.is_empty() && !is_new_to_stranger {
-            return Ok(Touched::default());
+            return Ok(CommittedChanges::default());
         }
-        let mut ledger = Ledger::new(self.now, self.context.entropy.as_ref());
-        follow_coverage(self.context, self.write, &mut ledger, &domain.row).await?;
+        let mut change_set = ChangeSet::new(self.now, self.context.entropy.as_ref());
+        update_domain_coverage(self.context, self.write, &mut change_set, &domain.row).await?;
         for source in sources {
             if let Some(agent) = source.agent_id {
                 let data = json!({"source": source.url, "registered": true});
-                ledger.agent_event(EventKind::AgentUpdated, agent, SYSTEM, data);
+                change_set.add_agent_event(EventKind::AgentUpdated, agent, SYSTEM_ACTOR, data);
             }
         }
-        ledger.write(self.write).await
+        change_set.write(self.write).await
     }
 
     /// Approves the cards that wait at these targets.
-    async fn approve(
+    async fn approve_pending_cards(
         &self,
-        targets: &[&Target],
+        targets: &[&RegistrationTarget],
         domains: &BTreeMap<String, BatchDomain>,
-        ledger: &mut Ledger<'_>,
+        change_set: &mut ChangeSet<'_>,
     ) -> Result<()> {
         let governance = &self.context.config.governance;
-        let mut approved = BTreeSet::new();
+        let mut approved_agents = BTreeSet::new();
         for target in targets {
             let Some(BatchDomain { row, .. }) = domains.get(&target.domain.name) else {
                 continue;
             };
-            let approved = &mut approved;
-            approve_pending(
+            let approved_agents = &mut approved_agents;
+            approve_pending_card(
                 governance,
                 self.write,
-                ledger,
+                change_set,
                 self.caller,
                 row,
                 target,
-                approved,
+                approved_agents,
             )
             .await?;
         }

@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use a2a_registry_api::limits::MAX_REGISTRATIONS;
+use a2a_registry_api::limits::MAX_BULK_REGISTRATIONS;
 use a2a_registry_api::{Registration, SourceView};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::domains;
 
-use crate::commit::admitting::admitting_set;
-use crate::commit::publish::searchable;
-use crate::commit::touched::Touched;
-use crate::context::Context;
-use crate::domains::register::{admit, refuse_by_policy};
-use crate::domains::register_batch::{AdmittedRegistration, write_batch, written_registrations};
-use crate::domains::rows::DomainRows;
-use crate::domains::shown::ShownDomain;
+use crate::commit::admission_policies::load_admission_policies;
+use crate::commit::committed_changes::CommittedChanges;
+use crate::commit::publish::await_searchable;
+use crate::context::AppContext;
+use crate::domains::domain_rows::DomainRows;
+use crate::domains::presenter::DomainPresenter;
+use crate::domains::register::{check_registration, enforce_register_policy};
+use crate::domains::register_batch::{
+    AdmittedRegistration, write_registrations, written_registrations,
+};
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
@@ -27,111 +29,112 @@ pub struct RegisteredSources {
 }
 
 /// Registrations of a bulk that are written in one transaction. Other writes wait for no more than these.
-const BATCH: usize = 100;
+const BATCH_SIZE: usize = 100;
 
 /// Registers many domains and card URLs, each as if it were sent alone and in their order. A refused one does not stop
 /// the others, and what was written stays if the database fails later: sent again, it gets the same results.
-pub async fn register_all(
-    context: &Context,
+pub async fn register_bulk(
+    context: &AppContext,
     caller: &Caller,
-    all: &[Registration],
+    registrations: &[Registration],
 ) -> Result<Vec<Result<RegisteredSources>>> {
-    caller.demand(Permission::Register)?;
-    if !(1..=MAX_REGISTRATIONS).contains(&all.len()) {
+    caller.require(Permission::Register)?;
+    if !(1..=MAX_BULK_REGISTRATIONS).contains(&registrations.len()) {
         return Err(AppError::invalid(
             "/registrations",
-            format!("a request has 1 to {MAX_REGISTRATIONS} registrations"),
+            format!("a request has 1 to {MAX_BULK_REGISTRATIONS} registrations"),
         ));
     }
-    let set = admitting_set(context, &context.store).await?;
-    let mut results = Vec::with_capacity(all.len());
-    let mut shown = Vec::new();
-    let mut failed: Option<AppError> = None;
-    for part in all.chunks(BATCH) {
+    let set = load_admission_policies(context, &context.store).await?;
+    let mut results = Vec::with_capacity(registrations.len());
+    let mut visible_changes = Vec::new();
+    let mut database_error: Option<AppError> = None;
+    for chunk in registrations.chunks(BATCH_SIZE) {
         // What the database refuses now it would refuse for all that follow, after another wait for each.
-        if let Some(error) = &failed {
-            results.extend(part.iter().map(|_| Err(error.clone())));
+        if let Some(error) = &database_error {
+            results.extend(chunk.iter().map(|_| Err(error.clone())));
             continue;
         }
-        let part: Vec<_> = part
+        let checked: Vec<_> = chunk
             .iter()
             .map(|one| {
-                let admitted = admit(context, caller, one)?;
-                refuse_by_policy(context, caller, &set, &admitted)?;
+                let admitted = check_registration(context, caller, one)?;
+                enforce_register_policy(context, caller, &set, &admitted)?;
                 Ok(admitted)
             })
             .collect();
-        let registered = register_part(context, caller, part, &mut shown).await;
+        let registered = register_chunk(context, caller, checked, &mut visible_changes).await;
         let mut errors = registered.iter().filter_map(|one| one.as_ref().err());
-        failed = errors.find(|error| error.is_of_database()).cloned();
+        database_error = errors.find(|error| error.is_database_failure()).cloned();
         results.extend(registered);
     }
-    let shown: Vec<&Touched> = shown.iter().collect();
-    searchable(context, &shown).await;
+    let shown: Vec<&CommittedChanges> = visible_changes.iter().collect();
+    await_searchable(context, &shown).await;
     Ok(results)
 }
 
 /// Writes the admitted registrations together, or one by one if that fails, so that an unreadable row affects only
 /// itself.
-async fn register_part(
-    context: &Context,
+async fn register_chunk(
+    context: &AppContext,
     caller: &Caller,
-    part: Vec<Result<AdmittedRegistration>>,
-    shown: &mut Vec<Touched>,
+    chunk: Vec<Result<AdmittedRegistration>>,
+    visible_changes: &mut Vec<CommittedChanges>,
 ) -> Vec<Result<RegisteredSources>> {
-    let mut refused = Vec::with_capacity(part.len());
-    let mut admitted = Vec::with_capacity(part.len());
-    for one in part {
-        refused.push(one.as_ref().err().cloned());
-        admitted.extend(one.ok());
+    let mut refusals = Vec::with_capacity(chunk.len());
+    let mut admitted = Vec::with_capacity(chunk.len());
+    for registration in chunk {
+        refusals.push(registration.as_ref().err().cloned());
+        admitted.extend(registration.ok());
     }
-    let mut written = register_admitted(context, caller, &admitted, shown).await;
-    if written.len() > 1 && written.iter().all(is_broken) {
+    let mut written = register_admitted(context, caller, &admitted, visible_changes).await;
+    if written.len() > 1 && written.iter().all(is_batch_failure) {
         written.clear();
         for one in &admitted {
             let alone = std::slice::from_ref(one);
-            written.extend(register_admitted(context, caller, alone, shown).await);
+            written.extend(register_admitted(context, caller, alone, visible_changes).await);
         }
     }
     let mut written = written.into_iter();
-    let lost = || {
+    let no_result = || {
         Err(AppError::internal(
             "a registration has no result".to_owned(),
         ))
     };
-    let results = refused.into_iter().map(|refusal| match refusal {
+    let results = refusals.into_iter().map(|refusal| match refusal {
         Some(error) => Err(error),
-        None => written.next().unwrap_or_else(lost),
+        None => written.next().unwrap_or_else(no_result),
     });
     results.collect()
 }
 
 /// Whether a registration failed for a reason that may come from another one in its transaction.
-fn is_broken(result: &Result<RegisteredSources>) -> bool {
+fn is_batch_failure(result: &Result<RegisteredSources>) -> bool {
     let error = result.as_ref().err();
-    error.is_some_and(|error| error.internal.is_some() && !error.is_of_database())
+    error.is_some_and(|error| error.internal.is_some() && !error.is_database_failure())
 }
 
 async fn register_admitted(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     admitted: &[AdmittedRegistration],
-    shown: &mut Vec<Touched>,
+    visible_changes: &mut Vec<CommittedChanges>,
 ) -> Vec<Result<RegisteredSources>> {
     if admitted.is_empty() {
         return Vec::new();
     }
-    let failed = |error: AppError| -> Vec<Result<RegisteredSources>> {
+    let fail_all = |error: AppError| -> Vec<Result<RegisteredSources>> {
         admitted.iter().map(|_| Err(error.clone())).collect()
     };
-    let written = match write_batch(context, caller, admitted, true).await {
+    let written = match write_registrations(context, caller, admitted, true).await {
         Ok(written) => written,
-        Err(error) => return failed(error),
+        Err(error) => return fail_all(error),
     };
-    shown.extend(written.shown);
-    let mut views = match registered_sources(context, caller, admitted, &written.results).await {
+    visible_changes.extend(written.visible_changes);
+    let mut views = match load_registered_sources(context, caller, admitted, &written.results).await
+    {
         Ok(views) => views.into_iter(),
-        Err(error) => return failed(error),
+        Err(error) => return fail_all(error),
     };
     let results = written.results.into_iter().map(|result| {
         result?;
@@ -142,8 +145,8 @@ async fn register_admitted(
 }
 
 /// For each written registration its sources; `None` if its domain has ended since.
-async fn registered_sources(
-    context: &Context,
+async fn load_registered_sources(
+    context: &AppContext,
     caller: &Caller,
     admitted: &[AdmittedRegistration],
     results: &[Result<i64>],
@@ -153,22 +156,22 @@ async fn registered_sources(
         .collect();
     let ids: Vec<i64> = ids.into_iter().collect();
     let rows = domains::domains_by_ids(&context.store, &ids).await?;
-    let mut known = DomainRows::load(context, caller, &rows).await?;
-    let mut attempts = std::mem::take(&mut known.attempts);
+    let mut domain_rows = DomainRows::load(context, caller, &rows).await?;
+    let mut attempts = std::mem::take(&mut domain_rows.attempts);
     let mut views = HashMap::new();
     for row in &rows {
-        let shown = ShownDomain::of(context, caller, row, &known);
-        views.insert(row.id, (&row.name, shown.sources(&mut attempts)));
+        let presenter = DomainPresenter::new(context, caller, row, &domain_rows);
+        views.insert(row.id, (&row.name, presenter.sources(&mut attempts)));
     }
     let view = |(registration, id): (&AdmittedRegistration, i64)| {
         let (domain, sources) = views.get(&id)?;
-        let named = |source: &&SourceView| {
+        let is_registered = |source: &&SourceView| {
             let mut all = registration.target.sources.iter();
             source.own && all.any(|(kind, url)| source.kind == *kind && source.url == *url)
         };
         Some(RegisteredSources {
             domain: (*domain).clone(),
-            sources: sources.iter().filter(named).cloned().collect(),
+            sources: sources.iter().filter(is_registered).cloned().collect(),
         })
     };
     Ok(written_registrations(admitted, results).map(view).collect())

@@ -1,9 +1,9 @@
 //! Limits of registrations over all domains: how many domains and cards a caller has registered.
 
 use a2a_registry_domain::role::Permission;
-use a2a_registry_store::{Write, coverage, domains};
+use a2a_registry_store::{WriteTransaction, domains, registrants};
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
@@ -17,16 +17,16 @@ pub struct RegistrationCounts {
 
 impl RegistrationCounts {
     /// Must be called before any domain is inserted.
-    pub async fn count_domains(&mut self, write: &Write, caller: &Caller) -> Result<()> {
+    pub async fn count_domains(&mut self, write: &WriteTransaction, caller: &Caller) -> Result<()> {
         if let Some(account) = &caller.account
-            && !account.may(Permission::Administer)
+            && !account.has_permission(Permission::Administer)
         {
-            self.domains = Some(domains::domain_count(write, account.id).await?);
+            self.domains = Some(domains::registered_domain_count(write, account.id).await?);
         }
         Ok(())
     }
 
-    pub fn check_domains(&self, context: &Context) -> Result<()> {
+    pub fn check_domain_limit(&self, context: &AppContext) -> Result<()> {
         let limit = context.config.limits.domains_per_account;
         if self.domains.is_some_and(|domains| domains >= limit) {
             return Err(AppError::limit_reached(format!(
@@ -36,17 +36,17 @@ impl RegistrationCounts {
         Ok(())
     }
 
-    pub fn added_domain(&mut self) {
+    pub fn count_added_domain(&mut self) {
         self.domains = self.domains.map(|domains| domains.saturating_add(1));
     }
 
-    pub async fn check_cards(
+    pub async fn check_card_limit(
         &mut self,
-        context: &Context,
-        write: &Write,
+        context: &AppContext,
+        write: &WriteTransaction,
         caller: &Caller,
     ) -> Result<()> {
-        if caller.may(Permission::Administer) {
+        if caller.has_permission(Permission::Administer) {
             return Ok(());
         }
         let limits = &context.config.limits;
@@ -54,7 +54,7 @@ impl RegistrationCounts {
             let limit = limits.sources_per_account;
             let cards = match self.cards {
                 Some(cards) => cards,
-                None => coverage::sources_registered(write, account.id).await?,
+                None => registrants::registered_source_count(write, account.id).await?,
             };
             self.cards = Some(cards);
             if cards >= limit {
@@ -65,7 +65,7 @@ impl RegistrationCounts {
         } else if let Some(network) = caller.network {
             let limit = limits.pending_nominations;
             let network = network.to_string();
-            if coverage::nominations_pending(write, &network).await? >= limit {
+            if registrants::pending_nomination_count(write, &network).await? >= limit {
                 return Err(AppError::limit_reached(format!(
                     "{limit} cards that were named from your network wait for a curator, as many \
                          as may. Use a token, or wait for a decision."
@@ -77,7 +77,7 @@ impl RegistrationCounts {
 
     /// Counts a card source that was added. One that the caller had registered before may already count, so that all
     /// are counted again if that is possible.
-    pub fn added_card(&mut self, may_count_already: bool) {
+    pub fn count_added_card(&mut self, may_count_already: bool) {
         self.cards = self
             .cards
             .filter(|_| !may_count_already)

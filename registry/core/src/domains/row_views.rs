@@ -4,7 +4,7 @@ use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::{AttemptView, KnownValidators, Proof, ProofCheck, SourceDay, SourceView};
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
-use a2a_registry_store::entity::{attempt, proof, proof_check, source, source_day};
+use a2a_registry_store::entity::{fetch_attempt, proof, proof_check, source, source_day};
 use time::OffsetDateTime;
 
 use crate::domains::domain_access::DomainAccess;
@@ -17,7 +17,7 @@ pub fn proof_view(row: &proof::Model, access: DomainAccess) -> Proof {
         at: Timestamp(row.proved_at),
         seen: Timestamp(row.held_at),
         missing_since: row.absent_since.map(Timestamp),
-        reason: row.reason.clone().filter(|_| access.is_inside()),
+        reason: row.reason.clone().filter(|_| access.sees_details()),
     }
 }
 
@@ -50,7 +50,7 @@ pub fn day_view(row: &source_day::Model) -> SourceDay {
 /// The view of a source; its `id` stays empty until the caller sets its [`source_name`](crate::sources::source_name).
 pub fn source_view(
     row: &source::Model,
-    attempts: Option<Vec<attempt::Model>>,
+    attempts: Option<Vec<fetch_attempt::Model>>,
     access: DomainAccess,
 ) -> SourceView {
     let mut attempts: Vec<AttemptView> = attempts
@@ -58,7 +58,7 @@ pub fn source_view(
         .into_iter()
         .map(|row| AttemptView {
             at: Timestamp(row.at),
-            cache: cache_state(&row).map(str::to_owned),
+            cache: cache_use(&row).map(str::to_owned),
             elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
             outcome: row.outcome,
             status: row.status.and_then(|status| u16::try_from(status).ok()),
@@ -67,7 +67,7 @@ pub fn source_view(
             url: row.url,
         })
         .collect();
-    if !access.is_inside() {
+    if !access.sees_details() {
         attempts.clear();
     }
     let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
@@ -84,18 +84,18 @@ pub fn source_view(
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),
-        validators: access.is_inside().then(|| known_validators(row)),
+        validators: access.sees_details().then(|| known_validators(row)),
         max_age: row
             .max_age
-            .filter(|_| access.is_inside())
+            .filter(|_| access.sees_details())
             .and_then(|seconds| u32::try_from(seconds).ok()),
-        vary: row.vary.clone().filter(|_| access.is_inside()),
+        vary: row.vary.clone().filter(|_| access.sees_details()),
         days: Vec::new(),
     }
 }
 
 /// How the cached copy was used in an attempt.
-fn cache_state(row: &attempt::Model) -> Option<&'static str> {
+fn cache_use(row: &fetch_attempt::Model) -> Option<&'static str> {
     match AttemptOutcome::from_name(&row.outcome)? {
         AttemptOutcome::NotModified => Some("revalidated"),
         AttemptOutcome::Card | AttemptOutcome::Catalog if row.conditional => Some("replaced"),

@@ -3,39 +3,41 @@
 use a2a_registry_api::Verification;
 use a2a_registry_domain::role::Permission;
 
-use crate::context::Context;
-use crate::domains::acts::domain_visible;
+use crate::context::AppContext;
+use crate::domains::actions::find_visible_domain;
 use crate::domains::row_views::check_view;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::is_provable;
-use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
+use crate::ownership::verify::{
+    build_check_request, record_check, reject_too_many_failures, run_check,
+};
 use crate::visibility::caller::Caller;
 
 /// Checks the caller's proofs of a domain now; for a curator, those of all accounts. It is refused after five failed
 /// checks in an hour.
 pub async fn domain_verify(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     domain: &str,
 ) -> Result<Verification> {
-    let account = caller.demand(Permission::Register)?;
-    let row = domain_visible(context, caller, domain).await?;
+    let account = caller.require(Permission::Register)?;
+    let row = find_visible_domain(context, caller, domain).await?;
     if !is_provable(&row) {
         return Err(AppError::conflict(format!(
             "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
             row.name
         )));
     }
-    check_attempts(context, account, &row).await?;
+    reject_too_many_failures(context, account, &row).await?;
     // A curator checks what others have placed and claims nothing.
-    if !caller.may(Permission::Curate) {
-        let write = context.store.write().await?;
+    if !caller.has_permission(Permission::Curate) {
+        let write = context.store.begin_write().await?;
         ensure_challenges(context, &write, &[row.id], account.id).await?;
         write.commit().await?;
     }
-    let request = check_request(context, &row, Some(caller)).await?;
+    let request = build_check_request(context, &row, Some(caller)).await?;
     let result = run_check(context, &request).await?;
     let checks = record_check(context, &row, result, &account.name).await?;
     Ok(Verification {

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use a2a_registry_api::DomainView;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_store::entity::domain;
-use a2a_registry_store::{crawl, domains};
+use a2a_registry_store::{domains, visit_results};
 
-use crate::context::Context;
+use crate::context::AppContext;
+use crate::domains::domain_rows::DomainRows;
+use crate::domains::presenter::DomainPresenter;
 use crate::domains::row_views::day_view;
-use crate::domains::rows::DomainRows;
-use crate::domains::shown::ShownDomain;
 use crate::error::{AppError, Result};
-use crate::sources::source_name;
+use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
 
-pub async fn domain_view(context: &Context, caller: &Caller, id: i64) -> Result<DomainView> {
+pub async fn domain_view(context: &AppContext, caller: &Caller, id: i64) -> Result<DomainView> {
     let rows = domains::domains_by_ids(&context.store, &[id]).await?;
     for row in &rows {
         row.state()?;
@@ -23,13 +23,13 @@ pub async fn domain_view(context: &Context, caller: &Caller, id: i64) -> Result<
     let view = domain_views(context, caller, rows).await?.pop();
     let mut view =
         view.ok_or_else(|| AppError::not_found("The domain is no longer registered."))?;
-    let sources = domains::sources_of(&context.store, &[id]).await?;
+    let sources = domains::live_sources_by_domain(&context.store, &[id]).await?;
     let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
     let names: HashMap<String, i64> = sources
         .iter()
-        .map(|source| (source_name(context, source), source.id))
+        .map(|source| (public_source_id(context, source), source.id))
         .collect();
-    let days = crawl::source_days_of(&context.store, &ids).await?;
+    let days = visit_results::source_days_by_source(&context.store, &ids).await?;
     for source in view
         .sources
         .iter_mut()
@@ -44,7 +44,7 @@ pub async fn domain_view(context: &Context, caller: &Caller, id: i64) -> Result<
 
 /// A domain whose state only a later build knows is left out and logged.
 pub async fn domain_views(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     mut rows: Vec<domain::Model>,
 ) -> Result<Vec<DomainView>> {
@@ -54,12 +54,12 @@ pub async fn domain_views(
             .inspect_err(|error| tracing::error!(%error, "a domain cannot be read and is left out"))
             .is_ok()
     });
-    let mut known = DomainRows::load(context, caller, &rows).await?;
-    let mut attempts = std::mem::take(&mut known.attempts);
+    let mut domain_rows = DomainRows::load(context, caller, &rows).await?;
+    let mut attempts = std::mem::take(&mut domain_rows.attempts);
     let mut views = Vec::with_capacity(rows.len());
     for row in &rows {
-        let shown = ShownDomain::of(context, caller, row, &known);
-        views.push(shown.view(&mut attempts).await?);
+        let presenter = DomainPresenter::new(context, caller, row, &domain_rows);
+        views.push(presenter.view(&mut attempts).await?);
     }
     Ok(views)
 }
@@ -69,7 +69,7 @@ mod tests {
     use a2a_registry_api::KnownValidators;
     use a2a_registry_domain::source::SourceKind;
     use a2a_registry_domain::timestamp::Timestamp;
-    use a2a_registry_store::entity::{attempt, source};
+    use a2a_registry_store::entity::{fetch_attempt, source};
 
     use crate::domains::domain_access::DomainAccess;
     use crate::domains::row_views::source_view;
@@ -84,8 +84,8 @@ mod tests {
         }
     }
 
-    fn attempt(outcome: &str) -> attempt::Model {
-        attempt::Model {
+    fn attempt(outcome: &str) -> fetch_attempt::Model {
+        fetch_attempt::Model {
             source_id: 1,
             place: 0,
             number: 0,
@@ -110,7 +110,7 @@ mod tests {
             ("timeout", true, None),
             ("of another version", false, None),
         ] {
-            let attempt = attempt::Model {
+            let attempt = fetch_attempt::Model {
                 conditional,
                 ..attempt(outcome)
             };
@@ -130,7 +130,7 @@ mod tests {
             })
         };
         let mut row = source();
-        assert_eq!(validators(&row, DomainAccess::Outside), None);
+        assert_eq!(validators(&row, DomainAccess::Public), None);
         assert_eq!(validators(&row, DomainAccess::Owner), known(true, false));
         row.last_modified = Some("Sun, 06 Nov 1994 08:49:37 GMT".into());
         assert_eq!(validators(&row, DomainAccess::Curator), known(true, true));

@@ -8,7 +8,7 @@ use a2a_registry_store::entity::event;
 use a2a_registry_store::events;
 use serde_json::{Map, Value};
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::Result;
 use crate::paging::{ListPage, PageRequest};
 use crate::visibility::caller::Caller;
@@ -16,21 +16,21 @@ use crate::visibility::caller::Caller;
 /// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are
 /// no more events yet.
 pub async fn event_list(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     after: Option<i64>,
     page: &PageRequest,
 ) -> Result<EventList> {
-    caller.demand(Permission::ReadEvents)?;
+    caller.require(Permission::ReadEvents)?;
     let query = format!("events after {after:?}");
-    let list = ListPage::new(&context.signer, caller, &query, page)?;
-    let position = list.start()?.or(after).unwrap_or(0);
-    let mut rows = events::events_after(&context.store, position, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.seq);
+    let list = ListPage::new(&context.page_token_signer, caller, &query, page)?;
+    let position = list.start_position()?.or(after).unwrap_or(0);
+    let mut rows = events::events_after(&context.store, position, list.row_limit()).await?;
+    let next_page_token = list.truncate_rows(&mut rows, |last| last.seq);
     Ok(EventList {
         events: rows
             .into_iter()
-            .filter_map(|row| view(caller, row))
+            .filter_map(|row| event_view(caller, row))
             .collect(),
         next_page_token,
     })
@@ -38,39 +38,39 @@ pub async fn event_list(
 
 /// At most `limit` events after `position`, oldest first, for a stream. The position moves to the last event that was
 /// read, shown or not, so that none is read twice.
-pub async fn events_after(
-    context: &Context,
+pub async fn load_events_after(
+    context: &AppContext,
     caller: &Caller,
     position: &mut i64,
     limit: u32,
 ) -> Result<Vec<Event>> {
-    caller.demand(Permission::ReadEvents)?;
+    caller.require(Permission::ReadEvents)?;
     loop {
         let rows = events::events_after(&context.store, *position, u64::from(limit)).await?;
         let Some(last) = rows.last() else {
             return Ok(Vec::new());
         };
         *position = last.seq;
-        let shown = rows.into_iter().filter_map(|row| view(caller, row));
-        let shown: Vec<Event> = shown.collect();
+        let visible = rows.into_iter().filter_map(|row| event_view(caller, row));
+        let visible: Vec<Event> = visible.collect();
         // None of these is for this caller or known to this build, so it continues with the events after them.
-        if !shown.is_empty() {
-            return Ok(shown);
+        if !visible.is_empty() {
+            return Ok(visible);
         }
     }
 }
 
 /// Requests a rebuild of the index in the background, while the old one serves.
-pub async fn reindex(context: &Context, caller: &Caller) -> Result<()> {
-    let admin = caller.demand(Permission::Administer)?;
+pub async fn request_reindex(context: &AppContext, caller: &Caller) -> Result<()> {
+    let admin = caller.require(Permission::Administer)?;
     tracing::info!(act = "reindex", actor = admin.name, "done");
-    context.wake.reindex.notify_one();
+    context.signals.reindex.notify_one();
     Ok(())
 }
 
 /// The view of an event; `None` for a kind that only a later build knows, which is logged, and for one that the caller
 /// may not read at all.
-fn view(caller: &Caller, row: event::Model) -> Option<Event> {
+fn event_view(caller: &Caller, row: event::Model) -> Option<Event> {
     use EventKind::{
         AccountAccessEnded, AccountChanged, AccountCreated, AccountDisabled, AccountEnabled,
         GroupChanged, GroupDeleted, SessionBegun, SignInRefused,
@@ -89,7 +89,7 @@ fn view(caller: &Caller, row: event::Model) -> Option<Event> {
             | GroupChanged
             | GroupDeleted
     );
-    let reads_accounts = caller.may(Permission::ReadAccounts);
+    let reads_accounts = caller.has_permission(Permission::ReadAccounts);
     if kind == SignInRefused && !reads_accounts {
         return None;
     }

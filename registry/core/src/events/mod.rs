@@ -1,4 +1,4 @@
 //! Events: the list and the stream.
 
 pub mod list;
-pub mod listen;
+pub mod listener;

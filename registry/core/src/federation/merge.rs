@@ -7,44 +7,44 @@ use std::collections::{BTreeMap, HashSet};
 use a2a_registry_api::ard::SearchResult;
 
 /// How much the first ranks differ: the usual constant of reciprocal rank fusion.
-const SMOOTHING: f64 = 60.0;
+const RRF_CONSTANT: f64 = 60.0;
 
-struct Merged {
-    rank: f64,
-    own: bool,
+struct FusedResult {
+    score: f64,
+    is_own: bool,
     result: SearchResult,
 }
 
 /// Merges this registry's results with those of its peers: each identifier once, as this registry has it, or else the
 /// first peer.
-pub fn merge(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> Vec<SearchResult> {
-    let mut merged: BTreeMap<String, Merged> = BTreeMap::new();
+pub fn merge_results(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> Vec<SearchResult> {
+    let mut merged: BTreeMap<String, FusedResult> = BTreeMap::new();
     let own_list = std::iter::once((true, own));
     for (is_own, list) in own_list.chain(peers.into_iter().map(|list| (false, list))) {
-        let mut seen = HashSet::new();
-        for (place, result) in (1_u32..).zip(list) {
+        let mut visited = HashSet::new();
+        for (position, result) in (1_u32..).zip(list) {
             let identifier = result.entry.identifier.clone();
-            if !seen.insert(identifier.clone()) {
+            if !visited.insert(identifier.clone()) {
                 continue;
             }
-            let rank = 1.0 / (SMOOTHING + f64::from(place));
+            let rank = 1.0 / (RRF_CONSTANT + f64::from(position));
             merged
                 .entry(identifier)
-                .and_modify(|one| one.rank += rank)
-                .or_insert(Merged {
-                    rank,
-                    own: is_own,
+                .and_modify(|one| one.score += rank)
+                .or_insert(FusedResult {
+                    score: rank,
+                    is_own,
                     result,
                 });
         }
     }
-    let mut merged: Vec<Merged> = merged.into_values().collect();
-    merged.sort_by(by_rank);
-    let best = merged.first().map_or(1.0, |first| first.rank);
+    let mut merged: Vec<FusedResult> = merged.into_values().collect();
+    merged.sort_by(compare_fused);
+    let best = merged.first().map_or(1.0, |first| first.score);
     let rescaled = merged.into_iter().map(|one| {
         // The best rank is the greatest, so the part is at most 1.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let score = (100.0 * one.rank / best).floor().clamp(0.0, 100.0) as u8;
+        let score = (100.0 * one.score / best).floor().clamp(0.0, 100.0) as u8;
         SearchResult {
             score,
             ..one.result
@@ -53,9 +53,9 @@ pub fn merge(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> Vec<Searc
     rescaled.collect()
 }
 
-fn by_rank(one: &Merged, other: &Merged) -> Ordering {
-    let rank = other.rank.total_cmp(&one.rank);
-    rank.then(other.own.cmp(&one.own)).then_with(|| {
+fn compare_fused(one: &FusedResult, other: &FusedResult) -> Ordering {
+    let rank = other.score.total_cmp(&one.score);
+    rank.then(other.is_own.cmp(&one.is_own)).then_with(|| {
         one.result
             .entry
             .identifier
@@ -85,7 +85,7 @@ mod tests {
     fn each_identifier_stands_once_and_this_registry_speaks_first() {
         let own = list("own", &["a", "b", "c"]);
         let peers = vec![list("p1", &["d", "f", "d"]), list("p2", &["d", "e"])];
-        let merged = merge(own, peers);
+        let merged = merge_results(own, peers);
         let shown: Vec<(&str, &str)> = merged
             .iter()
             .map(|one| (one.entry.identifier.as_str(), one.source.as_str()))
@@ -104,6 +104,6 @@ mod tests {
         let scores: Vec<u8> = merged.iter().map(|one| one.score).collect();
         assert!(scores.is_sorted_by(|one, next| one >= next), "{scores:?}");
         assert_eq!(scores.first(), Some(&100));
-        assert!(merge(Vec::new(), Vec::new()).is_empty());
+        assert!(merge_results(Vec::new(), Vec::new()).is_empty());
     }
 }

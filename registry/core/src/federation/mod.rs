@@ -1,40 +1,40 @@
 //! Federation (ARD section 6): the peers of this registry are searched too, and their results are treated as
 //! third-party claims.
 
-pub mod ask;
-pub mod checked;
 pub mod merge;
+pub mod peer_queries;
+pub mod result_validation;
 
-pub use ask::{Asked, PeerAnswer, ask_peers};
+pub use peer_queries::{PeerResponses, PeerResults, query_peers};
 
 use std::collections::HashSet;
 
 use a2a_registry_api::ard::{REGISTRY_TYPE, Referral};
 use a2a_registry_api::{PeerCandidate, PeerList, PeerView};
-use a2a_registry_store::peer_candidates::peer_candidates;
+use a2a_registry_store::peer_candidates::proved_peer_candidates;
 use url::Url;
 
-use crate::agents::catalog_entry::publisher_of;
+use crate::agents::catalog_entry::urn_publisher;
 use crate::config::PeerConfig;
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::Result;
 
 /// Maximum number of candidates in a list.
-const CANDIDATES: usize = 100;
+const MAX_CANDIDATES: usize = 100;
 /// Maximum number of rows that are read for them: some are of denied domains, or of registries that are peers already.
-const CANDIDATE_ROWS: u64 = 1_000;
+const MAX_CANDIDATE_ROWS: u64 = 1_000;
 
 /// The peers of this registry, for a client that queries them itself. Their identifiers are under this registry's own
 /// host, because it may give none in the domain of another; a host that cannot be part of an identifier, such as an
 /// IPv6 address, names no peers.
-pub fn referrals(context: &Context) -> Vec<Referral> {
+pub fn referrals(context: &AppContext) -> Vec<Referral> {
     let own = Url::parse(&context.config.public_url()).ok();
     let host = own.as_ref().and_then(Url::host_str).unwrap_or_default();
     let peers = context.config.federation.peers.iter();
     let referral = peers.filter_map(|(name, peer)| {
         let url = peer.search_url()?;
         let identifier = format!("urn:air:{host}:peer:{name}");
-        publisher_of(&identifier)?;
+        urn_publisher(&identifier)?;
         Some(Referral {
             identifier,
             display_name: name.clone(),
@@ -46,31 +46,31 @@ pub fn referrals(context: &Context) -> Vec<Referral> {
 }
 
 /// The peers with their state, and the registries that could be peers.
-pub async fn peers(context: &Context) -> Result<PeerList> {
+pub async fn list_peers(context: &AppContext) -> Result<PeerList> {
     let now = context.uptime();
     let configured = &context.config.federation.peers;
     let peers = configured.iter().map(|(name, peer)| {
-        let (left_alone, last_failure) = context.federation.state(name, now);
+        let (left_alone, last_failure) = context.federation.breaker_state(name, now);
         PeerView {
             name: name.clone(),
-            url: peer.base(),
+            url: peer.base_url(),
             share_private: peer.share_private,
             left_alone,
             last_failure,
         }
     });
-    let mut named = peer_candidates(&context.store, CANDIDATE_ROWS).await?;
+    let mut candidate_rows = proved_peer_candidates(&context.store, MAX_CANDIDATE_ROWS).await?;
     // A domain may name a registry in both of its catalogs.
-    named.dedup_by(|next, row| next.identifier == row.identifier);
-    let known: HashSet<String> = configured.values().map(PeerConfig::base).collect();
-    let candidates = named.into_iter().filter_map(|row| {
+    candidate_rows.dedup_by(|next, row| next.identifier == row.identifier);
+    let peer_urls: HashSet<String> = configured.values().map(PeerConfig::base_url).collect();
+    let candidates = candidate_rows.into_iter().filter_map(|row| {
         // Only its publisher's own catalog names a registry.
-        let domain = publisher_of(&row.identifier)?.to_owned();
+        let domain = urn_publisher(&row.identifier)?.to_owned();
         let peer = PeerConfig {
             url: row.url.clone(),
             share_private: false,
         };
-        let is_new = !known.contains(&peer.base()) && !context.rules.denies(&domain);
+        let is_new = !peer_urls.contains(&peer.base_url()) && !context.rules.denies(&domain);
         is_new.then_some(PeerCandidate {
             identifier: row.identifier,
             display_name: row.display_name,
@@ -80,10 +80,10 @@ pub async fn peers(context: &Context) -> Result<PeerList> {
     });
     Ok(PeerList {
         peers: peers.collect(),
-        candidates: candidates.take(CANDIDATES).collect(),
+        candidates: candidates.take(MAX_CANDIDATES).collect(),
     })
 }
 
-pub fn has_peers(context: &Context) -> bool {
+pub fn has_peers(context: &AppContext) -> bool {
     !context.config.federation.peers.is_empty()
 }

@@ -1,10 +1,10 @@
 //! Housekeeping: deletes the bytes of agents retired long ago, old totals, and sessions that have ended.
 
 use a2a_registry_domain::timestamp::DAY;
-use a2a_registry_store::crawl::DAYS_PER_SOURCE;
-use a2a_registry_store::versions::BODIES_AT_ONCE;
+use a2a_registry_store::versions::BODY_DELETE_BATCH;
+use a2a_registry_store::visit_results::MAX_DAYS_PER_SOURCE;
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::Result;
 
 /// How long the bytes of a retired agent's cards are stored; ids, digests, decisions and events stay.
@@ -14,29 +14,31 @@ pub const BODY_RETENTION: i64 = 90 * DAY;
 pub const DRY_RUN_DAYS: i32 = 90;
 
 /// Frees expired cache entries, which caches themselves do only while they are used.
-pub fn forget_ended(context: &Context) {
-    context.searches.forget_ended();
-    context.cards.forget_ended();
-    context.agents.forget_ended();
-    context.meanings.forget_ended();
+pub fn evict_expired_caches(context: &AppContext) {
+    context.search_cache.evict_expired();
+    context.card_cache.evict_expired();
+    context.agent_cache.evict_expired();
+    context.semantic_search.evict_expired();
 }
 
 /// Deletes a bounded number of expired rows; returns whether there may be more.
-pub async fn housekeep(context: &Context) -> Result<bool> {
+pub async fn delete_expired_rows(context: &AppContext) -> Result<bool> {
     let now = context.now();
-    let write = context.store.write().await?;
-    let dropped = write.bodies_evict(now.plus(-BODY_RETENTION).0).await?;
-    let today = now.day();
-    write
-        .source_days_forget(today.saturating_sub(DAYS_PER_SOURCE))
+    let write = context.store.begin_write().await?;
+    let dropped = write
+        .delete_retired_bodies(now.plus_micros(-BODY_RETENTION).0)
         .await?;
-    write.sessions_forget(now.0).await?;
+    let today = now.days_since_epoch();
     write
-        .dry_run_changes_forget(today.saturating_sub(DRY_RUN_DAYS))
+        .delete_ended_source_days(today.saturating_sub(MAX_DAYS_PER_SOURCE))
         .await?;
-    write.used_attempts_forget(now.0).await?;
+    write.delete_ended_sessions(now.0).await?;
+    write
+        .delete_old_dry_run_changes(today.saturating_sub(DRY_RUN_DAYS))
+        .await?;
+    write.delete_expired_sign_in_attempts(now.0).await?;
     let more_tasks = write
-        .tasks_forget(now.0, context.config().a2a.tasks.into())
+        .delete_expired_tasks(now.0, context.config().a2a.tasks.into())
         .await?;
     write.commit().await?;
     if dropped > 0 {
@@ -45,5 +47,5 @@ pub async fn housekeep(context: &Context) -> Result<bool> {
             "the card bytes of agents retired long ago were deleted"
         );
     }
-    Ok(dropped == BODIES_AT_ONCE || more_tasks)
+    Ok(dropped == BODY_DELETE_BATCH || more_tasks)
 }

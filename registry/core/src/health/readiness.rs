@@ -11,24 +11,24 @@ use a2a_registry_store::{MAX_DAMAGED_BODIES, StoreErrorKind, agents, events};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::context::Context;
-use crate::meaning::meaning_progress;
-use crate::search::indexing::index_readable;
+use crate::context::AppContext;
+use crate::embeddings::embedding_progress;
+use crate::search::indexing::check_index_readable;
 use crate::visits::outage::breaker_open_since;
 
 /// How old the oldest event that the index has not applied may be.
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
 
 /// Timeout of a check: probes expect a response within two seconds.
-const CHECK_LIMIT: Duration = Duration::from_millis(1500);
+const CHECK_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The file of the disk check, and its size: more than a file system stores in a directory entry, so that each check
 /// needs free space.
-const PROBE: &str = "ready";
+const PROBE_FILE_NAME: &str = "ready";
 const PROBE_BYTES: usize = 16 * 1024;
 
 /// How long the result of a disk check is reused: anyone may request it, and it waits for the disk.
-const PROBED_FOR: i64 = SECOND;
+const PROBE_RESULT_TTL: i64 = SECOND;
 
 /// Readiness of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -66,9 +66,9 @@ pub struct Check {
 
 /// Checks database, index, disk and policies, and reports the progress of the decisions by changed rules, damaged
 /// cards, the circuit breaker, and models if there are any.
-pub async fn readiness(context: &Context) -> Readiness {
+pub async fn check_readiness(context: &AppContext) -> Readiness {
     let mut checks = Vec::new();
-    let mut check = |name: &str, outcome: Result<String, String>| {
+    let mut add_check = |name: &str, outcome: Result<String, String>| {
         let (ok, detail) = match outcome {
             Ok(detail) => (true, detail),
             Err(detail) => (false, detail),
@@ -81,20 +81,20 @@ pub async fn readiness(context: &Context) -> Readiness {
     };
     // Concurrently, so that all together take no longer than one timeout.
     let (database, index, disk) = tokio::join!(
-        in_time(database(context)),
-        in_time(index_standing(context)),
-        in_time(disk(context))
+        with_timeout(check_database(context)),
+        with_timeout(check_index(context)),
+        with_timeout(check_disk(context))
     );
-    check("database", database);
-    check("index", index);
-    check("disk", disk);
-    check("policies", context.policies.standing());
+    add_check("database", database);
+    add_check("index", index);
+    add_check("disk", disk);
+    add_check("policies", context.policy_sets.status_text());
     // Requests are served in the meantime, and nothing is shown that the rules forbid.
-    check("rules", Ok(context.rules_progress.sentence()));
-    check("cards", Ok(damaged_cards(context)));
-    check("crawler", Ok(crawler_standing(context)));
-    for progress in meaning_progress(context) {
-        check("model", Ok(progress.sentence()));
+    add_check("rules", Ok(context.rules_progress.status_text()));
+    add_check("cards", Ok(damaged_cards_status(context)));
+    add_check("crawler", Ok(crawler_status(context)));
+    for progress in embedding_progress(context) {
+        add_check("model", Ok(progress.status_text()));
     }
     let ready = checks.iter().all(|check| check.ok);
     Readiness {
@@ -104,25 +104,25 @@ pub async fn readiness(context: &Context) -> Readiness {
     }
 }
 
-async fn database(context: &Context) -> Result<String, String> {
-    let Err(error) = agents::agents_walk(&context.store, None, 1).await else {
+async fn check_database(context: &AppContext) -> Result<String, String> {
+    let Err(error) = agents::agents_page_by_id(&context.store, None, 1).await else {
         return Ok("answers".into());
     };
     tracing::warn!(%error, "the database does not answer");
     Err(match error.kind() {
-        StoreErrorKind::Away => "does not respond".into(),
+        StoreErrorKind::Unavailable => "does not respond".into(),
         _ => "responds, but agents cannot be read".into(),
     })
 }
 
 /// Whether the index can be read, and how far it lags.
-async fn index_standing(context: &Context) -> Result<String, String> {
-    index_readable(context).await?;
-    index_lag(context).await
+async fn check_index(context: &AppContext) -> Result<String, String> {
+    check_index_readable(context).await?;
+    check_index_lag(context).await
 }
 
 /// The lag of the index as a sentence; an error if it is too long.
-async fn index_lag(context: &Context) -> Result<String, String> {
+async fn check_index_lag(context: &AppContext) -> Result<String, String> {
     let applied = context.index.applied_seq();
     let next = events::events_after(&context.store, applied, 1).await;
     match next {
@@ -143,7 +143,7 @@ async fn index_lag(context: &Context) -> Result<String, String> {
 }
 
 /// Whether the circuit breaker is open. Requests are served all the same, so it never makes a process unready.
-fn crawler_standing(context: &Context) -> String {
+fn crawler_status(context: &AppContext) -> String {
     match breaker_open_since(context) {
         Some(since) => format!(
             "many fetches are failing, probably because of our own network; agents keep their state until it recovers (since {})",
@@ -155,7 +155,7 @@ fn crawler_standing(context: &Context) -> String {
 
 /// How many stored cards were found damaged. All others are served, so it never makes a process unready. Their names
 /// are not public.
-fn damaged_cards(context: &Context) -> String {
+fn damaged_cards_status(context: &AppContext) -> String {
     match context.damaged_cards() {
         0 => "no stored card was found damaged".into(),
         count => {
@@ -171,20 +171,20 @@ fn damaged_cards(context: &Context) -> String {
     }
 }
 
-async fn disk(context: &Context) -> Result<String, String> {
-    let path = context.config.store.data_dir.join(PROBE);
-    let mut last = Arc::clone(&context.disk.0).lock_owned().await;
+async fn check_disk(context: &AppContext) -> Result<String, String> {
+    let path = context.config.store.data_dir.join(PROBE_FILE_NAME);
+    let mut last_result = Arc::clone(&context.disk.0).lock_owned().await;
     let now = context.now();
-    let known = last
+    let recent = last_result
         .as_ref()
-        .filter(|(at, _)| (now.0 - at.0).abs() < PROBED_FOR);
-    let outcome = match known {
+        .filter(|(at, _)| (now.0 - at.0).abs() < PROBE_RESULT_TTL);
+    let outcome = match recent {
         Some((_, outcome)) => outcome.clone(),
         None => {
             // The caller may disconnect in the meantime; the next one checks after this check has ended.
             let check = tokio::task::spawn_blocking(move || {
-                let outcome = probe(&path).map_err(|error| error.to_string());
-                *last = Some((now, outcome.clone()));
+                let outcome = write_probe_file(&path).map_err(|error| error.to_string());
+                *last_result = Some((now, outcome.clone()));
                 outcome
             });
             check.await.unwrap_or_else(|error| Err(error.to_string()))
@@ -197,15 +197,17 @@ async fn disk(context: &Context) -> Result<String, String> {
 }
 
 /// The result of a check, or an error after the timeout.
-async fn in_time(check: impl Future<Output = Result<String, String>>) -> Result<String, String> {
-    tokio::time::timeout(CHECK_LIMIT, check)
+async fn with_timeout(
+    check: impl Future<Output = Result<String, String>>,
+) -> Result<String, String> {
+    tokio::time::timeout(CHECK_TIMEOUT, check)
         .await
         .unwrap_or_else(|_| Err("did not respond in time".into()))
 }
 
 /// Writes a new file to the disk and removes it. Overwriting an old one would need no space, and succeed on a full
 /// disk.
-fn probe(path: &Path) -> io::Result<()> {
+fn write_probe_file(path: &Path) -> io::Result<()> {
     // A process that was killed at the wrong moment has left its file.
     match remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -228,21 +230,24 @@ mod tests {
     #[test]
     fn a_probe_leaves_nothing_and_minds_nothing_left() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(PROBE);
-        probe(&path).unwrap();
+        let path = folder.path().join(PROBE_FILE_NAME);
+        write_probe_file(&path).unwrap();
         std::fs::write(&path, "left behind").unwrap();
-        probe(&path).unwrap();
+        write_probe_file(&path).unwrap();
         assert!(!path.exists());
     }
 
     #[test]
     fn a_folder_that_takes_nothing_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(PROBE);
+        let path = folder.path().join(PROBE_FILE_NAME);
         // A folder of that name represents any obstacle.
         std::fs::create_dir(&path).unwrap();
-        assert!(probe(&path).is_err());
-        let gone = folder.path().join("gone").join(PROBE);
-        assert_eq!(probe(&gone).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(write_probe_file(&path).is_err());
+        let gone = folder.path().join("gone").join(PROBE_FILE_NAME);
+        assert_eq!(
+            write_probe_file(&gone).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
     }
 }

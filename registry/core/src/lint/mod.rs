@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use a2a_card::{Finding, ParseError, all_findings, digest, parse, positions};
+use a2a_card::{Finding, ParseError, all_findings, bytes_digest, finding_positions, parse_card};
 use a2a_registry_api::{CardLint, FindingView};
 use bytes::Bytes;
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 
 /// Lints the bytes of a card, on a thread of a bounded number.
-pub async fn card_lint(context: &Context, bytes: Bytes) -> Result<CardLint> {
-    let lints = &context.lints;
-    let Ok(_place) = lints.places.try_acquire() else {
+pub async fn run_card_lint(context: &AppContext, bytes: Bytes) -> Result<CardLint> {
+    let lints = &context.lint_pool;
+    let Ok(_place) = lints.pending.try_acquire() else {
         return Err(AppError::unavailable(
             "Too many cards are being linted; try again.",
             1,
@@ -22,33 +22,33 @@ pub async fn card_lint(context: &Context, bytes: Bytes) -> Result<CardLint> {
     let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
     let linted = tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        lint(&bytes)
+        lint_card(&bytes)
     });
     linted
         .await
         .map_err(|error| AppError::internal(format!("linting was aborted: {error}")))?
 }
 
-fn lint(bytes: &[u8]) -> Result<CardLint> {
-    let parsed = parse(bytes).map_err(|error| refusal(&error))?;
+fn lint_card(bytes: &[u8]) -> Result<CardLint> {
+    let parsed = parse_card(bytes).map_err(|error| parse_rejection(&error))?;
     let findings = all_findings(&parsed, bytes);
-    let positions = positions(bytes, &findings);
-    let view = |(finding, position): (Finding, Option<a2a_card::Position>)| FindingView {
+    let positions = finding_positions(bytes, &findings);
+    let to_view = |(finding, position): (Finding, Option<a2a_card::TextPosition>)| FindingView {
         line: position.map(|at| at.line),
         column: position.map(|at| at.column),
         ..finding.into()
     };
     Ok(CardLint {
-        digest: digest(bytes),
+        digest: bytes_digest(bytes),
         name: parsed.card.name,
         wire_family: parsed.family.as_str().to_owned(),
         reason: parsed.reason.to_owned(),
-        findings: findings.into_iter().zip(positions).map(view).collect(),
+        findings: findings.into_iter().zip(positions).map(to_view).collect(),
     })
 }
 
 /// Why bytes cannot be read as a card, with what to do about it.
-fn refusal(error: &ParseError) -> AppError {
+fn parse_rejection(error: &ParseError) -> AppError {
     let kind = match error {
         ParseError::NotJson { .. } => ErrorKind::NotJson,
         ParseError::NotACard { .. } | ParseError::TooDeep | ParseError::TooLarge { .. } => {

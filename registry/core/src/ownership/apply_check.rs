@@ -3,95 +3,99 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::ids::unit_random;
+use a2a_registry_domain::identifiers::random_fraction;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::{
-    Claim, DomainState, Method, OptOut, Ownership, ProofOutcome, next_check, resolve_ownership,
+    DomainOwnership, DomainState, Method, OptOut, OwnershipClaim, ProofOutcome, next_check_time,
+    resolve_ownership,
 };
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, proof};
-use a2a_registry_store::visit_turns::VisitRequest;
-use a2a_registry_store::{Write, agents, domains};
+use a2a_registry_store::visit_queue::VisitRequest;
+use a2a_registry_store::{WriteTransaction, agents, domains};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::admission::covering::{DomainCoverage, cover_agent, follow_coverage};
-use crate::commit::approver::SYSTEM;
-use crate::commit::ledger::Ledger;
-use crate::commit::locks::domain_locked;
-use crate::commit::publish::commit_written;
-use crate::commit::state::state_of;
-use crate::commit::touched::Touched;
-use crate::context::Context;
+use crate::admission::coverage_updates::{
+    DomainCoverageState, update_agent_coverage, update_domain_coverage,
+};
+use crate::commit::agent_state::load_agent_state;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::committed_changes::CommittedChanges;
+use crate::commit::decision_maker::SYSTEM_ACTOR;
+use crate::commit::locks::lock_domain;
+use crate::commit::publish::commit_and_publish;
+use crate::context::AppContext;
 use crate::error::Result;
 use crate::ownership::proofs::update_proofs;
-use crate::ownership::{CheckResult, ProofResult};
-use crate::signatures::pins::accept_keys;
-use crate::visibility::stands_behind_catalogs;
-use crate::visits::SPACING;
+use crate::ownership::{DomainCheckResult, ProofResult};
+use crate::signatures::pins::pin_newest_keys;
+use crate::visibility::is_catalog_authority;
+use crate::visits::VISIT_SPACING;
 
 /// A check that decided nothing because the circuit breaker was open is repeated after this, as fetches of cards are:
 /// soon after the outage, and not a day later.
-const BREAKER_INTERVAL: i64 = HOUR;
+const BREAKER_RECHECK_DELAY: i64 = HOUR;
 
 /// Applies the result of a check that `actor` asked for: begins and ends proofs, and updates the domain and its agents.
 /// Returns whether the proofs cover other hosts than before.
-pub async fn apply_check(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+pub async fn apply_check_result(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     row: &mut domain::Model,
     followers: &[domain::Model],
-    result: &CheckResult,
+    result: &DomainCheckResult,
     actor: &str,
 ) -> Result<bool> {
-    let changes = update_proofs(write, ledger, row, result, actor).await?;
-    follow_record(row, result);
-    let next = next_check_at(context, row, result, changes.in_doubt, ledger.now());
+    let changes = update_proofs(write, change_set, row, result, actor).await?;
+    update_opt_out(row, result);
+    let next = next_check_at(context, row, result, changes.in_doubt, change_set.now());
     // A check of one account's claim must not delay the check of the others.
     if result.all_claims {
         row.check_due_at = row.check_due_at.map(|_| next.0);
     }
-    let changed = follow_proofs(context, write, ledger, row, followers, actor).await?;
+    let changed =
+        update_domain_ownership(context, write, change_set, row, followers, actor).await?;
     if changes.reach_changed && !changed {
-        follow_coverage(context, write, ledger, row).await?;
+        update_domain_coverage(context, write, change_set, row).await?;
     }
     Ok(changes.reach_changed)
 }
 
 /// Has the unproved hosts checked again that a newly found record covers too: those of the same account below the
 /// record's name. Each of them would otherwise wait for its daily check.
-pub async fn check_hosts_below(context: &Context, result: &CheckResult) -> Result<()> {
-    let found = result.proofs.iter();
-    let found = found.filter(|proof| proof.outcome == ProofOutcome::Held);
-    let zones: BTreeSet<(&str, Uuid)> = found
+pub async fn recheck_subdomains(context: &AppContext, result: &DomainCheckResult) -> Result<()> {
+    let held_proofs = result.proofs.iter();
+    let held_proofs = held_proofs.filter(|proof| proof.outcome == ProofOutcome::Held);
+    let zones: BTreeSet<(&str, Uuid)> = held_proofs
         .filter_map(|proof| Some((proof.zone.as_deref()?, proof.account)))
         .collect();
     if zones.is_empty() {
         return Ok(());
     }
     // A separate write: no other host may be locked while the checked one is.
-    let write = context.store.write().await?;
+    let write = context.store.begin_write().await?;
     for (zone, account) in zones {
         write
-            .checks_soon_below(zone, account, context.now().0)
+            .advance_checks_below(zone, account, context.now().0)
             .await?;
     }
     write.commit().await?;
-    context.wake.checks.notify_one();
+    context.signals.checks.notify_one();
     Ok(())
 }
 
 /// Sets or clears a domain's opt-out by its own record. An opt-out by the owner, or by a value that only a later build
 /// knows, is not cleared by the record.
-fn follow_record(row: &mut domain::Model, result: &CheckResult) {
+fn update_opt_out(row: &mut domain::Model, result: &DomainCheckResult) {
     match result.opted_out {
         Some(true) if row.opted_out_by.is_none() => {
             row.opted_out_by = Some(OptOut::Record.into());
         }
         Some(false) if !result.breaker_open => {
-            let kept = row.opted_out_by.take();
-            row.opted_out_by = kept.filter(|by| *by != OptOut::Record);
+            let previous = row.opted_out_by.take();
+            row.opted_out_by = previous.filter(|by| *by != OptOut::Record);
         }
         _ => {}
     }
@@ -99,17 +103,17 @@ fn follow_record(row: &mut domain::Model, result: &CheckResult) {
 
 /// The time of the next check: soon if this one left something undecided, else a day later.
 fn next_check_at(
-    context: &Context,
+    context: &AppContext,
     row: &domain::Model,
-    result: &CheckResult,
+    result: &DomainCheckResult,
     in_doubt: bool,
     now: Timestamp,
 ) -> Timestamp {
-    let daily = next_check(now, unit_random(context.entropy.as_ref()));
+    let daily = next_check_time(now, random_fraction(context.entropy.as_ref()));
     if in_doubt {
-        now.plus(BREAKER_INTERVAL)
+        now.plus_micros(BREAKER_RECHECK_DELAY)
     } else if result.host_deferred {
-        Timestamp(now.plus(SPACING).0.max(row.not_before)).min(daily)
+        Timestamp(now.plus_micros(VISIT_SPACING).0.max(row.not_before)).min(daily)
     } else {
         daily
     }
@@ -117,86 +121,90 @@ fn next_check_at(
 
 /// Accepts the keys of a domain's agents after a check that found its owner's own DNS record: the record vouches for
 /// keys that existed before it.
-pub async fn accept_keys_of(
-    context: &Context,
+pub async fn pin_domain_keys(
+    context: &AppContext,
     row: &domain::Model,
-    result: &CheckResult,
-) -> Result<Touched> {
-    let recorded = |found: &ProofResult| {
+    result: &DomainCheckResult,
+) -> Result<CommittedChanges> {
+    let is_owner_record = |found: &ProofResult| {
         found.outcome == ProofOutcome::Held
             && found.method == Method::Dns
             && Some(found.account) == row.owner_id
     };
-    if !result.proofs.iter().any(recorded) {
-        return Ok(Touched::default());
+    if !result.proofs.iter().any(is_owner_record) {
+        return Ok(CommittedChanges::default());
     }
-    let write = context.store.write().await?;
-    domain_locked(&write, row).await?;
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    for agent in agents::agents_of(&write, &[row.id]).await? {
-        let mut state = state_of(&write, agent.id).await?;
-        accept_keys(&write, &mut ledger, &mut state).await?;
+    let write = context.store.begin_write().await?;
+    lock_domain(&write, row).await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    for agent in agents::live_agents_by_domain(&write, &[row.id]).await? {
+        let mut state = load_agent_state(&write, agent.id).await?;
+        pin_newest_keys(&write, &mut change_set, &mut state).await?;
     }
-    let touched = ledger.write(&write).await?;
-    commit_written(context, write, [&touched]).await?;
-    Ok(touched)
+    let committed = change_set.write(&write).await?;
+    commit_and_publish(context, write, [&committed]).await?;
+    Ok(committed)
 }
 
 /// Updates a domain's state and owner from its proofs, and its agents with it: they are put on hold if it lapsed, is
 /// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state, owner
 /// or the methods of its proofs changed; if not, the agents are left as they are.
-pub async fn follow_proofs(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+pub async fn update_domain_ownership(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     row: &mut domain::Model,
     followers: &[domain::Model],
     actor: &str,
 ) -> Result<bool> {
-    let claims: Vec<Claim> = domains::proofs_of(write, &[row.id])
+    let claims: Vec<OwnershipClaim> = domains::valid_proofs_by_domain(write, &[row.id])
         .await?
         .iter()
-        .filter_map(claim)
+        .filter_map(to_claim)
         .collect();
-    let (before, owner) = (row.state()?, row.owner_id);
+    let (old_state, owner) = (row.state()?, row.owner_id);
     let methods = row.proof_methods.clone();
-    let ownership = set_ownership(row, before, &claims, ledger.now());
-    write.domain_update(row).await?;
-    let is_same = (before, owner) == (ownership.state, ownership.owner);
+    let ownership = set_ownership(row, old_state, &claims, change_set.now());
+    write.update_domain(row).await?;
+    let is_same = (old_state, owner) == (ownership.state, ownership.owner);
     if is_same && methods == row.proof_methods {
         return Ok(false);
     }
     if !is_same {
-        let data = json!({"from": before, "to": ownership.state, "owner": ownership.owner});
-        ledger.event(EventKind::DomainState, &row.name, actor, data);
+        let data = json!({"from": old_state, "to": ownership.state, "owner": ownership.owner});
+        change_set.add_event(EventKind::DomainState, &row.name, actor, data);
     }
-    update_agents(context, write, ledger, row, before).await?;
-    if stands_behind_catalogs(row) {
-        fetch_catalogs_in_full(write, row, ledger.now()).await?;
+    update_domain_agents(context, write, change_set, row, old_state).await?;
+    if is_catalog_authority(row) {
+        fetch_catalogs_in_full(write, row, change_set.now()).await?;
     }
-    follow_redirects(context, write, ledger, followers).await?;
+    redecide_redirected_cards(context, write, change_set, followers).await?;
     if ownership.state == DomainState::OptedOut {
-        write.domain_rest(row.id).await?;
-    } else if before == DomainState::OptedOut {
-        let request = VisitRequest::of_registry(row);
-        write.visit_turn_take(row.id, &request).await?;
+        write.pause_visits(row.id).await?;
+    } else if old_state == DomainState::OptedOut {
+        let request = VisitRequest::by_registry(row);
+        write.assign_visit_turn(row.id, &request).await?;
         write
-            .domain_make_visit_due(row.id, ledger.now().0.max(row.not_before))
+            .advance_visit(row.id, change_set.now().0.max(row.not_before))
             .await?;
     }
     Ok(true)
 }
 
 /// Has the catalogs of a newly proved domain fetched in full, because parts of their lists were not stored before.
-async fn fetch_catalogs_in_full(write: &Write, row: &domain::Model, now: Timestamp) -> Result<()> {
+async fn fetch_catalogs_in_full(
+    write: &WriteTransaction,
+    row: &domain::Model,
+    now: Timestamp,
+) -> Result<()> {
     let at = now.0.max(row.not_before);
-    if write.catalogs_want_full(row.id, at).await? {
-        let request = VisitRequest::of_registry(row);
-        write.visit_turn_take(row.id, &request).await?;
-        write.domain_make_visit_due(row.id, at).await?;
+    if write.force_full_catalog_fetch(row.id, at).await? {
+        let request = VisitRequest::by_registry(row);
+        write.assign_visit_turn(row.id, &request).await?;
+        write.advance_visit(row.id, at).await?;
         // A visit that began before the proof may be about to store what it read without it.
         if row.lease.is_some() {
-            write.domain_want(row.id, now.0).await?;
+            write.request_followup_visit(row.id, now.0).await?;
         }
     }
     Ok(())
@@ -204,11 +212,11 @@ async fn fetch_catalogs_in_full(write: &Write, row: &domain::Model, now: Timesta
 
 fn set_ownership(
     row: &mut domain::Model,
-    before: DomainState,
-    claims: &[Claim],
+    old_state: DomainState,
+    claims: &[OwnershipClaim],
     now: Timestamp,
-) -> Ownership {
-    row.lapsed_at = match (claims.is_empty(), before) {
+) -> DomainOwnership {
+    row.lapsed_at = match (claims.is_empty(), old_state) {
         (true, DomainState::Verified | DomainState::Disputed) => row.lapsed_at.or(Some(now.0)),
         (true, _) => row.lapsed_at,
         (false, _) => None,
@@ -231,51 +239,51 @@ fn set_ownership(
 }
 
 /// Updates the agents of a domain for its new state and owner: their owner, holds and decisions.
-pub async fn update_agents(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+pub async fn update_domain_agents(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     row: &domain::Model,
-    before: DomainState,
+    old_state: DomainState,
 ) -> Result<()> {
-    let (state_now, owner) = (row.state()?, row.owner_at(ledger.now()));
-    let (ended, begun) = (hold_of(before), hold_of(state_now));
-    let mut covering = DomainCoverage::load(write, row, ledger.now()).await?;
-    for agent in agents::agents_of(write, &[row.id]).await? {
-        let mut state = state_of(write, agent.id).await?;
-        if let Some(hold) = ended.filter(|_| ended != begun) {
-            ledger.lift(&mut state, hold, SYSTEM, "the domain's state changed");
+    let (new_state, owner) = (row.state()?, row.owner_at(change_set.now()));
+    let (old_hold, new_hold) = (hold_for_state(old_state), hold_for_state(new_state));
+    let mut coverage_state = DomainCoverageState::load(write, row, change_set.now()).await?;
+    for agent in agents::live_agents_by_domain(write, &[row.id]).await? {
+        let mut state = load_agent_state(write, agent.id).await?;
+        if let Some(hold) = old_hold.filter(|_| old_hold != new_hold) {
+            change_set.lift_hold(&mut state, hold, SYSTEM_ACTOR, "the domain's state changed");
         }
         state.agent.owner_id = owner.or(state.agent.claimed_by);
-        ledger.touch(&mut state);
-        if let Some(hold) = begun {
-            ledger.hold(&mut state, hold, SYSTEM, hold_reason(state_now));
+        change_set.mark_changed(&mut state);
+        if let Some(hold) = new_hold {
+            change_set.place_hold(&mut state, hold, SYSTEM_ACTOR, hold_reason(new_state));
         }
         // The domain's state is shown with every agent of it, whatever is decided.
-        let data = json!({"domain_verified": state_now == DomainState::Verified});
-        ledger.agent_event(EventKind::AgentUpdated, agent.id, SYSTEM, data);
+        let data = json!({"domain_verified": new_state == DomainState::Verified});
+        change_set.add_agent_event(EventKind::AgentUpdated, agent.id, SYSTEM_ACTOR, data);
         // After the holds: the decision depends on them.
-        cover_agent(context, write, ledger, &mut covering, &mut state).await?;
+        update_agent_coverage(context, write, change_set, &mut coverage_state, &mut state).await?;
     }
     Ok(())
 }
 
 /// Decides again on the cards that these domains' redirects fetch from a domain whose owner has changed: such a card is
 /// covered only while the same account has proved both domains.
-pub async fn follow_redirects(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+pub async fn redecide_redirected_cards(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     followers: &[domain::Model],
 ) -> Result<()> {
     for follower in followers {
-        follow_coverage(context, write, ledger, follower).await?;
+        update_domain_coverage(context, write, change_set, follower).await?;
     }
     Ok(())
 }
 
 /// The hold on a domain's agents while it is in this state.
-fn hold_of(state: DomainState) -> Option<Hold> {
+fn hold_for_state(state: DomainState) -> Option<Hold> {
     match state {
         DomainState::Lapsed => Some(Hold::DomainLapsed),
         DomainState::Disputed => Some(Hold::Disputed),
@@ -292,9 +300,9 @@ fn hold_reason(state: DomainState) -> &'static str {
     }
 }
 
-fn claim(row: &proof::Model) -> Option<Claim> {
-    Some(Claim {
-        method: row.method.known()?,
+fn to_claim(row: &proof::Model) -> Option<OwnershipClaim> {
+    Some(OwnershipClaim {
+        method: row.method.known_value()?,
         account: row.account_id,
     })
 }

@@ -4,29 +4,29 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, source};
-use a2a_registry_store::{Handle, domains};
+use a2a_registry_store::{Executor, domains};
 
-use crate::admission::coverage::origin_of;
+use crate::admission::coverage::url_origin;
 use crate::error::{AppError, Result};
-use crate::ownership::dispute::{disputed, is_caller_party, is_disputed};
+use crate::ownership::dispute::{dispute_error, is_caller_party, is_disputed};
 use crate::ownership::is_provable;
-use crate::visibility::caller::{Account, Caller};
+use crate::visibility::caller::{Caller, CallerAccount};
 
 /// The caller's account, if it owns the domain at this time or curates. While a domain is disputed only curators may
 /// change it: a party to the dispute, and the account that registered the domain, get a conflict.
 pub async fn require_owner_or_curator<'a>(
-    on: &impl Handle,
+    db: &impl Executor,
     caller: &'a Caller,
     row: &domain::Model,
     now: Timestamp,
-) -> Result<&'a Account> {
-    let account = caller.demand(Permission::Register)?;
-    if caller.may(Permission::Curate) || row.owner_at(now) == Some(account.id) {
+) -> Result<&'a CallerAccount> {
+    let account = caller.require(Permission::Register)?;
+    if caller.has_permission(Permission::Curate) || row.owner_at(now) == Some(account.id) {
         return Ok(account);
     }
     let registered = is_disputed(row)? && row.account_id == Some(account.id);
-    if registered || is_caller_party(on, caller, row).await? {
-        return Err(disputed(row));
+    if registered || is_caller_party(db, caller, row).await? {
+        return Err(dispute_error(row));
     }
     let name = &row.name;
     let needed = if is_provable(row) {
@@ -44,19 +44,19 @@ pub async fn require_owner_or_curator<'a>(
 /// ports are one domain, and an owner vouch is for one of the two: while cards at the other one are registered, the
 /// vouched owner is refused.
 pub async fn require_whole_domain<'a>(
-    on: &impl Handle,
+    db: &impl Executor,
     caller: &'a Caller,
     row: &domain::Model,
     now: Timestamp,
-) -> Result<&'a Account> {
-    let account = require_owner_or_curator(on, caller, row, now).await?;
-    if caller.may(Permission::Curate) || row.vouched_owner_at(now).is_none() {
+) -> Result<&'a CallerAccount> {
+    let account = require_owner_or_curator(db, caller, row, now).await?;
+    if caller.has_permission(Permission::Curate) || row.vouched_owner_at(now).is_none() {
         return Ok(account);
     }
     let origin = row.origin();
-    let sources = domains::sources_of(on, &[row.id]).await?;
+    let sources = domains::live_sources_by_domain(db, &[row.id]).await?;
     let is_elsewhere =
-        |one: &source::Model| one.kind == SourceKind::Url && origin_of(&one.url) != origin;
+        |one: &source::Model| one.kind == SourceKind::Url && url_origin(&one.url) != origin;
     if !sources.iter().any(is_elsewhere) {
         return Ok(account);
     }

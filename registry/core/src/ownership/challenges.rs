@@ -1,18 +1,18 @@
 //! Challenges: the record or file that an account places to prove a domain.
 
 use a2a_card::AgentCard;
-use a2a_crawler::challenge::dns_standing::Policy;
-use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};
+use a2a_crawler::challenge::dns_persistent::Policy;
+use a2a_crawler::challenge::{ExpectedProof, Nonce, persistent_record, persistent_record_name};
 use a2a_registry_api::Challenge;
-use a2a_registry_domain::ownership::{CHALLENGE_LASTS, Method};
+use a2a_registry_domain::ownership::{CHALLENGE_VALIDITY, Method};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{challenge, domain};
-use a2a_registry_store::{Write, ownership};
+use a2a_registry_store::{WriteTransaction, ownership};
 use url::Url;
 use uuid::Uuid;
 
-use crate::admission::change::owner_extension;
-use crate::context::Context;
+use crate::admission::change_class::owner_extension;
+use crate::context::AppContext;
 use crate::error::Result;
 use crate::sources::https_origin;
 
@@ -24,7 +24,7 @@ pub fn is_provable(row: &domain::Model) -> bool {
 }
 
 /// Why there are no challenges for a domain, and what to do instead; `None` if it can be proved.
-pub fn why_no_challenge(row: &domain::Model) -> Option<String> {
+pub fn challenge_unavailable_reason(row: &domain::Model) -> Option<String> {
     if is_provable(row) {
         return None;
     }
@@ -36,9 +36,9 @@ pub fn why_no_challenge(row: &domain::Model) -> Option<String> {
     ))
 }
 
-pub async fn new_challenges(
-    context: &Context,
-    write: &Write,
+pub async fn insert_challenges(
+    context: &AppContext,
+    write: &WriteTransaction,
     domains: &[i64],
     account: Uuid,
 ) -> Result<()> {
@@ -50,37 +50,37 @@ pub async fn new_challenges(
             domain_id: *domain,
             account_id: account,
             nonce: Nonce::from_bytes(&random).as_str().into(),
-            expires_at: context.now().plus(CHALLENGE_LASTS).0,
+            expires_at: context.now().plus_micros(CHALLENGE_VALIDITY).0,
         }
     };
     let rows = domains.iter().map(new_row).collect();
-    Ok(write.challenges_put(rows).await?)
+    Ok(write.upsert_challenges(rows).await?)
 }
 
 /// Makes a challenge for an account on each of these domains that has no open one.
 pub async fn ensure_challenges(
-    context: &Context,
-    write: &Write,
+    context: &AppContext,
+    write: &WriteTransaction,
     domains: &[i64],
     account: Uuid,
 ) -> Result<()> {
     let now = context.now().0;
-    let known = ownership::challenges_of(write, domains).await?;
+    let existing = ownership::challenges_by_domain(write, domains).await?;
     let is_open = |domain: &i64| {
-        let mut own = known.iter().filter(|one| one.domain_id == *domain);
+        let mut own = existing.iter().filter(|one| one.domain_id == *domain);
         own.any(|one| one.account_id == account && one.expires_at > now)
     };
     let missing: Vec<i64> = domains.iter().copied().filter(|id| !is_open(id)).collect();
-    new_challenges(context, write, &missing, account).await
+    insert_challenges(context, write, &missing, account).await
 }
 
 /// An account's URI, as records and cards name it.
-pub fn account_uri(context: &Context, account: Uuid) -> String {
+pub fn account_uri(context: &AppContext, account: Uuid) -> String {
     format!("{}/accounts/{account}", context.config.public_url())
 }
 
 /// The account named by a card's owner extension (docs/ownership.md#proofs); it may not exist.
-pub fn claimed_account(context: &Context, card: &AgentCard) -> Option<Uuid> {
+pub fn claimed_account(context: &AppContext, card: &AgentCard) -> Option<Uuid> {
     let uri = owner_extension(context);
     let extension = card
         .capabilities
@@ -93,7 +93,7 @@ pub fn claimed_account(context: &Context, card: &AgentCard) -> Option<Uuid> {
 }
 
 /// The host that names this registry in DNS records, with `:port` if it has one.
-pub fn registry_host(context: &Context) -> String {
+pub fn registry_host(context: &AppContext) -> String {
     let url = context.config.public_url();
     let host = Url::parse(&url).ok().and_then(|url| {
         let host = url.host_str()?.to_owned();
@@ -107,12 +107,12 @@ pub fn registry_host(context: &Context) -> String {
 
 /// The records and the file of a challenge, ready to be copied; any one of them is a proof. The persistent record comes
 /// first, because it needs no renewal.
-pub fn challenge_views(context: &Context, host: &str, row: &challenge::Model) -> Vec<Challenge> {
+pub fn challenge_views(context: &AppContext, host: &str, row: &challenge::Model) -> Vec<Challenge> {
     let Ok(nonce) = Nonce::parse(&row.nonce) else {
         return Vec::new();
     };
     let uri = account_uri(context, row.account_id);
-    let expected = Expected {
+    let expected = ExpectedProof {
         account: &uri,
         nonce: &nonce,
     };
@@ -125,10 +125,10 @@ pub fn challenge_views(context: &Context, host: &str, row: &challenge::Model) ->
         body: None,
         expires,
     };
-    let standing = standing_record(&registry_host(context), &uri, Policy::Exact, None);
+    let persistent_record = persistent_record(&registry_host(context), &uri, Policy::Exact, None);
     let [plain, _] = expected.one_off_names(host);
     let mut views = vec![
-        record(standing_name(host), standing, None),
+        record(persistent_record_name(host), persistent_record, None),
         record(
             plain,
             expected.one_off_record(expires.into()),
@@ -141,7 +141,7 @@ pub fn challenge_views(context: &Context, host: &str, row: &challenge::Model) ->
             name: None,
             url: Some(expected.file_url(&origin).into()),
             value: None,
-            body: Some(expected.file()),
+            body: Some(expected.file_content()),
             expires: Some(expires),
         });
     }
@@ -151,7 +151,7 @@ pub fn challenge_views(context: &Context, host: &str, row: &challenge::Model) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::{host_of, new_domain};
+    use crate::sources::{domain_host, new_domain};
 
     #[test]
     fn host_names_are_checked_whatever_their_port_and_addresses_are_not() {
@@ -168,7 +168,7 @@ mod tests {
             ("[::1]:8080", None),
             ("[2001:db8::1]", None),
         ] {
-            assert_eq!(host_of(name), host, "{name}");
+            assert_eq!(domain_host(name), host, "{name}");
             let row = new_domain(name, "https", Timestamp(7));
             assert_eq!(row.check_due_at, host.map(|_| 7), "{name}");
         }

@@ -2,16 +2,16 @@
 
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_store::entity::{domain, proof};
-use a2a_registry_store::{Handle, StoreError, agents, domains};
+use a2a_registry_store::{Executor, StoreError, agents, domains};
 use uuid::Uuid;
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
 /// The refusal to change an agent, if the caller is a party to the dispute over the agent's domain.
-pub async fn refusal_by_dispute(
-    context: &Context,
+pub async fn agent_dispute_error(
+    context: &AppContext,
     caller: &Caller,
     agent: &str,
 ) -> Result<Option<AppError>> {
@@ -24,21 +24,21 @@ pub async fn refusal_by_dispute(
     let row = domains::domains_by_ids(&context.store, &domain)
         .await?
         .pop();
-    let proofs = domains::proofs_of(&context.store, &domain).await?;
+    let proofs = domains::valid_proofs_by_domain(&context.store, &domain).await?;
     let row = row.zip(caller.account.as_ref());
     let row = row.filter(|(row, account)| is_party(row, &proofs, account.id));
-    Ok(row.map(|(row, _)| disputed(&row)))
+    Ok(row.map(|(row, _)| dispute_error(&row)))
 }
 
 pub async fn is_caller_party(
-    on: &impl Handle,
+    db: &impl Executor,
     caller: &Caller,
     row: &domain::Model,
 ) -> Result<bool> {
     let Some(account) = &caller.account else {
         return Ok(false);
     };
-    let proofs = domains::proofs_of(on, &[row.id]).await?;
+    let proofs = domains::valid_proofs_by_domain(db, &[row.id]).await?;
     Ok(is_party(row, &proofs, account.id))
 }
 
@@ -54,7 +54,7 @@ pub fn is_party(row: &domain::Model, proofs: &[proof::Model], account: Uuid) -> 
 }
 
 /// The refusal to change a domain while it is disputed, with what ends the dispute.
-pub fn disputed(row: &domain::Model) -> AppError {
+pub fn dispute_error(row: &domain::Model) -> AppError {
     AppError::conflict(format!(
         "{} is disputed: more than one account has proved it, so nothing of it changes. That ends when all but \
              one of them have removed their record or file and it was missing for three days, or when an admin \

@@ -2,13 +2,15 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use a2a_crawler::challenge::{Check, CheckVerdict, Expected, Format, Nonce, Reach};
-use a2a_crawler::fetch::{Fetcher, visible};
+use a2a_crawler::challenge::{
+    ChallengeCheck, ChallengeResult, ExpectedProof, Nonce, ProofFormat, ProofScope,
+};
+use a2a_crawler::fetch::{Fetcher, escape_invisible};
 use a2a_registry_domain::ownership::{Method, ProofOutcome};
 use time::OffsetDateTime;
 use url::Url;
 
-use crate::ownership::{CheckRequest, CheckResult, Claimant, ProofResult};
+use crate::ownership::{Claimant, DomainCheckRequest, DomainCheckResult, ProofResult};
 use crate::sources::https_origin;
 
 /// Parents of a host whose records are checked, the nearest first: a record three levels up still counts.
@@ -24,7 +26,7 @@ struct CheckScope<'a> {
     origin: Option<Url>,
     registry: &'a str,
     /// Whether the host itself may be contacted, or only its name server.
-    may_contact_host: bool,
+    host_contact_allowed: bool,
     /// How many more files may be requested from it.
     files_left: AtomicUsize,
     /// The seconds of the longest `Retry-After` it has sent in this check.
@@ -34,11 +36,11 @@ struct CheckScope<'a> {
 impl CheckScope<'_> {
     /// Whether the host may be contacted now: that is permitted, and it has sent no `Retry-After`.
     fn may_contact_host(&self) -> bool {
-        self.may_contact_host && self.retry_after.load(Ordering::Relaxed) == 0
+        self.host_contact_allowed && self.retry_after.load(Ordering::Relaxed) == 0
     }
 
     /// Counts one more file request; `false` if the host may not be contacted or the limit is reached.
-    fn take_file(&self) -> bool {
+    fn reserve_file_request(&self) -> bool {
         let one_less = |left: usize| left.checked_sub(1);
         let (set, fetched) = (Ordering::Relaxed, Ordering::Relaxed);
         self.may_contact_host() && self.files_left.fetch_update(set, fetched, one_less).is_ok()
@@ -49,16 +51,16 @@ impl CheckScope<'_> {
 pub async fn check_domain(
     fetcher: &Fetcher,
     registry: &str,
-    request: &CheckRequest,
+    request: &DomainCheckRequest,
     now: OffsetDateTime,
-) -> CheckResult {
+) -> DomainCheckResult {
     let own = fetcher
-        .check_dns_standing(&request.host, registry, None, now)
+        .check_dns_persistent(&request.host, registry, None, now)
         .await;
-    let mut result = CheckResult {
-        opted_out: opted_out(own.verdict),
+    let mut result = DomainCheckResult {
+        opted_out: opt_out_of_verdict(own.result),
         all_claims: request.all_claims,
-        ..CheckResult::default()
+        ..DomainCheckResult::default()
     };
     // A host that has opted out is not contacted, whoever claims it; its name server may be.
     let permitted = result
@@ -68,7 +70,7 @@ pub async fn check_domain(
         fetcher,
         origin: https_origin(&request.host),
         registry,
-        may_contact_host: permitted && request.may_contact_host,
+        host_contact_allowed: permitted && request.may_contact_host,
         files_left: AtomicUsize::new(MAX_FILES),
         retry_after: AtomicU32::new(0),
     };
@@ -76,15 +78,15 @@ pub async fn check_domain(
         let proofs = check_claimant(&scope, &request.host, claimant, now).await;
         result.proofs.extend(proofs);
     }
-    let held = result.has_proof();
-    if request.proved_before || held {
-        observe_owner_marks(&scope, &request.host, &mut result).await;
+    let has_proof = result.has_proof();
+    if request.proved_before || has_proof {
+        fetch_owner_fingerprint(&scope, &request.host, &mut result).await;
     }
     let files = request
         .claimants
         .iter()
         .any(|claimant| !claimant.nonces.is_empty());
-    let for_host = permitted && (files || request.proved_before || held);
+    let for_host = permitted && (files || request.proved_before || has_proof);
     result.contacted_host = for_host && request.may_contact_host;
     result.retry_after = scope.retry_after.into_inner();
     result.host_deferred = for_host && (!request.may_contact_host || result.retry_after > 0);
@@ -93,22 +95,28 @@ pub async fn check_domain(
 
 /// Fetches the name servers and the certificate key, by which a new owner is detected. A failed lookup leaves them
 /// empty.
-async fn observe_owner_marks(scope: &CheckScope<'_>, host: &str, result: &mut CheckResult) {
+async fn fetch_owner_fingerprint(
+    scope: &CheckScope<'_>,
+    host: &str,
+    result: &mut DomainCheckResult,
+) {
     let fetcher = scope.fetcher;
-    result.name_servers = fetcher.name_servers(host).await.unwrap_or_default();
+    result.name_servers = fetcher.lookup_name_servers(host).await.unwrap_or_default();
     if let Some(origin) = &scope.origin
         && scope.may_contact_host()
     {
-        result.tls_key = fetcher.tls_key(origin).await.ok();
+        result.tls_key = fetcher.fetch_tls_key_hash(origin).await.ok();
     }
 }
 
 /// Whether a host has opted out; `None` if the check failed.
-pub fn opted_out(verdict: CheckVerdict) -> Option<bool> {
+pub fn opt_out_of_verdict(verdict: ChallengeResult) -> Option<bool> {
     match verdict {
-        CheckVerdict::OptedOut => Some(true),
-        CheckVerdict::Failed | CheckVerdict::Bogus | CheckVerdict::Refused => None,
-        CheckVerdict::Proved { .. } | CheckVerdict::Absent | CheckVerdict::Wrong => Some(false),
+        ChallengeResult::OptedOut => Some(true),
+        ChallengeResult::Failed | ChallengeResult::Bogus | ChallengeResult::RejectedByGuard => None,
+        ChallengeResult::Proved { .. } | ChallengeResult::Absent | ChallengeResult::Wrong => {
+            Some(false)
+        }
     }
 }
 
@@ -122,66 +130,70 @@ async fn check_claimant(
         fetcher, registry, ..
     } = *scope;
     let uri = Some(claimant.uri.as_str());
-    let judged = |method, check: Check| proof_result(claimant, method, check);
-    let own = fetcher.check_dns_standing(host, registry, uri, now).await;
+    let to_result = |method, check: ChallengeCheck| proof_result(claimant, method, check);
+    let own = fetcher.check_dns_persistent(host, registry, uri, now).await;
     let zone = covers_subdomains(&own).then(|| host.to_owned());
-    let mut all = vec![ProofResult {
+    let mut results = vec![ProofResult {
         zone,
-        ..judged(Method::Dns, own)
+        ..to_result(Method::Dns, own)
     }];
-    for parent in parents(fetcher, host) {
+    for parent in parent_domains(fetcher, host) {
         let check = fetcher
-            .check_dns_standing(&parent, registry, uri, now)
+            .check_dns_persistent(&parent, registry, uri, now)
             .await;
         let covers = covers_subdomains(&check);
         // A parent without a record says nothing about the host; only a record with `policy=subdomains` does.
-        let decides = covers || matches!(check.verdict, CheckVerdict::Failed | CheckVerdict::Bogus);
-        let mut one = judged(Method::DnsParent, check);
-        one.zone = covers.then_some(parent);
+        let decides = covers
+            || matches!(
+                check.result,
+                ChallengeResult::Failed | ChallengeResult::Bogus
+            );
+        let mut parent_result = to_result(Method::DnsParent, check);
+        parent_result.zone = covers.then_some(parent);
         if !decides {
-            one.outcome = ProofOutcome::Absent;
+            parent_result.outcome = ProofOutcome::Absent;
         }
-        all.push(one);
+        results.push(parent_result);
     }
     for text in &claimant.nonces {
         let Ok(nonce) = Nonce::parse(text) else {
             continue;
         };
-        let with = |proof: ProofResult| ProofResult {
+        let with_nonce = |proof: ProofResult| ProofResult {
             nonce: Some(text.clone()),
             ..proof
         };
-        let expected = Expected {
+        let expected = ExpectedProof {
             account: &claimant.uri,
             nonce: &nonce,
         };
         let one_off = fetcher.check_dns_one_off(host, &expected, now).await;
-        all.push(with(judged(Method::Dns, one_off)));
+        results.push(with_nonce(to_result(Method::Dns, one_off)));
         if let Some(origin) = &scope.origin
-            && scope.take_file()
+            && scope.reserve_file_request()
         {
             let file = fetcher.check_https_file(origin, &expected, now).await;
             let wait = file.retry_after.unwrap_or(0);
             scope.retry_after.fetch_max(wait, Ordering::Relaxed);
-            all.push(with(judged(Method::Http, file)));
+            results.push(with_nonce(to_result(Method::Http, file)));
         }
     }
-    all
+    results
 }
 
 /// Whether a record also proves every host below its own.
-fn covers_subdomains(check: &Check) -> bool {
+fn covers_subdomains(check: &ChallengeCheck) -> bool {
     matches!(
-        check.verdict,
-        CheckVerdict::Proved {
-            reach: Reach::Subdomains,
+        check.result,
+        ChallengeResult::Proved {
+            scope: ProofScope::Subdomains,
             ..
         }
     )
 }
 
 /// The parents of a host at which a record counts, up to and including its registrable domain.
-fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
+fn parent_domains(fetcher: &Fetcher, host: &str) -> Vec<String> {
     let mut parents = Vec::new();
     let mut rest = host;
     while let Some((_, parent)) = rest.split_once('.') {
@@ -195,29 +207,35 @@ fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
 }
 
 /// Characters of the expected value that are kept.
-const MAX_WANTED: usize = 255;
+const MAX_EXPECTED_CHARS: usize = 255;
 
-fn proof_result(claimant: &Claimant, method: Method, check: Check) -> ProofResult {
-    let is_missing = matches!(check.verdict, CheckVerdict::Wrong | CheckVerdict::Absent);
-    let other = matches!(check.verdict, CheckVerdict::Wrong | CheckVerdict::OptedOut);
+fn proof_result(claimant: &Claimant, method: Method, check: ChallengeCheck) -> ProofResult {
+    let is_missing = matches!(
+        check.result,
+        ChallengeResult::Wrong | ChallengeResult::Absent
+    );
+    let other = matches!(
+        check.result,
+        ChallengeResult::Wrong | ChallengeResult::OptedOut
+    );
     // The detail of a file check quotes its content already.
-    let quotes = other && check.format != Format::HttpsFile;
+    let shows_found = other && check.format != ProofFormat::HttpsFile;
     ProofResult {
         account: claimant.account,
         method,
-        place: check.places.join(", "),
+        place: check.locations.join(", "),
         nonce: None,
         zone: None,
-        outcome: match check.verdict {
-            CheckVerdict::Proved { .. } => ProofOutcome::Held,
-            CheckVerdict::OptedOut | CheckVerdict::Wrong => ProofOutcome::Wrong,
-            CheckVerdict::Absent => ProofOutcome::Absent,
-            CheckVerdict::Failed | CheckVerdict::Refused => ProofOutcome::Unknown,
-            CheckVerdict::Bogus => ProofOutcome::Bogus,
+        outcome: match check.result {
+            ChallengeResult::Proved { .. } => ProofOutcome::Held,
+            ChallengeResult::OptedOut | ChallengeResult::Wrong => ProofOutcome::Wrong,
+            ChallengeResult::Absent => ProofOutcome::Absent,
+            ChallengeResult::Failed | ChallengeResult::RejectedByGuard => ProofOutcome::Unknown,
+            ChallengeResult::Bogus => ProofOutcome::Bogus,
         },
-        wanted: is_missing.then(|| visible(&check.wanted, MAX_WANTED)),
-        found: if quotes { check.found } else { Vec::new() },
-        aliased: check.aliased,
+        wanted: is_missing.then(|| escape_invisible(&check.expected_text, MAX_EXPECTED_CHARS)),
+        found: if shows_found { check.found } else { Vec::new() },
+        aliased: check.is_aliased,
         detail: check.detail,
     }
 }
@@ -231,20 +249,20 @@ mod tests {
     const WANTED: &str =
         "registry.example; accounturi=https://registry.example/accounts/1; policy=exact";
 
-    fn checked(format: Format, verdict: CheckVerdict, texts: &[&str]) -> ProofResult {
+    fn checked(format: ProofFormat, verdict: ChallengeResult, texts: &[&str]) -> ProofResult {
         let claimant = Claimant {
             account: Uuid::nil(),
             uri: String::new(),
             nonces: Vec::new(),
         };
-        let check = Check {
+        let check = ChallengeCheck {
             format,
-            places: vec!["_a2a-registry.a.example".into()],
-            wanted: WANTED.into(),
+            locations: vec!["_a2a-registry.a.example".into()],
+            expected_text: WANTED.into(),
             found: texts.iter().map(|text| (*text).to_owned()).collect(),
-            aliased: false,
+            is_aliased: false,
             retry_after: None,
-            verdict,
+            result: verdict,
             detail: "it is not the expected one".into(),
         };
         proof_result(&claimant, Method::Dns, check)
@@ -253,31 +271,31 @@ mod tests {
     #[test]
     fn a_wrong_record_is_shown_beside_the_expected_one() {
         let texts = ["v=spf1 -all", "hello"];
-        let wrong = checked(Format::DnsStanding, CheckVerdict::Wrong, &texts);
+        let wrong = checked(ProofFormat::DnsPersistent, ChallengeResult::Wrong, &texts);
         assert_eq!(wrong.found, texts);
         assert_eq!(wrong.wanted.as_deref(), Some(WANTED));
-        let absent = checked(Format::DnsOneOff, CheckVerdict::Absent, &[]);
+        let absent = checked(ProofFormat::DnsOneOff, ChallengeResult::Absent, &[]);
         assert_eq!(absent.wanted.as_deref(), Some(WANTED));
         assert_eq!(absent.found, [""; 0]);
     }
 
     #[test]
     fn a_proof_found_and_a_failed_check_show_no_values() {
-        let held = CheckVerdict::Proved {
-            reach: Reach::Exact,
-            until: None,
+        let held = ChallengeResult::Proved {
+            scope: ProofScope::Exact,
+            expires_at: None,
         };
         for verdict in [
             held,
-            CheckVerdict::Failed,
-            CheckVerdict::Bogus,
-            CheckVerdict::Refused,
+            ChallengeResult::Failed,
+            ChallengeResult::Bogus,
+            ChallengeResult::RejectedByGuard,
         ] {
-            let one = checked(Format::DnsStanding, verdict, &["v=spf1 -all"]);
+            let one = checked(ProofFormat::DnsPersistent, verdict, &["v=spf1 -all"]);
             assert_eq!((one.wanted, one.found.len()), (None, 0), "{verdict:?}");
         }
         // The detail of a file check quotes its content already.
-        let file = checked(Format::HttpsFile, CheckVerdict::Wrong, &["hello"]);
+        let file = checked(ProofFormat::HttpsFile, ChallengeResult::Wrong, &["hello"]);
         assert_eq!(file.found, [""; 0]);
         assert!(file.wanted.is_some());
     }

@@ -6,30 +6,30 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::Result;
-use crate::ownership::verify::{check_give_back, check_lease, check_run};
+use crate::ownership::verify::{lease_due_check, release_check, run_leased_check};
 use crate::visits::networks::NetworkRecorder;
 
 /// Domains checked at once. Each check makes some DNS lookups, and as many requests as a visit.
-const AT_ONCE: usize = 4;
+const CONCURRENT_CHECKS: usize = 4;
 /// How often to poll for due checks without a wake-up.
-const POLL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs the due checks until it is cancelled; a check in progress is cancelled and is due again minutes later.
-pub fn start(context: &Arc<Context>, cancel: &CancellationToken) -> JoinHandle<()> {
+pub fn start(context: &Arc<AppContext>, cancel: &CancellationToken) -> JoinHandle<()> {
     let mut workers = JoinSet::new();
-    for _ in 0..AT_ONCE {
-        workers.spawn(run(Arc::clone(context), cancel.clone()));
+    for _ in 0..CONCURRENT_CHECKS {
+        workers.spawn(run_worker(Arc::clone(context), cancel.clone()));
     }
     tokio::spawn(async move {
         workers.join_all().await;
     })
 }
 
-async fn run(context: Arc<Context>, cancel: CancellationToken) {
+async fn run_worker(context: Arc<AppContext>, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
-        match check_next(&context, &cancel).await {
+        match run_next_check(&context, &cancel).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
@@ -42,15 +42,15 @@ async fn run(context: Arc<Context>, cancel: CancellationToken) {
         }
         tokio::select! {
             () = cancel.cancelled() => return,
-            () = context.wake.checks.notified() => {}
-            () = tokio::time::sleep(POLL) => {}
+            () = context.signals.checks.notified() => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
 }
 
 /// Runs one due check; returns whether there was one. Its lease is given back in every case.
-async fn check_next(context: &Context, cancel: &CancellationToken) -> Result<bool> {
-    let Some(check) = check_lease(context).await? else {
+async fn run_next_check(context: &AppContext, cancel: &CancellationToken) -> Result<bool> {
+    let Some(check) = lease_due_check(context).await? else {
         return Ok(false);
     };
     if check.may_contact_host {
@@ -60,19 +60,19 @@ async fn check_next(context: &Context, cancel: &CancellationToken) -> Result<boo
             // Its address block is at its limit; its lease was given back with that.
             Ok(false) => return Ok(true),
             Err(error) => {
-                check_give_back(context, &check).await?;
+                release_check(context, &check).await?;
                 return Err(error.into());
             }
         }
     }
-    let done = tokio::select! {
+    let outcome = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
-        done = check_run(context, &check) => Some(done),
+        done = run_leased_check(context, &check) => Some(done),
     };
-    if let Some(Ok(())) = done {
+    if let Some(Ok(())) = outcome {
         return Ok(true);
     }
-    check_give_back(context, &check).await?;
-    done.unwrap_or(Ok(())).map(|()| true)
+    release_check(context, &check).await?;
+    outcome.unwrap_or(Ok(())).map(|()| true)
 }

@@ -9,9 +9,9 @@ pub mod domain_check;
 pub mod first_check;
 pub mod generation;
 pub mod job;
+pub mod owner_change;
 pub mod owner_vouches;
 pub mod proofs;
-pub mod succession;
 pub mod verify;
 
 use a2a_registry_domain::ownership::{DomainState, Method, ProofOutcome};
@@ -19,45 +19,52 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{self, agent, domain};
 use uuid::Uuid;
 
-use crate::visibility::keeper;
+use crate::visibility::responsible_account;
 
-pub use challenges::{is_provable, why_no_challenge};
-pub use dispute::{disputed, is_disputed, is_party};
-pub use succession::owner_marks;
+pub use challenges::{challenge_unavailable_reason, is_provable};
+pub use dispute::{dispute_error, is_disputed, is_party};
+pub use owner_change::owner_fingerprint;
 
 /// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner marks. Until it has
 /// one, the account that registered it manages it; a domain that an owner has left does not return to that account.
-pub fn was_never_owned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
+pub fn has_no_owner_history(
+    row: &domain::Model,
+    fingerprints: &[entity::owner_fingerprint::Model],
+) -> bool {
     row.owner_id.is_none()
         && row.vouched_owner.is_none()
         && row.generation == 1
         && row.state == DomainState::Unverified
-        && !marks.iter().any(|marks| marks.domain_id == row.id)
+        && !fingerprints.iter().any(|marks| marks.domain_id == row.id)
 }
 
 /// The account that first registered a domain which never had an owner.
-fn first_of_unowned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> Option<Uuid> {
-    row.account_id.filter(|_| was_never_owned(row, marks))
+fn registrant_if_never_owned(
+    row: &domain::Model,
+    fingerprints: &[entity::owner_fingerprint::Model],
+) -> Option<Uuid> {
+    row.account_id
+        .filter(|_| has_no_owner_history(row, fingerprints))
 }
 
 /// The account that owns an agent of this domain at this time. The agent's row keeps an owner that an admin vouches for
 /// until a job has seen that the vouch has expired.
-pub fn keeper_at(
+pub fn agent_owner_at(
     agent: &agent::Model,
     row: &domain::Model,
-    marks: &[entity::owner_marks::Model],
+    fingerprints: &[entity::owner_fingerprint::Model],
     now: Timestamp,
 ) -> Option<Uuid> {
     let expired = row.vouched_owner.filter(|_| row.owner_at(now).is_none());
     if expired.is_some() && agent.owner_id == expired {
         return agent.claimed_by;
     }
-    keeper(agent, first_of_unowned(row, marks))
+    responsible_account(agent, registrant_if_never_owned(row, fingerprints))
 }
 
 /// One check of a domain: which proofs are checked, and what may be contacted for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckRequest {
+pub struct DomainCheckRequest {
     /// The domain, a host name.
     pub host: String,
     pub claimants: Vec<Claimant>,
@@ -82,7 +89,7 @@ pub struct Claimant {
 
 /// The result of one check of a domain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CheckResult {
+pub struct DomainCheckResult {
     /// Whether the domain's own record opts out of being listed; `None` if the lookup failed.
     pub opted_out: Option<bool>,
     pub proofs: Vec<ProofResult>,
@@ -102,7 +109,7 @@ pub struct CheckResult {
     pub breaker_open: bool,
 }
 
-impl CheckResult {
+impl DomainCheckResult {
     pub fn has_proof(&self) -> bool {
         let mut proofs = self.proofs.iter();
         proofs.any(|proof| proof.outcome == ProofOutcome::Held)

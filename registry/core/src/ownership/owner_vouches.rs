@@ -5,38 +5,38 @@
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::domain;
-use a2a_registry_store::{Handle, Write, accounts, owner_vouches};
+use a2a_registry_store::{Executor, WriteTransaction, accounts, owner_vouches};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::commit::approver::SYSTEM;
-use crate::commit::ledger::Ledger;
-use crate::commit::locks::domain_locked;
-use crate::commit::publish::commit_act;
-use crate::commit::touched::Touched;
-use crate::context::Context;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::committed_changes::CommittedChanges;
+use crate::commit::decision_maker::SYSTEM_ACTOR;
+use crate::commit::locks::lock_domain;
+use crate::commit::publish::commit_and_await_index;
+use crate::context::AppContext;
 use crate::error::{ErrorKind, Result};
-use crate::ownership::apply_check::update_agents;
+use crate::ownership::apply_check::update_domain_agents;
 
-const PAGE: u64 = 100;
+const VOUCHES_PER_PAGE: u64 = 100;
 
 /// Stores a domain's owner vouch or its removal, and updates the domain's agents for it.
-pub async fn follow_owner_vouch(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+pub async fn store_owner_vouch(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     row: &domain::Model,
 ) -> Result<()> {
-    write.domain_update(row).await?;
+    write.update_domain(row).await?;
     let state = row.state()?;
-    update_agents(context, write, ledger, row, state).await
+    update_domain_agents(context, write, change_set, row, state).await
 }
 
 /// Removes the owner vouch from the row of a domain, with its event; the caller stores the row. Returns whether there
 /// was one.
 pub async fn remove_owner_vouch(
-    on: &impl Handle,
-    ledger: &mut Ledger<'_>,
+    db: &impl Executor,
+    change_set: &mut ChangeSet<'_>,
     row: &mut domain::Model,
     actor: &str,
     reason: &str,
@@ -44,22 +44,22 @@ pub async fn remove_owner_vouch(
     let Some(owner) = row.vouched_owner else {
         return Ok(false);
     };
-    let account = accounts::accounts_by_ids(on, &[owner]).await?.pop();
+    let account = accounts::accounts_by_ids(db, &[owner]).await?.pop();
     let data = json!({"account": account.map(|account| account.name), "reason": reason});
-    ledger.event(EventKind::DomainOwnerVouchEnded, &row.name, actor, data);
+    change_set.add_event(EventKind::DomainOwnerVouchEnded, &row.name, actor, data);
     row.clear_owner_vouch();
     Ok(true)
 }
 
 /// Whether an account exists and is enabled.
-async fn is_usable(on: &impl Handle, account: Uuid) -> Result<bool> {
-    let found = accounts::accounts_by_ids(on, &[account]).await?;
-    Ok(found.iter().any(|account| account.may_be_used()))
+async fn is_account_usable(db: &impl Executor, account: Uuid) -> Result<bool> {
+    let account_rows = accounts::accounts_by_ids(db, &[account]).await?;
+    Ok(account_rows.iter().any(|account| account.is_active()))
 }
 
 /// Why the owner vouch of a domain ends; `None` while it stays, and for a domain without one.
-async fn end_reason(
-    on: &impl Handle,
+async fn vouch_end_reason(
+    db: &impl Executor,
     row: &domain::Model,
     now: Timestamp,
 ) -> Result<Option<String>> {
@@ -69,37 +69,37 @@ async fn end_reason(
     if row.vouched_owner_at(now).is_none() {
         return Ok(Some("it has expired".to_owned()));
     }
-    if !is_usable(on, owner).await? {
+    if !is_account_usable(db, owner).await? {
         return Ok(Some("its account may not be used".to_owned()));
     }
-    let proved = owner_vouches::proving_domain(on, &row.name).await?;
+    let proved = owner_vouches::proving_domain(db, &row.name).await?;
     Ok(proved.map(|proved| format!("{proved} is proved")))
 }
 
 /// Ends the owner vouches of hosts that a proof of another domain supersedes. The caller has locked them, and has
 /// already written its changes to their agents.
-pub async fn end_superseded(
-    context: &Context,
-    write: &Write,
+pub async fn end_superseded_vouches(
+    context: &AppContext,
+    write: &WriteTransaction,
     hosts: &[domain::Model],
-) -> Result<Touched> {
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+) -> Result<CommittedChanges> {
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     for host in hosts {
-        end_if_due(context, write, &mut ledger, host.clone()).await?;
+        end_vouch_if_due(context, write, &mut change_set, host.clone()).await?;
     }
-    ledger.write(write).await
+    change_set.write(write).await
 }
 
-async fn end_if_due(
-    context: &Context,
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+async fn end_vouch_if_due(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     mut row: domain::Model,
 ) -> Result<()> {
-    let now = ledger.now();
-    if let Some(reason) = end_reason(write, &row, now).await? {
-        remove_owner_vouch(write, ledger, &mut row, SYSTEM, &reason).await?;
-        follow_owner_vouch(context, write, ledger, &row).await?;
+    let now = change_set.now();
+    if let Some(reason) = vouch_end_reason(write, &row, now).await? {
+        remove_owner_vouch(write, change_set, &mut row, SYSTEM_ACTOR, &reason).await?;
+        store_owner_vouch(context, write, change_set, &row).await?;
     }
     Ok(())
 }
@@ -107,25 +107,27 @@ async fn end_if_due(
 /// Ends every owner vouch that has expired, whose account is disabled, or whose host is proved. An expired one permits
 /// nothing even before this, which only updates what is shown and found. A failure does not stop the others, and the
 /// first is returned after them.
-pub async fn end_owner_vouches(context: &Context) -> Result<()> {
-    let (mut after, mut failed) = (0, Ok(()));
+pub async fn end_owner_vouches(context: &AppContext) -> Result<()> {
+    let (mut after_id, mut first_error) = (0, Ok(()));
     loop {
-        let page = owner_vouches::domains_with_owner_vouch(&context.store, after, PAGE).await?;
+        let page =
+            owner_vouches::domains_with_owner_vouch(&context.store, after_id, VOUCHES_PER_PAGE)
+                .await?;
         let Some(last) = page.last() else {
-            return failed;
+            return first_error;
         };
-        after = last.id;
+        after_id = last.id;
         for row in &page {
             match check_owner_vouch(context, row).await {
-                Err(error) if error.is_of_database() => return Err(error),
+                Err(error) if error.is_database_failure() => return Err(error),
                 Err(error) => {
-                    let text = error.for_log();
+                    let text = error.log_message();
                     tracing::error!(
                         error = text,
                         domain = row.name,
                         "an owner vouch could not be ended"
                     );
-                    failed = failed.and(Err(error));
+                    first_error = first_error.and(Err(error));
                 }
                 Ok(()) => {}
             }
@@ -134,20 +136,20 @@ pub async fn end_owner_vouches(context: &Context) -> Result<()> {
 }
 
 /// Ends the owner vouch of this domain if it is due to end, in a transaction of its own.
-async fn check_owner_vouch(context: &Context, seen: &domain::Model) -> Result<()> {
-    if end_reason(&context.store, seen, context.now())
+async fn check_owner_vouch(context: &AppContext, unlocked: &domain::Model) -> Result<()> {
+    if vouch_end_reason(&context.store, unlocked, context.now())
         .await?
         .is_none()
     {
         return Ok(());
     }
-    let write = context.store.write().await?;
+    let write = context.store.begin_write().await?;
     // Another process may have ended it, or the domain.
-    let row = match domain_locked(&write, seen).await {
+    let row = match lock_domain(&write, unlocked).await {
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
         row => row?,
     };
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    end_if_due(context, &write, &mut ledger, row).await?;
-    commit_act(context, write, ledger).await
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    end_vouch_if_due(context, &write, &mut change_set, row).await?;
+    commit_and_await_index(context, write, change_set).await
 }

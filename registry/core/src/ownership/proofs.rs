@@ -6,25 +6,25 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ownership::{Method, ProofHistory, ProofOutcome};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{domain, proof, proof_check};
-use a2a_registry_store::{Write, domains};
+use a2a_registry_store::{WriteTransaction, domains};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::commit::approver::SYSTEM;
-use crate::commit::ledger::Ledger;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::error::Result;
-use crate::ownership::{CheckResult, ProofResult};
+use crate::ownership::{DomainCheckResult, ProofResult};
 
 /// The result at each place, in its stored form.
-pub fn check_rows(
+pub fn proof_check_rows(
     row: &domain::Model,
-    result: &CheckResult,
+    result: &DomainCheckResult,
     actor: &str,
     now: Timestamp,
 ) -> Vec<proof_check::Model> {
     let found = result.proofs.iter();
     found
-        .map(|found| check_row(row.id, found, result.breaker_open, actor, now))
+        .map(|found| proof_check_row(row.id, found, result.breaker_open, actor, now))
         .collect()
 }
 
@@ -37,34 +37,36 @@ pub struct ProofChanges {
 
 /// Begins, continues and ends proofs by the result of a check.
 pub async fn update_proofs(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     row: &domain::Model,
-    result: &CheckResult,
+    result: &DomainCheckResult,
     actor: &str,
 ) -> Result<ProofChanges> {
-    let mut standing = domains::proofs_of(write, &[row.id]).await?;
+    let mut proofs = domains::valid_proofs_by_domain(write, &[row.id]).await?;
     let mut changes = ProofChanges {
         reach_changed: false,
         in_doubt: result.breaker_open && result.opted_out.is_none(),
     };
-    for ((account, method), found) in strongest(&result.proofs) {
-        let known = standing
+    for ((account, method), proof_result) in strongest_results(&result.proofs) {
+        let existing = proofs
             .iter_mut()
             .find(|proof| proof.account_id == Some(account) && proof.method == method);
-        match known {
+        match existing {
             // While the circuit breaker is open no proof ends, and no check counts as a missed one.
-            Some(_) if result.breaker_open && found.outcome != ProofOutcome::Held => {
+            Some(_) if result.breaker_open && proof_result.outcome != ProofOutcome::Held => {
                 changes.in_doubt = true
             }
             Some(proof) => {
-                changes.reach_changed |= recheck_proof(write, ledger, row, proof, found).await?;
+                changes.reach_changed |=
+                    update_proof(write, change_set, row, proof, proof_result).await?;
             }
-            None if found.outcome == ProofOutcome::Held => {
-                let proof = new_proof(row.id, found, actor, ledger.now());
-                let data = json!({"method": method, "place": found.place, "account": account});
-                ledger.event(EventKind::DomainProved, &row.name, actor, data);
-                write.proof_insert(proof).await?;
+            None if proof_result.outcome == ProofOutcome::Held => {
+                let proof = new_proof(row.id, proof_result, actor, change_set.now());
+                let data =
+                    json!({"method": method, "place": proof_result.place, "account": account});
+                change_set.add_event(EventKind::DomainProved, &row.name, actor, data);
+                write.insert_proof(proof).await?;
                 changes.reach_changed = true;
             }
             None => {}
@@ -74,45 +76,45 @@ pub async fn update_proofs(
 }
 
 /// Applies a result to a proof; returns whether the hosts that it covers have changed.
-async fn recheck_proof(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+async fn update_proof(
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     row: &domain::Model,
     proof: &mut proof::Model,
-    found: &ProofResult,
+    proof_result: &ProofResult,
 ) -> Result<bool> {
-    let now = ledger.now();
-    let reached = proof.zone.clone();
-    let before = ProofHistory {
-        held_at: Timestamp(proof.held_at),
+    let now = change_set.now();
+    let old_zone = proof.zone.clone();
+    let history = ProofHistory {
+        last_found_at: Timestamp(proof.held_at),
         absent_since: proof.absent_since.map(Timestamp),
         absent_checks: proof.absent_looks,
     };
-    match before.after(found.outcome, now) {
+    match history.after_check(proof_result.outcome, now) {
         Ok(after) => {
-            proof.held_at = after.held_at.0;
+            proof.held_at = after.last_found_at.0;
             proof.absent_since = after.absent_since.map(|since| since.0);
             proof.absent_looks = after.absent_checks;
-            if found.outcome == ProofOutcome::Held {
-                proof.place = Some(found.place.clone());
-                proof.nonce.clone_from(&found.nonce);
-                proof.zone.clone_from(&found.zone);
+            if proof_result.outcome == ProofOutcome::Held {
+                proof.place = Some(proof_result.place.clone());
+                proof.nonce.clone_from(&proof_result.nonce);
+                proof.zone.clone_from(&proof_result.zone);
             }
         }
         Err(reason) => {
             proof.ended_at = Some(now.0);
             let data =
                 json!({"method": proof.method, "account": proof.account_id, "reason": reason});
-            ledger.event(EventKind::DomainProofEnded, &row.name, SYSTEM, data);
+            change_set.add_event(EventKind::DomainProofEnded, &row.name, SYSTEM_ACTOR, data);
         }
     }
-    write.proof_update(proof).await?;
-    Ok(proof.ended_at.is_some() || proof.zone != reached)
+    write.update_proof(proof).await?;
+    Ok(proof.ended_at.is_some() || proof.zone != old_zone)
 }
 
 /// The deciding result for each account and method: a proof found anywhere, else a failed check, else a wrong or
 /// missing value.
-fn strongest(found: &[ProofResult]) -> BTreeMap<(Uuid, Method), &ProofResult> {
+fn strongest_results(results: &[ProofResult]) -> BTreeMap<(Uuid, Method), &ProofResult> {
     let weight = |outcome: ProofOutcome| match outcome {
         ProofOutcome::Held => 4,
         ProofOutcome::Bogus => 3,
@@ -120,49 +122,49 @@ fn strongest(found: &[ProofResult]) -> BTreeMap<(Uuid, Method), &ProofResult> {
         ProofOutcome::Wrong => 1,
         ProofOutcome::Absent => 0,
     };
-    let mut counts: BTreeMap<(Uuid, Method), &ProofResult> = BTreeMap::new();
-    for one in found {
-        counts
-            .entry((one.account, one.method))
+    let mut strongest: BTreeMap<(Uuid, Method), &ProofResult> = BTreeMap::new();
+    for candidate in results {
+        strongest
+            .entry((candidate.account, candidate.method))
             .and_modify(|known| {
-                if weight(one.outcome) > weight(known.outcome) {
-                    *known = one;
+                if weight(candidate.outcome) > weight(known.outcome) {
+                    *known = candidate;
                 }
             })
-            .or_insert(one);
+            .or_insert(candidate);
     }
-    counts
+    strongest
 }
 
-fn new_proof(domain: i64, found: &ProofResult, actor: &str, now: Timestamp) -> proof::Model {
+fn new_proof(domain: i64, proof_result: &ProofResult, actor: &str, now: Timestamp) -> proof::Model {
     proof::Model {
         id: 0,
         domain_id: domain,
-        method: found.method.into(),
+        method: proof_result.method.into(),
         actor: actor.into(),
-        account_id: Some(found.account),
-        place: Some(found.place.clone()),
-        nonce: found.nonce.clone(),
+        account_id: Some(proof_result.account),
+        place: Some(proof_result.place.clone()),
+        nonce: proof_result.nonce.clone(),
         reason: None,
         proved_at: now.0,
         held_at: now.0,
         absent_since: None,
         absent_looks: 0,
         ended_at: None,
-        zone: found.zone.clone(),
+        zone: proof_result.zone.clone(),
         vouched_account: None,
     }
 }
 
-fn check_row(
+fn proof_check_row(
     domain: i64,
-    found: &ProofResult,
+    proof_result: &ProofResult,
     breaker_open: bool,
     actor: &str,
     now: Timestamp,
 ) -> proof_check::Model {
-    let mut detail = found.detail.clone();
-    if breaker_open && found.outcome != ProofOutcome::Held {
+    let mut detail = proof_result.detail.clone();
+    if breaker_open && proof_result.outcome != ProofOutcome::Held {
         detail.push_str(
             "; many fetches are failing, probably because of the registry's own network, so proofs keep their state",
         );
@@ -170,15 +172,15 @@ fn check_row(
     proof_check::Model {
         id: 0,
         domain_id: domain,
-        account_id: Some(found.account),
+        account_id: Some(proof_result.account),
         actor: actor.into(),
         at: now.0,
-        method: found.method.into(),
-        place: found.place.clone(),
-        outcome: found.outcome.into(),
+        method: proof_result.method.into(),
+        place: proof_result.place.clone(),
+        outcome: proof_result.outcome.into(),
         detail,
-        wanted: found.wanted.clone(),
-        found: (!found.found.is_empty()).then(|| json!(found.found).to_string()),
-        aliased: found.aliased,
+        wanted: proof_result.wanted.clone(),
+        found: (!proof_result.found.is_empty()).then(|| json!(proof_result.found).to_string()),
+        aliased: proof_result.aliased,
     }
 }

@@ -1,11 +1,11 @@
 //! Policy sets and the decisions by them: acts and handlers.
 
-pub mod apply_checks;
-pub mod decide;
+pub mod access_decision;
 pub mod dry_run;
-pub mod job;
+pub mod policy_job;
+pub mod policy_tests;
 pub mod preview;
 pub mod preview_inputs;
+pub mod set_checks;
 pub mod sets;
-pub mod testing;
 pub mod waivers;

@@ -5,84 +5,89 @@ use std::sync::Arc;
 
 use a2a_registry_api::{AccessChange, NewPolicies, PolicyChange, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_policy::{Action, AgentFacts, Matches, PolicySet, PolicyText, Principal, Verdict};
+use a2a_registry_policy::{
+    Action, AgentAttributes, AuthorizationDecision, PolicyMatches, PolicySet, PolicyText, Principal,
+};
 use a2a_registry_store::agents;
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::policies::apply_checks::{preview_permit, preview_token};
-use crate::policies::preview_inputs::{Callers, Previewed, callers, previewed};
-use crate::policies::sets::{check_texts, read_set, text_of};
-use crate::policy_sets::{asking_about_present_collections, newest_set};
+use crate::policies::preview_inputs::{
+    ComparedAgent, ComparedCallers, load_compared_agents, load_compared_callers,
+};
+use crate::policies::set_checks::{acquire_preview_permit, sign_preview_token};
+use crate::policies::sets::{check_reason_and_token, compile_set, to_policy_text};
+use crate::policy_sets::{newest_set, with_current_collections};
 use crate::visibility::caller::Caller;
 
 /// Agents that are read at once.
-const PAGE: u64 = 500;
-const SAMPLE: usize = 20;
+const BATCH: u64 = 500;
+const MAX_SAMPLE: usize = 20;
 
 /// Compares policies with the newest set: both decide on every listed agent, for every kind of caller that one of them
 /// names. Policies that both have are evaluated once.
 pub async fn policies_preview(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     new: &NewPolicies,
 ) -> Result<PolicyPreview> {
-    caller.demand(Permission::Administer)?;
-    check_texts(new)?;
-    let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
-    let after = read_set(context, &texts).await?;
-    let after = asking_about_present_collections(&context.store, after).await?;
-    let _alone = preview_permit(context)?;
-    let compiled = &context.policies.compiled;
+    caller.require(Permission::Administer)?;
+    check_reason_and_token(new)?;
+    let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
+    let after = compile_set(context, &texts).await?;
+    let after = with_current_collections(&context.store, after).await?;
+    let _permit = acquire_preview_permit(context)?;
+    let compiled = &context.policy_sets.compiled;
     let before = newest_set(compiled, &context.store, &context.rules).await?;
-    let callers = callers(context, &[&before, &after]).await?;
-    let comparison = Arc::new(Comparison::of(before, after, callers)?);
-    let mut found = Found::default();
+    let callers = load_compared_callers(context, &[&before, &after]).await?;
+    let comparison = Arc::new(SetComparison::build(before, after, callers)?);
+    let mut totals = PreviewTotals::default();
     let mut cursor = None;
     let mut registrants = HashMap::new();
     loop {
-        let rows = agents::agents_walk(&context.store, cursor, PAGE).await?;
+        let rows = agents::agents_page_by_id(&context.store, cursor, BATCH).await?;
         let Some(last) = rows.last() else { break };
         cursor = Some(last.id);
-        let asked = previewed(context, rows, &comparison.before, &mut registrants).await?;
+        let agents =
+            load_compared_agents(context, rows, &comparison.before, &mut registrants).await?;
         let comparison = Arc::clone(&comparison);
-        let compared = tokio::task::spawn_blocking(move || {
-            for agent in &asked {
-                comparison.compare(agent, &mut found);
+        let comparing = tokio::task::spawn_blocking(move || {
+            for agent in &agents {
+                comparison.compare_agent(agent, &mut totals);
             }
-            found
+            totals
         });
-        found = compared
+        totals = comparing
             .await
             .map_err(|error| AppError::internal(format!("a preview was aborted: {error}")))?;
     }
     let number = comparison.before.number();
     Ok(PolicyPreview {
-        token: preview_token(context, caller, number, &texts)?,
-        ..comparison.told(found)
+        token: sign_preview_token(context, caller, number, &texts)?,
+        ..comparison.to_preview(totals)
     })
 }
 
 /// Where the matches of a policy of the new set come from.
-enum Origin {
+enum MatchSource {
     /// A policy of the old set with the same text, by its position.
     Old(u16),
     /// A policy of the set of those that differ, by its position.
     Changed(u16),
 }
 
-struct Comparison {
+struct SetComparison {
     before: PolicySet,
     after: PolicySet,
     /// The policies of the new set that the old one does not have.
-    changed: PolicySet,
+    changed_policies: PolicySet,
     /// One for each policy of the new set.
-    origins: Vec<Origin>,
-    callers: Callers,
+    match_sources: Vec<MatchSource>,
+    callers: ComparedCallers,
 }
 
 #[derive(Default)]
-struct Found {
+struct PreviewTotals {
     agents: u64,
     /// Whether there is a listed agent.
     any_listed: bool,
@@ -90,87 +95,94 @@ struct Found {
     any_found: bool,
     changes: BTreeMap<(Action, usize), AccessChange>,
     /// By the caller: an agent that it loses and that anonymous callers keep.
-    better_signed_out: BTreeSet<usize>,
+    better_when_signed_out: BTreeSet<usize>,
 }
 
-impl Comparison {
-    fn of(before: PolicySet, after: PolicySet, callers: Callers) -> Result<Self> {
-        let mut changed = Vec::new();
-        let mut origins = Vec::new();
+impl SetComparison {
+    fn build(before: PolicySet, after: PolicySet, callers: ComparedCallers) -> Result<Self> {
+        let mut changed_texts = Vec::new();
+        let mut match_sources = Vec::new();
         for policy in after.policies() {
-            let same = |(_, old): &(u16, &a2a_registry_policy::Policy)| {
+            let is_same = |(_, old): &(u16, &a2a_registry_policy::Policy)| {
                 old.id == policy.id && old.text == policy.text
             };
-            let old = (0..).zip(before.policies()).find(same);
-            origins.push(match old {
-                Some((place, _)) => Origin::Old(place),
+            let old = (0..).zip(before.policies()).find(is_same);
+            match_sources.push(match old {
+                Some((index, _)) => MatchSource::Old(index),
                 None => {
-                    changed.push(PolicyText {
+                    changed_texts.push(PolicyText {
                         id: policy.id.clone(),
                         text: policy.text.clone(),
                     });
-                    Origin::Changed(u16::try_from(changed.len() - 1).unwrap_or(u16::MAX))
+                    MatchSource::Changed(u16::try_from(changed_texts.len() - 1).unwrap_or(u16::MAX))
                 }
             });
         }
-        let changed = PolicySet::compile(0, &changed)
+        let changed_policies = PolicySet::compile(0, &changed_texts)
             .map_err(|_| AppError::internal("policies that were accepted are not".to_owned()))?
-            .asking_like(&after);
+            .with_collections_of(&after);
         Ok(Self {
             before,
             after,
-            changed,
-            origins,
+            changed_policies,
+            match_sources,
             callers,
         })
     }
 
     /// The matches of an agent under the new set, from those under the old one.
-    fn matches_after(&self, action: Action, facts: &AgentFacts, old: &Matches) -> Matches {
-        let fresh = self.changed.matches(action, facts);
-        let mut matches = Matches::default();
-        for (place, origin) in (0..).zip(&self.origins) {
+    fn matches_under_new_set(
+        &self,
+        action: Action,
+        attributes: &AgentAttributes,
+        old: &PolicyMatches,
+    ) -> PolicyMatches {
+        let changed_matches = self.changed_policies.match_agent(action, attributes);
+        let mut matches = PolicyMatches::default();
+        for (index, origin) in (0..).zip(&self.match_sources) {
             let (from, at) = match origin {
-                Origin::Old(at) => (old, at),
-                Origin::Changed(at) => (&fresh, at),
+                MatchSource::Old(at) => (old, at),
+                MatchSource::Changed(at) => (&changed_matches, at),
             };
             if from.matching.contains(at) {
-                matches.matching.insert(place);
+                matches.matching.insert(index);
             }
             if from.failed.contains(at) {
-                matches.failed.insert(place);
+                matches.failed.insert(index);
             }
         }
         matches
     }
 
-    fn compare(&self, agent: &Previewed, found: &mut Found) {
-        found.agents += 1;
+    fn compare_agent(&self, agent: &ComparedAgent, totals: &mut PreviewTotals) {
+        totals.agents += 1;
         let ids: Vec<&str> = agent
-            .waived
+            .waived_forbids
             .iter()
-            .filter_map(|place| self.before.policies().get(usize::from(*place)))
+            .filter_map(|index| self.before.policies().get(usize::from(*index)))
             .map(|policy| policy.id.as_str())
             .collect();
-        let waived_after = self.after.places_of_forbids(&ids);
+        let waived_after = self.after.forbid_indices(&ids);
         for action in [Action::Discover, Action::Invoke, Action::Admit] {
-            let old = self.before.matches(action, &agent.facts);
-            let new = self.matches_after(action, &agent.facts, &old);
-            let verdicts = |principal: &Principal| {
-                let before = self.before.verdict(action, principal, &old, &agent.waived);
-                let after = self.after.verdict(action, principal, &new, &waived_after);
+            let old = self.before.match_agent(action, &agent.attributes);
+            let new = self.matches_under_new_set(action, &agent.attributes, &old);
+            let decisions = |principal: &Principal| {
+                let before = self
+                    .before
+                    .decide(action, principal, &old, &agent.waived_forbids);
+                let after = self.after.decide(action, principal, &new, &waived_after);
                 (before, after)
             };
             if action == Action::Admit {
-                let (before, after) = verdicts(&agent.registrant);
+                let (before, after) = decisions(&agent.registrant);
                 // Approved content stays approved unless a policy forbids it; waiting content is approved if one
                 // permits it.
-                let stands = |verdict: &Verdict| match agent.is_approved {
-                    true => verdict.allowed || verdict.policies.is_empty(),
-                    false => verdict.allowed,
+                let stays_admitted = |decision: &AuthorizationDecision| match agent.is_approved {
+                    true => decision.allowed || decision.policies.is_empty(),
+                    false => decision.allowed,
                 };
-                let (old, new) = (stands(&before), stands(&after));
-                found.note(
+                let (old, new) = (stays_admitted(&before), stays_admitted(&after));
+                totals.record_change(
                     action,
                     usize::MAX,
                     "registrant",
@@ -181,40 +193,40 @@ impl Comparison {
                 continue;
             }
             if action == Action::Discover {
-                found.any_listed |= agent.is_listed;
-                found.any_found = found.any_found
-                    || agent.is_found(&self.after, &new, &waived_after, &self.callers);
+                totals.any_listed |= agent.is_listed;
+                totals.any_found = totals.any_found
+                    || agent.is_found_by_any(&self.after, &new, &waived_after, &self.callers);
             }
             let mut anonymous_keeps = false;
-            for (place, caller) in self.callers.named.iter().enumerate() {
+            for (index, caller) in self.callers.named.iter().enumerate() {
                 let (name, principal) = (&caller.name, &caller.principal);
-                if !agent.is_listed || !agent.is_seen_by(principal) {
+                if !agent.is_listed || !agent.is_visible_to(principal) {
                     continue;
                 }
-                let (before, after) = verdicts(principal);
-                if place == 0 {
+                let (before, after) = decisions(principal);
+                if index == 0 {
                     anonymous_keeps = after.allowed;
                 }
-                if before.allowed && !after.allowed && anonymous_keeps && place > 0 {
-                    found.better_signed_out.insert(place);
+                if before.allowed && !after.allowed && anonymous_keeps && index > 0 {
+                    totals.better_when_signed_out.insert(index);
                 }
                 let change = (before.allowed, after.allowed);
-                found.note(action, place, name, agent, change, after.policies);
+                totals.record_change(action, index, name, agent, change, after.policies);
             }
         }
     }
 
-    fn told(&self, found: Found) -> PolicyPreview {
+    fn to_preview(&self, totals: PreviewTotals) -> PolicyPreview {
         let mut warnings: Vec<String> = Vec::new();
         for action in [Action::Discover, Action::Invoke] {
-            if !self.after.permits(action) {
+            if !self.after.may_permit(action) {
                 warnings.push(format!(
                     "No policy permits `{}`, so it is denied to everybody.",
                     action.as_str()
                 ));
             }
         }
-        let hides_every_agent = found.any_listed && !found.any_found;
+        let hides_every_agent = totals.any_listed && !totals.any_found;
         if hides_every_agent {
             warnings.push(
                 "Every agent would be hidden from everybody but its owner, curators, auditors and admins, who would see no \
@@ -222,39 +234,39 @@ impl Comparison {
                     .to_owned(),
             );
         }
-        for place in &found.better_signed_out {
-            if let Some(name) = self.callers.named.get(*place).map(|caller| &caller.name) {
+        for index in &totals.better_when_signed_out {
+            if let Some(name) = self.callers.named.get(*index).map(|caller| &caller.name) {
                 warnings.push(format!(
                     "{name} would lose agents that they find signed out: a forbid for a group or account does not hold for callers without a token."
                 ));
             }
         }
-        if self.callers.left_out > 0 {
+        if self.callers.omitted > 0 {
             warnings.push(format!(
                 "{} further groups and accounts that the policies name were not compared.",
-                self.callers.left_out
+                self.callers.omitted
             ));
         }
         PolicyPreview {
             number: self.before.number(),
-            policies: differences(&self.before, &self.after),
-            agents: found.agents,
-            changes: found.changes.into_values().collect(),
+            policies: policy_changes(&self.before, &self.after),
+            agents: totals.agents,
+            changes: totals.changes.into_values().collect(),
             warnings,
-            permits_nothing: !self.after.permits(Action::Discover),
+            permits_nothing: !self.after.may_permit(Action::Discover),
             hides_every_agent,
             token: String::new(),
         }
     }
 }
 
-impl Found {
-    fn note(
+impl PreviewTotals {
+    fn record_change(
         &mut self,
         action: Action,
-        place: usize,
+        caller_index: usize,
         caller: &str,
-        agent: &Previewed,
+        agent: &ComparedAgent,
         (before, after): (bool, bool),
         policies: Vec<String>,
     ) {
@@ -263,7 +275,7 @@ impl Found {
         }
         let change = self
             .changes
-            .entry((action, place))
+            .entry((action, caller_index))
             .or_insert_with(|| AccessChange {
                 action: action.as_str().to_owned(),
                 caller: caller.to_owned(),
@@ -277,7 +289,7 @@ impl Found {
             false => (&mut change.lost, &mut change.lost_sample),
         };
         *count += 1;
-        if sample.len() < SAMPLE {
+        if sample.len() < MAX_SAMPLE {
             sample.push(PreviewedAgent {
                 id: agent.id,
                 name: agent.name.clone(),
@@ -288,18 +300,18 @@ impl Found {
 }
 
 /// The policies that differ between two sets, without shipped ones.
-fn differences(before: &PolicySet, after: &PolicySet) -> Vec<PolicyChange> {
-    let written = |set: &PolicySet| -> BTreeMap<String, String> {
-        let policies = set.policies().iter().filter(|policy| !policy.is_shipped);
+fn policy_changes(before: &PolicySet, after: &PolicySet) -> Vec<PolicyChange> {
+    let custom_texts = |set: &PolicySet| -> BTreeMap<String, String> {
+        let policies = set.policies().iter().filter(|policy| !policy.is_built_in);
         policies
             .map(|policy| (policy.id.clone(), policy.text.clone()))
             .collect()
     };
-    let (old, new) = (written(before), written(after));
+    let (old, new) = (custom_texts(before), custom_texts(after));
     let ids: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     ids.into_iter()
         .filter_map(|id| {
-            let what = match (old.get(id), new.get(id)) {
+            let change = match (old.get(id), new.get(id)) {
                 (None, _) => "add",
                 (_, None) => "remove",
                 (old, new) if old != new => "change",
@@ -307,7 +319,7 @@ fn differences(before: &PolicySet, after: &PolicySet) -> Vec<PolicyChange> {
             };
             Some(PolicyChange {
                 id: id.clone(),
-                what: what.to_owned(),
+                what: change.to_owned(),
             })
         })
         .collect()

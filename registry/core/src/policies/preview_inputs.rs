@@ -3,126 +3,134 @@
 use std::collections::{BTreeSet, HashMap};
 
 use a2a_registry_policy::{
-    ANONYMOUS, Action, AgentFacts, Matches, PolicySet, Principal, PrincipalScope,
+    ANONYMOUS_ACCOUNT, Action, AgentAttributes, PolicyMatches, PolicySet, Principal, PrincipalScope,
 };
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 
-use crate::admission::policies::registrant;
-use crate::agents::policy_facts::{facts, waived};
-use crate::agents::records::records;
-use crate::context::Context;
+use crate::admission::policies::registrant_principal;
+use crate::agents::policy_attributes::{agent_attributes, waived_forbids};
+use crate::agents::records::load_records;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::visibility::audience::{group_has_members, named_by_id};
-use crate::visibility::caller::{INTERNAL, PUBLIC, group_label};
-use crate::visibility::shown_to;
+use crate::visibility::audience::{group_has_members, group_names_by_id};
+use crate::visibility::audience_groups;
+use crate::visibility::caller::{INTERNAL_LABEL, PUBLIC_LABEL, group_label};
 
 /// Kinds of callers that are compared.
-const MAX_CALLERS: usize = 100;
+const MAX_COMPARED_CALLERS: usize = 100;
 
 /// The inputs for these agents. `registrants` are accounts that are already loaded.
-pub(super) async fn previewed(
-    context: &Context,
+pub(super) async fn load_compared_agents(
+    context: &AppContext,
     rows: Vec<agent::Model>,
     before: &PolicySet,
     registrants: &mut HashMap<Option<Uuid>, Principal>,
-) -> Result<Vec<Previewed>> {
-    let mut asked = Vec::new();
-    let records = records(&context.store, rows).await?;
-    let audiences = records.iter().flat_map(|record| shown_to(&record.agent));
+) -> Result<Vec<ComparedAgent>> {
+    let mut agents = Vec::new();
+    let records = load_records(&context.store, rows).await?;
+    let audiences = records
+        .iter()
+        .flat_map(|record| audience_groups(&record.agent));
     let audiences: BTreeSet<Uuid> = audiences.collect();
     let audiences: Vec<Uuid> = audiences.into_iter().collect();
-    let names = named_by_id(&context.store, &audiences).await?;
+    let names = group_names_by_id(&context.store, &audiences).await?;
     for record in records {
         let labels = record.visible_to();
-        let shown_to = names
+        let audience_groups = names
             .iter()
             .filter(|(id, _)| labels.contains(&group_label(**id)));
-        let shown_to = shown_to.map(|(_, name)| name.clone()).collect();
-        let is_public = labels.iter().any(|label| label == PUBLIC);
-        let is_internal = labels.iter().any(|label| label == INTERNAL);
+        let shown_to = audience_groups.map(|(_, name)| name.clone()).collect();
+        let is_public = labels.iter().any(|label| label == PUBLIC_LABEL);
+        let is_internal = labels.iter().any(|label| label == INTERNAL_LABEL);
         let submitter = record.agent.submitter;
         let registrant = match registrants.get(&submitter) {
             Some(known) => known.clone(),
             None => {
-                let found = registrant(&context.store, submitter).await?;
-                registrants.insert(submitter, found.clone());
-                found
+                let principal = registrant_principal(&context.store, submitter).await?;
+                registrants.insert(submitter, principal.clone());
+                principal
             }
         };
-        asked.push(Previewed {
+        agents.push(ComparedAgent {
             id: record.agent.id,
             name: record.card.name.clone(),
-            facts: facts(context, &record),
-            waived: waived(context, &record, before),
+            attributes: agent_attributes(context, &record),
+            waived_forbids: waived_forbids(context, &record, before),
             is_approved: record.agent.approved_version.is_some(),
             registrant,
             is_public,
-            is_listed: record.listed(),
-            is_seen_signed_in: is_public || is_internal,
-            shown_to,
+            is_listed: record.is_listed(),
+            is_visible_signed_in: is_public || is_internal,
+            audience_groups: shown_to,
         });
     }
-    Ok(asked)
+    Ok(agents)
 }
 
-pub(super) struct Previewed {
+pub(super) struct ComparedAgent {
     pub(super) id: Uuid,
     pub(super) name: String,
-    pub(super) facts: AgentFacts,
-    pub(super) waived: BTreeSet<u16>,
+    pub(super) attributes: AgentAttributes,
+    pub(super) waived_forbids: BTreeSet<u16>,
     pub(super) is_listed: bool,
     pub(super) is_approved: bool,
     /// The principal that it is admitted for.
     pub(super) registrant: Principal,
     pub(super) is_public: bool,
-    pub(super) is_seen_signed_in: bool,
+    pub(super) is_visible_signed_in: bool,
     /// The groups to whose members it is restricted, as policies name them.
-    pub(super) shown_to: BTreeSet<String>,
+    pub(super) audience_groups: BTreeSet<String>,
 }
 
-impl Previewed {
+impl ComparedAgent {
     /// Whether a caller sees it, whatever policies say.
-    pub(super) fn is_seen_by(&self, principal: &Principal) -> bool {
+    pub(super) fn is_visible_to(&self, principal: &Principal) -> bool {
         let restricted = || {
             principal
                 .groups
                 .iter()
-                .any(|group| self.shown_to.contains(group))
+                .any(|group| self.audience_groups.contains(group))
         };
         match principal.account {
             None => self.is_public,
-            Some(_) => self.is_seen_signed_in || restricted(),
+            Some(_) => self.is_visible_signed_in || restricted(),
         }
     }
 
     /// Whether anyone but its owner and those who see everything finds it under a set: one of these kinds of callers,
     /// or a member of a group to which it is restricted.
-    pub(super) fn is_found(
+    pub(super) fn is_found_by_any(
         &self,
         set: &PolicySet,
-        matches: &Matches,
-        waived: &BTreeSet<u16>,
-        callers: &Callers,
+        matches: &PolicyMatches,
+        waived_forbids: &BTreeSet<u16>,
+        callers: &ComparedCallers,
     ) -> bool {
-        let finds = |who: &Principal| set.verdict(Action::Discover, who, matches, waived).allowed;
-        let member = |group: &String| Principal {
+        let finds = |who: &Principal| {
+            set.decide(Action::Discover, who, matches, waived_forbids)
+                .allowed
+        };
+        let group_member = |group: &String| Principal {
             account: Some(String::new()),
             groups: vec![group.clone()],
         };
         let existing = callers.named.iter().filter(|caller| caller.exists);
         let mut callers = existing.map(|caller| &caller.principal);
         self.is_listed
-            && (callers.any(|who| self.is_seen_by(who) && finds(who))
-                || self.shown_to.iter().any(|group| finds(&member(group))))
+            && (callers.any(|who| self.is_visible_to(who) && finds(who))
+                || self
+                    .audience_groups
+                    .iter()
+                    .any(|group| finds(&group_member(group))))
     }
 }
 
-pub(super) struct Callers {
+pub(super) struct ComparedCallers {
     pub(super) named: Vec<NamedCaller>,
     /// The number of further ones that policies name.
-    pub(super) left_out: usize,
+    pub(super) omitted: usize,
 }
 
 /// A kind of callers.
@@ -134,17 +142,20 @@ pub(super) struct NamedCaller {
 }
 
 /// Callers without a token, accounts that no policy names, and every caller that one names; accounts with their groups.
-pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers> {
+pub(super) async fn load_compared_callers(
+    context: &AppContext,
+    sets: &[&PolicySet],
+) -> Result<ComparedCallers> {
     let mut scopes = BTreeSet::new();
     for policy in sets.iter().flat_map(|set| set.policies()) {
         scopes.insert(&policy.scope);
     }
     scopes.retain(|scope| match scope {
         PrincipalScope::Group(_) => true,
-        PrincipalScope::Account(name) => name != ANONYMOUS,
+        PrincipalScope::Account(name) => name != ANONYMOUS_ACCOUNT,
         PrincipalScope::Everybody | PrincipalScope::Nobody => false,
     });
-    let kind = |name: &str, account: Option<&str>| NamedCaller {
+    let caller_kind = |name: &str, account: Option<&str>| NamedCaller {
         name: name.to_owned(),
         principal: Principal {
             account: account.map(str::to_owned),
@@ -153,16 +164,22 @@ pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Ca
         exists: true,
     };
     // No account has this name.
-    let mut named = vec![kind("anonymous", None), kind("anybody signed in", Some(""))];
-    let left_out = (named.len() + scopes.len()).saturating_sub(MAX_CALLERS);
+    let mut named = vec![
+        caller_kind("anonymous", None),
+        caller_kind("anybody signed in", Some("")),
+    ];
+    let left_out = (named.len() + scopes.len()).saturating_sub(MAX_COMPARED_CALLERS);
     let compared = scopes.len() - left_out;
     for scope in scopes.into_iter().take(compared) {
-        named.push(named_caller(context, scope).await?);
+        named.push(load_named_caller(context, scope).await?);
     }
-    Ok(Callers { named, left_out })
+    Ok(ComparedCallers {
+        named,
+        omitted: left_out,
+    })
 }
 
-async fn named_caller(context: &Context, scope: &PrincipalScope) -> Result<NamedCaller> {
+async fn load_named_caller(context: &AppContext, scope: &PrincipalScope) -> Result<NamedCaller> {
     let (PrincipalScope::Group(name) | PrincipalScope::Account(name)) = scope else {
         return Err(AppError::internal("a scope names nobody".to_owned()));
     };
@@ -177,14 +194,14 @@ async fn named_caller(context: &Context, scope: &PrincipalScope) -> Result<Named
         });
     }
     let account = account_by_name(&context.store, name).await?;
-    let known = registrant(&context.store, account.map(|account| account.id)).await?;
+    let principal = registrant_principal(&context.store, account.map(|account| account.id)).await?;
     Ok(NamedCaller {
         name: format!("account {name}"),
         // A disabled account does not count as existing.
-        exists: known.account.is_some(),
+        exists: principal.account.is_some(),
         principal: Principal {
             account: Some(name.clone()),
-            groups: known.groups,
+            groups: principal.groups,
         },
     })
 }

@@ -1,27 +1,29 @@
 //! Policy sets: read, and a new one made.
 
-use a2a_registry_api::limits::MAX_PREVIEW_TOKEN;
+use a2a_registry_api::limits::MAX_PREVIEW_TOKEN_CHARS;
 use a2a_registry_api::{
     NewPolicies, Policies, PoliciesAccepted, PolicyHistory, PolicySetEntry, PolicyView,
 };
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::{Fault, Policy, PolicySet, PolicyText};
+use a2a_registry_policy::{Policy, PolicyError, PolicySet, PolicyText};
 use a2a_registry_store::entity::policy_set;
 use a2a_registry_store::policies;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::commit::approver::check_reason;
-use crate::commit::ledger::Ledger;
-use crate::commit::policy_numbers::{MadeSet, add_set};
-use crate::commit::publish::commit_ledger;
-use crate::context::Context;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::check_reason;
+use crate::commit::policy_set_numbers::{NewPolicySet, add_policy_set};
+use crate::commit::publish::commit_changes;
+use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::paging::{ListPage, PageRequest, not_empty};
-use crate::policies::apply_checks::check_set;
-use crate::policy_sets::{compile_earlier, compile_new, compiled, number_of, written};
-use crate::precondition::Precondition;
+use crate::policies::set_checks::check_new_set;
+use crate::policy_sets::{
+    compile_earlier_set, compile_new_draft, compile_stored_set, set_number, stored_policies,
+};
+use crate::precondition::IfMatch;
 use crate::visibility::caller::Caller;
 
 /// Which policy set.
@@ -37,35 +39,39 @@ pub struct PoliciesQuery {
 
 /// The newest policy set, or the one with this number.
 pub async fn policies_show(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     query: &PoliciesQuery,
 ) -> Result<Policies> {
-    caller.demand(Permission::SeeAll)?;
+    caller.require(Permission::SeeAll)?;
     let row = match query.number {
-        None => policies::policy_set_newest(&context.store).await?,
+        None => policies::newest_policy_set(&context.store).await?,
         Some(0) => None,
-        Some(number) => Some(set_numbered(context, number).await?),
+        Some(number) => Some(load_set_row(context, number).await?),
     };
-    let sets = &context.policies.compiled;
+    let sets = &context.policy_sets.compiled;
     let set = match query.number {
-        None => compiled(sets, row.clone(), &context.rules).await?,
-        Some(_) => compile_earlier(sets, row.clone(), &context.rules).await?,
+        None => compile_stored_set(sets, row.clone(), &context.rules).await?,
+        Some(_) => compile_earlier_set(sets, row.clone(), &context.rules).await?,
     };
-    Ok(view(context, &set, row.as_ref()))
+    Ok(policies_view(context, &set, row.as_ref()))
 }
 
-async fn set_numbered(context: &Context, number: u64) -> Result<policy_set::Model> {
+async fn load_set_row(context: &AppContext, number: u64) -> Result<policy_set::Model> {
     let missing = || AppError::not_found(format!("There is no policy set {number}."));
     let number = i64::try_from(number).map_err(|_| missing())?;
     let row = policies::policy_set_by_number(&context.store, number).await?;
     row.ok_or_else(missing)
 }
 
-fn view(context: &Context, set: &PolicySet, row: Option<&policy_set::Model>) -> Policies {
+fn policies_view(
+    context: &AppContext,
+    set: &PolicySet,
+    row: Option<&policy_set::Model>,
+) -> Policies {
     Policies {
         number: set.number(),
-        in_force: context.policies.in_force().number(),
+        in_force: context.policy_sets.enforced_set().number(),
         policies: set.policies().iter().map(policy_view).collect(),
         author: row.map(|row| row.author.clone()),
         reason: row.map(|row| row.reason.clone()),
@@ -84,26 +90,27 @@ fn policy_view(policy: &Policy) -> PolicyView {
             .iter()
             .map(|action| action.as_str().to_owned())
             .collect(),
-        shipped: policy.is_shipped,
+        shipped: policy.is_built_in,
     }
 }
 
 pub async fn policy_history(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<PolicyHistory> {
-    caller.demand(Permission::SeeAll)?;
-    let list = ListPage::new(&context.signer, caller, "policies", page)?;
-    let mut rows = policies::policy_set_page(&context.store, list.start()?, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.number);
+    caller.require(Permission::SeeAll)?;
+    let list = ListPage::new(&context.page_token_signer, caller, "policies", page)?;
+    let mut rows =
+        policies::policy_set_page(&context.store, list.start_position()?, list.row_limit()).await?;
+    let next_page_token = list.truncate_rows(&mut rows, |last| last.number);
     let mut sets = Vec::with_capacity(rows.len());
     for head in rows {
         // One after another: the policies of a whole page would be hundreds of megabytes.
         let row = policies::policy_set_by_number(&context.store, head.number).await?;
         let count = row
             .as_ref()
-            .map(written)
+            .map(stored_policies)
             .transpose()?
             .map_or(0, |all| all.len());
         sets.push(PolicySetEntry {
@@ -123,23 +130,23 @@ pub async fn policy_history(
 /// Makes a policy set, which decides once all agents were evaluated under it. `seen` has the number of the newest set
 /// that the caller knows.
 pub async fn policies_put(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     new: &NewPolicies,
-    seen: &Precondition,
+    precondition: &IfMatch,
 ) -> Result<PoliciesAccepted> {
-    let admin = caller.demand(Permission::Administer)?;
-    check_texts(new)?;
-    let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
-    let set = read_set(context, &texts).await?;
-    let seen = seen.number()?;
-    let said = (new.allow_no_permit, new.preview.as_deref());
-    let previewed = check_set(context, caller, &set, &texts, said).await?;
-    let write = context.store.write().await?;
-    write.policies_lock().await?;
-    let newest = policies::policy_set_newest(&write).await?;
-    let newest = newest.as_ref().map_or(0, number_of);
-    if seen.is_some_and(|seen| seen != newest) {
+    let admin = caller.require(Permission::Administer)?;
+    check_reason_and_token(new)?;
+    let texts: Vec<PolicyText> = new.policies.iter().map(to_policy_text).collect();
+    let set = compile_set(context, &texts).await?;
+    let expected_number = precondition.policy_set_number()?;
+    let overrides = (new.allow_no_permit, new.preview.as_deref());
+    let previewed_number = check_new_set(context, caller, &set, &texts, overrides).await?;
+    let write = context.store.begin_write().await?;
+    write.lock_policy_sets().await?;
+    let newest = policies::newest_policy_set(&write).await?;
+    let newest = newest.as_ref().map_or(0, set_number);
+    if expected_number.is_some_and(|seen| seen != newest) {
         return Err(AppError::new(
             ErrorKind::Changed,
             format!(
@@ -147,31 +154,31 @@ pub async fn policies_put(
             ),
         ));
     }
-    if let Some(previewed) = previewed.filter(|previewed| *previewed != newest) {
+    if let Some(previewed_number) = previewed_number.filter(|previewed| *previewed != newest) {
         return Err(AppError::new(
             ErrorKind::Changed,
             format!(
-                "The newest policy set is {newest}, and the preview was compared with set {previewed}. Nothing was changed; \
+                "The newest policy set is {newest}, and the preview was compared with set {previewed_number}. Nothing was changed; \
                  look at the preview again."
             ),
         ));
     }
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let made = MadeSet {
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    let new_set = NewPolicySet {
         policies: &texts,
-        asks_about_collections: set.asks_about_collections(),
+        depends_on_collections: set.uses_collections(),
         author: &admin.name,
         reason: &new.reason,
     };
-    let number = add_set(&write, &mut ledger, newest, made).await?;
-    commit_ledger(context, write, ledger).await?;
+    let number = add_policy_set(&write, &mut change_set, newest, new_set).await?;
+    commit_changes(context, write, change_set).await?;
     Ok(PoliciesAccepted {
         number,
-        in_force: context.policies.in_force().number(),
+        in_force: context.policy_sets.enforced_set().number(),
     })
 }
 
-pub fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
+pub fn to_policy_text(new: &a2a_registry_api::NewPolicy) -> PolicyText {
     PolicyText {
         id: new.id.clone(),
         text: new.text.clone(),
@@ -179,35 +186,35 @@ pub fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
 }
 
 /// Refuses a reason and a preview's token that are invalid by their length alone.
-pub(super) fn check_texts(new: &NewPolicies) -> Result<()> {
+pub(super) fn check_reason_and_token(new: &NewPolicies) -> Result<()> {
     check_reason(&new.reason)?;
     let token = new.preview.as_deref().unwrap_or_default();
-    if token.chars().count() > MAX_PREVIEW_TOKEN {
+    if token.chars().count() > MAX_PREVIEW_TOKEN_CHARS {
         return Err(AppError::invalid(
             "/preview",
-            format!("The token of a preview has at most {MAX_PREVIEW_TOKEN} characters."),
+            format!("The token of a preview has at most {MAX_PREVIEW_TOKEN_CHARS} characters."),
         ));
     }
     Ok(())
 }
 
 /// The set of these policies with the shipped ones, without a number.
-pub(super) async fn read_set(context: &Context, texts: &[PolicyText]) -> Result<PolicySet> {
-    let compiled = compile_new(
-        &context.policies.compiled,
+pub(super) async fn compile_set(context: &AppContext, texts: &[PolicyText]) -> Result<PolicySet> {
+    let compiled = compile_new_draft(
+        &context.policy_sets.compiled,
         texts.to_vec(),
         &context.rules,
         &context.config.identity,
     )
     .await?;
-    compiled.map_err(|faults| refused(texts, &faults))
+    compiled.map_err(|faults| faults_error(texts, &faults))
 }
 
 /// The faults of a set as invalid members of the request.
-fn refused(texts: &[PolicyText], faults: &[Fault]) -> AppError {
+fn faults_error(texts: &[PolicyText], faults: &[PolicyError]) -> AppError {
     let members = faults.iter().map(|fault| {
-        let place = texts.iter().position(|text| text.id == fault.policy);
-        let pointer = place.map_or_else(
+        let index = texts.iter().position(|text| text.id == fault.policy);
+        let pointer = index.map_or_else(
             || "/policies".to_owned(),
             |place| format!("/policies/{place}/text"),
         );

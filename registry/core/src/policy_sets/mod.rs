@@ -3,21 +3,23 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use a2a_registry_domain::admission_rules::{Rule, Rules};
-use a2a_registry_policy::{Fault, Policy, PolicySet, PolicyText, PrincipalScope, cost_faults};
+use a2a_registry_domain::admission_rules::{AdmissionRules, Rule};
+use a2a_registry_policy::{
+    Policy, PolicyError, PolicySet, PolicyText, PrincipalScope, cost_errors,
+};
 use a2a_registry_store::entity::policy_set;
-use a2a_registry_store::{Handle, policies};
+use a2a_registry_store::{Executor, policies};
 use ring::digest::{SHA256, digest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::collection_filters::{CollectionFilters, collections_to_keep};
+use crate::collection_filters::{CollectionFilters, snapshot_collections};
 use crate::config::IdentityConfig;
 use crate::error::{AppError, Result};
 
 /// The policies of a registry without written ones: everyone may find and call every agent that visibility and holds
 /// allow.
-fn shipped_set() -> Vec<PolicyText> {
-    vec![text(
+fn initial_policies() -> Vec<PolicyText> {
+    vec![policy_text(
         "everybody",
         "// Whoever may see an agent finds it and may call it.\npermit (principal, action, resource);\n",
     )]
@@ -25,7 +27,7 @@ fn shipped_set() -> Vec<PolicyText> {
 
 /// The admission rules that complement every set, in the order in which a decision names them, each with its text. A
 /// policy of the same identifier replaces one.
-const ADMISSION: [(&str, Rule, &str); 5] = [
+const DEFAULT_ADMISSION_POLICIES: [(&str, Rule, &str); 5] = [
     (
         "approve-all",
         Rule::ApproveAll,
@@ -68,81 +70,83 @@ when { resource.change == "low" };
 ];
 
 /// Configuration and roles say who may register; this policy leaves it to them.
-const REGISTRATION: (&str, &str) = (
+const DEFAULT_REGISTRATION_POLICY: (&str, &str) = (
     "registration",
     "// Whoever may register, any domain.\npermit (principal, action == Action::\"register\", resource);\n",
 );
 
 /// The policies that complement every set.
-pub fn beside(rules: &Rules) -> Vec<PolicyText> {
-    let admission = ADMISSION.iter();
+pub fn default_policies(rules: &AdmissionRules) -> Vec<PolicyText> {
+    let admission = DEFAULT_ADMISSION_POLICIES.iter();
     let admission = admission.filter(|(_, rule, _)| rules.approve_all || *rule != Rule::ApproveAll);
-    let admission = admission.map(|(id, _, policy)| text(id, policy));
-    let (id, policy) = REGISTRATION;
-    admission.chain([text(id, policy)]).collect()
+    let admission = admission.map(|(id, _, policy)| policy_text(id, policy));
+    let (id, policy) = DEFAULT_REGISTRATION_POLICY;
+    admission.chain([policy_text(id, policy)]).collect()
 }
 
 /// The rule of a shipped policy, and its position among them.
-pub fn shipped_rule(id: &str) -> Option<(usize, Rule)> {
-    let place = ADMISSION.iter().position(|(shipped, ..)| *shipped == id)?;
-    Some((place, ADMISSION[place].1))
+pub fn default_policy_rule(id: &str) -> Option<(usize, Rule)> {
+    let position = DEFAULT_ADMISSION_POLICIES
+        .iter()
+        .position(|(shipped, ..)| *shipped == id)?;
+    Some((position, DEFAULT_ADMISSION_POLICIES[position].1))
 }
 
-fn text(id: &str, text: &str) -> PolicyText {
+fn policy_text(id: &str, text: &str) -> PolicyText {
     PolicyText {
         id: id.to_owned(),
         text: text.to_owned(),
     }
 }
 
-pub fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>> {
+pub fn stored_policies(row: &policy_set::Model) -> Result<Vec<PolicyText>> {
     serde_json::from_str(&row.policies).map_err(|error| {
         AppError::internal(format!("policy set {} is broken: {error}", row.number))
     })
 }
 
 /// Compiled sets that are kept: the one in force, its successor, and the one being written.
-const MAX_COMPILED: usize = 4;
+const MAX_CACHED_SETS: usize = 4;
 /// Drafts that are compiled or wait for it; further ones get 503. Each holds its texts for that time, at most 4 MiB.
 const MAX_DRAFTS: usize = 8;
 
 /// The sets that this process has compiled last, by their texts: a previewed set is compiled once, and an accepted one
 /// is ready for the first write that admits by it, which holds the lock of the database.
 #[derive(Debug)]
-pub struct CompiledSets {
+pub struct CompiledSetCache {
     recent: Mutex<VecDeque<(Vec<u8>, PolicySet)>>,
     /// A permit for each draft that may wait.
-    waiting: Semaphore,
+    draft_permits: Semaphore,
     /// The permit of the draft that is compiled.
-    compiling: Arc<Semaphore>,
+    compile_permit: Arc<Semaphore>,
 }
 
-impl Default for CompiledSets {
+impl Default for CompiledSetCache {
     /// One draft is compiled at a time; accepted sets do not wait for it.
     fn default() -> Self {
         Self {
             recent: Mutex::default(),
-            waiting: Semaphore::new(MAX_DRAFTS),
-            compiling: Arc::new(Semaphore::new(1)),
+            draft_permits: Semaphore::new(MAX_DRAFTS),
+            compile_permit: Arc::new(Semaphore::new(1)),
         }
     }
 }
 
-impl CompiledSets {
+impl CompiledSetCache {
     fn find(&self, key: &[u8]) -> Option<PolicySet> {
         let mut recent = self.recent.lock().ok()?;
-        let place = recent.iter().position(|(known, _)| known == key)?;
-        let found = recent.remove(place)?;
-        let set = found.1.clone();
-        recent.push_front(found);
+        let index = recent.iter().position(|(known, _)| known == key)?;
+        let entry = recent.remove(index)?;
+        let set = entry.1.clone();
+        recent.push_front(entry);
         Some(set)
     }
 
-    fn keep(&self, key: Vec<u8>, set: &PolicySet) {
+    fn insert(&self, key: Vec<u8>, set: &PolicySet) {
         if let Ok(mut recent) = self.recent.lock() {
             recent.retain(|(known, _)| *known != key);
             recent.push_front((key, set.clone()));
-            recent.truncate(MAX_COMPILED);
+            recent.truncate(MAX_CACHED_SETS);
         }
     }
 
@@ -150,41 +154,42 @@ impl CompiledSets {
     pub async fn compile_draft(
         &self,
         texts: Vec<PolicyText>,
-        rules: &Rules,
-    ) -> Result<Result<PolicySet, Vec<Fault>>> {
-        let faults = cost_faults(&texts);
-        if !faults.is_empty() {
-            return Ok(Err(faults));
+        rules: &AdmissionRules,
+    ) -> Result<Result<PolicySet, Vec<PolicyError>>> {
+        let errors = cost_errors(&texts);
+        if !errors.is_empty() {
+            return Ok(Err(errors));
         }
         let permit = self.acquire_permit().await?;
-        self.compiled_beside(0, texts, rules, permit, true).await
+        self.compile_with_defaults(0, texts, rules, permit, true)
+            .await
     }
 
     /// Waits for the permit to compile one set for an author or reader.
     pub async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit> {
-        let Ok(_waiting) = self.waiting.try_acquire() else {
+        let Ok(_waiting) = self.draft_permits.try_acquire() else {
             return Err(AppError::unavailable(
                 "Too many policy sets are being read; try again.",
                 1,
             ));
         };
-        let permit = Arc::clone(&self.compiling).acquire_owned().await;
+        let permit = Arc::clone(&self.compile_permit).acquire_owned().await;
         permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
     }
 
     /// A set with the policies that complement every set, compiled on another thread than those that answer requests: a
     /// large one takes a second. `permit` is given back when that is done, even if the caller no longer waits. With
     /// `stays` the set is cached afterwards.
-    async fn compiled_beside(
+    async fn compile_with_defaults(
         &self,
         number: u64,
         texts: Vec<PolicyText>,
-        rules: &Rules,
+        rules: &AdmissionRules,
         permit: impl Send + 'static,
-        stays: bool,
-    ) -> Result<Result<PolicySet, Vec<Fault>>> {
-        let beside = beside(rules);
-        let key = serde_json::to_vec(&(&texts, &beside));
+        is_cached: bool,
+    ) -> Result<Result<PolicySet, Vec<PolicyError>>> {
+        let defaults = default_policies(rules);
+        let key = serde_json::to_vec(&(&texts, &defaults));
         let key = key.map_err(|error| AppError::internal(error.to_string()))?;
         let key = digest(&SHA256, &key).as_ref().to_vec();
         if let Some(set) = self.find(&key) {
@@ -192,51 +197,55 @@ impl CompiledSets {
         }
         let compile = move || {
             let _permit = permit;
-            PolicySet::compile_beside(number, &texts, &beside)
+            PolicySet::compile_with_defaults(number, &texts, &defaults)
         };
         let compiled = tokio::task::spawn_blocking(compile).await;
         let compiled = compiled
             .map_err(|error| AppError::internal(format!("compiling was aborted: {error}")))?;
-        if stays && let Ok(set) = &compiled {
-            self.keep(key, set);
+        if is_cached && let Ok(set) = &compiled {
+            self.insert(key, set);
         }
         Ok(compiled)
     }
 }
 
 /// The set with the highest number, compiled; the shipped one has the number 0.
-pub async fn newest_set(sets: &CompiledSets, on: &impl Handle, rules: &Rules) -> Result<PolicySet> {
-    let newest = policies::policy_set_newest(on).await?;
-    compiled(sets, newest, rules).await
+pub async fn newest_set(
+    sets: &CompiledSetCache,
+    db: &impl Executor,
+    rules: &AdmissionRules,
+) -> Result<PolicySet> {
+    let newest = policies::newest_policy_set(db).await?;
+    compile_stored_set(sets, newest, rules).await
 }
 
-pub fn number_of(row: &policy_set::Model) -> u64 {
+pub fn set_number(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
 /// A new draft, compiled as [`CompiledSets::compile_draft`] does. A policy about a group that the configuration leaves
 /// out is a fault: the group would have no members.
-pub async fn compile_new(
-    sets: &CompiledSets,
+pub async fn compile_new_draft(
+    sets: &CompiledSetCache,
     texts: Vec<PolicyText>,
-    rules: &Rules,
+    rules: &AdmissionRules,
     identity: &IdentityConfig,
-) -> Result<Result<PolicySet, Vec<Fault>>> {
+) -> Result<Result<PolicySet, Vec<PolicyError>>> {
     let set = sets.compile_draft(texts, rules).await?;
     Ok(set.and_then(|set| {
-        let deselected: Vec<Fault> = deselections(&set, identity)
-            .map(|(policy, text)| Fault::of_whole(&policy.id, &policy.text, text))
+        let errors: Vec<PolicyError> = deselected_group_policies(&set, identity)
+            .map(|(policy, text)| PolicyError::at_start(&policy.id, &policy.text, text))
             .collect();
-        match deselected.is_empty() {
+        match errors.is_empty() {
             true => Ok(set),
-            false => Err(deselected),
+            false => Err(errors),
         }
     }))
 }
 
 /// The policies of a set that are about a group that the configuration leaves out, each with the sentence about that
 /// group.
-pub fn deselections<'a>(
+pub fn deselected_group_policies<'a>(
     set: &'a PolicySet,
     identity: &'a IdentityConfig,
 ) -> impl Iterator<Item = (&'a Policy, String)> {
@@ -244,42 +253,42 @@ pub fn deselections<'a>(
         let PrincipalScope::Group(group) = &policy.scope else {
             return None;
         };
-        identity.deselection(group).map(|text| (policy, text))
+        identity.deselection_error(group).map(|text| (policy, text))
     })
 }
 
 /// A stored set, compiled; the shipped one for `None`.
-pub async fn compiled(
-    sets: &CompiledSets,
+pub async fn compile_stored_set(
+    sets: &CompiledSetCache,
     row: Option<policy_set::Model>,
-    rules: &Rules,
+    rules: &AdmissionRules,
 ) -> Result<PolicySet> {
     compile_row(sets, row, rules, (), true).await
 }
 
 /// An earlier set, as [`compiled`] gives it, for a reader: one after another, and none displaces a set that decides.
-pub async fn compile_earlier(
-    sets: &CompiledSets,
+pub async fn compile_earlier_set(
+    sets: &CompiledSetCache,
     row: Option<policy_set::Model>,
-    rules: &Rules,
+    rules: &AdmissionRules,
 ) -> Result<PolicySet> {
     let permit = sets.acquire_permit().await?;
     compile_row(sets, row, rules, permit, false).await
 }
 
 async fn compile_row(
-    sets: &CompiledSets,
+    sets: &CompiledSetCache,
     row: Option<policy_set::Model>,
-    rules: &Rules,
+    rules: &AdmissionRules,
     permit: impl Send + 'static,
-    stays: bool,
+    is_cached: bool,
 ) -> Result<PolicySet> {
     let (number, texts) = match &row {
-        Some(row) => (number_of(row), written(row)?),
-        None => (0, shipped_set()),
+        Some(row) => (set_number(row), stored_policies(row)?),
+        None => (0, initial_policies()),
     };
     let set = sets
-        .compiled_beside(number, texts, rules, permit, stays)
+        .compile_with_defaults(number, texts, rules, permit, is_cached)
         .await?
         .map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -289,20 +298,17 @@ async fn compile_row(
             ))
         })?;
     Ok(match row.and_then(|row| row.collections) {
-        Some(kept) => set.asking(Arc::new(CollectionFilters::kept(&kept))),
+        Some(kept) => set.with_collections(Arc::new(CollectionFilters::from_stored(&kept))),
         None => set,
     })
 }
 
-pub async fn asking_about_present_collections(
-    on: &impl Handle,
-    set: PolicySet,
-) -> Result<PolicySet> {
-    if !set.asks_about_collections() {
+pub async fn with_current_collections(db: &impl Executor, set: PolicySet) -> Result<PolicySet> {
+    if !set.uses_collections() {
         return Ok(set);
     }
-    let present = collections_to_keep(on).await?;
-    Ok(set.asking(Arc::new(CollectionFilters::kept(&present))))
+    let collections = snapshot_collections(db).await?;
+    Ok(set.with_collections(Arc::new(CollectionFilters::from_stored(&collections))))
 }
 
 #[cfg(test)]
@@ -314,13 +320,13 @@ mod tests {
     use crate::error::ErrorKind;
 
     fn open(id: &str) -> Vec<PolicyText> {
-        vec![text(id, "permit (principal, action, resource);")]
+        vec![policy_text(id, "permit (principal, action, resource);")]
     }
 
     /// What was checked when it was applied is not compiled again by the first write after it.
     #[tokio::test]
     async fn an_accepted_set_is_at_hand_and_old_ones_make_way() {
-        let (sets, rules) = (CompiledSets::default(), Rules::default());
+        let (sets, rules) = (CompiledSetCache::default(), AdmissionRules::default());
         let draft = async |id: &str| sets.compile_draft(open(id), &rules).await.unwrap().unwrap();
         let first = draft("first").await;
         let row = |id: &str| policy_set::Model {
@@ -331,37 +337,43 @@ mod tests {
             reason: "a test".into(),
             created_at: 0,
         };
-        let accepted = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        let accepted = compile_stored_set(&sets, Some(row("first")), &rules)
+            .await
+            .unwrap();
         let is_same =
             |one: &PolicySet, other: &PolicySet| std::ptr::eq(one.policies(), other.policies());
         assert!(is_same(&first, &accepted));
         // Whoever looks at earlier sets takes none away.
-        for earlier in 0..MAX_COMPILED {
+        for earlier in 0..MAX_CACHED_SETS {
             let earlier = Some(row(&format!("earlier{earlier}")));
-            compile_earlier(&sets, earlier, &rules).await.unwrap();
+            compile_earlier_set(&sets, earlier, &rules).await.unwrap();
         }
-        let still = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        let still = compile_stored_set(&sets, Some(row("first")), &rules)
+            .await
+            .unwrap();
         assert!(is_same(&first, &still));
         assert_eq!((first.number(), accepted.number()), (0, 7));
-        for other in 0..MAX_COMPILED {
+        for other in 0..MAX_CACHED_SETS {
             draft(&format!("p{other}")).await;
         }
-        let again = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        let again = compile_stored_set(&sets, Some(row("first")), &rules)
+            .await
+            .unwrap();
         assert!(!is_same(&first, &again));
     }
 
     /// Sets that somebody writes are bounded in what they cost and in their number, and what was accepted waits for none.
     #[tokio::test]
     async fn drafts_are_bounded_and_nothing_accepted_waits_for_them() {
-        let (sets, rules) = (CompiledSets::default(), Rules::default());
+        let (sets, rules) = (CompiledSetCache::default(), AdmissionRules::default());
         let pattern = "x".repeat(MAX_PATTERN_CHARS + 1);
         let costly = format!(
             "permit (principal, action, resource) when {{ resource.domain like \"{pattern}\" }};"
         );
-        let costly = vec![text("costly", &costly)];
+        let costly = vec![policy_text("costly", &costly)];
         let faults = sets.compile_draft(costly.clone(), &rules).await.unwrap();
         assert_eq!(faults.unwrap_err()[0].policy, "costly");
-        let _permit = sets.compiling.acquire().await.unwrap();
+        let _permit = sets.compile_permit.acquire().await.unwrap();
         let ids: Vec<String> = (0..MAX_DRAFTS).map(|number| format!("p{number}")).collect();
         let mut waiting: Vec<_> = ids
             .iter()
@@ -384,7 +396,7 @@ mod tests {
             reason: "a test".into(),
             created_at: 0,
         };
-        let kept = compiled(&sets, Some(kept), &rules).await.unwrap();
+        let kept = compile_stored_set(&sets, Some(kept), &rules).await.unwrap();
         assert_eq!(kept.number(), 1);
     }
 }

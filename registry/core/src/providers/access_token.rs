@@ -3,38 +3,42 @@
 use serde_json::{Map, Value};
 
 use super::id_token::audiences;
-use super::refused::Refused;
-use super::times::issued_at;
+use super::token_rejection::TokenRejection;
+use super::token_times::check_token_times;
 
-const TYPES: [&str; 2] = ["at+jwt", "application/at+jwt"];
+const ACCESS_TOKEN_TYPES: [&str; 2] = ["at+jwt", "application/at+jwt"];
 
 /// Checks verified claims; returns when they were issued. `now` is in seconds since 1970.
-pub(super) fn check(
+pub(super) fn check_access_token(
     typ: Option<&str>,
     claims: &Map<String, Value>,
     issuer: &str,
-    wanted: &[String],
+    accepted_audiences: &[String],
     now: i64,
-) -> Result<i64, Refused> {
+) -> Result<i64, TokenRejection> {
     // An identity token tells another client who someone is, and grants no access (RFC 8725 section 3.11).
-    let is_access_token = |typ: &str| TYPES.iter().any(|one| typ.eq_ignore_ascii_case(one));
+    let is_access_token = |typ: &str| {
+        ACCESS_TOKEN_TYPES
+            .iter()
+            .any(|one| typ.eq_ignore_ascii_case(one))
+    };
     if !typ.is_some_and(is_access_token) {
-        return Err(Refused::Type);
+        return Err(TokenRejection::Type);
     }
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if text("iss") != Some(issuer) {
-        return Err(Refused::Issuer);
+        return Err(TokenRejection::Issuer);
     }
-    let is_for_us = |audience: &&str| wanted.iter().any(|own| own == audience);
+    let is_for_us = |audience: &&str| accepted_audiences.iter().any(|own| own == audience);
     if !audiences(claims).iter().any(is_for_us) {
-        return Err(Refused::Audience);
+        return Err(TokenRejection::Audience);
     }
     if text("client_id").is_none() {
-        return Err(Refused::Party);
+        return Err(TokenRejection::AuthorizedParty);
     }
     // A stolen token of this kind must not be usable (RFC 7800), and nothing here checks the proof of possession.
     if claims.contains_key("cnf") {
-        return Err(Refused::Bound);
+        return Err(TokenRejection::KeyBound);
     }
-    issued_at(claims, now)
+    check_token_times(claims, now)
 }

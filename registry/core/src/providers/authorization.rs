@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use a2a_crawler::fetch::{FormOptions, MAX_DETAIL, visible};
+use a2a_crawler::fetch::{FormOptions, MAX_DETAIL, escape_invisible};
 use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use ring::hmac;
@@ -14,25 +14,25 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::error::{AppError, Result};
-use crate::providers::holder::{Completeness, holder};
-use crate::providers::{Holder, Provider};
+use crate::providers::token_subject::{ClaimCompleteness, build_token_subject};
+use crate::providers::{Provider, TokenSubject};
 
 /// Bytes of the answer with the tokens.
-const MAX_ANSWER: usize = 128 * 1024;
+const MAX_RESPONSE_BYTES: usize = 128 * 1024;
 /// Maximum length of a code, in bytes.
-const MAX_CODE: usize = 4096;
+const MAX_CODE_BYTES: usize = 4096;
 
 /// An attempt to sign in: its secret, and its `state`.
 #[derive(Debug, Clone, Copy)]
-pub struct Attempt<'a> {
+pub struct SignInAttemptSecrets<'a> {
     /// Only the registry and the cookie of the browser have it.
     pub secret: &'a str,
     /// The provider returns it.
     pub state: &'a str,
 }
 
-impl Attempt<'_> {
-    fn derived(&self, purpose: &str) -> String {
+impl SignInAttemptSecrets<'_> {
+    fn derive(&self, purpose: &str) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
         let tag = hmac::sign(
             &key,
@@ -43,19 +43,19 @@ impl Attempt<'_> {
 
     /// The identity token must repeat it.
     pub(super) fn nonce(&self) -> String {
-        self.derived("nonce")
+        self.derive("nonce")
     }
 
     /// The PKCE code verifier, which proves that a code belongs to this attempt.
-    pub(super) fn verifier(&self) -> String {
-        self.derived("code verifier")
+    pub(super) fn code_verifier(&self) -> String {
+        self.derive("code verifier")
     }
 }
 
 /// The parameters of the address that a provider sends a browser back to.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct CodeAnswer {
+pub struct AuthorizationResponse {
     /// The attempt that it is about.
     pub state: String,
     code: Option<String>,
@@ -64,13 +64,13 @@ pub struct CodeAnswer {
 }
 
 #[derive(Deserialize)]
-struct Tokens {
+struct TokenResponse {
     id_token: String,
     access_token: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
-struct TokenError {
+struct TokenErrorResponse {
     #[serde(default)]
     error: String,
 }
@@ -80,7 +80,7 @@ pub fn redirect_uri(public_url: &str, provider: &Provider) -> String {
     format!("{public_url}/sign-in/{}/callback", provider.name())
 }
 
-fn failed(text: String) -> AppError {
+fn sign_in_failed(text: String) -> AppError {
     AppError::unauthenticated(text)
 }
 
@@ -89,14 +89,14 @@ impl Provider {
     /// one is sent to one that has been down for long.
     pub async fn authorization_url(
         &self,
-        attempt: &Attempt<'_>,
+        attempt: &SignInAttemptSecrets<'_>,
         redirect_uri: &str,
     ) -> Result<Url> {
-        let document = self.document().await?;
-        let endpoint = document.authorization_endpoint;
-        let mut url =
-            endpoint.ok_or_else(|| self.away("it has no authorization endpoint".into()))?;
-        let challenge = digest(&SHA256, attempt.verifier().as_bytes());
+        let metadata = self.current_metadata().await?;
+        let endpoint = metadata.authorization_endpoint;
+        let mut url = endpoint
+            .ok_or_else(|| self.unavailable_error("it has no authorization endpoint".into()))?;
+        let challenge = digest(&SHA256, attempt.code_verifier().as_bytes());
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.config.client_id)
@@ -115,110 +115,113 @@ impl Provider {
     /// The person who has signed in, by the answer to an attempt.
     pub async fn signed_in(
         self: &Arc<Self>,
-        attempt: &Attempt<'_>,
-        answer: &CodeAnswer,
+        attempt: &SignInAttemptSecrets<'_>,
+        response: &AuthorizationResponse,
         redirect_uri: &str,
-    ) -> Result<Holder> {
-        let document = self.known_document().await?;
-        let says_who = document.authorization_response_iss_parameter_supported;
-        let is_its_own = match answer.iss.as_deref() {
+    ) -> Result<TokenSubject> {
+        let metadata = self.known_metadata().await?;
+        let requires_iss = metadata.authorization_response_iss_parameter_supported;
+        let is_own_response = match response.iss.as_deref() {
             Some(iss) => iss == self.issuer(),
-            None => !says_who,
+            None => !requires_iss,
         };
-        if !is_its_own {
-            return Err(failed(
+        if !is_own_response {
+            return Err(sign_in_failed(
                 "This answer is of another identity provider. Sign in again.".into(),
             ));
         }
-        let code = match (&answer.error, &answer.code) {
+        let code = match (&response.error, &response.code) {
             (Some(error), _) => {
-                return Err(failed(format!(
+                return Err(sign_in_failed(format!(
                     "{} has not signed you in: {}. You can try again.",
                     self.title(),
-                    visible(error, MAX_DETAIL)
+                    escape_invisible(error, MAX_DETAIL)
                 )));
             }
-            (None, Some(code)) if code.len() <= MAX_CODE => code,
+            (None, Some(code)) if code.len() <= MAX_CODE_BYTES => code,
             (None, _) => {
-                return Err(failed(
+                return Err(sign_in_failed(
                     "The identity provider has sent no code. Sign in again.".into(),
                 ));
             }
         };
-        let endpoint = document.token_endpoint;
-        let endpoint = endpoint.ok_or_else(|| self.away("it has no token endpoint".into()))?;
-        let methods = document.token_endpoint_auth_methods_supported;
+        let endpoint = metadata.token_endpoint;
+        let endpoint =
+            endpoint.ok_or_else(|| self.unavailable_error("it has no token endpoint".into()))?;
+        let methods = metadata.token_endpoint_auth_methods_supported;
         // The default is the basic scheme.
         let basic = methods.is_none_or(|all| all.iter().any(|one| one == "client_secret_basic"));
         let tokens = self
-            .exchanged(&endpoint, attempt, code, redirect_uri, basic)
+            .exchange_code(&endpoint, attempt, code, redirect_uri, basic)
             .await?;
         let verified = self
-            .id_token_claims(&tokens.id_token, &attempt.nonce())
+            .verify_id_token(&tokens.id_token, &attempt.nonce())
             .await;
-        let (mut claims, issued) = verified?;
-        let completeness = match (&document.userinfo_endpoint, &tokens.access_token) {
+        let (mut claims, issued_at) = verified?;
+        let completeness = match (&metadata.userinfo_endpoint, &tokens.access_token) {
             (Some(endpoint), Some(token)) if self.lacks_claims(&claims) => {
                 self.add_userinfo(&mut claims, endpoint, token).await?;
-                Completeness::Whole
+                ClaimCompleteness::Complete
             }
-            (Some(_), None) => Completeness::WithoutUserinfo,
-            _ => Completeness::Whole,
+            (Some(_), None) => ClaimCompleteness::WithoutUserinfo,
+            _ => ClaimCompleteness::Complete,
         };
-        holder(self.name(), &self.config, &claims, issued, completeness)
+        build_token_subject(self.name(), &self.config, &claims, issued_at, completeness)
     }
 
-    async fn exchanged(
+    async fn exchange_code(
         &self,
         endpoint: &Url,
-        attempt: &Attempt<'_>,
+        attempt: &SignInAttemptSecrets<'_>,
         code: &str,
         redirect_uri: &str,
         basic: bool,
-    ) -> Result<Tokens> {
-        let verifier = attempt.verifier();
+    ) -> Result<TokenResponse> {
+        let verifier = attempt.code_verifier();
         let mut fields = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
             ("redirect_uri", redirect_uri),
             ("code_verifier", &verifier),
         ];
-        let password = self.password.as_ref().filter(|_| basic);
+        let password = self.client_password.as_ref().filter(|_| basic);
         if password.is_none() {
             fields.push(("client_id", &self.config.client_id));
             fields.extend(
-                self.secret
+                self.client_secret
                     .as_deref()
                     .map(|secret| ("client_secret", secret)),
             );
         }
         let options = FormOptions {
-            password,
-            body: MAX_ANSWER,
+            client_secret: password,
+            max_body_bytes: MAX_RESPONSE_BYTES,
         };
-        let asked = self.fetcher.post_form(endpoint, &fields, &options).await;
-        let answer = match asked.answer {
+        let exchange = self.fetcher.post_form(endpoint, &fields, &options).await;
+        let response = match exchange.result {
             Ok(answer) => answer,
             Err(error) => {
-                self.doubt().await;
-                return Err(self.away(error.detail));
+                self.mark_suspect().await;
+                return Err(self.unavailable_error(error.detail));
             }
         };
-        match answer.status {
-            200 => serde_json::from_slice::<Tokens>(&answer.body)
-                .map_err(|_| self.away(format!("{endpoint} has sent no identity token"))),
+        match response.status {
+            200 => serde_json::from_slice::<TokenResponse>(&response.body).map_err(|_| {
+                self.unavailable_error(format!("{endpoint} has sent no identity token"))
+            }),
             400 | 401 => {
-                let why: TokenError = serde_json::from_slice(&answer.body).unwrap_or_default();
-                let why = visible(&why.error, MAX_DETAIL);
+                let error_response: TokenErrorResponse =
+                    serde_json::from_slice(&response.body).unwrap_or_default();
+                let why = escape_invisible(&error_response.error, MAX_DETAIL);
                 tracing::warn!(provider = self.name(), why, "a code was refused");
-                Err(failed(format!(
+                Err(sign_in_failed(format!(
                     "{} has not accepted its own answer: {why}. Sign in again.",
                     self.title()
                 )))
             }
             status => {
-                self.doubt().await;
-                Err(self.away(format!("{endpoint} responded with status {status}")))
+                self.mark_suspect().await;
+                Err(self.unavailable_error(format!("{endpoint} responded with status {status}")))
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::refused::Refused;
-use super::times::issued_at;
+use super::token_rejection::TokenRejection;
+use super::token_times::check_token_times;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedClaims<'a> {
     pub issuer: &'a str,
     pub client_id: &'a str,
     pub nonce: &'a str,
@@ -24,30 +24,32 @@ pub(super) fn audiences(claims: &Map<String, Value>) -> Vec<&str> {
 }
 
 /// Checks verified claims; returns when they were issued.
-pub(super) fn check(
+pub(super) fn check_id_token(
     typ: Option<&str>,
     claims: &Map<String, Value>,
-    expected: &Expected<'_>,
-) -> Result<i64, Refused> {
+    expected: &ExpectedClaims<'_>,
+) -> Result<i64, TokenRejection> {
     // An access token or a logout token is not an identity token, whatever else it says (RFC 8725 section 3.11).
     if typ.is_some_and(|typ| !typ.eq_ignore_ascii_case("JWT")) {
-        return Err(Refused::Type);
+        return Err(TokenRejection::Type);
     }
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if text("iss") != Some(expected.issuer) {
-        return Err(Refused::Issuer);
+        return Err(TokenRejection::Issuer);
     }
     let audiences = audiences(claims);
     if !audiences.contains(&expected.client_id) {
-        return Err(Refused::Audience);
+        return Err(TokenRejection::Audience);
     }
-    let party = text("azp");
-    if (audiences.len() > 1 || claims.contains_key("azp")) && party != Some(expected.client_id) {
-        return Err(Refused::Party);
+    let authorized_party = text("azp");
+    if (audiences.len() > 1 || claims.contains_key("azp"))
+        && authorized_party != Some(expected.client_id)
+    {
+        return Err(TokenRejection::AuthorizedParty);
     }
-    let issued = issued_at(claims, expected.now)?;
+    let issued = check_token_times(claims, expected.now)?;
     if text("nonce") != Some(expected.nonce) {
-        return Err(Refused::Nonce);
+        return Err(TokenRejection::Nonce);
     }
     Ok(issued)
 }

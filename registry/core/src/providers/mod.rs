@@ -2,12 +2,12 @@
 
 pub mod access_token;
 pub mod authorization;
-pub mod document;
-pub mod holder;
 pub mod id_token;
+pub mod metadata;
 pub mod provider;
-pub mod refused;
-pub mod times;
+pub mod token_rejection;
+pub mod token_subject;
+pub mod token_times;
 pub mod userinfo;
 
 #[cfg(test)]
@@ -15,14 +15,14 @@ mod tests;
 
 use std::sync::Arc;
 
-use a2a_card::SignedClaims;
+use a2a_card::CompactJws;
 use a2a_crawler::Clock;
 use a2a_crawler::fetch::Fetcher;
 
-pub use authorization::{Attempt, CodeAnswer, redirect_uri};
-pub use holder::{Entry, EntryRefusal, Holder};
+pub use authorization::{AuthorizationResponse, SignInAttemptSecrets, redirect_uri};
 pub use provider::Provider;
-pub use refused::{Refused, refused};
+pub use token_rejection::{TokenRejection, rejection_error};
+pub use token_subject::{AccountGrant, GrantRejection, TokenSubject};
 
 use crate::config::Config;
 use crate::error::StartError;
@@ -55,13 +55,14 @@ impl Providers {
     }
 
     /// Those that people can sign in with, in the order of their names.
-    pub fn for_people(&self) -> impl Iterator<Item = &Arc<Provider>> {
-        self.0.iter().filter(|provider| provider.signs_people_in())
+    pub fn sign_in_providers(&self) -> impl Iterator<Item = &Arc<Provider>> {
+        self.0.iter().filter(|provider| provider.supports_sign_in())
     }
 
     /// The provider with this name, if people can sign in with it.
     pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
-        self.for_people().find(|provider| provider.name() == name)
+        self.sign_in_providers()
+            .find(|provider| provider.name() == name)
     }
 
     pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<Provider>> {
@@ -74,16 +75,16 @@ impl Providers {
     }
 
     /// Whether this issuer admits anyone.
-    pub fn admits(&self, issuer: &str) -> bool {
+    pub fn admits_anyone(&self, issuer: &str) -> bool {
         self.by_issuer(issuer)
-            .is_some_and(|provider| provider.admits())
+            .is_some_and(|provider| provider.admits_anyone())
     }
 
     /// The provider that a token names as its issuer, whether or not it has issued it. `None` if it is no JWT.
-    pub fn named_in(&self, token: &str) -> Option<&Arc<Provider>> {
+    pub fn by_token_issuer(&self, token: &str) -> Option<&Arc<Provider>> {
         if self.0.is_empty() {
             return None;
         }
-        self.by_issuer(&SignedClaims::claimed_issuer(token)?)
+        self.by_issuer(&CompactJws::claimed_issuer(token)?)
     }
 }

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_card::{SignedClaims, TokenFault};
+use a2a_card::{CompactJws, TokenError};
 use a2a_crawler::Clock;
-use a2a_crawler::fetch::{ClientPassword, Fetcher};
+use a2a_crawler::fetch::{ClientSecretBasic, Fetcher};
 use a2a_registry_domain::role::Role;
 use arc_swap::ArcSwapOption;
 use serde_json::{Map, Value};
@@ -17,29 +17,29 @@ use tokio::sync::Mutex;
 use crate::config::ProviderConfig;
 use crate::error::{AppError, Result};
 use crate::providers::access_token;
-use crate::providers::document::{Document, Known, fetch};
-use crate::providers::holder::{Completeness, Holder, holder};
-use crate::providers::id_token::{self, Expected};
-use crate::providers::refused::{Refused, refused};
+use crate::providers::id_token::{self, ExpectedClaims};
+use crate::providers::metadata::{CachedProvider, ProviderMetadata, fetch_provider};
+use crate::providers::token_rejection::{TokenRejection, rejection_error};
+use crate::providers::token_subject::{ClaimCompleteness, TokenSubject, build_token_subject};
 
 /// How long its metadata is current. A key that it withdraws is valid for no longer, while it responds.
-const CURRENT: Duration = Duration::from_secs(10 * 60);
+const METADATA_MAX_AGE: Duration = Duration::from_secs(10 * 60);
 /// The time between two requests for an unknown key, between two in the background, and between two for people who sign
 /// in while it responds.
-const BETWEEN: Duration = Duration::from_secs(60);
+const MIN_QUERY_INTERVAL: Duration = Duration::from_secs(60);
 /// The time between two requests while nothing is known at all.
-const BETWEEN_FIRST: Duration = Duration::from_secs(5);
+const FIRST_QUERY_INTERVAL: Duration = Duration::from_secs(5);
 
 pub struct Provider {
     name: String,
     pub(super) config: ProviderConfig,
-    pub(super) secret: Option<String>,
-    pub(super) password: Option<ClientPassword>,
+    pub(super) client_secret: Option<String>,
+    pub(super) client_password: Option<ClientSecretBasic>,
     pub(super) fetcher: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
-    known: ArcSwapOption<Known>,
+    cached: ArcSwapOption<CachedProvider>,
     /// Held while it is queried, so that there is one query at a time.
-    turn: Mutex<Turn>,
+    refresh_state: Mutex<RefreshState>,
 }
 
 impl std::fmt::Debug for Provider {
@@ -51,15 +51,15 @@ impl std::fmt::Debug for Provider {
 }
 
 #[derive(Debug, Default)]
-struct Turn {
+struct RefreshState {
     /// When the last request began, and its error if it failed.
-    last: Option<(Duration, Option<String>)>,
+    last_request: Option<(Duration, Option<String>)>,
     /// When the last successful request began.
-    succeeded: Option<Duration>,
+    last_success: Option<Duration>,
     /// Whether it has failed during a sign-in since then.
-    is_doubtful: bool,
+    is_suspect: bool,
     /// When it was last queried for an unknown key.
-    for_a_key: Option<Duration>,
+    last_key_request: Option<Duration>,
 }
 
 impl Provider {
@@ -71,18 +71,18 @@ impl Provider {
     ) -> Result<Self, String> {
         let secret = config.read_secret()?;
         let password = secret.as_deref().map(|secret| {
-            let password = ClientPassword::new(&config.client_id, secret);
+            let password = ClientSecretBasic::new(&config.client_id, secret);
             password.map_err(|_| "client_secret cannot be sent".to_owned())
         });
         Ok(Self {
             name: name.to_owned(),
             config: config.clone(),
-            password: password.transpose()?,
-            secret,
+            client_password: password.transpose()?,
+            client_secret: secret,
             fetcher,
             clock,
-            known: ArcSwapOption::empty(),
-            turn: Mutex::default(),
+            cached: ArcSwapOption::empty(),
+            refresh_state: Mutex::default(),
         })
     }
 
@@ -101,23 +101,23 @@ impl Provider {
         &self.config.issuer
     }
 
-    pub fn signs_people_in(&self) -> bool {
+    pub fn supports_sign_in(&self) -> bool {
         !self.config.client_id.is_empty()
     }
 
-    pub(super) fn admits(&self) -> bool {
+    pub(super) fn admits_anyone(&self) -> bool {
         let takes_tokens = !self.config.audiences.is_empty();
-        self.config.require.is_some() && (self.signs_people_in() || takes_tokens)
+        self.config.require.is_some() && (self.supports_sign_in() || takes_tokens)
     }
 
     /// Whether its map of roles makes someone an admin who may enter.
     pub(super) fn can_make_admins(&self) -> bool {
         let mapped = self.config.roles.values().flatten();
         let mut roles = self.config.default_roles.iter().chain(mapped);
-        self.admits() && roles.any(|role| *role == Role::Admin)
+        self.admits_anyone() && roles.any(|role| *role == Role::Admin)
     }
 
-    pub(super) fn away(&self, reason: String) -> AppError {
+    pub(super) fn unavailable_error(&self, reason: String) -> AppError {
         let text = format!(
             "The identity provider {} does not respond as it should, so nobody can sign in with it. Try again later, or \
              sign in with a token.",
@@ -130,73 +130,79 @@ impl Provider {
     }
 
     /// Queries it. A caller that has waited for another's request takes its result.
-    pub(super) async fn ask(&self) -> Result<Arc<Known>> {
-        let wanted = self.clock.monotonic();
-        let mut turn = self.turn.lock().await;
-        self.ask_in(&mut turn, wanted).await
+    pub(super) async fn refresh(&self) -> Result<Arc<CachedProvider>> {
+        let requested_at = self.clock.monotonic();
+        let mut refresh_state = self.refresh_state.lock().await;
+        self.refresh_locked(&mut refresh_state, requested_at).await
     }
 
-    async fn ask_in(&self, turn: &mut Turn, wanted: Duration) -> Result<Arc<Known>> {
-        if let Some((begun, failure)) = &turn.last
-            && *begun > wanted
+    async fn refresh_locked(
+        &self,
+        refresh_state: &mut RefreshState,
+        requested_at: Duration,
+    ) -> Result<Arc<CachedProvider>> {
+        if let Some((begun, failure)) = &refresh_state.last_request
+            && *begun > requested_at
         {
-            return match (failure, self.known.load_full()) {
+            return match (failure, self.cached.load_full()) {
                 (None, Some(known)) => Ok(known),
-                (failure, _) => Err(self.away(failure.clone().unwrap_or_default())),
+                (failure, _) => Err(self.unavailable_error(failure.clone().unwrap_or_default())),
             };
         }
         let begun = self.clock.monotonic();
-        match fetch(&self.fetcher, self.issuer()).await {
+        match fetch_provider(&self.fetcher, self.issuer()).await {
             Ok(known) => {
-                self.known.store(Some(Arc::clone(&known)));
-                turn.last = Some((begun, None));
-                turn.succeeded = Some(begun);
-                turn.is_doubtful = false;
+                self.cached.store(Some(Arc::clone(&known)));
+                refresh_state.last_request = Some((begun, None));
+                refresh_state.last_success = Some(begun);
+                refresh_state.is_suspect = false;
                 Ok(known)
             }
             Err(reason) => {
-                turn.last = Some((begun, Some(reason.clone())));
-                Err(self.away(reason))
+                refresh_state.last_request = Some((begun, Some(reason.clone())));
+                Err(self.unavailable_error(reason))
             }
         }
     }
 
     /// What is known, if anything; else it is queried, but not again at once.
-    async fn known(self: &Arc<Self>) -> Result<Arc<Known>> {
-        if let Some(known) = self.known.load_full() {
-            self.renew();
+    async fn cached_or_refresh(self: &Arc<Self>) -> Result<Arc<CachedProvider>> {
+        if let Some(known) = self.cached.load_full() {
+            self.refresh_in_background();
             return Ok(known);
         }
-        let wanted = self.clock.monotonic();
-        let mut turn = self.turn.lock().await;
-        if let Some(known) = self.known.load_full() {
+        let requested_at = self.clock.monotonic();
+        let mut refresh_state = self.refresh_state.lock().await;
+        if let Some(known) = self.cached.load_full() {
             return Ok(known);
         }
-        if let Some((begun, failure)) = &turn.last
-            && wanted.saturating_sub(*begun) < BETWEEN_FIRST
+        if let Some((begun, failure)) = &refresh_state.last_request
+            && requested_at.saturating_sub(*begun) < FIRST_QUERY_INTERVAL
         {
-            return Err(self.away(failure.clone().unwrap_or_default()));
+            return Err(self.unavailable_error(failure.clone().unwrap_or_default()));
         }
-        self.ask_in(&mut turn, wanted).await
+        self.refresh_locked(&mut refresh_state, requested_at).await
     }
 
     /// Queries it in the background, if the metadata is not current and no query is in progress.
-    fn renew(self: &Arc<Self>) {
-        let Ok(turn) = self.turn.try_lock() else {
+    fn refresh_in_background(self: &Arc<Self>) {
+        let Ok(refresh_state) = self.refresh_state.try_lock() else {
             return;
         };
         let now = self.clock.monotonic();
         let is_old = |since: Option<Duration>, age: Duration| {
             since.is_none_or(|since| now.saturating_sub(since) >= age)
         };
-        let last = turn.last.as_ref().map(|(begun, _)| *begun);
-        if !is_old(turn.succeeded, CURRENT) || !is_old(last, BETWEEN) {
+        let last = refresh_state.last_request.as_ref().map(|(begun, _)| *begun);
+        if !is_old(refresh_state.last_success, METADATA_MAX_AGE)
+            || !is_old(last, MIN_QUERY_INTERVAL)
+        {
             return;
         }
-        drop(turn);
+        drop(refresh_state);
         let provider = Arc::clone(self);
         tokio::spawn(async move {
-            if let Err(error) = provider.ask().await {
+            if let Err(error) = provider.refresh().await {
                 let reason = error.internal.unwrap_or_default();
                 tracing::warn!(reason, "the known keys of an identity provider go on");
             }
@@ -204,20 +210,23 @@ impl Provider {
     }
 
     /// What is known after a key was missing, if it may be queried for one now.
-    async fn with_new_keys(&self) -> Option<Arc<Known>> {
-        let wanted = self.clock.monotonic();
-        let mut turn = self.turn.lock().await;
-        if turn.succeeded.is_some_and(|begun| begun > wanted) {
-            return self.known.load_full();
+    async fn refresh_for_new_key(&self) -> Option<Arc<CachedProvider>> {
+        let requested_at = self.clock.monotonic();
+        let mut refresh_state = self.refresh_state.lock().await;
+        if refresh_state
+            .last_success
+            .is_some_and(|begun| begun > requested_at)
+        {
+            return self.cached.load_full();
         }
-        if let Some(before) = turn.for_a_key
-            && wanted.saturating_sub(before) < BETWEEN
+        if let Some(before) = refresh_state.last_key_request
+            && requested_at.saturating_sub(before) < MIN_QUERY_INTERVAL
         {
             return None;
         }
-        turn.for_a_key = Some(wanted);
-        let asked = self.ask_in(&mut turn, wanted).await;
-        asked
+        refresh_state.last_key_request = Some(requested_at);
+        let result = self.refresh_locked(&mut refresh_state, requested_at).await;
+        result
             .inspect_err(|error| {
                 let reason = error.internal.as_deref();
                 tracing::warn!(reason, "an identity provider was asked for a key in vain");
@@ -226,18 +235,18 @@ impl Provider {
     }
 
     /// The claims of a token, verified with its keys.
-    async fn verified(
+    async fn verify_claims(
         self: &Arc<Self>,
-        token: &SignedClaims<'_>,
-    ) -> Result<Result<Map<String, Value>, Refused>> {
-        let known = self.known().await?;
-        let mut verified = token.verified(&known.keys).cloned();
-        if verified == Err(TokenFault::KeyUnknown)
-            && let Some(newer) = self.with_new_keys().await
+        token: &CompactJws<'_>,
+    ) -> Result<Result<Map<String, Value>, TokenRejection>> {
+        let cached = self.cached_or_refresh().await?;
+        let mut claims = token.verify(&cached.keys).cloned();
+        if claims == Err(TokenError::KeyUnknown)
+            && let Some(newer) = self.refresh_for_new_key().await
         {
-            verified = token.verified(&newer.keys).cloned();
+            claims = token.verify(&newer.keys).cloned();
         }
-        Ok(verified.map_err(Refused::from))
+        Ok(claims.map_err(TokenRejection::from))
     }
 
     fn now(&self) -> i64 {
@@ -245,61 +254,80 @@ impl Provider {
     }
 
     /// The holder of an access token.
-    pub async fn access_token_holder(self: &Arc<Self>, token: &str) -> Result<Holder> {
-        let no = |why| refused("access token", why);
-        let read = SignedClaims::read(token).map_err(|fault| no(fault.into()))?;
-        let claims = self.verified(&read).await?.map_err(no)?;
-        let own = &self.config;
+    pub async fn access_token_subject(self: &Arc<Self>, token: &str) -> Result<TokenSubject> {
+        let reject = |why| rejection_error("access token", why);
+        let parsed = CompactJws::parse(token).map_err(|fault| reject(fault.into()))?;
+        let claims = self.verify_claims(&parsed).await?.map_err(reject)?;
+        let config = &self.config;
         let now = self.now();
-        let issued = access_token::check(read.typ(), &claims, self.issuer(), &own.audiences, now)
-            .map_err(no)?;
-        holder(&self.name, own, &claims, issued, Completeness::AccessToken)
+        let issued_at = access_token::check_access_token(
+            parsed.typ(),
+            &claims,
+            self.issuer(),
+            &config.audiences,
+            now,
+        )
+        .map_err(reject)?;
+        build_token_subject(
+            &self.name,
+            config,
+            &claims,
+            issued_at,
+            ClaimCompleteness::AccessToken,
+        )
     }
 
     /// The claims of the identity token of an attempt to sign in, and when it was issued.
-    pub(super) async fn id_token_claims(
+    pub(super) async fn verify_id_token(
         self: &Arc<Self>,
         token: &str,
         nonce: &str,
     ) -> Result<(Map<String, Value>, i64)> {
-        let no = |why| refused("sign-in", why);
-        let read = SignedClaims::read(token).map_err(|fault| no(fault.into()))?;
-        let claims = self.verified(&read).await?.map_err(no)?;
-        let expected = Expected {
+        let reject = |why| rejection_error("sign-in", why);
+        let parsed = CompactJws::parse(token).map_err(|fault| reject(fault.into()))?;
+        let claims = self.verify_claims(&parsed).await?.map_err(reject)?;
+        let expected = ExpectedClaims {
             issuer: self.issuer(),
             client_id: &self.config.client_id,
             nonce,
             now: self.now(),
         };
-        let issued = id_token::check(read.typ(), &claims, &expected).map_err(no)?;
-        Ok((claims, issued))
+        let issued_at =
+            id_token::check_id_token(parsed.typ(), &claims, &expected).map_err(reject)?;
+        Ok((claims, issued_at))
     }
 
     /// Its current document. Anyone can cause this query, so a recent document counts as well, unless the provider has
     /// failed since.
-    pub(super) async fn document(&self) -> Result<Document> {
-        let wanted = self.clock.monotonic();
-        let mut turn = self.turn.lock().await;
-        let said = match &turn.last {
-            Some((begun, None)) if wanted.saturating_sub(*begun) < BETWEEN => {
-                self.known.load_full().filter(|_| !turn.is_doubtful)
-            }
+    pub(super) async fn current_metadata(&self) -> Result<ProviderMetadata> {
+        let requested_at = self.clock.monotonic();
+        let mut refresh_state = self.refresh_state.lock().await;
+        let recent = match &refresh_state.last_request {
+            Some((begun, None)) if requested_at.saturating_sub(*begun) < MIN_QUERY_INTERVAL => self
+                .cached
+                .load_full()
+                .filter(|_| !refresh_state.is_suspect),
             _ => None,
         };
-        let known = match said {
+        let cached = match recent {
             Some(known) => known,
-            None => self.ask_in(&mut turn, wanted).await?,
+            None => {
+                self.refresh_locked(&mut refresh_state, requested_at)
+                    .await?
+            }
         };
-        Ok(known.document.clone())
+        Ok(cached.metadata.clone())
     }
 
     /// Makes the next sign-in query it again, because it has not responded as it should.
-    pub(super) async fn doubt(&self) {
-        self.turn.lock().await.is_doubtful = true;
+    pub(super) async fn mark_suspect(&self) {
+        self.refresh_state.lock().await.is_suspect = true;
     }
 
     /// Its last known document.
-    pub(super) async fn known_document(self: &Arc<Self>) -> Result<Document> {
-        self.known().await.map(|known| known.document.clone())
+    pub(super) async fn known_metadata(self: &Arc<Self>) -> Result<ProviderMetadata> {
+        self.cached_or_refresh()
+            .await
+            .map(|known| known.metadata.clone())
     }
 }

@@ -10,7 +10,7 @@ use a2a_card::SigningKey;
 use a2a_crawler::Clock;
 use a2a_crawler::dns::EmptyResolver;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+use a2a_crawler::guard::{AllowedPorts, GuardConfig, SsrfGuard};
 use a2a_registry_domain::role::Role;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use ring::rand::SystemRandom;
@@ -19,8 +19,8 @@ use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use url::Url;
 
-use super::holder::{Completeness, MAX_GROUP_NAME, MAX_GROUPS};
-use super::id_token::Expected;
+use super::id_token::ExpectedClaims;
+use super::token_subject::{ClaimCompleteness, MAX_GROUP_NAME_BYTES, MAX_GROUPS};
 use super::*;
 use crate::config::{ProviderConfig, RequireConfig};
 use crate::error::ErrorKind;
@@ -45,15 +45,17 @@ fn claims(changes: Value) -> Map<String, Value> {
 
 #[test]
 fn an_identity_token_is_refused_for_each_thing_that_is_wrong() {
-    use Refused::{Audience, Expired, IssuedAt, Issuer, Nonce, NotYet, Party, Type};
+    use TokenRejection::{
+        Audience, AuthorizedParty, Expired, IssuedAt, Issuer, Nonce, NotYetValid, Type,
+    };
     let check = |typ: Option<&str>, changes: Value| {
-        let expected = Expected {
+        let expected = ExpectedClaims {
             issuer: ISSUER,
             client_id: "registry",
             nonce: "n",
             now: NOW,
         };
-        id_token::check(typ, &claims(changes), &expected)
+        id_token::check_id_token(typ, &claims(changes), &expected)
     };
     for good in [
         json!({}),
@@ -72,15 +74,15 @@ fn an_identity_token_is_refused_for_each_thing_that_is_wrong() {
         (json!({"aud": "other"}), Audience),
         (json!({"aud": null}), Audience),
         (json!({"aud": []}), Audience),
-        (json!({"aud": ["registry", "other"]}), Party),
-        (json!({"azp": "other"}), Party),
-        (json!({"azp": 1}), Party),
+        (json!({"aud": ["registry", "other"]}), AuthorizedParty),
+        (json!({"azp": "other"}), AuthorizedParty),
+        (json!({"azp": 1}), AuthorizedParty),
         (json!({"exp": NOW - 60}), Expired),
         (json!({"exp": null}), Expired),
         (json!({"exp": "soon"}), Expired),
         (json!({"exp": 1e300}), Expired),
-        (json!({"nbf": NOW + 61}), NotYet),
-        (json!({"nbf": "soon"}), NotYet),
+        (json!({"nbf": NOW + 61}), NotYetValid),
+        (json!({"nbf": "soon"}), NotYetValid),
         (json!({"iat": NOW + 61}), IssuedAt),
         (json!({"iat": null}), IssuedAt),
         (json!({"iat": -1}), IssuedAt),
@@ -96,9 +98,11 @@ fn an_identity_token_is_refused_for_each_thing_that_is_wrong() {
 
 #[test]
 fn an_access_token_is_refused_for_each_thing_that_is_wrong() {
-    use Refused::{Audience, Bound, Expired, IssuedAt, Issuer, NotYet, Party, Type};
+    use TokenRejection::{
+        Audience, AuthorizedParty, Expired, IssuedAt, Issuer, KeyBound, NotYetValid, Type,
+    };
     let check = |typ: Option<&str>, changes: Value| {
-        access_token::check(typ, &claims(changes), ISSUER, &["registry".into()], NOW)
+        access_token::check_access_token(typ, &claims(changes), ISSUER, &["registry".into()], NOW)
     };
     for typ in ["at+jwt", "AT+JWT", "application/at+jwt"] {
         assert!(check(Some(typ), json!({"nonce": null})).is_ok(), "{typ}");
@@ -109,12 +113,12 @@ fn an_access_token_is_refused_for_each_thing_that_is_wrong() {
         (json!({"iss": "https://evil.example"}), Issuer),
         (json!({"aud": "registry2"}), Audience),
         (json!({"aud": null}), Audience),
-        (json!({"client_id": null}), Party),
+        (json!({"client_id": null}), AuthorizedParty),
         (json!({"exp": NOW - 61}), Expired),
         (json!({"exp": null}), Expired),
-        (json!({"nbf": NOW + 100}), NotYet),
+        (json!({"nbf": NOW + 100}), NotYetValid),
         (json!({"iat": null}), IssuedAt),
-        (json!({"cnf": {"jkt": "x"}}), Bound),
+        (json!({"cnf": {"jkt": "x"}}), KeyBound),
     ] {
         assert_eq!(
             check(Some("at+jwt"), changes.clone()),
@@ -126,7 +130,8 @@ fn an_access_token_is_refused_for_each_thing_that_is_wrong() {
         assert_eq!(check(typ, json!({})), Err(Type), "{typ:?}");
     }
     // Where no audience is configured nothing is for this registry.
-    let none = access_token::check(Some("at+jwt"), &claims(json!({})), ISSUER, &[], NOW);
+    let none =
+        access_token::check_access_token(Some("at+jwt"), &claims(json!({})), ISSUER, &[], NOW);
     assert_eq!(none, Err(Audience));
 }
 
@@ -144,13 +149,14 @@ fn config() -> ProviderConfig {
     }
 }
 
-fn held(config: &ProviderConfig, changes: Value, access: bool) -> Result<Entry, ErrorKind> {
+fn held(config: &ProviderConfig, changes: Value, access: bool) -> Result<AccountGrant, ErrorKind> {
     let completeness = match access {
-        true => Completeness::AccessToken,
-        false => Completeness::Whole,
+        true => ClaimCompleteness::AccessToken,
+        false => ClaimCompleteness::Complete,
     };
-    let found = holder::holder("corp", config, &claims(changes), NOW, completeness);
-    let entry = found.map_err(|error| error.kind)?.entry;
+    let found =
+        token_subject::build_token_subject("corp", config, &claims(changes), NOW, completeness);
+    let entry = found.map_err(|error| error.kind)?.grant;
     entry.map_err(|_| ErrorKind::Forbidden)
 }
 
@@ -184,11 +190,11 @@ fn nobody_enters_but_by_what_is_required() {
 }
 
 /// Whether claims are refused, and if so whether that ends the access of an account.
-fn ends_access(config: &ProviderConfig, changes: Value, of: Completeness) -> Option<bool> {
-    let found = holder::holder("corp", config, &claims(changes), NOW, of);
+fn ends_access(config: &ProviderConfig, changes: Value, of: ClaimCompleteness) -> Option<bool> {
+    let found = token_subject::build_token_subject("corp", config, &claims(changes), NOW, of);
     found
         .unwrap()
-        .entry
+        .grant
         .err()
         .map(|refusal| refusal.ends_access)
 }
@@ -197,7 +203,7 @@ fn ends_access(config: &ProviderConfig, changes: Value, of: Completeness) -> Opt
 /// elsewhere says nothing.
 #[test]
 fn claims_end_access_only_where_they_say_enough() {
-    use Completeness::{AccessToken, Whole, WithoutUserinfo};
+    use ClaimCompleteness::{AccessToken, Complete, WithoutUserinfo};
     let elsewhere = json!({"groups": null, "_claim_names": {"groups": "src1"}});
     let overage = json!({"groups": null, "hasgroups": true});
     for (changes, whole, partial, access) in [
@@ -219,7 +225,7 @@ fn claims_end_access_only_where_they_say_enough() {
         (overage, Some(false), Some(false), Some(false)),
     ] {
         for (of, wanted) in [
-            (Whole, whole),
+            (Complete, whole),
             (WithoutUserinfo, partial),
             (AccessToken, access),
         ] {
@@ -230,18 +236,18 @@ fn claims_end_access_only_where_they_say_enough() {
     let mut null = claims(json!({}));
     null.insert("groups".into(), Value::Null);
     for (of, wanted) in [
-        (Whole, true),
+        (Complete, true),
         (WithoutUserinfo, false),
         (AccessToken, false),
     ] {
-        let found = holder::holder("corp", &config(), &null, NOW, of).unwrap();
-        assert_eq!(found.entry.unwrap_err().ends_access, wanted, "{of:?}");
+        let found = token_subject::build_token_subject("corp", &config(), &null, NOW, of).unwrap();
+        assert_eq!(found.grant.unwrap_err().ends_access, wanted, "{of:?}");
     }
     // Nor is a null beside the mark that the groups are elsewhere an empty list of them.
     null.insert("hasgroups".into(), true.into());
-    for of in [Whole, WithoutUserinfo, AccessToken] {
-        let found = holder::holder("corp", &config(), &null, NOW, of).unwrap();
-        assert!(!found.entry.unwrap_err().ends_access, "{of:?}");
+    for of in [Complete, WithoutUserinfo, AccessToken] {
+        let found = token_subject::build_token_subject("corp", &config(), &null, NOW, of).unwrap();
+        assert!(!found.grant.unwrap_err().ends_access, "{of:?}");
     }
     // Groups that are too many, where another claim lets the person in.
     let by_kind = ProviderConfig {
@@ -253,7 +259,7 @@ fn claims_end_access_only_where_they_say_enough() {
     };
     let many: Vec<usize> = (0..101).collect();
     let many = json!({"kind": "employee", "groups": many});
-    assert_eq!(ends_access(&by_kind, many, Whole), Some(false));
+    assert_eq!(ends_access(&by_kind, many, Complete), Some(false));
     // No role is as much as no entry, where the groups are known.
     let no_role = ProviderConfig {
         default_roles: Vec::new(),
@@ -266,13 +272,13 @@ fn claims_end_access_only_where_they_say_enough() {
         ends_access(&no_role, silent.clone(), AccessToken),
         Some(false)
     );
-    assert_eq!(ends_access(&no_role, silent, Whole), Some(true));
+    assert_eq!(ends_access(&no_role, silent, Complete), Some(true));
     // An operator who has not said who may enter has ended nothing.
     let nobody = ProviderConfig {
         require: None,
         ..config()
     };
-    assert_eq!(ends_access(&nobody, json!({}), Whole), Some(false));
+    assert_eq!(ends_access(&nobody, json!({}), Complete), Some(false));
 }
 
 /// A null takes no groups from anybody: an access token with it says nothing about them, and where they are kept elsewhere
@@ -286,18 +292,18 @@ fn a_claim_that_is_null_is_as_one_that_is_left_out() {
         }),
         ..config()
     };
-    let entry = |more: Value, of: Completeness| {
+    let entry = |more: Value, of: ClaimCompleteness| {
         let mut claims = claims(json!({"kind": "employee"}));
         claims.insert("groups".into(), Value::Null);
         claims.extend(more.as_object().unwrap().clone());
-        let found = holder::holder("corp", &by_kind, &claims, NOW, of);
-        found.unwrap().entry
+        let found = token_subject::build_token_subject("corp", &by_kind, &claims, NOW, of);
+        found.unwrap().grant
     };
-    let silent = entry(json!({}), Completeness::AccessToken).unwrap();
+    let silent = entry(json!({}), ClaimCompleteness::AccessToken).unwrap();
     assert_eq!(silent.groups, None);
-    let whole = entry(json!({}), Completeness::Whole).unwrap();
+    let whole = entry(json!({}), ClaimCompleteness::Complete).unwrap();
     assert_eq!(whole.groups, Some(Vec::new()));
-    for of in [Completeness::AccessToken, Completeness::Whole] {
+    for of in [ClaimCompleteness::AccessToken, ClaimCompleteness::Complete] {
         let elsewhere = entry(json!({"hasgroups": true}), of).unwrap_err();
         assert!(!elsewhere.ends_access, "{of:?}");
     }
@@ -313,7 +319,7 @@ fn the_limit_of_groups_holds_for_those_that_are_selected() {
     let some = selecting(&["a2a-*", "leads"]);
     let mut groups: Vec<String> = (0..200).map(|number| format!("g{number}")).collect();
     groups.extend(["staff", "leads", "leads-2", "a2a-x", "a2a-"].map(str::to_owned));
-    groups.push("x".repeat(MAX_GROUP_NAME + 1));
+    groups.push("x".repeat(MAX_GROUP_NAME_BYTES + 1));
     let entry = held(&some, json!({"groups": groups}), false).unwrap();
     assert_eq!(entry.groups.unwrap(), ["a2a-", "a2a-x", "leads"]);
     assert!(entry.roles.has(Role::Curator));
@@ -347,8 +353,14 @@ fn groups_that_a_provider_leaves_out_are_refused_with_what_to_configure() {
         for config in [&config(), &by_kind] {
             let mut changes = changes.clone();
             changes["kind"] = json!("employee");
-            let found = holder::holder("corp", config, &claims(changes), NOW, Completeness::Whole);
-            let text = found.unwrap().entry.unwrap_err().text;
+            let found = token_subject::build_token_subject(
+                "corp",
+                config,
+                &claims(changes),
+                NOW,
+                ClaimCompleteness::Complete,
+            );
+            let text = found.unwrap().grant.unwrap_err().text;
             assert!(text.contains("groups_claim = \"roles\""), "{text}");
         }
     }
@@ -398,7 +410,9 @@ fn groups_are_those_of_the_claim_and_give_the_roles_of_the_map() {
 fn the_name_of_an_account_ends_with_its_provider() {
     let named = |name: Value| {
         let held = held(&config(), json!({"preferred_username": name}), false).unwrap();
-        assert!(held.account_name.len() <= 100 && held.other_account_name("ann").len() <= 100);
+        assert!(
+            held.account_name.len() <= 100 && held.alternative_account_name("ann").len() <= 100
+        );
         held.account_name
     };
     assert_eq!(named(json!("ann.lee")), "ann.lee@corp");
@@ -423,15 +437,15 @@ fn the_name_of_an_account_ends_with_its_provider() {
 
 #[test]
 fn what_an_attempt_keeps_secret_depends_on_its_secret_and_state() {
-    let attempt = |secret, state| Attempt { secret, state };
+    let attempt = |secret, state| SignInAttemptSecrets { secret, state };
     let one = attempt("b", "s");
     let others = [attempt("c", "s"), attempt("b", "t")];
     for other in others {
         assert_ne!(one.nonce(), other.nonce());
-        assert_ne!(one.verifier(), other.verifier());
+        assert_ne!(one.code_verifier(), other.code_verifier());
     }
-    assert_ne!(one.nonce(), one.verifier());
-    assert_eq!(one.verifier().len(), 43);
+    assert_ne!(one.nonce(), one.code_verifier());
+    assert_eq!(one.code_verifier().len(), 43);
 }
 
 /// A clock that stands still until it is moved.
@@ -506,13 +520,13 @@ impl Site {
         let guard = GuardConfig {
             allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
             allow_http: true,
-            allow_ports: AllowPorts::Any,
+            allow_ports: AllowedPorts::Any,
             ..GuardConfig::default()
         };
         let fetcher = FetcherConfig {
-            guard: Guard::new(guard),
+            guard: SsrfGuard::new(guard),
             limits: FetchLimits::default(),
-            contact: None,
+            contact_url: None,
             extra_ca: Vec::new(),
             key_hosts: Vec::new(),
         };
@@ -550,7 +564,7 @@ impl Site {
 }
 
 async fn outcome(provider: &Arc<Provider>, token: &str) -> Result<String, ErrorKind> {
-    let held = provider.access_token_holder(token).await;
+    let held = provider.access_token_subject(token).await;
     held.map(|holder| holder.subject)
         .map_err(|error| error.kind)
 }
@@ -607,7 +621,12 @@ async fn a_new_key_is_asked_for_at_once_and_then_once_a_minute() {
 async fn people_who_sign_in_have_a_provider_asked_once_a_minute_until_it_fails_one() {
     let site = Site::start().await;
     let provider = site.provider();
-    let document = async || provider.document().await.map_err(|error| error.kind);
+    let document = async || {
+        provider
+            .current_metadata()
+            .await
+            .map_err(|error| error.kind)
+    };
     for _ in 0..3 {
         document().await.unwrap();
     }
@@ -620,7 +639,7 @@ async fn people_who_sign_in_have_a_provider_asked_once_a_minute_until_it_fails_o
     assert_eq!(site.asked(), 2);
     // Somebody's code could not be exchanged.
     site.is_away.store(true, Ordering::SeqCst);
-    provider.doubt().await;
+    provider.mark_suspect().await;
     for _ in 0..2 {
         assert_eq!(document().await.unwrap_err(), ErrorKind::Unavailable);
     }
@@ -648,7 +667,7 @@ async fn known_keys_go_on_while_a_provider_is_away() {
     site.is_away.store(true, Ordering::SeqCst);
     site.wait(24 * 3600);
     assert_eq!(outcome(&provider, &site.token(0)).await.unwrap(), "ann");
-    let attempt = Attempt {
+    let attempt = SignInAttemptSecrets {
         secret: "b",
         state: "s",
     };
@@ -674,7 +693,10 @@ async fn the_document_of_another_issuer_is_worth_nothing() {
     };
     let fetcher = Arc::clone(&genuine.fetcher);
     let other = Arc::new(Provider::new("corp", &config, fetcher, clock).unwrap());
-    let error = other.access_token_holder(&site.token(0)).await.unwrap_err();
+    let error = other
+        .access_token_subject(&site.token(0))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert!(error.internal.unwrap().contains("another issuer"));
 }

@@ -1,23 +1,23 @@
 //! Claims that a provider does not write into identity tokens, but returns for the access token of a sign-in (OpenID
 //! Connect's userinfo endpoint).
 
-use a2a_crawler::fetch::{Bearer, GetOptions};
+use a2a_crawler::fetch::{BearerToken, GetOptions};
 use serde_json::{Map, Value};
 use url::Url;
 
 use crate::error::Result;
 use crate::providers::Provider;
-use crate::providers::holder::claim;
-use crate::providers::refused::{Refused, refused};
+use crate::providers::token_rejection::{TokenRejection, rejection_error};
+use crate::providers::token_subject::non_null_claim;
 
-const MAX_ANSWER: usize = 64 * 1024;
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 impl Provider {
     /// Whether a claim is missing that admission or groups depend on.
     pub(super) fn lacks_claims(&self, claims: &Map<String, Value>) -> bool {
         let required = self.config.require.as_ref().map(|require| &require.claim);
         let mut needed = required.into_iter().chain([&self.config.groups_claim]);
-        needed.any(|name| claim(claims, name).is_none())
+        needed.any(|name| non_null_claim(claims, name).is_none())
     }
 
     /// Adds the provider's claims about the same subject; those of the identity token take precedence.
@@ -27,31 +27,34 @@ impl Provider {
         endpoint: &Url,
         access_token: &str,
     ) -> Result<()> {
-        let bearer = Bearer::new(access_token)
-            .map_err(|_| self.away("it has sent an access token that cannot be sent".into()))?;
+        let bearer = BearerToken::new(access_token).map_err(|_| {
+            self.unavailable_error("it has sent an access token that cannot be sent".into())
+        })?;
         let options = GetOptions {
-            redirects: 0,
-            body: MAX_ANSWER,
+            max_redirects: 0,
+            max_body_bytes: MAX_RESPONSE_BYTES,
             bearer: Some(&bearer),
             ..GetOptions::default()
         };
-        let answer = self.fetcher.get(endpoint, &options).await.answer;
-        let answer = answer.map_err(|error| self.away(error.detail))?;
-        if answer.status != 200 {
-            let status = answer.status;
-            return Err(self.away(format!("{endpoint} responded with status {status}")));
+        let response = self.fetcher.get(endpoint, &options).await.result;
+        let response = response.map_err(|error| self.unavailable_error(error.detail))?;
+        if response.status != 200 {
+            let status = response.status;
+            return Err(
+                self.unavailable_error(format!("{endpoint} responded with status {status}"))
+            );
         }
-        let told: Map<String, Value> = serde_json::from_slice(&answer.body)
-            .map_err(|_| self.away(format!("{endpoint} has sent no JSON object")))?;
+        let userinfo: Map<String, Value> = serde_json::from_slice(&response.body)
+            .map_err(|_| self.unavailable_error(format!("{endpoint} has sent no JSON object")))?;
         // It may be about another person if an access token was swapped on the way.
-        if told
+        if userinfo
             .get("sub")
             .is_none_or(|sub| Some(sub) != claims.get("sub"))
         {
-            return Err(refused("sign-in", Refused::Subject));
+            return Err(rejection_error("sign-in", TokenRejection::Subject));
         }
-        for (name, value) in told {
-            if claim(claims, &name).is_none() {
+        for (name, value) in userinfo {
+            if non_null_claim(claims, &name).is_none() {
                 claims.insert(name, value);
             }
         }

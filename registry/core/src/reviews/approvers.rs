@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use a2a_registry_domain::review::ReviewKind;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_store::entity::{account, agent, review, review_approval};
-use a2a_registry_store::{Handle, accounts, coverage, domains, terms};
+use a2a_registry_store::{Executor, accounts, approval_terms, domains, registrants};
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -13,18 +13,19 @@ use crate::error::{AppError, Result};
 
 /// The accounts that may not decide on an agent because it is their own: its owner, its submitter and everyone who has
 /// registered a source of it. Empty while four-eyes is off.
-pub async fn parties(
-    on: &impl Handle,
+pub async fn interested_accounts(
+    db: &impl Executor,
     config: &Config,
     agent: &agent::Model,
 ) -> Result<BTreeSet<Uuid>> {
-    let mut parties = parties_of(on, config, std::slice::from_ref(agent)).await?;
-    Ok(parties.remove(&agent.id).unwrap_or_default())
+    let mut by_agent =
+        interested_accounts_by_agent(db, config, std::slice::from_ref(agent)).await?;
+    Ok(by_agent.remove(&agent.id).unwrap_or_default())
 }
 
 /// The same for several agents, by agent.
-pub async fn parties_of(
-    on: &impl Handle,
+pub async fn interested_accounts_by_agent(
+    db: &impl Executor,
     config: &Config,
     agents: &[agent::Model],
 ) -> Result<HashMap<Uuid, BTreeSet<Uuid>>> {
@@ -33,66 +34,66 @@ pub async fn parties_of(
     }
     let domains: BTreeSet<i64> = agents.iter().map(|agent| agent.domain_id).collect();
     let domains: Vec<i64> = domains.into_iter().collect();
-    let sources = domains::sources_of(on, &domains).await?;
-    let mut parties: HashMap<Uuid, BTreeSet<Uuid>> = HashMap::new();
+    let sources = domains::live_sources_by_domain(db, &domains).await?;
+    let mut interested_by_agent: HashMap<Uuid, BTreeSet<Uuid>> = HashMap::new();
     for agent in agents {
         let named = [agent.owner_id, agent.submitter, agent.claimed_by];
-        parties.insert(agent.id, named.into_iter().flatten().collect());
+        interested_by_agent.insert(agent.id, named.into_iter().flatten().collect());
     }
     let agent_of: HashMap<i64, Uuid> = sources
         .iter()
         .filter_map(|source| Some((source.id, source.agent_id?)))
-        .filter(|(_, agent)| parties.contains_key(agent))
+        .filter(|(_, agent)| interested_by_agent.contains_key(agent))
         .collect();
-    let fed: Vec<i64> = agent_of.keys().copied().collect();
-    for registrant in coverage::registrants_of(on, &fed).await? {
+    let source_ids: Vec<i64> = agent_of.keys().copied().collect();
+    for registrant in registrants::registrants_of_sources(db, &source_ids).await? {
         let agent = agent_of.get(&registrant.source_id);
-        let of_it = agent.and_then(|agent| parties.get_mut(agent));
+        let of_it = agent.and_then(|agent| interested_by_agent.get_mut(agent));
         if let (Some(of_it), Some(account)) = (of_it, registrant.account_id) {
             of_it.insert(account);
         }
     }
-    Ok(parties)
+    Ok(interested_by_agent)
 }
 
 /// The accounts that may not decide a review: the parties, and the account whose break-glass it confirms.
-pub async fn excluded(
-    on: &impl Handle,
+pub async fn excluded_deciders(
+    db: &impl Executor,
     config: &Config,
     agent: &agent::Model,
-    question: &review::Model,
+    review: &review::Model,
 ) -> Result<BTreeSet<Uuid>> {
-    let (agents, questions) = (std::slice::from_ref(agent), std::slice::from_ref(question));
-    let mut excluded = excluded_of(on, config, agents, questions).await?;
-    Ok(excluded.remove(&question.id).unwrap_or_default())
+    let (agents, questions) = (std::slice::from_ref(agent), std::slice::from_ref(review));
+    let mut excluded = excluded_deciders_by_review(db, config, agents, questions).await?;
+    Ok(excluded.remove(&review.id).unwrap_or_default())
 }
 
 /// The same for several reviews of these agents, by review; those of other agents are left out.
-pub async fn excluded_of(
-    on: &impl Handle,
+pub async fn excluded_deciders_by_review(
+    db: &impl Executor,
     config: &Config,
     agents: &[agent::Model],
-    questions: &[review::Model],
+    reviews: &[review::Model],
 ) -> Result<HashMap<Uuid, BTreeSet<Uuid>>> {
-    let parties = parties_of(on, config, agents).await?;
+    let interested = interested_accounts_by_agent(db, config, agents).await?;
     let mut excluded = HashMap::new();
-    for question in questions {
-        if !agents.iter().any(|agent| agent.id == question.agent_id) {
+    for review in reviews {
+        if !agents.iter().any(|agent| agent.id == review.agent_id) {
             continue;
         }
-        let of_agent = parties.get(&question.agent_id).cloned();
-        let mut of_it: BTreeSet<Uuid> = of_agent.unwrap_or_default();
-        if question.kind == ReviewKind::BreakGlass {
-            let broken = terms::break_glass_of(on, question.id).await?;
-            of_it.extend(broken.map(|broken| broken.account_id));
+        let of_agent = interested.get(&review.agent_id).cloned();
+        let mut excluded_accounts: BTreeSet<Uuid> = of_agent.unwrap_or_default();
+        if review.kind == ReviewKind::BreakGlass {
+            let break_glass = approval_terms::break_glass_by_review(db, review.id).await?;
+            excluded_accounts.extend(break_glass.map(|broken| broken.account_id));
         }
-        excluded.insert(question.id, of_it);
+        excluded.insert(review.id, excluded_accounts);
     }
     Ok(excluded)
 }
 
-pub fn refuse_party(account: Uuid, parties: &BTreeSet<Uuid>) -> Result<()> {
-    if !parties.contains(&account) {
+pub fn reject_excluded(account: Uuid, excluded: &BTreeSet<Uuid>) -> Result<()> {
+    if !excluded.contains(&account) {
         return Ok(());
     }
     Err(AppError::forbidden(
@@ -102,11 +103,13 @@ pub fn refuse_party(account: Uuid, parties: &BTreeSet<Uuid>) -> Result<()> {
 }
 
 /// Whether an account may decide now. One with a role that only a later build knows may not.
-pub fn may_decide(account: &account::Model, parties: &BTreeSet<Uuid>) -> bool {
-    let decides = account
-        .roles()
-        .is_ok_and(|roles| roles.iter().any(|role| role.may(Permission::Approve)));
-    account.may_be_used() && decides && !parties.contains(&account.id)
+pub fn may_decide_review(account: &account::Model, excluded: &BTreeSet<Uuid>) -> bool {
+    let decides = account.roles().is_ok_and(|roles| {
+        roles
+            .iter()
+            .any(|role| role.has_permission(Permission::Approve))
+    });
+    account.is_active() && decides && !excluded.contains(&account.id)
 }
 
 /// Whether an account may use break-glass now: it decides reviews and is an admin.
@@ -114,18 +117,20 @@ pub fn may_break_glass(account: &account::Model) -> bool {
     let Ok(roles) = account.roles() else {
         return false;
     };
-    let may = |permission| roles.iter().any(|role| role.may(permission));
-    account.may_be_used() && may(Permission::Approve) && may(Permission::Administer)
+    let may = |permission| roles.iter().any(|role| role.has_permission(permission));
+    account.is_active() && may(Permission::Approve) && may(Permission::Administer)
 }
 
 /// The accounts of these approvals that may decide now: only their approvals count.
-pub async fn counting(
-    on: &impl Handle,
+pub async fn counting_approvers(
+    db: &impl Executor,
     approvals: &[review_approval::Model],
-    parties: &BTreeSet<Uuid>,
+    excluded: &BTreeSet<Uuid>,
 ) -> Result<BTreeSet<Uuid>> {
     let ids: Vec<Uuid> = approvals.iter().map(|one| one.account_id).collect();
-    let found = accounts::accounts_by_ids(on, &ids).await?;
-    let counting = found.iter().filter(|one| may_decide(one, parties));
+    let approvers = accounts::accounts_by_ids(db, &ids).await?;
+    let counting = approvers
+        .iter()
+        .filter(|one| may_decide_review(one, excluded));
     Ok(counting.map(|one| one.id).collect())
 }

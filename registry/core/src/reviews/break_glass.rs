@@ -10,115 +10,126 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::entity::{break_glass, review};
 use a2a_registry_store::versions::VersionKey;
-use a2a_registry_store::{Write, accounts, review_notes, terms};
+use a2a_registry_store::{WriteTransaction, accounts, approval_terms, review_notes};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::decision::submitter_name;
-use crate::admission::policies::follow_policies;
-use crate::commit::approver::{Approver, check_reason};
-use crate::commit::further_reviews::FurtherReview;
-use crate::commit::ledger::Ledger;
-use crate::commit::publish::{commit_written, searchable};
-use crate::commit::state::AgentState;
-use crate::context::Context;
+use crate::admission::policies::update_policy_hold;
+use crate::commit::agent_state::AgentState;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::{DecisionMaker, check_reason};
+use crate::commit::publish::{await_searchable, commit_and_publish};
+use crate::commit::secondary_reviews::SecondaryReview;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::reviews::approvers::{counting, excluded, may_break_glass};
-use crate::reviews::deciding::{content_named, open_locked};
+use crate::reviews::approvers::{counting_approvers, excluded_deciders, may_break_glass};
+use crate::reviews::decisions::{lock_open_review, require_reviewed_version};
 use crate::reviews::notes::first_comment;
-use crate::reviews::recertification::refuse_unserved;
+use crate::reviews::recertification::reject_unserved;
 use crate::reviews::view::{review_row, review_view};
-use crate::visibility::caller::{Account, Caller};
+use crate::visibility::caller::{Caller, CallerAccount};
 
 /// How long it lasts without a confirmation.
-pub const LASTS: i64 = DAY;
+pub const BREAK_GLASS_DURATION: i64 = DAY;
 
 /// Approves the content of a review alone, for a day, although others must approve. Returns the review by which they
 /// confirm it. The account must be both curator and admin. Refuses what the account may approve without it, an agent
 /// with another one that is not confirmed, and content that was not confirmed before.
 pub async fn break_glass(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     id: Uuid,
     decision: &ReviewDecision,
 ) -> Result<Review> {
-    let account = caller.demand(Permission::Approve)?;
-    caller.demand(Permission::Administer)?;
+    let account = caller.require(Permission::Approve)?;
+    caller.require(Permission::Administer)?;
     check_reason(&decision.reason)?;
-    let write = context.store.write().await?;
-    let (question, mut state) = open_locked(&write, id, "decided").await?;
-    let key = content_named(&write, &question, &decision.digest).await?;
-    refuse_account(&write, account.id).await?;
-    refuse_needless(context, &write, &state, &question, account.id).await?;
-    refuse_again(&write, &state, &key).await?;
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let (before, by) = (state.clone(), (account, decision.reason.as_str()));
-    approve_alone(&mut ledger, &mut state, &question, &key, by)?;
-    let ends_at = ledger.now().plus(LASTS).0;
-    let new = FurtherReview {
-        previous: before.agent.approved_version,
-        class: question.change_class()?,
+    let write = context.store.begin_write().await?;
+    let (open_review, mut state) = lock_open_review(&write, id, "decided").await?;
+    let key = require_reviewed_version(&write, &open_review, &decision.digest).await?;
+    require_break_glass_right(&write, account.id).await?;
+    reject_needless_break_glass(context, &write, &state, &open_review, account.id).await?;
+    reject_repeated_break_glass(&write, &state, &key).await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    let (state_before, approver_and_reason) = (state.clone(), (account, decision.reason.as_str()));
+    apply_break_glass(
+        &mut change_set,
+        &mut state,
+        &open_review,
+        &key,
+        approver_and_reason,
+    )?;
+    let ends_at = change_set.now().plus_micros(BREAK_GLASS_DURATION).0;
+    let further_review = SecondaryReview {
+        previous: state_before.agent.approved_version,
+        change_class: open_review.change_class()?,
         due_at: Some(ends_at),
-        ..FurtherReview::new(
+        ..SecondaryReview::new(
             ReviewKind::BreakGlass,
             key.id,
             submitter_name(&write, &state).await?,
         )
     };
     let reason = &decision.reason;
-    let review = ledger.open_further(&mut state, new, &account.name, Some(reason.as_str()));
+    let confirmation_review = change_set.open_secondary_review(
+        &mut state,
+        further_review,
+        &account.name,
+        Some(reason.as_str()),
+    );
     let row = break_glass::Model {
-        review_id: review,
+        review_id: confirmation_review,
         agent_id: state.agent.id,
         account_id: account.id,
-        asked: question.kind,
+        asked: open_review.kind,
         version_id: key.id,
         content_digest: key.content_digest,
         signing: key.signing,
         reason: reason.clone(),
-        before_version: before.agent.approved_version,
-        before_holds: lifted(&before, &state),
-        before_pins: before.agent.pins,
-        at: ledger.now().0,
+        before_version: state_before.agent.approved_version,
+        before_holds: lifted_holds(&state_before, &state),
+        before_pins: state_before.agent.pins,
+        at: change_set.now().0,
         ends_at,
     };
-    let comment = first_comment(&ledger, review, account, reason);
+    let comment = first_comment(&change_set, confirmation_review, account, reason);
     // A policy that forbids the content holds the agent all the same.
-    follow_policies(context, &write, &mut ledger, &mut state).await?;
+    update_policy_hold(context, &write, &mut change_set, &mut state).await?;
     // The review's row must exist before rows that refer to it.
-    let touched = ledger.write(&write).await?;
-    write.break_glass_insert(row).await?;
-    write.comment_insert(comment).await?;
-    commit_written(context, write, [&touched]).await?;
-    searchable(context, &[&touched]).await;
-    review_view(context, review_row(context, review).await?).await
+    let committed = change_set.write(&write).await?;
+    write.insert_break_glass(row).await?;
+    write.insert_comment(comment).await?;
+    commit_and_publish(context, write, [&committed]).await?;
+    await_searchable(context, &[&committed]).await;
+    review_view(context, review_row(context, confirmation_review).await?).await
 }
 
 /// The holds that were lifted, separated by spaces.
-fn lifted(before: &AgentState, now: &AgentState) -> String {
+fn lifted_holds(before: &AgentState, now: &AgentState) -> String {
     let lifted = before.holds.iter().filter(|hold| !now.holds.contains(hold));
     let lifted: Vec<&str> = lifted.map(|hold| hold.as_str()).collect();
     lifted.join(" ")
 }
 
 /// Serves the content of a review, and lifts the holds that an approval by others would lift.
-fn approve_alone(
-    ledger: &mut Ledger<'_>,
+fn apply_break_glass(
+    change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
-    question: &review::Model,
+    review: &review::Model,
     key: &VersionKey,
-    (account, reason): (&Account, &str),
+    (account, reason): (&CallerAccount, &str),
 ) -> Result<()> {
-    let by = Approver {
+    let approver = DecisionMaker {
         rule: Rule::BreakGlass,
-        ..Approver::person(account, state, reason)
+        ..DecisionMaker::by_person(account, state, reason)
     };
-    match question.kind()? {
-        ReviewKind::Admission => ledger.approve(state, key, question.change_class()?, &by),
+    match review.kind()? {
+        ReviewKind::Admission => change_set.approve(state, key, review.change_class()?, &approver),
         ReviewKind::Recertification => {
-            refuse_unserved(state, question)?;
-            ledger.decide(state.agent.id, key, true, &by);
-            ledger.close_further(state, question.id, ReviewState::Approved, &by);
+            reject_unserved(state, review)?;
+            change_set.record_decision(state.agent.id, key, true, &approver);
+            change_set.close_secondary_review(state, review.id, ReviewState::Approved, &approver);
         }
         ReviewKind::Report | ReviewKind::BreakGlass => {
             return Err(AppError::conflict(
@@ -126,11 +137,11 @@ fn approve_alone(
             ));
         }
     }
-    ledger.lift(state, Hold::Recertify, &by.actor, "break-glass");
-    ledger.touch(state);
+    change_set.lift_hold(state, Hold::Recertify, &approver.actor, "break-glass");
+    change_set.mark_changed(state);
     let data = json!({"digest": key.digest, "reason": reason,
-        "until": ledger.now().plus(LASTS), "question": question.id});
-    ledger.agent_event(
+        "until": change_set.now().plus_micros(BREAK_GLASS_DURATION), "question": review.id});
+    change_set.add_agent_event(
         EventKind::AgentBreakGlass,
         state.agent.id,
         &account.name,
@@ -139,7 +150,7 @@ fn approve_alone(
     Ok(())
 }
 
-async fn refuse_account(write: &Write, account: Uuid) -> Result<()> {
+async fn require_break_glass_right(write: &WriteTransaction, account: Uuid) -> Result<()> {
     let present = accounts::accounts_by_ids(write, &[account]).await?;
     if present.iter().any(may_break_glass) {
         return Ok(());
@@ -150,22 +161,22 @@ async fn refuse_account(write: &Write, account: Uuid) -> Result<()> {
 }
 
 /// Refuses an account whose approval alone is sufficient.
-async fn refuse_needless(
-    context: &Context,
-    write: &Write,
+async fn reject_needless_break_glass(
+    context: &AppContext,
+    write: &WriteTransaction,
     state: &AgentState,
-    question: &review::Model,
+    review: &review::Model,
     account: Uuid,
 ) -> Result<()> {
-    let excluded = excluded(write, &context.config, &state.agent, question).await?;
+    let excluded = excluded_deciders(write, &context.config, &state.agent, review).await?;
     if excluded.contains(&account) {
         return Ok(());
     }
-    let approvals = review_notes::approvals_of(write, &[question.id]).await?;
-    let mut counted = counting(write, &approvals, &excluded).await?;
+    let approvals = review_notes::approvals_by_review(write, &[review.id]).await?;
+    let mut counted = counting_approvers(write, &approvals, &excluded).await?;
     counted.insert(account);
     let governance = &context.config.governance;
-    let needed = governance.approvals_needed(question.kind()?, question.change_class()?);
+    let needed = governance.approvals_needed(review.kind()?, review.change_class()?);
     if u32::try_from(counted.len()).unwrap_or(u32::MAX) < needed {
         return Ok(());
     }
@@ -175,18 +186,24 @@ async fn refuse_needless(
 }
 
 /// Refuses a second one for an agent, and one for content that others did not confirm since they last approved it.
-async fn refuse_again(write: &Write, state: &AgentState, key: &VersionKey) -> Result<()> {
-    if let Some(open) = state.further_of(ReviewKind::BreakGlass).first() {
+async fn reject_repeated_break_glass(
+    write: &WriteTransaction,
+    state: &AgentState,
+    key: &VersionKey,
+) -> Result<()> {
+    if let Some(open) = state.secondary_review_ids(ReviewKind::BreakGlass).first() {
         return Err(AppError::conflict(format!(
             "The glass is broken for this agent already; decide review {open} first."
         )));
     }
-    let failed = terms::break_glasses_on(write, state.agent.id, ReviewState::Rejected).await?;
+    let unconfirmed =
+        approval_terms::break_glasses_by_agent(write, state.agent.id, ReviewState::Rejected)
+            .await?;
     let since = state.agent.certified_at.unwrap_or(i64::MIN);
     let is_this = |one: &break_glass::Model| {
         one.at >= since && one.content_digest == key.content_digest && one.signing == key.signing
     };
-    if failed.iter().any(is_this) {
+    if unconfirmed.iter().any(is_this) {
         return Err(AppError::conflict(
             "The glass was broken for this content before, and nobody confirmed it; others must approve it.",
         ));

@@ -5,46 +5,46 @@ use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review, ReviewDecision};
 use a2a_registry_domain::role::Permission;
 use uuid::Uuid;
 
-use crate::commit::approver::check_reason;
-use crate::commit::publish::searchable;
-use crate::commit::touched::Touched;
-use crate::context::Context;
+use crate::commit::committed_changes::CommittedChanges;
+use crate::commit::decision_maker::check_reason;
+use crate::commit::publish::await_searchable;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::reviews::deciding::{Verdict, decide};
+use crate::reviews::decisions::{ReviewAction, decide_review};
 use crate::reviews::view::{review_row, review_view};
 use crate::visibility::caller::Caller;
 
 /// The result of one decision: the review afterwards, or why it was not made.
-pub type ItemResult = (Uuid, Result<Review>);
+pub type BulkItemResult = (Uuid, Result<Review>);
 
 /// Makes several decisions in order. One that fails changes nothing and does not stop the others.
 pub async fn review_decide_all(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
-    what: &BulkDecision,
-) -> Result<Vec<ItemResult>> {
-    caller.demand(Permission::Approve)?;
-    if !(1..=MAX_DECISIONS).contains(&what.decisions.len()) {
+    request: &BulkDecision,
+) -> Result<Vec<BulkItemResult>> {
+    caller.require(Permission::Approve)?;
+    if !(1..=MAX_DECISIONS).contains(&request.decisions.len()) {
         return Err(AppError::invalid(
             "/decisions",
             format!("a request has 1 to {MAX_DECISIONS} decisions"),
         ));
     }
-    for (at, item) in what.decisions.iter().enumerate() {
+    for (at, item) in request.decisions.iter().enumerate() {
         check_reason(&item.reason)
             .map_err(|error| AppError::invalid(&format!("/decisions/{at}/reason"), error.public))?;
     }
-    let mut made: Vec<(Uuid, Result<Touched>)> = Vec::new();
-    for item in &what.decisions {
-        made.push((item.review, decide_item(context, caller, item).await));
+    let mut outcomes: Vec<(Uuid, Result<CommittedChanges>)> = Vec::new();
+    for item in &request.decisions {
+        outcomes.push((item.review, decide_item(context, caller, item).await));
     }
-    let written: Vec<&Touched> = made
+    let written: Vec<&CommittedChanges> = outcomes
         .iter()
         .filter_map(|(_, one)| one.as_ref().ok())
         .collect();
-    searchable(context, &written).await;
-    let mut results = Vec::with_capacity(made.len());
-    for (id, outcome) in made {
+    await_searchable(context, &written).await;
+    let mut results = Vec::with_capacity(outcomes.len());
+    for (id, outcome) in outcomes {
         let review = match outcome {
             Ok(_) => match review_row(context, id).await {
                 Ok(row) => review_view(context, row).await,
@@ -58,17 +58,17 @@ pub async fn review_decide_all(
 }
 
 async fn decide_item(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     item: &BulkDecisionItem,
-) -> Result<Touched> {
+) -> Result<CommittedChanges> {
     let decision = ReviewDecision {
         digest: item.digest.clone(),
         reason: item.reason.clone(),
     };
     let verdict = match item.approve {
-        true => Verdict::Approve,
-        false => Verdict::Reject,
+        true => ReviewAction::Approve,
+        false => ReviewAction::Reject,
     };
-    decide(context, caller, item.review, &decision, verdict).await
+    decide_review(context, caller, item.review, &decision, verdict).await
 }

@@ -1,17 +1,17 @@
 //! Reviews: the queue of cards that wait for a person, and the decisions on them.
 
+pub mod approval_terms_job;
 pub mod approvers;
 pub mod break_glass;
+pub mod break_glass_expiry;
 pub mod bulk;
-pub mod deciding;
+pub mod decisions;
 pub mod detail;
-pub mod glass_restored;
+pub mod inbox;
+pub mod list;
+pub mod note_views;
 pub mod notes;
-pub mod queue;
 pub mod recertification;
-pub mod reporting;
-pub mod resuming;
-pub mod terms_job;
+pub mod reports;
+pub mod resume;
 pub mod view;
-pub mod waiting;
-pub mod written;

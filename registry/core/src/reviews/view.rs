@@ -13,27 +13,27 @@ use a2a_registry_store::{
 };
 use uuid::Uuid;
 
-use crate::agents::records::name_in;
-use crate::agents::views::owns;
-use crate::context::Context;
+use crate::agents::records::card_name;
+use crate::agents::views::is_own_agent;
+use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::ownership::keeper_at;
-use crate::reviews::approvers::{excluded_of, may_decide};
-use crate::signatures::KeyBinding;
+use crate::ownership::agent_owner_at;
+use crate::reviews::approvers::{excluded_deciders_by_review, may_decide_review};
+use crate::signatures::DomainKeyBinding;
 use crate::visibility::caller::Caller;
 use crate::visibility::is_listed;
 
 /// Maximum number of agents of an account whose reviews are listed.
-const MAX_OWN: u64 = 5000;
+const MAX_OWN_AGENTS: u64 = 5000;
 
-pub(super) async fn review_row(context: &Context, id: Uuid) -> Result<review::Model> {
+pub(super) async fn review_row(context: &AppContext, id: Uuid) -> Result<review::Model> {
     let row = reviews::review_by_id(&context.store, id).await?;
     row.ok_or_else(|| AppError::no_review(id))
 }
 
 /// The row of a review that the caller may see, and whether the agent is the caller's own.
-pub(super) async fn review_visible(
-    context: &Context,
+pub(super) async fn find_visible_review(
+    context: &AppContext,
     caller: &Caller,
     id: Uuid,
 ) -> Result<(review::Model, bool)> {
@@ -42,69 +42,77 @@ pub(super) async fn review_visible(
     let agent = row.as_ref().map_or(Uuid::nil(), |row| row.agent_id);
     let mut found = agents::agents_by_ids(&context.store, &[agent]).await?;
     let is_own = match found.pop() {
-        Some(agent) => owns(context, caller, &agent).await?,
+        Some(agent) => is_own_agent(context, caller, &agent).await?,
         None => false,
     };
-    let is_shown = is_own || caller.may(Permission::SeeAll);
+    let is_shown = is_own || caller.has_permission(Permission::SeeAll);
     let row = row.filter(|_| is_shown);
     row.map(|row| (row, is_own))
         .ok_or_else(|| AppError::no_review(id))
 }
 
-pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<Uuid>> {
-    let found = agents::agents_of_account(&context.store, account, MAX_OWN).await?;
-    let ids: BTreeSet<i64> = found.iter().map(|agent| agent.domain_id).collect();
+pub(super) async fn own_agent_ids(context: &AppContext, account: Uuid) -> Result<Vec<Uuid>> {
+    let candidates = agents::agents_of_account(&context.store, account, MAX_OWN_AGENTS).await?;
+    let ids: BTreeSet<i64> = candidates.iter().map(|agent| agent.domain_id).collect();
     let ids: Vec<i64> = ids.into_iter().collect();
     let rows = domains::domains_by_ids(&context.store, &ids).await?;
-    let marks = ownership::owner_marks_of(&context.store, &ids).await?;
+    let marks = ownership::owner_fingerprints_by_domain(&context.store, &ids).await?;
     let now = context.now();
-    let own = found.into_iter().filter(|agent| {
+    let owned = candidates.into_iter().filter(|agent| {
         let row = rows.iter().find(|row| row.id == agent.domain_id);
-        let keeper = row.map_or(agent.owner_id, |row| keeper_at(agent, row, &marks, now));
+        let keeper = row.map_or(agent.owner_id, |row| {
+            agent_owner_at(agent, row, &marks, now)
+        });
         keeper == Some(account)
     });
-    Ok(own.map(|agent| agent.id).collect())
+    Ok(owned.map(|agent| agent.id).collect())
 }
 
-pub(super) async fn review_view(context: &Context, row: review::Model) -> Result<Review> {
+pub(super) async fn review_view(context: &AppContext, row: review::Model) -> Result<Review> {
     row.state()?;
     row.kind()?;
     row.change_class()?;
     let id = row.id;
-    let mut views = views(context, vec![row]).await?;
+    let mut views = review_views(context, vec![row]).await?;
     views.pop().ok_or_else(|| AppError::no_review(id))
 }
 
 /// The views of reviews; one in a state or of a kind that only a later build knows is left out and logged.
-pub async fn views(context: &Context, rows: Vec<review::Model>) -> Result<Vec<Review>> {
-    let on = &context.store;
+pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Result<Vec<Review>> {
+    let db = &context.store;
     let agent_ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
-    let owners = agents::agents_by_ids(on, &agent_ids).await?;
-    let holds = agents::holds_of(on, &agent_ids).await?;
-    let found = versions::versions_by_ids(on, &version_ids(&rows, &owners)).await?;
-    let domain_ids: Vec<i64> = owners.iter().map(|owner| owner.domain_id).collect();
-    let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
-    let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
-    let people = People::load(context, &rows, &owners).await?;
-    let version = |id: Uuid| found.iter().find(|row| row.id == id);
+    let agent_rows = agents::agents_by_ids(db, &agent_ids).await?;
+    let holds = agents::holds_of_agents(db, &agent_ids).await?;
+    let version_rows = versions::versions_by_ids(db, &version_ids(&rows, &agent_rows)).await?;
+    let domain_ids: Vec<i64> = agent_rows.iter().map(|owner| owner.domain_id).collect();
+    let domain_rows = domains::domains_by_ids(db, &domain_ids).await?;
+    let bindings = DomainKeyBinding::load_for_domains(db, &domain_rows).await?;
+    let people = ReviewPeople::load(context, &rows, &agent_rows).await?;
+    let version = |id: Uuid| version_rows.iter().find(|row| row.id == id);
     let view = |row: review::Model| -> Result<Review, StoreError> {
-        let about = version(row.version_id);
-        let owner = owners.iter().find(|owner| owner.id == row.agent_id);
-        let binding = owner.and_then(|owner| bindings.get(&owner.domain_id));
-        let approvals = people.approvals(&row);
+        let reviewed = version(row.version_id);
+        let agent_row = agent_rows.iter().find(|owner| owner.id == row.agent_id);
+        let binding = agent_row.and_then(|owner| bindings.get(&owner.domain_id));
+        let approvals = people.approval_views(&row);
         let (kind, class) = (row.kind()?, row.change_class()?);
         Ok(Review {
-            signature_verdict: binding.unwrap_or(&KeyBinding::default()).verdict(about),
+            signature_verdict: binding
+                .unwrap_or(&DomainKeyBinding::default())
+                .signature_verdict(reviewed),
             id: row.id,
             agent: row.agent_id,
-            name: about.and_then(name_in).unwrap_or_default(),
-            domain: owner.map(|owner| owner.domain.clone()).unwrap_or_default(),
-            coverage: match about {
+            name: reviewed.and_then(card_name).unwrap_or_default(),
+            domain: agent_row
+                .map(|owner| owner.domain.clone())
+                .unwrap_or_default(),
+            coverage: match reviewed {
                 Some(about) => about.standing()?.coverage(),
                 None => Coverage::Nomination,
             }
             .into(),
-            digest: about.map(|about| about.digest.clone()).unwrap_or_default(),
+            digest: reviewed
+                .map(|about| about.digest.clone())
+                .unwrap_or_default(),
             previous: row
                 .previous_version
                 .and_then(version)
@@ -112,46 +120,46 @@ pub async fn views(context: &Context, rows: Vec<review::Model>) -> Result<Vec<Re
             change_class: class.map(Into::into),
             kind: kind.into(),
             state: row.state()?.into(),
-            assignee: row.assignee.and_then(|id| people.name(id)),
+            assignee: row.assignee.and_then(|id| people.account_name(id)),
             due: row.due_at.map(Timestamp),
             deciders: deciders(&row, &approvals),
             approvals_needed: context.config.governance.approvals_needed(kind, class),
             approvals,
             submitter: row.submitter,
             reason: row.reason,
-            served: owner.map(|owner| served_card(owner, &holds, &found)),
+            served: agent_row.map(|owner| served_card(owner, &holds, &version_rows)),
             created_at: Timestamp(row.created_at),
             decided_at: row.decided_at.map(Timestamp),
         })
     };
-    let told =
+    let log_error =
         |error: &StoreError| tracing::error!(%error, "a review cannot be shown and is left out");
-    let views = rows.into_iter().map(|row| view(row).inspect_err(told));
+    let views = rows.into_iter().map(|row| view(row).inspect_err(log_error));
     Ok(views.filter_map(Result::ok).collect())
 }
 
 /// The versions that reviews are about, those approved before, and those that their agents serve.
-fn version_ids(rows: &[review::Model], owners: &[agent::Model]) -> Vec<Uuid> {
+fn version_ids(rows: &[review::Model], agent_rows: &[agent::Model]) -> Vec<Uuid> {
     rows.iter()
         .flat_map(|row| [Some(row.version_id), row.previous_version])
-        .chain(owners.iter().map(|owner| owner.approved_version))
+        .chain(agent_rows.iter().map(|owner| owner.approved_version))
         .flatten()
         .collect()
 }
 
 /// The card that an agent serves now, given these holds and versions.
 fn served_card(
-    owner: &agent::Model,
+    agent_row: &agent::Model,
     holds: &[hold::Model],
     versions: &[version::Model],
 ) -> ServedCard {
-    let holds = holds.iter().filter(|hold| hold.agent_id == owner.id);
+    let holds = holds.iter().filter(|hold| hold.agent_id == agent_row.id);
     let holds: Vec<hold::Model> = holds.cloned().collect();
     let mut versions = versions.iter();
-    let approved = versions.find(|row| Some(row.id) == owner.approved_version);
+    let approved = versions.find(|row| Some(row.id) == agent_row.approved_version);
     ServedCard {
         digest: approved.map(|row| row.digest.clone()),
-        listed: is_listed(owner, &holds),
+        listed: is_listed(agent_row, &holds),
     }
 }
 
@@ -166,66 +174,66 @@ fn deciders(row: &review::Model, approvals: &[ReviewApproval]) -> Vec<String> {
 }
 
 /// The accounts of some reviews, and their approvals.
-struct People {
+struct ReviewPeople {
     accounts: Vec<account::Model>,
     approvals: Vec<review_approval::Model>,
     /// Approvals of open reviews that would count now, as review and account.
-    counting: BTreeSet<(Uuid, Uuid)>,
+    counting_approvals: BTreeSet<(Uuid, Uuid)>,
 }
 
-impl People {
+impl ReviewPeople {
     async fn load(
-        context: &Context,
+        context: &AppContext,
         rows: &[review::Model],
         agents: &[agent::Model],
     ) -> Result<Self> {
-        let on = &context.store;
+        let db = &context.store;
         let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-        let approvals = review_notes::approvals_of(on, &ids).await?;
+        let approvals = review_notes::approvals_by_review(db, &ids).await?;
         let approving = approvals.iter().map(|one| one.account_id);
         let assigned = rows.iter().filter_map(|row| row.assignee);
         let ids: BTreeSet<Uuid> = approving.chain(assigned).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
-        let accounts = accounts::accounts_by_ids(on, &ids).await?;
-        let mut counting_now = BTreeSet::new();
+        let accounts = accounts::accounts_by_ids(db, &ids).await?;
+        let mut counting_approvals = BTreeSet::new();
         let open: Vec<review::Model> = rows
             .iter()
             .filter(|row| row.state == ReviewState::Open)
             .filter(|row| approvals.iter().any(|one| one.review_id == row.id))
             .cloned()
             .collect();
-        let excluded = excluded_of(on, &context.config, agents, &open).await?;
+        let excluded = excluded_deciders_by_review(db, &context.config, agents, &open).await?;
         for (review, excluded) in &excluded {
             let of_it = approvals.iter().filter(|one| one.review_id == *review);
             let deciders =
                 of_it.filter_map(|one| accounts.iter().find(|by| by.id == one.account_id));
-            let counting = deciders.filter(|by| may_decide(by, excluded));
-            counting_now.extend(counting.map(|by| (*review, by.id)));
+            let eligible = deciders.filter(|by| may_decide_review(by, excluded));
+            counting_approvals.extend(eligible.map(|by| (*review, by.id)));
         }
         Ok(Self {
             accounts,
             approvals,
-            counting: counting_now,
+            counting_approvals: counting_approvals,
         })
     }
 
-    fn name(&self, id: Uuid) -> Option<String> {
+    fn account_name(&self, id: Uuid) -> Option<String> {
         let mut accounts = self.accounts.iter();
         accounts
             .find(|one| one.id == id)
             .map(|one| one.name.clone())
     }
 
-    fn approvals(&self, row: &review::Model) -> Vec<ReviewApproval> {
-        let of_it = self.approvals.iter().filter(|one| one.review_id == row.id);
+    fn approval_views(&self, row: &review::Model) -> Vec<ReviewApproval> {
+        let review_approvals = self.approvals.iter().filter(|one| one.review_id == row.id);
         let view = |one: &review_approval::Model| ReviewApproval {
-            account: self.name(one.account_id).unwrap_or_default(),
+            account: self.account_name(one.account_id).unwrap_or_default(),
             at: Timestamp(one.at),
             reason: one.reason.clone(),
             counts: one
                 .counted
-                .unwrap_or_else(|| self.counting.contains(&(row.id, one.account_id))),
+                .unwrap_or_else(|| self.counting_approvals.contains(&(row.id, one.account_id))),
         };
-        of_it.map(view).collect()
+        review_approvals.map(view).collect()
     }
 }

@@ -8,22 +8,22 @@ use std::time::Duration;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::SECOND;
 use a2a_registry_policy::Action;
-use a2a_registry_search::{ChangedAgent, Document, IndexError, Rebuild};
+use a2a_registry_search::{AgentDocument, ChangedAgent, IndexError, IndexRebuild};
 use a2a_registry_store::entity::event;
-use a2a_registry_store::{Handle, events};
+use a2a_registry_store::{Executor, events};
 use uuid::Uuid;
 
-use crate::agents::documents::{WALK, documents_of, documents_walk};
-use crate::agents::policy_facts::{labels_of_all, rows_decide};
+use crate::agents::documents::{REBUILD_BATCH, build_documents, load_documents_after};
+use crate::agents::policy_attributes::{is_visibility_policy_free, visibility_labels_by_agent};
 use crate::commit::agent_rows::AgentRows;
-use crate::context::Context;
-use crate::database::heard_database;
+use crate::context::AppContext;
+use crate::database_health::record_database_contact;
 use crate::error::AppError;
 
 /// Events per commit.
-pub const EVENTS: u64 = 2000;
+pub const MAX_EVENTS_PER_COMMIT: u64 = 2000;
 /// How often the database is polled for events during a rebuild.
-const HEARD_EVERY: Duration = Duration::from_millis(500);
+const REBUILD_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
 pub enum IndexingError {
@@ -62,62 +62,66 @@ impl From<a2a_registry_store::StoreError> for IndexingError {
 ///
 /// # Errors
 /// Where the database or the index fails; the next call applies the same events.
-pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
+pub async fn apply_next_events(context: &AppContext) -> Result<bool, IndexingError> {
     if context.index.is_missing() {
-        hear_all(context).await?;
+        read_all_events(context).await?;
         return Err(IndexingError::Broken("there is none".into()));
     }
-    let changes = read_next(context).await?;
+    let changes = read_next_changes(context).await?;
     // Only here: a database that cannot return the agents counts as not responding.
-    heard_database(context);
-    let Some(NextChanges {
+    record_database_contact(context);
+    let Some(IndexChanges {
         documents,
-        leaving,
+        removed_ids,
         seq,
     }) = changes
     else {
         return Ok(false);
     };
     let index = context.index.clone();
-    let applied = blocking(move || index.apply(documents, &leaving, seq)).await;
+    let applied = run_blocking(move || index.apply_changes(documents, &removed_ids, seq)).await;
     if applied.is_err() {
         // If the index refuses them, the overlay must still hide them from callers who may not see them.
-        hear_all(context).await?;
+        read_all_events(context).await?;
     }
     applied?;
     context
-        .wake
-        .applied
+        .signals
+        .applied_event
         .send_replace(context.index.applied_seq());
     Ok(true)
 }
 
-struct NextChanges {
-    documents: Vec<Document>,
-    leaving: Vec<Uuid>,
+struct IndexChanges {
+    documents: Vec<AgentDocument>,
+    removed_ids: Vec<Uuid>,
     /// The last of these events.
     seq: i64,
 }
 
 /// Reads the next events that the index has not applied, and what it shows after them.
-async fn read_next(context: &Context) -> Result<Option<NextChanges>, IndexingError> {
-    let read = context.store.read().await?;
-    let Some((heard, seq)) = hear(context, &read, context.index.applied_seq()).await? else {
+async fn read_next_changes(context: &AppContext) -> Result<Option<IndexChanges>, IndexingError> {
+    let read_tx = context.store.begin_read().await?;
+    let Some((subjects, seq)) =
+        read_next_events(context, &read_tx, context.index.applied_seq()).await?
+    else {
         return Ok(None);
     };
-    let Heard { agents, rows } = heard;
-    let documents = documents_of(context, &read, rows).await?;
-    let found: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
-    let about = agents.into_iter();
-    Ok(Some(NextChanges {
-        leaving: about.filter(|id| !found.contains(id)).collect(),
+    let ChangedSubjects { agents, rows } = subjects;
+    let documents = build_documents(context, &read_tx, rows).await?;
+    let documented_ids: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
+    let agent_ids = agents.into_iter();
+    Ok(Some(IndexChanges {
+        removed_ids: agent_ids
+            .filter(|id| !documented_ids.contains(id))
+            .collect(),
         documents,
         seq,
     }))
 }
 
 /// Whether an event may change for which accounts and groups agents are admitted.
-fn changes_who_registered(row: &event::Model) -> bool {
+fn affects_registrants(row: &event::Model) -> bool {
     use EventKind::{
         AccountAccessEnded, AccountChanged, AccountDisabled, AccountEnabled, GroupChanged,
         GroupDeleted,
@@ -133,19 +137,19 @@ fn changes_who_registered(row: &event::Model) -> bool {
     kinds.into_iter().any(|kind| row.kind == kind)
 }
 
-struct Heard {
+struct ChangedSubjects {
     agents: Vec<Uuid>,
     rows: AgentRows,
 }
 
 /// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at
 /// once from callers who may not see them any more. Returns what they are about, and the last event.
-async fn hear(
-    context: &Context,
-    on: &impl Handle,
+async fn read_next_events(
+    context: &AppContext,
+    db: &impl Executor,
     after: i64,
-) -> Result<Option<(Heard, i64)>, IndexingError> {
-    let rows = events::events_after(on, after, EVENTS).await?;
+) -> Result<Option<(ChangedSubjects, i64)>, IndexingError> {
+    let rows = events::events_after(db, after, MAX_EVENTS_PER_COMMIT).await?;
     let Some(last) = rows.last() else {
         return Ok(None);
     };
@@ -153,58 +157,61 @@ async fn hear(
     let mut agents: Vec<Uuid> = rows.iter().filter_map(|row| row.agent_id).collect();
     agents.sort_unstable();
     agents.dedup();
-    context.changes.note(&agents);
-    if context.policies.admitting().has_written(Action::Admit) {
-        context.policies.note_changed(&agents);
+    context.change_counters.increment(&agents);
+    if context.policy_sets.newest().has_custom(Action::Admit) {
+        context.policy_sets.queue_changed(&agents);
     }
-    if rows.iter().any(changes_who_registered)
-        && context.policies.admitting().asks_who(Action::Admit)
+    if rows.iter().any(affects_registrants)
+        && context
+            .policy_sets
+            .newest()
+            .depends_on_principal(Action::Admit)
     {
-        context.policies.note_all_changed();
+        context.policy_sets.queue_all();
     }
     if rows.iter().any(|row| row.kind == EventKind::PolicySet) {
-        context.policies.note_newer();
+        context.policy_sets.flag_newer_set();
     }
-    let changed = async {
-        let rows = AgentRows::by_ids(on, &agents).await?;
-        let changed = changed_under_policies(context, on, &agents, &rows).await?;
+    let changed_and_rows = async {
+        let rows = AgentRows::load_by_ids(db, &agents).await?;
+        let changed = load_changed_labels(context, db, &agents, &rows).await?;
         Ok::<_, AppError>((changed, rows))
     };
-    let rows = match changed.await {
+    let rows = match changed_and_rows.await {
         Ok((changed, rows)) => {
-            context.index.note(&changed, seq);
+            context.index.record_changes(&changed, seq);
             rows
         }
         Err(error) => {
             // It is not known who may still see them, so nobody does until it is.
-            context.index.note_forbidden(&agents, seq);
+            context.index.record_hidden(&agents, seq);
             return Err(error.into());
         }
     };
-    context.noted.fetch_max(seq, Ordering::AcqRel);
-    context.wake.events.send_if_modified(|known| {
+    context.caches_applied_seq.fetch_max(seq, Ordering::AcqRel);
+    context.signals.events.send_if_modified(|known| {
         let newer = seq > *known;
         *known = seq.max(*known);
         newer
     });
-    Ok(Some((Heard { agents, rows }, seq)))
+    Ok(Some((ChangedSubjects { agents, rows }, seq)))
 }
 
 /// The labels that these agents carry now, those of policies included.
-async fn changed_under_policies(
-    context: &Context,
-    on: &impl Handle,
+async fn load_changed_labels(
+    context: &AppContext,
+    db: &impl Executor,
     agents: &[Uuid],
     rows: &AgentRows,
 ) -> Result<Vec<ChangedAgent>, AppError> {
-    let mut changed = rows.changed(agents);
-    if rows_decide(context) {
+    let mut changed = rows.changed_agents(agents);
+    if is_visibility_policy_free(context) {
         return Ok(changed);
     }
-    let mut carried = labels_of_all(context, on, rows.agents.clone()).await?;
+    let mut labels_by_agent = visibility_labels_by_agent(context, db, rows.agents.clone()).await?;
     for agent in &mut changed {
         // An agent that nobody may see stays so, whatever its record says.
-        if let Some(labels) = carried
+        if let Some(labels) = labels_by_agent
             .remove(&agent.id)
             .filter(|_| !agent.visible_to.is_empty())
         {
@@ -216,42 +223,42 @@ async fn changed_under_policies(
 
 /// Removes the documents of agents that wait for a decision by changed rules, so that no search finds them: the event of the
 /// decision brings them back, as what they are then. An index that is missing is built without them.
-pub async fn remove_undecided(
-    context: &Context,
+pub async fn remove_undecided_agents(
+    context: &AppContext,
     undecided: Vec<Uuid>,
 ) -> Result<(), IndexingError> {
     if undecided.is_empty() || context.index.is_missing() {
         return Ok(());
     }
     let (index, seq) = (context.index.clone(), context.index.applied_seq());
-    blocking(move || index.apply(Vec::new(), &undecided, seq)).await
+    run_blocking(move || index.apply_changes(Vec::new(), &undecided, seq)).await
 }
 
 /// Reads all events that this process has not read yet.
 ///
 /// # Errors
 /// Where the database fails; what the events are about is shown to nobody then.
-pub async fn hear_all(context: &Context) -> Result<(), IndexingError> {
+pub async fn read_all_events(context: &AppContext) -> Result<(), IndexingError> {
     loop {
-        let read = context.store.read().await?;
-        let noted = context.noted.load(Ordering::Acquire);
-        if hear(context, &read, noted).await?.is_none() {
+        let read_tx = context.store.begin_read().await?;
+        let noted = context.caches_applied_seq.load(Ordering::Acquire);
+        if read_next_events(context, &read_tx, noted).await?.is_none() {
             break;
         }
     }
-    heard_database(context);
+    record_database_contact(context);
     Ok(())
 }
 
 /// Reads events repeatedly while the index itself does not apply them.
-async fn hear_meanwhile(context: &Context) -> Infallible {
+async fn read_events_during_rebuild(context: &AppContext) -> Infallible {
     loop {
-        if let Err(error) = hear_all(context).await {
+        if let Err(error) = read_all_events(context).await {
             tracing::error!(%error, "events of other processes cannot be read");
         }
         tokio::select! {
-            () = context.wake.foreign.notified() => {}
-            () = tokio::time::sleep(HEARD_EVERY) => {}
+            () = context.signals.foreign_events.notified() => {}
+            () = tokio::time::sleep(REBUILD_POLL_INTERVAL) => {}
         }
     }
 }
@@ -261,25 +268,25 @@ async fn hear_meanwhile(context: &Context) -> Infallible {
 ///
 /// # Errors
 /// What is wrong, as a phrase for anybody.
-pub async fn index_readable(context: &Context) -> Result<(), String> {
-    let mut last = context.index_asked.lock().await;
+pub async fn check_index_readable(context: &AppContext) -> Result<(), String> {
+    let mut last_check = context.index_checked_at.lock().await;
     let now = context.now();
-    let fresh = last.is_some_and(|last| (now.0 - last.0).abs() < SECOND);
+    let fresh = last_check.is_some_and(|last| (now.0 - last.0).abs() < SECOND);
     if !fresh {
         let index = context.index.clone();
-        let rebuilt = index.rebuilt();
+        let rebuilt = index.rebuild_count();
         // The caller may disconnect meanwhile; the index remembers the result.
-        let asked = tokio::task::spawn_blocking(move || index.check()).await;
-        *last = Some(now);
-        match asked {
-            Ok(Err(IndexError::NeedsRebuild { .. })) => *last = None,
+        let check_result = tokio::task::spawn_blocking(move || index.check_integrity()).await;
+        *last_check = Some(now);
+        match check_result {
+            Ok(Err(IndexError::NeedsRebuild { .. })) => *last_check = None,
             Ok(_) => {}
             Err(error) => context.index.report_damage(error.to_string(), rebuilt),
         }
     }
-    drop(last);
+    drop(last_check);
     if context.index.damage().is_some() {
-        context.wake.damage.notify_one();
+        context.signals.index_damage.notify_one();
         return Err("is damaged and is being rebuilt".to_owned());
     }
     if context.index.is_missing() {
@@ -290,20 +297,23 @@ pub async fn index_readable(context: &Context) -> Result<(), String> {
 
 /// Compares every file of the index with its checksum, until cancelled; a damaged index is rebuilt, which this
 /// requests.
-pub async fn index_verified(context: &Context, cancelled: impl Fn() -> bool + Send + 'static) {
+pub async fn verify_index_files(
+    context: &AppContext,
+    cancelled: impl Fn() -> bool + Send + 'static,
+) {
     let index = context.index.clone();
-    let verified = tokio::task::spawn_blocking(move || index.damaged_files(cancelled)).await;
+    let verified = tokio::task::spawn_blocking(move || index.find_damaged_files(cancelled)).await;
     if let Ok(Err(error)) = verified {
         tracing::warn!(%error, "the files of the search index could not be compared with their checksums");
     }
     if context.index.damage().is_some() {
-        context.wake.damage.notify_one();
+        context.signals.index_damage.notify_one();
     }
 }
 
 /// Checks whether the index can be read, as readiness does.
-pub async fn index_examined(context: &Context) {
-    if let Err(reason) = index_readable(context).await {
+pub async fn check_index(context: &AppContext) {
+    if let Err(reason) = check_index_readable(context).await {
         tracing::debug!(reason, "the search index cannot be read");
     }
 }
@@ -313,51 +323,54 @@ pub async fn index_examined(context: &Context) {
 ///
 /// # Errors
 /// Where the database or the index fails; the old index stays.
-pub async fn index_anew(
-    context: &Context,
+pub async fn rebuild_index(
+    context: &AppContext,
     cancelled: impl Fn() -> bool,
 ) -> Result<Option<usize>, IndexingError> {
     // Events from here on are applied again afterwards, which is harmless.
-    let from = events::highest_seq(&context.store).await?;
+    let start_seq = events::highest_seq(&context.store).await?;
     let rebuild = context.index.begin_rebuild()?;
     tokio::select! {
-        built = build_from(context, rebuild, from, cancelled) => built,
-        never = hear_meanwhile(context) => match never {},
+        built = build_index(context, rebuild, start_seq, cancelled) => built,
+        never = read_events_during_rebuild(context) => match never {},
     }
 }
 
-async fn build_from(
-    context: &Context,
-    mut rebuild: Rebuild,
-    from: i64,
+async fn build_index(
+    context: &AppContext,
+    mut rebuild: IndexRebuild,
+    start_seq: i64,
     cancelled: impl Fn() -> bool,
 ) -> Result<Option<usize>, IndexingError> {
     let mut count = 0;
-    let mut walked = documents_walk(context, None, WALK).await?;
-    while let (documents, Some(last)) = walked {
+    let mut batch = load_documents_after(context, None, REBUILD_BATCH).await?;
+    while let (documents, Some(last)) = batch {
         if cancelled() {
             return Ok(None);
         }
         count += documents.len();
         // The next agents are read while these are indexed.
-        let adding = blocking(move || rebuild.add(documents).map(|()| rebuild));
-        let (added, next) = tokio::join!(adding, documents_walk(context, Some(last), WALK));
+        let adding = run_blocking(move || rebuild.add_agents(documents).map(|()| rebuild));
+        let (added, next) = tokio::join!(
+            adding,
+            load_documents_after(context, Some(last), REBUILD_BATCH)
+        );
         rebuild = added?;
-        walked = next?;
+        batch = next?;
     }
     if cancelled() {
         return Ok(None);
     }
-    blocking(move || rebuild.finish(from)).await?;
+    run_blocking(move || rebuild.finish(start_seq)).await?;
     context
-        .wake
-        .applied
+        .signals
+        .applied_event
         .send_replace(context.index.applied_seq());
     Ok(Some(count))
 }
 
 /// Runs index work on a thread that may block.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, IndexingError> {
     match tokio::task::spawn_blocking(work).await {

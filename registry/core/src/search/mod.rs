@@ -1,40 +1,40 @@
 //! Search, suggestions and look-ups.
 
-pub mod fallback;
-pub mod fetched;
-pub mod find;
-pub mod follow;
+pub mod collection_scope;
+pub mod engine;
+pub mod hit_liveness;
+pub mod index_job;
 pub mod indexing;
-pub mod overview;
-pub mod policy_switch;
+pub mod lexical_fallback;
+pub mod policy_rollout;
 pub mod query;
+pub mod registry_stats;
 pub mod render;
 pub mod skill_names;
 pub mod value_names;
-pub mod within;
 
 use std::sync::Arc;
 
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
-use a2a_registry_search::{HitRow, asked_text};
+use a2a_registry_search::{HitRow, query_words};
 use bytes::Bytes;
 
-use crate::agents::replacements::hide_in_hits;
-use crate::context::Context;
-use crate::database::demand_database;
+use crate::agents::replacements::redact_hit_replacements;
+use crate::context::AppContext;
+use crate::database_health::require_recent_contact;
 use crate::error::AppError;
-use crate::index_pool::run;
-use crate::memory::dry_runs::Shown;
-use crate::memory::meanings::Mode;
-use crate::search::find::{Extra, Search};
+use crate::process_state::dry_runs::ObservedResponse;
+use crate::process_state::semantic_search::Mode;
+use crate::search::engine::{PreparedSearch, SurfaceQuery};
 use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
-use crate::search::render::{hit, list};
+use crate::search::render::{list, render_hit};
+use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
 /// The most completions of a prefix.
-const SUGGESTIONS: usize = 10;
+const MAX_SUGGESTIONS: usize = 10;
 /// The most agents of one address.
-const LOOKUPS: usize = 20;
+const MAX_LOOKUP_HITS: usize = 20;
 
 /// Searches and lists agents; the response is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
 ///
@@ -42,63 +42,66 @@ const LOOKUPS: usize = 20;
 /// `Invalid` for a bad parameter; `Unavailable` while the index cannot be read, the queue is full, or the database
 /// has not responded for too long.
 pub async fn search(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     query: &SearchQuery,
 ) -> Result<Bytes, AppError> {
-    let extra = Extra::default();
-    let search = Search::prepare(context, caller, query, &extra).await?;
-    let policies = Arc::clone(&search.policies);
-    let key = search.answer_key(context);
-    let answer = match context.searches.answers.get(&key) {
-        Some(answer) => answer,
+    let surface_query = SurfaceQuery::default();
+    let prepared = PreparedSearch::prepare(context, caller, query, &surface_query).await?;
+    let policies = Arc::clone(&prepared.policies);
+    let key = prepared.cache_key(context);
+    let response = match context.search_cache.responses.get(&key) {
+        Some(response) => response,
         None => {
-            let found = search.run(context, caller).await?;
-            let answer = list(&found, query.hit_fields()?);
-            if found.lasts {
-                context.searches.answers.insert(key, answer.clone());
+            let results = prepared.run(context, caller).await?;
+            let response = list(&results, query.hit_fields()?);
+            if results.is_cacheable {
+                context.search_cache.responses.insert(key, response.clone());
             }
-            answer
+            response
         }
     };
-    let shown = || Shown::Hits(answer.clone());
-    context.dry_runs.answered(&policies, caller, shown);
-    Ok(answer)
+    let shown = || ObservedResponse::Hits(response.clone());
+    context.dry_runs.observe_response(&policies, caller, shown);
+    Ok(response)
 }
 
 /// Whether a search is semantic, by its mode or because the registry has a model.
-pub fn asks_meaning(context: &Context, query: &SearchQuery) -> bool {
-    let mode = query.mode(context.meanings.serves());
-    let text = query.q.as_deref().and_then(asked_text);
+pub fn is_semantic(context: &AppContext, query: &SearchQuery) -> bool {
+    let mode = query.resolve_mode(context.semantic_search.has_model());
+    let text = query.q.as_deref().and_then(query_words);
     text.is_some() && mode.is_ok_and(|mode| mode != Mode::Lexical)
 }
 
 /// The number of public agents in the index; 0 while it cannot be read.
-pub async fn listed_agents(context: &Context) -> i64 {
-    let labels = Caller::default().labels(&context.policies.in_force());
+pub async fn count_listed_agents(context: &AppContext) -> i64 {
+    let labels = Caller::default().labels(&context.policy_sets.enforced_set());
     let registry = Caller::default();
-    let counted = run(context, &registry, move |index| {
-        index.listed_agents(&labels)
+    let count = run_search(context, &registry, move |index| {
+        index.count_listed_agents(&labels)
     })
     .await;
-    counted.map_or(0, |agents| i64::try_from(agents).unwrap_or(i64::MAX))
+    count.map_or(0, |agents| i64::try_from(agents).unwrap_or(i64::MAX))
 }
 
 /// Completes a prefix over names, skills and tags.
 pub async fn suggest(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     query: &SuggestQuery,
 ) -> Result<Suggestions, AppError> {
-    demand_database(context)?;
+    require_recent_contact(context)?;
     crate::search::query::check_length("/q", &query.q, context.config.limits.query_chars)?;
-    let (prefix, labels) = (query.q.clone(), caller.labels(&context.policies.in_force()));
-    let found = run(context, caller, move |index| {
-        index.suggest(&prefix, &labels, SUGGESTIONS)
+    let (prefix, labels) = (
+        query.q.clone(),
+        caller.labels(&context.policy_sets.enforced_set()),
+    );
+    let completions = run_search(context, caller, move |index| {
+        index.suggest(&prefix, &labels, MAX_SUGGESTIONS)
     })
     .await?;
     Ok(Suggestions {
-        suggestions: found
+        suggestions: completions
             .into_iter()
             .map(|one| SuggestionView {
                 text: one.text,
@@ -113,27 +116,30 @@ pub async fn suggest(
 ///
 /// # Errors
 /// `Invalid` unless exactly one is given; `NotFound` if no agent has it.
-pub async fn lookup(
-    context: &Context,
+pub async fn lookup_agents(
+    context: &AppContext,
     caller: &Caller,
     query: &LookupQuery,
 ) -> Result<Lookup, AppError> {
-    demand_database(context)?;
-    let (keys, labels) = (query.keys()?, caller.labels(&context.policies.in_force()));
-    let found = run(context, caller, move |index| {
+    require_recent_contact(context)?;
+    let (keys, labels) = (
+        query.lookup_keys()?,
+        caller.labels(&context.policy_sets.enforced_set()),
+    );
+    let lookup = run_search(context, caller, move |index| {
         let mut rows: Vec<HitRow> = Vec::new();
         for key in &keys {
-            for row in index.lookup(key, &labels, LOOKUPS)? {
+            for row in index.lookup(key, &labels, MAX_LOOKUP_HITS)? {
                 if rows.iter().all(|known| known.id != row.id) {
                     rows.push(row);
                 }
             }
         }
-        rows.truncate(LOOKUPS);
+        rows.truncate(MAX_LOOKUP_HITS);
         Ok(rows)
     });
-    let mut rows = found.await?;
-    hide_in_hits(context, caller, &mut rows).await?;
+    let mut rows = lookup.await?;
+    redact_hit_replacements(context, caller, &mut rows).await?;
     if rows.is_empty() {
         return Err(AppError::not_found(
             "No agent that you may see has this URL, URN, digest or name.",
@@ -142,7 +148,7 @@ pub async fn lookup(
     let agents = rows
         .iter()
         .map(|row| {
-            serde_json::from_slice(&hit(row)).map_err(|error| {
+            serde_json::from_slice(&render_hit(row)).map_err(|error| {
                 AppError::internal(format!("a stored hit cannot be parsed: {error}"))
             })
         })

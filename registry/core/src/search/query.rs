@@ -1,33 +1,33 @@
 //! Search parameters, and the index request made from them.
 
-use a2a_crawler::fetch::card_under;
+use a2a_crawler::fetch::card_url_under;
 use a2a_crawler::guard::Domain;
 use a2a_registry_api::HitFields;
 use a2a_registry_api::limits::{
-    LookupDigest, LookupName, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_NAME,
-    MAX_LOOKUP_URL, MAX_LOOKUP_URN, PageSize, one_of,
+    LookupDigest, LookupName, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST_CHARS, MAX_LOOKUP_NAME_CHARS,
+    MAX_LOOKUP_URL_CHARS, MAX_LOOKUP_URN_CHARS, PageSize, enum_schema,
 };
 use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_search::{Filters, HitParts, SearchRequest, Sort};
+use a2a_registry_search::{Filters, HitParts, SearchRequest, SortOrder};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
-use crate::agents::documents::name_key;
-use crate::collection_filters::filters::checked;
+use crate::agents::documents::name_lookup_key;
+use crate::collection_filters::filters::build_filters;
 use crate::config::LimitsConfig;
 use crate::error::{AppError, Result};
-use crate::memory::meanings::Mode;
 use crate::paging::not_empty;
+use crate::process_state::semantic_search::Mode;
 
 /// Group by name and endpoint, or by content.
-pub const BY_CONTENT: &str = "content";
-pub const UNGROUPED: &str = "none";
-const GROUPS: [&str; 2] = [BY_CONTENT, UNGROUPED];
+pub const GROUP_BY_CONTENT: &str = "content";
+pub const GROUP_NONE: &str = "none";
+const GROUP_VALUES: [&str; 2] = [GROUP_BY_CONTENT, GROUP_NONE];
 
 /// Parameters of a search. Values of one parameter are combined with OR, different parameters with AND. What is not given is
 /// left out where they are written as a form, which is the one way they are written.
@@ -116,19 +116,19 @@ pub struct SearchQuery {
 }
 
 fn trust_schema() -> Object {
-    one_of(TrustLevel::ALL.iter().map(|level| level.as_str())).build()
+    enum_schema(TrustLevel::ALL.iter().map(|level| level.as_str())).build()
 }
 
 fn sort_schema() -> Object {
-    one_of(Sort::ALL.map(Sort::as_str)).build()
+    enum_schema(SortOrder::ALL.map(SortOrder::as_str)).build()
 }
 
 fn group_schema() -> Object {
-    one_of(GROUPS).build()
+    enum_schema(GROUP_VALUES).build()
 }
 
 fn mode_schema() -> Object {
-    one_of(Mode::ALL.map(Mode::as_str)).build()
+    enum_schema(Mode::ALL.map(Mode::as_str)).build()
 }
 
 /// Parameters of a completion.
@@ -163,7 +163,7 @@ pub struct LookupQuery {
 impl SearchQuery {
     /// The request for the index, without the labels of a caller. Everything is checked here; an error is `Invalid` and
     /// names the parameter.
-    pub fn request(&self, limits: &LimitsConfig) -> Result<SearchRequest> {
+    pub fn to_request(&self, limits: &LimitsConfig) -> Result<SearchRequest> {
         let text = self
             .q
             .as_deref()
@@ -182,22 +182,22 @@ impl SearchQuery {
         let fields = self.hit_fields()?;
         Ok(SearchRequest {
             text: text.map(str::to_owned),
-            filters: self.filters()?,
-            sort: self.sort()?,
-            facets: self.facet_names(limits.facets)?,
-            explain: fields.has(HitFields::EXPLAIN),
+            filters: self.parse_filters()?,
+            sort: self.parse_sort()?,
+            facets: self.parse_facets(limits.facets)?,
+            explain: fields.includes(HitFields::EXPLAIN),
             parts: HitParts {
                 hit: true,
-                entry: false,
-                highlights: fields.has(HitFields::HIGHLIGHTS),
+                catalog_entry: false,
+                highlights: fields.includes(HitFields::HIGHLIGHTS),
                 computation: fields.is_named(HitFields::EXPLAIN),
             },
-            grouped: self.grouped()?,
+            group_duplicates: self.parse_group()?,
             ..SearchRequest::default()
         })
     }
 
-    pub fn values(&self, filter: Facet) -> &[String] {
+    pub fn filter_values(&self, filter: Facet) -> &[String] {
         match filter {
             Facet::Tag => &self.tag,
             Facet::Skill => &self.skill,
@@ -218,39 +218,43 @@ impl SearchQuery {
         }
     }
 
-    fn filters(&self) -> Result<Filters> {
-        checked(FacetMap::from_fn(|facet| self.values(facet).to_vec()))
+    fn parse_filters(&self) -> Result<Filters> {
+        build_filters(FacetMap::from_fn(|facet| {
+            self.filter_values(facet).to_vec()
+        }))
     }
 
     /// The number of values that count against the limit: those of lists.
     fn filter_count(&self) -> usize {
         let lists = Facet::ALL.iter().filter(|facet| **facet != Facet::Trust);
-        let values = lists.map(|facet| self.values(*facet).len());
+        let values = lists.map(|facet| self.filter_values(*facet).len());
         values.sum::<usize>() + self.collection.len()
     }
 
-    fn sort(&self) -> Result<Sort> {
+    fn parse_sort(&self) -> Result<SortOrder> {
         let Some(name) = self.sort.as_deref() else {
-            return Ok(Sort::default());
+            return Ok(SortOrder::default());
         };
-        let sort = Sort::ALL.into_iter().find(|sort| sort.as_str() == name);
+        let sort = SortOrder::ALL
+            .into_iter()
+            .find(|sort| sort.as_str() == name);
         sort.ok_or_else(|| {
             AppError::invalid("/sort", "sort is one of relevance, name, updated, newest")
         })
     }
 
-    fn grouped(&self) -> Result<bool> {
+    fn parse_group(&self) -> Result<bool> {
         match self.group.as_deref() {
-            None | Some(UNGROUPED) => Ok(false),
-            Some(BY_CONTENT) => Ok(true),
+            None | Some(GROUP_NONE) => Ok(false),
+            Some(GROUP_BY_CONTENT) => Ok(true),
             Some(_) => Err(AppError::invalid("/group", "group is one of content, none")),
         }
     }
 
     /// The requested mode; `served` says whether there is a model.
-    pub fn mode(&self, served: bool) -> Result<Mode> {
+    pub fn resolve_mode(&self, has_model: bool) -> Result<Mode> {
         match self.mode.as_deref() {
-            None if served => Ok(Mode::Hybrid),
+            None if has_model => Ok(Mode::Hybrid),
             None => Ok(Mode::Lexical),
             Some(name) => Mode::from_name(name).ok_or_else(|| {
                 AppError::invalid("/mode", "mode is one of lexical, hybrid, semantic")
@@ -259,21 +263,21 @@ impl SearchQuery {
     }
 
     pub fn hit_fields(&self) -> Result<HitFields> {
-        let fields = HitFields::named(split(&self.fields)).map_err(|_| {
+        let fields = HitFields::from_names(split_commas(&self.fields)).map_err(|_| {
             let known: Vec<&str> = HitFields::names().collect();
             AppError::invalid("/fields", format!("fields are {}", known.join(", ")))
         })?;
         Ok(match self.explain {
-            Some(true) => fields.and_explanation(),
+            Some(true) => fields.with_explanation(),
             _ => fields,
         })
     }
 
-    fn facet_names(&self, limit: usize) -> Result<Vec<Facet>> {
+    fn parse_facets(&self, limit: usize) -> Result<Vec<Facet>> {
         let mut names = Vec::new();
-        for name in split(&self.facets) {
+        for name in split_commas(&self.facets) {
             let facet: Facet = name.parse().map_err(|_| {
-                AppError::invalid("/facets", format!("facets are {}", Facet::names()))
+                AppError::invalid("/facets", format!("facets are {}", Facet::joined_names()))
             })?;
             if !names.contains(&facet) {
                 names.push(facet);
@@ -289,42 +293,42 @@ impl SearchQuery {
     }
 
     /// The query without its page and the choice of shown members, to which a page token belongs.
-    pub fn canonical(&self) -> String {
-        let whole = Self {
+    pub fn canonical_text(&self) -> String {
+        let canonical = Self {
             page_token: None,
             page_size: None,
             fields: Vec::new(),
             ..self.clone()
         };
-        serde_html_form::to_string(&whole).unwrap_or_default()
+        serde_html_form::to_string(&canonical).unwrap_or_default()
     }
 
     /// The name of the order in force.
-    pub fn order(&self) -> &'static str {
-        let sort = self.sort().unwrap_or_default();
-        sort.in_force(self.q.as_deref()).as_str()
+    pub fn effective_sort(&self) -> &'static str {
+        let sort = self.parse_sort().unwrap_or_default();
+        sort.effective(self.q.as_deref()).as_str()
     }
 }
 
 impl LookupQuery {
     /// The keys that the index may know it by, the most exact first.
-    pub fn keys(&self) -> Result<Vec<String>> {
+    pub fn lookup_keys(&self) -> Result<Vec<String>> {
         match (&self.url, &self.urn, &self.digest, &self.name) {
             (Some(url), None, None, None) => {
-                check_length("/url", url, MAX_LOOKUP_URL)?;
-                Ok(url_keys(url.trim()))
+                check_length("/url", url, MAX_LOOKUP_URL_CHARS)?;
+                Ok(url_lookup_keys(url.trim()))
             }
             (None, Some(urn), None, None) => {
-                check_length("/urn", urn, MAX_LOOKUP_URN)?;
+                check_length("/urn", urn, MAX_LOOKUP_URN_CHARS)?;
                 Ok(vec![format!("urn:{urn}")])
             }
             (None, None, Some(digest), None) => {
-                check_length("/digest", digest, MAX_LOOKUP_DIGEST)?;
+                check_length("/digest", digest, MAX_LOOKUP_DIGEST_CHARS)?;
                 Ok(vec![format!("digest:{digest}")])
             }
             (None, None, None, Some(name)) => {
-                check_length("/name", name, MAX_LOOKUP_NAME)?;
-                Ok(vec![name_key(name)])
+                check_length("/name", name, MAX_LOOKUP_NAME_CHARS)?;
+                Ok(vec![name_lookup_key(name)])
             }
             _ => Err(AppError::invalid(
                 "",
@@ -335,26 +339,27 @@ impl LookupQuery {
 }
 
 /// The names in lists that are separated by commas.
-fn split(lists: &[String]) -> impl Iterator<Item = &str> {
+fn split_commas(lists: &[String]) -> impl Iterator<Item = &str> {
     let names = lists.iter().flat_map(|list| list.split(','));
     names.map(str::trim).filter(|name| !name.is_empty())
 }
 
 /// The keys of a host or URL. A URL without a path is a host, but it may be an endpoint too; any other URL may be the
 /// base URL of an agent.
-fn url_keys(text: &str) -> Vec<String> {
-    let host = |name: &str| format!("host:{}", name.trim_end_matches(['/', '.']).to_lowercase());
+fn url_lookup_keys(text: &str) -> Vec<String> {
+    let host_key =
+        |name: &str| format!("host:{}", name.trim_end_matches(['/', '.']).to_lowercase());
     let parsed = Url::parse(text).ok().filter(|_| text.contains("://"));
     let Some(url) = parsed else {
-        return vec![host(text)];
+        return vec![host_key(text)];
     };
-    let whole = format!("url:{url}");
+    let url_key = format!("url:{url}");
     let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     if is_bare && url.has_host() {
-        return vec![host(&Domain::of(&url).name), whole];
+        return vec![host_key(&Domain::from_url(&url).name), url_key];
     }
-    let under = card_under(&url).map(|url| format!("url:{url}"));
-    std::iter::once(whole).chain(under).collect()
+    let under = card_url_under(&url).map(|url| format!("url:{url}"));
+    std::iter::once(url_key).chain(under).collect()
 }
 
 pub fn check_length(pointer: &str, text: &str, limit: usize) -> Result<()> {

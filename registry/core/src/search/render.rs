@@ -4,12 +4,12 @@
 use a2a_registry_api::{
     Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, HitFields, Match,
 };
-use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
+use a2a_registry_search::{Highlight, HintKind, HitRow, IndexSearchResponse};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::agents::hit_members::shown_members;
-use crate::search::find::Found;
+use crate::agents::hit_members::select_members;
+use crate::search::engine::SearchResults;
 
 /// The fields of [`ShownMatch`], in its order.
 const MATCH_FIELDS: [&str; 6] = [
@@ -23,7 +23,7 @@ const MATCH_FIELDS: [&str; 6] = [
 
 /// How an agent matched: the requested members of [`Match`].
 #[derive(Serialize)]
-struct ShownMatch<'a> {
+struct RequestedMatch<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<Option<f32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,41 +38,41 @@ struct ShownMatch<'a> {
     duplicates: Option<Duplicates>,
 }
 
-impl<'a> ShownMatch<'a> {
+impl<'a> RequestedMatch<'a> {
     /// The requested members of [`MATCH_FIELDS`].
-    fn new(row: &'a HitRow, asked: [bool; MATCH_FIELDS.len()]) -> Self {
-        let [score, weak, highlighted, skills, explained, folded] = asked;
+    fn new(row: &'a HitRow, requested: [bool; MATCH_FIELDS.len()]) -> Self {
+        let [score, weak, highlighted, skills, explained, folded] = requested;
         Self {
             score: score.then_some(row.score),
             weak: weak.then_some(row.weak),
-            highlights: highlighted.then(|| highlights(row)),
+            highlights: highlighted.then(|| highlight_views(row)),
             matched_skills: skills.then_some(row.matched_skills.as_slice()),
             explain: row.explain.as_ref().filter(|_| explained),
-            duplicates: duplicates(row).filter(|_| folded),
+            duplicates: duplicates_view(row).filter(|_| folded),
         }
     }
 }
 
 /// A whole hit: the stored summary of the agent, and how it matched.
-pub fn hit(row: &HitRow) -> Vec<u8> {
+pub fn render_hit(row: &HitRow) -> Vec<u8> {
     let mut text = row.hit.clone();
-    append(
+    append_members(
         &mut text,
         &Match {
             score: row.score,
             weak: row.weak,
-            highlights: highlights(row),
+            highlights: highlight_views(row),
             matched_skills: row.matched_skills.clone(),
             explain: row.explain.clone(),
-            duplicates: duplicates(row),
+            duplicates: duplicates_view(row),
         },
     );
     text
 }
 
 /// Appends the members of an object to one that is closed and not empty.
-fn append(text: &mut Vec<u8>, members: &impl Serialize) {
-    let members = json(members);
+fn append_members(text: &mut Vec<u8>, members: &impl Serialize) {
+    let members = to_json(members);
     let members = members.strip_prefix(b"{").unwrap_or(b"}");
     if members != b"}" && text.pop().is_some() {
         text.push(b',');
@@ -80,11 +80,11 @@ fn append(text: &mut Vec<u8>, members: &impl Serialize) {
     }
 }
 
-fn highlights(row: &HitRow) -> Vec<HighlightView> {
-    row.highlights.iter().map(highlight).collect()
+fn highlight_views(row: &HitRow) -> Vec<HighlightView> {
+    row.highlights.iter().map(highlight_view).collect()
 }
 
-fn duplicates(row: &HitRow) -> Option<Duplicates> {
+fn duplicates_view(row: &HitRow) -> Option<Duplicates> {
     let duplicates = row.duplicates.as_ref()?;
     Some(Duplicates {
         count: duplicates.count,
@@ -93,25 +93,25 @@ fn duplicates(row: &HitRow) -> Option<Duplicates> {
 }
 
 /// A whole response, whose hits have the requested members.
-pub fn list(found: &Found, fields: HitFields) -> Bytes {
-    let answer = &found.answer;
-    let hits = answer.hits.iter();
+pub fn list(results: &SearchResults, fields: HitFields) -> Bytes {
+    let response = &results.response;
+    let hits = response.hits.iter();
     let bytes: usize = hits.map(|row| row.hit.len() + 128).sum();
     let mut text = Vec::with_capacity(256 + bytes);
-    let of_match = MATCH_FIELDS.map(|name| fields.has(name));
+    let match_fields = MATCH_FIELDS.map(|name| fields.includes(name));
     text.extend_from_slice(b"{\"agents\":[");
-    for (place, row) in answer.hits.iter().enumerate() {
-        if place > 0 {
+    for (index, row) in response.hits.iter().enumerate() {
+        if index > 0 {
             text.push(b',');
         }
-        let mut hit = shown_members(&row.hit, fields);
-        append(&mut hit, &ShownMatch::new(row, of_match));
+        let mut hit = select_members(&row.hit, fields);
+        append_members(&mut hit, &RequestedMatch::new(row, match_fields));
         text.extend_from_slice(&hit);
     }
     let rest = ListWithoutAgents {
-        total: answer.total,
-        groups: answer.groups,
-        facets: answer
+        total: response.total,
+        groups: response.groups,
+        facets: response
             .facets
             .iter()
             .map(|(name, counts)| {
@@ -129,13 +129,13 @@ pub fn list(found: &Found, fields: HitFields) -> Bytes {
                 (name.as_str(), facet)
             })
             .collect(),
-        order: found.order,
-        mode: found.mode.as_str(),
-        hints: hints(answer),
-        next_page_token: found.next.as_deref(),
+        order: results.order,
+        mode: results.mode.as_str(),
+        hints: hint_views(response),
+        next_page_token: results.next_page_token.as_deref(),
     };
     text.extend_from_slice(b"],");
-    text.extend_from_slice(json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
+    text.extend_from_slice(to_json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
     // The cache counts a response by its length. The spare capacity of a growing text, up to as much again, would be
     // kept with it; shrinking in place frees nothing.
     Bytes::copy_from_slice(&text)
@@ -154,19 +154,19 @@ struct ListWithoutAgents<'a> {
 }
 
 /// The hints of an answer, as sentences.
-pub fn hints(answer: &SearchAnswer) -> Vec<Hint> {
-    answer
+pub fn hint_views(response: &IndexSearchResponse) -> Vec<Hint> {
+    response
         .hints
         .iter()
         .map(|hint| Hint {
             kind: hint.kind.as_str().into(),
-            text: sentence(hint),
-            hidden: hint.hidden,
+            text: hint_sentence(hint),
+            hidden: hint.matches_without,
         })
         .collect()
 }
 
-fn sentence(hint: &a2a_registry_search::Hint) -> String {
+fn hint_sentence(hint: &a2a_registry_search::Hint) -> String {
     let text = &hint.text;
     match hint.kind {
         HintKind::OnlyWeak => {
@@ -181,12 +181,12 @@ fn sentence(hint: &a2a_registry_search::Hint) -> String {
             "No agent has a word that begins with \"{}\".",
             text.trim_end_matches('*')
         ),
-        HintKind::UnknownWord if hint.near.is_empty() => {
+        HintKind::UnknownWord if hint.similar_words.is_empty() => {
             format!("No agent has the word \"{text}\".")
         }
         HintKind::UnknownWord => format!(
             "No agent has the word \"{text}\"; nearly so are written: {}.",
-            hint.near.join(", ")
+            hint.similar_words.join(", ")
         ),
         HintKind::TooManyWords if text.ends_with('*') => format!(
             "More words begin as {text} than count, the most used ones do: write more of its letters."
@@ -204,7 +204,7 @@ fn sentence(hint: &a2a_registry_search::Hint) -> String {
                 "" => ("All filters together".to_owned(), "hide"),
                 name => (format!("The filter {name}"), "hides"),
             };
-            match hint.hidden {
+            match hint.matches_without {
                 Some(1) => format!("{filter} {hide} one agent."),
                 hidden => format!("{filter} {hide} {} agents.", hidden.unwrap_or(0)),
             }
@@ -212,7 +212,7 @@ fn sentence(hint: &a2a_registry_search::Hint) -> String {
     }
 }
 
-fn highlight(highlight: &Highlight) -> HighlightView {
+fn highlight_view(highlight: &Highlight) -> HighlightView {
     let mut fragments = Vec::new();
     let mut end = 0;
     let mut push = |text: Option<&str>, matched| {
@@ -238,6 +238,6 @@ fn highlight(highlight: &Highlight) -> HighlightView {
     }
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
+fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_else(|_| b"{}".to_vec())
 }

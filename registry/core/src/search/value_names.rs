@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use a2a_registry_domain::facet::Facet;
 
-use crate::context::Context;
-use crate::index_pool::run;
+use crate::context::AppContext;
+use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
 /// Reads the name of a value in the hit of an agent that has it.
@@ -14,15 +14,15 @@ pub type ReadName = fn(&str, &[u8]) -> Option<String>;
 
 /// The names of these values of a facet, by the values: each from the agent with it that changed last and names it, of those
 /// that the caller finds. Of each value `most` agents are read. One whose name cannot be looked up has none.
-pub async fn value_names(
-    context: &Context,
+pub async fn load_value_names(
+    context: &AppContext,
     caller: &Caller,
     facet: Facet,
     values: Vec<String>,
-    most: usize,
-    read: ReadName,
+    max_agents: usize,
+    read_name: ReadName,
 ) -> BTreeMap<String, String> {
-    let labels = caller.labels(&context.policies.in_force());
+    let labels = caller.labels(&context.policy_sets.enforced_set());
     let state = format!(
         "{} {} {}",
         labels.join(" "),
@@ -30,7 +30,7 @@ pub async fn value_names(
         context.index.overlay_version(),
     );
     let key = |value: &str| format!("name of {facet} {value:?} {state}");
-    let kept = &context.searches.answers;
+    let cache = &context.search_cache.responses;
     let mut names = BTreeMap::new();
     // A value without a name has an empty one.
     let mut add = |value: String, name: String| {
@@ -40,7 +40,7 @@ pub async fn value_names(
     };
     let mut missing = Vec::new();
     for value in values {
-        match kept.get(&key(&value)) {
+        match cache.get(&key(&value)) {
             Some(name) => add(value, String::from_utf8_lossy(&name).into_owned()),
             None => missing.push(value),
         }
@@ -48,13 +48,13 @@ pub async fn value_names(
     if missing.is_empty() {
         return names;
     }
-    let asked = missing.clone();
-    let found = run(context, caller, move |index| {
-        index.newest_with(facet, &asked, &labels, most, read)
+    let missing_values = missing.clone();
+    let lookup = run_search(context, caller, move |index| {
+        index.newest_by_value(facet, &missing_values, &labels, max_agents, read_name)
     });
-    for (value, name) in missing.into_iter().zip(found.await.unwrap_or_default()) {
+    for (value, name) in missing.into_iter().zip(lookup.await.unwrap_or_default()) {
         let name = name.unwrap_or_default();
-        kept.insert(key(&value), name.clone().into());
+        cache.insert(key(&value), name.clone().into());
         add(value, name);
     }
     names

@@ -1,31 +1,36 @@
 //! Findings on the signatures of a card and the keys they name.
 
 use a2a_card::{
-    Finding, Severity, SignatureEntry, SignatureFault, SignatureState, VerificationResult,
-    uncovered_findings, verified_state,
+    Finding, Severity, SignatureFault, SignatureResult, SignatureState, VerificationResult,
+    uncovered_findings, verified_signature_state,
 };
 
-use crate::signatures::{KeptKeySet, Signatures, verdict};
+use crate::signatures::{StoredKeySet, VerifiedSignatures, signature_result};
 
-impl Signatures {
+impl VerifiedSignatures {
     /// The findings on these signatures. An invalid signature and a key set outside the card's domain are errors, so
     /// that no rule approves the card without a person; a key set that cannot be fetched is not.
     pub fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
-        let state = verified_state(&self.entries, |_| false);
+        let state = verified_signature_state(&self.entries, |_| false);
         let mut findings = uncovered_findings(bytes, &self.entries);
         let entries = self.entries.iter().enumerate();
-        findings.extend(entries.filter_map(|(place, entry)| self.of_entry(place, entry, state)));
-        findings.extend(self.key_sets.iter().filter_map(|set| self.of_set(set)));
+        findings
+            .extend(entries.filter_map(|(place, entry)| self.entry_finding(place, entry, state)));
+        findings.extend(
+            self.key_sets
+                .iter()
+                .filter_map(|set| self.key_set_finding(set)),
+        );
         findings
     }
 
-    fn of_entry(
+    fn entry_finding(
         &self,
         place: usize,
-        entry: &SignatureEntry,
+        entry: &SignatureResult,
         state: SignatureState,
     ) -> Option<Finding> {
-        let (rule, severity, hint) = match &entry.verdict {
+        let (rule, severity, hint) = match &entry.result {
             VerificationResult::Valid { .. }
             | VerificationResult::Malformed {
                 reason: SignatureFault::NotJws,
@@ -41,13 +46,13 @@ impl Signatures {
                 ("signature.invalid", severity, reason.explanation().into())
             }
             VerificationResult::KeyUnknown => {
-                let named = |set: &&KeptKeySet| Some(&set.url) == entry.jku.as_ref();
+                let named = |set: &&StoredKeySet| Some(&set.url) == entry.jku.as_ref();
                 // A set that cannot be fetched or is outside the domain has a finding of its own.
                 self.key_sets
                     .iter()
                     .find(named)
                     .filter(|set| set.error.is_none())?;
-                let hint = verdict::missing_key(entry, &self.key_sets);
+                let hint = signature_result::missing_key_reason(entry, &self.key_sets);
                 ("signature.unknown_kid", Severity::Warning, hint)
             }
         };
@@ -57,8 +62,8 @@ impl Signatures {
             pointer: format!("/signatures/{place}"),
             found: format!(
                 "kid {}, alg {}",
-                verdict::shortened(entry.kid.as_deref().unwrap_or("missing")),
-                verdict::shortened(entry.alg.as_deref().unwrap_or("missing"))
+                signature_result::shorten_name(entry.kid.as_deref().unwrap_or("missing")),
+                signature_result::shorten_name(entry.alg.as_deref().unwrap_or("missing"))
             ),
             wanted: "a signature over this card by a key of its key set, or by an enrolled one"
                 .into(),
@@ -69,9 +74,9 @@ impl Signatures {
 
     /// The finding on a key set that could not be fetched; none if its signatures verify all the same, as with an
     /// enrolled key.
-    fn of_set(&self, set: &KeptKeySet) -> Option<Finding> {
+    fn key_set_finding(&self, set: &StoredKeySet) -> Option<Finding> {
         let hint = set.error.clone()?;
-        if self.verify_without(set) {
+        if self.verifies_without(set) {
             return None;
         }
         let (rule, severity) = match set.foreign {

@@ -5,19 +5,19 @@ use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_store::entity::agent;
-use a2a_registry_store::{Write, versions};
+use a2a_registry_store::{WriteTransaction, versions};
 use serde_json::json;
 
-use crate::commit::approver::{CRAWLER, SYSTEM};
-use crate::commit::ledger::Ledger;
-use crate::commit::state::AgentState;
+use crate::commit::agent_state::AgentState;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::{CRAWLER_ACTOR, SYSTEM_ACTOR};
 use crate::error::Result;
 
 const MAX_PINS: usize = 16;
 
 /// Checks the keys that a card verifies with against the pinned ones; returns whether none of them is pinned. The first
 /// keys are pinned, and so are keys that sign together with a pinned one, which vouches for them.
-pub fn check_keys(agent: &mut agent::Model, thumbprints: &str) -> bool {
+pub fn check_and_pin_keys(agent: &mut agent::Model, thumbprints: &str) -> bool {
     if thumbprints.is_empty() {
         // A missing signature is a change of its own class; keys that could not be fetched decide nothing.
         return false;
@@ -41,28 +41,28 @@ pub fn check_keys(agent: &mut agent::Model, thumbprints: &str) -> bool {
 
 /// Puts an agent on hold because its card is signed by keys that are not pinned, until a curator accepts them or a
 /// later check finds the domain's record again.
-pub async fn key_changed(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+pub async fn hold_for_changed_key(
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
 ) -> Result<()> {
     if state.holds.contains(&Hold::KeyChanged) {
         return Ok(());
     }
-    ledger.hold(
+    change_set.place_hold(
         state,
         Hold::KeyChanged,
-        CRAWLER,
+        CRAWLER_ACTOR,
         "the card is signed by a key that is not pinned for this agent",
     );
-    let now = ledger.now().0;
-    Ok(write.domain_check_soon(state.agent.domain_id, now).await?)
+    let now = change_set.now().0;
+    Ok(write.advance_next_check(state.agent.domain_id, now).await?)
 }
 
 /// Pins the keys that sign an agent's newest card, and lifts the hold that they caused.
-pub async fn accept_keys(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
+pub async fn pin_newest_keys(
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
 ) -> Result<()> {
     if !state.holds.contains(&Hold::KeyChanged) {
@@ -73,13 +73,13 @@ pub async fn accept_keys(
         return Ok(());
     };
     // The record vouches only for cards that it covers.
-    if ledger.coverage_of(&newest) != CoverageLevel::Covered {
+    if change_set.coverage_level(&newest) != CoverageLevel::Covered {
         return Ok(());
     }
     state.pin_keys(&newest.thumbprints);
     let reason = "the domain's record was found after the key had changed";
-    ledger.lift(state, Hold::KeyChanged, SYSTEM, reason);
+    change_set.lift_hold(state, Hold::KeyChanged, SYSTEM_ACTOR, reason);
     let data = json!({"pins": state.agent.pins});
-    ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
+    change_set.add_agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM_ACTOR, data);
     Ok(())
 }

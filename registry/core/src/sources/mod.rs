@@ -3,17 +3,17 @@
 pub mod quota;
 
 use a2a_crawler::catalog::{AI_CATALOG_PATH, ARD_PATH};
-use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
+use a2a_crawler::fetch::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH};
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, domain, source};
 use url::Url;
 
-use crate::context::Context;
+use crate::context::AppContext;
 
 pub fn is_catalog(row: &source::Model) -> bool {
-    row.kind.known().is_some_and(SourceKind::is_catalog)
+    row.kind.known_value().is_some_and(SourceKind::is_catalog)
 }
 
 /// Whether a source may list cards: a catalog, or a registered URL that is not known to be a card's.
@@ -22,11 +22,13 @@ pub fn may_list_cards(row: &source::Model) -> bool {
 }
 
 /// Whether a source gives a card. A kind that only a later build knows is neither this nor a catalog.
-pub fn asks_for_a_card(row: &source::Model) -> bool {
-    row.kind.known().is_some_and(|kind| !kind.is_catalog())
+pub fn is_card_source(row: &source::Model) -> bool {
+    row.kind
+        .known_value()
+        .is_some_and(|kind| !kind.is_catalog())
 }
 
-pub fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
+pub fn well_known_catalogs(origin: &Url) -> [(SourceKind, String); 2] {
     SourceKind::CATALOGS.map(|kind| {
         let path = match kind {
             SourceKind::AiCatalog => AI_CATALOG_PATH,
@@ -47,13 +49,13 @@ pub fn card_url(row: &source::Model) -> &str {
 }
 
 pub fn is_well_known(url: &Url) -> bool {
-    [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
+    [AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH].contains(&url.path()) && url.query().is_none()
 }
 
 /// The kind that determines the place by which a source is covered. A well-known path that was registered by itself is
 /// a place of the domain, as both together are. `None` for a kind that only a later build knows.
-pub fn kind_of_place(row: &source::Model) -> Option<SourceKind> {
-    let kind = row.kind.known()?;
+pub fn coverage_kind(row: &source::Model) -> Option<SourceKind> {
+    let kind = row.kind.known_value()?;
     let is_place = || Url::parse(card_url(row)).is_ok_and(|url| is_well_known(&url));
     Some(if kind == SourceKind::Url && is_place() {
         SourceKind::WellKnown
@@ -63,8 +65,8 @@ pub fn kind_of_place(row: &source::Model) -> Option<SourceKind> {
 }
 
 /// Whether a source fetches the card at that URL.
-pub fn asks(row: &source::Model, url: &Url) -> bool {
-    match row.kind.known() {
+pub fn fetches_card_at(row: &source::Model, url: &Url) -> bool {
+    match row.kind.known_value() {
         Some(SourceKind::Url | SourceKind::Entry) => {
             [row.url.as_str(), card_url(row)].contains(&url.as_str())
         }
@@ -78,16 +80,16 @@ pub fn asks(row: &source::Model, url: &Url) -> bool {
 /// The id of a source for callers, which reveals neither the number nor the order of sources. For a registered source
 /// it is derived from its place: registered again after a withdrawal, it has the same id, whether others keep it or
 /// not.
-pub fn source_name(context: &Context, source: &source::Model) -> String {
-    let number = match source.kind.known() {
+pub fn public_source_id(context: &AppContext, source: &source::Model) -> String {
+    let number = match source.kind.known_value() {
         Some(SourceKind::Entry) | None => {
             let id = source.id.to_string();
-            context.signer.number(&["source", &id])
+            context.page_token_signer.hash_texts(&["source", &id])
         }
         Some(kind) => {
             let domain = source.domain_id.to_string();
             let place = ["place", &domain, kind.as_str(), &source.url];
-            context.signer.number(&place)
+            context.page_token_signer.hash_texts(&place)
         }
     };
     format!("{number:016x}")
@@ -95,7 +97,7 @@ pub fn source_name(context: &Context, source: &source::Model) -> String {
 
 /// The target of a card source: a URL, or the well-known paths of an origin. Two sources with the same target give one
 /// agent.
-pub fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
+pub fn card_target(kind: SourceKind, url: &str) -> (bool, String) {
     let parsed = Url::parse(url).ok().filter(is_well_known);
     match (kind, parsed) {
         (SourceKind::WellKnown, _) => (true, url.to_owned()),
@@ -113,9 +115,13 @@ const WELL_KNOWN_SLOT: &str = "well-known";
 /// The slot of a source (docs/model.md#slots), for an entry with its `identifier` in a catalog of the domain, if it has
 /// one. A catalog's identifier is marked as one, so that it cannot pass for another kind of slot; nor can the
 /// well-known paths of another scheme.
-pub fn slot_of(domain: &domain::Model, row: &source::Model, identifier: Option<&str>) -> String {
+pub fn source_slot(
+    domain: &domain::Model,
+    row: &source::Model,
+    identifier: Option<&str>,
+) -> String {
     let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
-    match (row.kind.known(), identifier) {
+    match (row.kind.known_value(), identifier) {
         (Some(SourceKind::WellKnown), _) if own() || row.url.starts_with("https:") => {
             WELL_KNOWN_SLOT.to_owned()
         }
@@ -142,7 +148,7 @@ pub fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
         contact: None,
         opted_out_by: None,
         lapsed_at: None,
-        check_due_at: host_of(name).map(|_| now.0),
+        check_due_at: domain_host(name).map(|_| now.0),
         created_at: now.0,
         deleted_at: None,
         visit_due_at: Some(now.0),
@@ -164,7 +170,7 @@ pub fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
 
 /// The host of a domain's name, without its port; `None` for an address and for this machine's own names, which are not
 /// looked up.
-pub fn host_of(name: &str) -> Option<&str> {
+pub fn domain_host(name: &str) -> Option<&str> {
     let host = match name.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => name,
@@ -181,7 +187,7 @@ pub fn https_origin(name: &str) -> Option<Url> {
 
 /// The URL that completes the addresses in an agent's card: that of its slot, or else of the well-known path of its
 /// domain. It does not follow redirects, which may change while the card stays as it was approved.
-pub fn card_url_of(agent: &agent::Model, domain: Option<&domain::Model>) -> Option<Url> {
+pub fn agent_card_url(agent: &agent::Model, domain: Option<&domain::Model>) -> Option<Url> {
     let slot = Url::parse(&agent.slot).ok().filter(Url::has_host);
     match slot {
         Some(url) if url.path() != "/" => Some(url),

@@ -6,73 +6,76 @@ use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_store::entity::source;
 
 use crate::config::LimitsConfig;
-use crate::sources::asked_for;
+use crate::sources::card_target;
 
 /// The card targets of a domain's sources, with the highest coverage of each: sources with the same target use one
 /// place together, so that naming an existing URL uses no second one.
-pub fn cards_asked_for<'a>(
+pub fn card_targets<'a>(
     sources: impl Iterator<Item = &'a source::Model>,
-    standing: impl Fn(&source::Model) -> CoverageLevel,
+    coverage_of: impl Fn(&source::Model) -> CoverageLevel,
 ) -> BTreeMap<(bool, String), CoverageLevel> {
-    let mut asked = BTreeMap::new();
+    let mut targets = BTreeMap::new();
     for row in sources {
-        let kind = row.kind.known().filter(|kind| !kind.is_catalog());
+        let kind = row.kind.known_value().filter(|kind| !kind.is_catalog());
         let Some(kind) = kind else { continue };
-        let standing = standing(row);
-        asked
-            .entry(asked_for(kind, &row.url))
-            .and_modify(|known: &mut CoverageLevel| *known = standing.max(*known))
-            .or_insert(standing);
+        let coverage_level = coverage_of(row);
+        targets
+            .entry(card_target(kind, &row.url))
+            .and_modify(|known: &mut CoverageLevel| *known = coverage_level.max(*known))
+            .or_insert(coverage_level);
     }
-    asked
+    targets
 }
 
 /// The used places of a domain's quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AgentQuota {
-    most: usize,
+pub struct DomainAgentQuota {
+    limit: usize,
     reserved: usize,
     own: usize,
     nominated: usize,
 }
 
-pub fn quota(limits: &LimitsConfig, taken: impl IntoIterator<Item = CoverageLevel>) -> AgentQuota {
-    let mut quota = AgentQuota {
-        most: limits.agents_per_domain,
+pub fn domain_agent_quota(
+    limits: &LimitsConfig,
+    used: impl IntoIterator<Item = CoverageLevel>,
+) -> DomainAgentQuota {
+    let mut quota = DomainAgentQuota {
+        limit: limits.agents_per_domain,
         reserved: limits.agents_reserved.min(limits.agents_per_domain / 2),
         own: 0,
         nominated: 0,
     };
-    for standing in taken {
-        quota.take(standing);
+    for coverage_level in used {
+        quota.count_agent(coverage_level);
     }
     quota
 }
 
-impl AgentQuota {
-    pub const fn take(&mut self, standing: CoverageLevel) {
-        match standing {
+impl DomainAgentQuota {
+    pub const fn count_agent(&mut self, coverage_level: CoverageLevel) {
+        match coverage_level {
             CoverageLevel::Covered => self.own += 1,
             CoverageLevel::Admitted | CoverageLevel::Nomination => self.nominated += 1,
         }
     }
 
     /// The limit that leaves no place for this coverage; `None` if there is one.
-    pub fn refusal(&self, domain: &str, standing: CoverageLevel) -> Option<String> {
+    pub fn limit_message(&self, domain: &str, coverage_level: CoverageLevel) -> Option<String> {
         let Self {
-            most,
+            limit: most,
             reserved,
             own,
             nominated,
         } = *self;
-        let full = own + nominated >= most;
-        match standing {
+        let is_full = own + nominated >= most;
+        match coverage_level {
             // However many nominated ones came first.
-            CoverageLevel::Covered if full && own >= reserved => Some(format!(
+            CoverageLevel::Covered if is_full && own >= reserved => Some(format!(
                 "{domain} has as many agents as a domain may have, {most}"
             )),
             CoverageLevel::Covered => None,
-            _ if full || nominated >= most - reserved => Some(format!(
+            _ if is_full || nominated >= most - reserved => Some(format!(
                 "{domain} has as many agents as others than its owner may register, {}",
                 most - reserved
             )),
@@ -98,8 +101,8 @@ mod tests {
         let taken = taken
             .iter()
             .flat_map(|(standing, count)| std::iter::repeat_n(*standing, *count));
-        quota(&limits, taken)
-            .refusal("a.example", standing)
+        domain_agent_quota(&limits, taken)
+            .limit_message("a.example", standing)
             .is_some()
     }
 

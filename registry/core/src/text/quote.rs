@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::text::marked;
+use crate::text::chars_with_hidden;
 
 /// A POSIX shell word.
 ///
@@ -14,15 +14,15 @@ use crate::text::marked;
 /// would not show as they are (an escape sequence in pasted text can end the paste) are written as `printf` escapes.
 /// Line feeds at the very end stay as they are, since `$(…)` would drop them; U+0000, which no shell word can hold,
 /// becomes U+FFFD.
-pub fn shell(text: &str) -> String {
-    if !marked(text).any(|(_, hidden)| hidden) {
+pub fn shell_word(text: &str) -> String {
+    if !chars_with_hidden(text).any(|(_, hidden)| hidden) {
         return format!("'{}'", text.replace('\'', r"'\''"));
     }
     let body = text.trim_end_matches('\n');
     let mut out = String::with_capacity(text.len() + 32);
     if !body.is_empty() {
         out.push_str("\"$(printf '");
-        for (character, hidden) in marked(body) {
+        for (character, hidden) in chars_with_hidden(body) {
             match character {
                 '\0' => out.push_str(r"\357\277\275"),
                 '\'' => out.push_str(r"'\''"),
@@ -48,8 +48,8 @@ pub fn shell(text: &str) -> String {
     out
 }
 
-pub fn python(text: &str) -> String {
-    literal(text, |out, character| {
+pub fn python_string(text: &str) -> String {
+    quoted_literal(text, |out, character| {
         let code = u32::from(character);
         let _ = if code > 0xffff {
             write!(out, "\\U{code:08x}")
@@ -59,15 +59,15 @@ pub fn python(text: &str) -> String {
     })
 }
 
-pub fn javascript(text: &str) -> String {
-    literal(text, |out, character| {
+pub fn javascript_string(text: &str) -> String {
+    quoted_literal(text, |out, character| {
         let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
     })
 }
 
 /// Hidden characters are escaped as UTF-16 units.
-pub fn json(text: &str) -> String {
-    literal(text, |out, character| {
+pub fn json_string(text: &str) -> String {
+    quoted_literal(text, |out, character| {
         for unit in character.encode_utf16(&mut [0; 2]) {
             let _ = write!(out, "\\u{unit:04x}");
         }
@@ -75,10 +75,10 @@ pub fn json(text: &str) -> String {
 }
 
 /// A literal between double quotes, on which the languages agree except for the escapes of rare characters.
-fn literal(text: &str, escape: impl Fn(&mut String, char)) -> String {
+fn quoted_literal(text: &str, escape: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    for (character, hidden) in marked(text) {
+    for (character, hidden) in chars_with_hidden(text) {
         match character {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),

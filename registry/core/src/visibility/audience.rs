@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use a2a_registry_api::limits::{MAX_AUDIENCE, MAX_GROUP};
+use a2a_registry_api::limits::{MAX_AUDIENCE_GROUPS, MAX_GROUP_NAME_CHARS};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::Principal;
 use a2a_registry_store::entity::{account, account_group};
 use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
-use a2a_registry_store::{Handle, StoreError, Write, accounts};
+use a2a_registry_store::{Executor, StoreError, WriteTransaction, accounts};
 use uuid::Uuid;
 
 use crate::config::IdentityConfig;
@@ -18,67 +18,70 @@ use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
 /// The groups of a stored audience. One that cannot be read has no groups.
-pub fn groups_in(kept: Option<&str>) -> Vec<Uuid> {
-    kept.and_then(|kept| serde_json::from_str(kept).ok())
+pub fn decode_audience(stored: Option<&str>) -> Vec<Uuid> {
+    stored
+        .and_then(|kept| serde_json::from_str(kept).ok())
         .unwrap_or_default()
 }
 
-pub fn kept(groups: &[Uuid]) -> String {
+pub fn encode_audience(groups: &[Uuid]) -> String {
     serde_json::to_string(groups).unwrap_or_else(|_| "[]".to_owned())
 }
 
-fn name_of(group: &account_group::Model) -> String {
+fn policy_group_name(group: &account_group::Model) -> String {
     let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
-    Principal::group(issuer, &group.name)
+    Principal::group_id(issuer, &group.name)
 }
 
-pub async fn named_by_id(
-    on: &impl Handle,
+pub async fn group_names_by_id(
+    db: &impl Executor,
     ids: &[Uuid],
 ) -> Result<HashMap<Uuid, String>, StoreError> {
-    let found = groups::groups_by_ids(on, ids).await?;
-    let named = found.iter().map(|group| (group.id, name_of(group)));
-    Ok(named.collect())
+    let rows = groups::groups_by_ids(db, ids).await?;
+    let names = rows
+        .iter()
+        .map(|group| (group.id, policy_group_name(group)));
+    Ok(names.collect())
 }
 
-pub async fn group_has_members(on: &impl Handle, name: &str) -> Result<bool, StoreError> {
-    Ok(match group_by_full_name(on, name).await? {
-        Some(group) => !groups::group_is_empty(on, group.id).await?,
+pub async fn group_has_members(db: &impl Executor, name: &str) -> Result<bool, StoreError> {
+    Ok(match group_by_full_name(db, name).await? {
+        Some(group) => !groups::is_group_empty(db, group.id).await?,
         None => false,
     })
 }
 
 async fn group_by_full_name(
-    on: &impl Handle,
+    db: &impl Executor,
     name: &str,
 ) -> Result<Option<account_group::Model>, StoreError> {
-    let (origin, bare) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name));
+    let (origin, short_name) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name));
     // No stored text contains this character, and PostgreSQL refuses it in a query.
     if name.contains('\0') {
         return Ok(None);
     }
-    groups::group_by_name(on, origin, bare).await
+    groups::group_by_name(db, origin, short_name).await
 }
 
 /// The groups with these names. A caller who does not curate may name only its own groups and those of what it changes;
 /// other groups are treated as if they did not exist.
-pub async fn groups_named(
-    on: &impl Handle,
+pub async fn resolve_groups(
+    db: &impl Executor,
     caller: &Caller,
     names: &[String],
-    present: &[Uuid],
+    current_groups: &[Uuid],
 ) -> Result<Vec<Uuid>> {
-    let own = caller.account.as_ref().map(|account| &account.groups);
+    let own_groups = caller.account.as_ref().map(|account| &account.groups);
     let mut ids = Vec::with_capacity(names.len());
     for name in names {
-        let found = group_by_full_name(on, name).await?;
+        let group = group_by_full_name(db, name).await?;
         let may_name = |id: &Uuid| {
-            let is_own = own.is_some_and(|groups| groups.contains(id));
-            caller.may(Permission::Curate) || is_own || present.contains(id)
+            let is_own = own_groups.is_some_and(|groups| groups.contains(id));
+            caller.has_permission(Permission::Curate) || is_own || current_groups.contains(id)
         };
-        match found.map(|group| group.id).filter(may_name) {
+        match group.map(|group| group.id).filter(may_name) {
             Some(id) => ids.push(id),
-            None => return Err(missing(name)),
+            None => return Err(unknown_group(name)),
         }
     }
     ids.sort_unstable();
@@ -87,30 +90,40 @@ pub async fn groups_named(
 }
 
 /// The accounts with these names.
-pub async fn accounts_named(write: &Write, names: &[String]) -> Result<Vec<account::Model>> {
-    let found = accounts::accounts_by_names(write, names).await?;
-    let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
-    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+pub async fn resolve_accounts(
+    write: &WriteTransaction,
+    names: &[String],
+) -> Result<Vec<account::Model>> {
+    let rows = accounts::accounts_by_names(write, names).await?;
+    let existing_names: HashSet<&String> = rows.iter().map(|account| &account.name).collect();
+    if let Some(name) = names.iter().find(|name| !existing_names.contains(name)) {
         return Err(AppError::conflict(format!(
             "There is no account {name}; make it first."
         )));
     }
-    Ok(found)
+    Ok(rows)
 }
 
 /// Refuses what is no list of groups, and a list with one that the configuration leaves out.
-pub fn check_groups(identity: &IdentityConfig, pointer: &str, names: &[String]) -> Result<()> {
-    let fits = |name: &String| (1..=MAX_GROUP).contains(&name.chars().count());
-    if names.len() > MAX_AUDIENCE || !names.iter().all(fits) {
-        let detail =
-            format!("at most {MAX_AUDIENCE} groups, each with 1 to {MAX_GROUP} characters");
+pub fn check_audience_groups(
+    identity: &IdentityConfig,
+    pointer: &str,
+    names: &[String],
+) -> Result<()> {
+    let is_valid_name = |name: &String| (1..=MAX_GROUP_NAME_CHARS).contains(&name.chars().count());
+    if names.len() > MAX_AUDIENCE_GROUPS || !names.iter().all(is_valid_name) {
+        let detail = format!(
+            "at most {MAX_AUDIENCE_GROUPS} groups, each with 1 to {MAX_GROUP_NAME_CHARS} characters"
+        );
         return Err(AppError::invalid(pointer, detail));
     }
-    let deselected = names.iter().find_map(|name| identity.deselection(name));
+    let deselected = names
+        .iter()
+        .find_map(|name| identity.deselection_error(name));
     deselected.map_or(Ok(()), |text| Err(AppError::invalid(pointer, text)))
 }
 
-fn missing(name: &str) -> AppError {
+fn unknown_group(name: &str) -> AppError {
     let name: String = name.chars().take(100).collect();
     AppError::conflict(format!(
         "There is no group {name} that you may name: an admin makes it first, or you are in it."

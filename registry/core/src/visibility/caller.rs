@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
 use a2a_registry_policy::{PolicySet, Principal};
-use a2a_registry_search::ALWAYS;
+use a2a_registry_search::ALWAYS_MARK;
 use uuid::Uuid;
 
 use crate::config::{GovernanceConfig, Registration};
 use crate::error::{AppError, Result};
-use crate::visibility::policy_labels::{common_narrowing, narrowing};
+use crate::visibility::policy_labels::{caller_class_restrictions, caller_restrictions};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
@@ -22,7 +22,7 @@ pub enum Credential {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
+pub struct CallerAccount {
     pub id: Uuid,
     /// The name that decisions and events record.
     pub name: String,
@@ -36,17 +36,17 @@ pub struct Account {
     pub credential: Credential,
 }
 
-impl Account {
+impl CallerAccount {
     /// Whether the roles and the token's scopes both allow this.
-    pub fn may(&self, permission: Permission) -> bool {
-        self.roles.may(&self.scopes, permission)
+    pub fn has_permission(&self, permission: Permission) -> bool {
+        self.roles.has_permission(&self.scopes, permission)
     }
 
     /// The role recorded with a source that it registers: no more than this token may do.
-    pub fn registers_as(&self) -> Role {
-        if self.may(Permission::Administer) {
+    pub fn registration_role(&self) -> Role {
+        if self.has_permission(Permission::Administer) {
             Role::Admin
-        } else if self.may(Permission::Curate) {
+        } else if self.has_permission(Permission::Curate) {
             Role::Curator
         } else {
             Role::Publisher
@@ -57,17 +57,17 @@ impl Account {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
     /// `None` for an anonymous client.
-    pub account: Option<Account>,
+    pub account: Option<CallerAccount>,
     /// The network of an anonymous client, by which its limits and shares are counted.
     pub network: Option<IpAddr>,
 }
 
 /// The label of agents that everyone may find.
-pub const PUBLIC: &str = "public";
+pub const PUBLIC_LABEL: &str = "public";
 /// The label of agents that any signed-in caller may find with a token that may read.
-pub const INTERNAL: &str = "internal";
+pub const INTERNAL_LABEL: &str = "internal";
 /// The label of agents that callers with [`Permission::SeeAll`] may find.
-pub const CURATORS: &str = "curators";
+pub const CURATORS_LABEL: &str = "curators";
 
 /// The label of agents that one account may find, listed or not.
 pub fn account_label(account: Uuid) -> String {
@@ -79,7 +79,7 @@ pub fn group_label(group: Uuid) -> String {
     format!("group:{group}")
 }
 
-fn listed(set: &impl ToString) -> String {
+fn list_or_none(set: &impl ToString) -> String {
     match set.to_string() {
         none if none.is_empty() => "none".to_owned(),
         some => some.replace(',', ", "),
@@ -104,98 +104,98 @@ impl Caller {
     }
 
     /// Whether the caller is this account, with a token that may read.
-    pub fn is(&self, account: Option<Uuid>) -> bool {
-        let own = self.account.as_ref();
-        let own = own.filter(|account| account.may(Permission::Read));
-        let own = own.map(|account| account.id);
-        own.is_some() && own == account
+    pub fn is_account(&self, account: Option<Uuid>) -> bool {
+        let reader = self.account.as_ref();
+        let reader = reader.filter(|account| account.has_permission(Permission::Read));
+        let reader_id = reader.map(|account| account.id);
+        reader_id.is_some() && reader_id == account
     }
 
-    pub fn may(&self, permission: Permission) -> bool {
+    pub fn has_permission(&self, permission: Permission) -> bool {
         self.account
             .as_ref()
-            .is_some_and(|account| account.may(permission))
+            .is_some_and(|account| account.has_permission(permission))
     }
 
-    pub fn account(&self) -> Result<&Account> {
+    pub fn require_account(&self) -> Result<&CallerAccount> {
         self.account.as_ref().ok_or_else(|| {
             AppError::unauthenticated("This needs a token: send it as `Authorization: Bearer …`.")
         })
     }
 
     /// The caller's account, if it has this permission.
-    pub fn demand(&self, permission: Permission) -> Result<&Account> {
-        match self.account()? {
-            account if account.may(permission) => Ok(account),
+    pub fn require(&self, permission: Permission) -> Result<&CallerAccount> {
+        match self.require_account()? {
+            account if account.has_permission(permission) => Ok(account),
             account => Err(AppError::forbidden(format!(
                 "The account or its token may not do this: the roles of the account are {}, and the scopes {}.",
-                listed(&account.roles),
-                listed(&account.scopes)
+                list_or_none(&account.roles),
+                list_or_none(&account.scopes)
             ))),
         }
     }
 
     /// Refuses a caller who may not register: in an open registry anyone may without an account, but an account always
     /// needs the permission.
-    pub fn demand_registration(&self, governance: &GovernanceConfig) -> Result<()> {
+    pub fn require_registration(&self, governance: &GovernanceConfig) -> Result<()> {
         if self.account.is_some() || governance.registration == Registration::Token {
-            self.demand(Permission::Register)?;
+            self.require(Permission::Register)?;
         }
         Ok(())
     }
 
     /// The caller as policies see it: an account whose token may not read counts as anonymous.
     pub fn principal(&self) -> Principal {
-        let seeing = self.account.as_ref();
-        let seeing = seeing.filter(|account| account.may(Permission::Read));
-        seeing.map_or_else(Principal::default, |account| Principal {
+        let reader = self.account.as_ref();
+        let reader = reader.filter(|account| account.has_permission(Permission::Read));
+        reader.map_or_else(Principal::default, |account| Principal {
             account: Some(account.name.clone()),
             groups: account.group_names.clone(),
         })
     }
 
-    fn plain_labels(&self) -> Vec<String> {
-        let mut labels = vec![PUBLIC.to_owned()];
-        if self.may(Permission::Read) {
-            labels.push(INTERNAL.to_owned());
+    fn base_labels(&self) -> Vec<String> {
+        let mut labels = vec![PUBLIC_LABEL.to_owned()];
+        if self.has_permission(Permission::Read) {
+            labels.push(INTERNAL_LABEL.to_owned());
         }
         labels
     }
 
     fn group_labels(&self) -> impl Iterator<Item = String> {
-        let seeing = self.account.iter();
-        let seeing = seeing.filter(|account| account.may(Permission::Read));
-        seeing.flat_map(|account| account.groups.iter().copied().map(group_label))
+        let reader = self.account.iter();
+        let reader = reader.filter(|account| account.has_permission(Permission::Read));
+        reader.flat_map(|account| account.groups.iter().copied().map(group_label))
     }
 
     /// The labels that all anonymous clients, or all accounts, have in common: they show what each of them finds.
     pub fn class_labels(&self, policies: &PolicySet) -> Vec<String> {
-        narrowed(self.plain_labels(), common_narrowing(policies))
+        restrict_labels(self.base_labels(), caller_class_restrictions(policies))
     }
 
     /// The caller's labels: an agent is visible to a caller with one of its labels, unless the policies of this set
     /// narrow that (`a2a_registry_search::sees`). Policies bind neither those who see everything nor owners.
     pub fn labels(&self, policies: &PolicySet) -> Vec<String> {
-        let mut labels = self.plain_labels();
+        let mut labels = self.base_labels();
         labels.extend(self.group_labels());
-        let mut own = None;
+        let mut own_label = None;
         if let Some(account) = &self.account {
-            if account.may(Permission::SeeAll) {
-                labels.push(CURATORS.to_owned());
+            if account.has_permission(Permission::SeeAll) {
+                labels.push(CURATORS_LABEL.to_owned());
             }
-            own = account
-                .may(Permission::Read)
+            own_label = account
+                .has_permission(Permission::Read)
                 .then(|| account_label(account.id));
         }
-        if self.may(Permission::SeeAll) {
-            labels.extend(own);
+        if self.has_permission(Permission::SeeAll) {
+            labels.extend(own_label);
             return labels;
         }
-        let narrowing = narrowing(policies, &self.principal());
-        let is_narrowed = narrowing.as_ref().is_none_or(|some| !some.is_empty());
-        let mut labels = narrowed(labels, narrowing);
-        labels.extend(own.map(|own| match is_narrowed {
-            true => format!("{ALWAYS}{own}"),
+        let restrictions = caller_restrictions(policies, &self.principal());
+        let is_restricted = restrictions.as_ref().is_none_or(|some| !some.is_empty());
+        let mut labels = restrict_labels(labels, restrictions);
+        labels.extend(own_label.map(|own| match is_restricted {
+            true => format!("{ALWAYS_MARK}{own}"),
             false => own,
         }));
         labels
@@ -203,12 +203,12 @@ impl Caller {
 }
 
 /// Plain labels as policies narrow them; none if nothing is permitted.
-fn narrowed(mut plain: Vec<String>, narrowing: Option<Vec<String>>) -> Vec<String> {
-    match narrowing {
+fn restrict_labels(mut labels: Vec<String>, restrictions: Option<Vec<String>>) -> Vec<String> {
+    match restrictions {
         None => Vec::new(),
         Some(narrowing) => {
-            plain.extend(narrowing);
-            plain
+            labels.extend(narrowing);
+            labels
         }
     }
 }

@@ -7,41 +7,45 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_policy::{
-    Action, AgentFacts, Effect, Mode, Policy, PolicySet, Principal, PrincipalScope,
+    Action, AgentAttributes, Effect, Policy, PolicyMode, PolicySet, Principal, PrincipalScope,
 };
-use a2a_registry_search::{NEVER, ONLY};
+use a2a_registry_search::{NEVER_MARK, ONLY_MARK};
 
 /// The label of an agent that was evaluated under a set.
-pub fn evaluated(set: &PolicySet) -> String {
+pub fn evaluated_label(set: &PolicySet) -> String {
     format!("p{}", set.number())
 }
 
 /// The label of an agent that this permit matches.
-fn permitted(set: &PolicySet, place: u16) -> String {
-    format!("p{}+{place}", set.number())
+fn permit_label(set: &PolicySet, position: u16) -> String {
+    format!("p{}+{position}", set.number())
 }
 
 /// The label of an agent that this forbid matches, or for which a policy could not be evaluated.
-fn forbidden(set: &PolicySet, place: u16) -> String {
-    format!("p{}-{place}", set.number())
+fn forbid_label(set: &PolicySet, position: u16) -> String {
+    format!("p{}-{position}", set.number())
 }
 
 /// The labels that an agent carries by the policies of a set about finding it; none if every policy matches every
 /// agent. `waived` are forbids that do not count for it.
-pub fn carried(set: &PolicySet, facts: &AgentFacts, waived: &BTreeSet<u16>) -> Vec<String> {
-    if set.is_plain(Action::Discover) {
+pub fn discover_labels(
+    set: &PolicySet,
+    facts: &AgentAttributes,
+    waived: &BTreeSet<u16>,
+) -> Vec<String> {
+    if set.is_unconditional(Action::Discover) {
         return Vec::new();
     }
-    let mut matches = set.matches(Action::Discover, facts);
-    matches.without(waived);
-    let mut labels = vec![evaluated(set)];
-    for (place, policy) in set.about(Action::Discover) {
-        if matches.failed.contains(&place) {
-            labels.push(forbidden(set, place));
-        } else if matches.matching.contains(&place) {
+    let mut matches = set.match_agent(Action::Discover, facts);
+    matches.remove_waived(waived);
+    let mut labels = vec![evaluated_label(set)];
+    for (position, policy) in set.for_action(Action::Discover) {
+        if matches.failed.contains(&position) {
+            labels.push(forbid_label(set, position));
+        } else if matches.matching.contains(&position) {
             labels.push(match policy.effect {
-                Effect::Permit => permitted(set, place),
-                Effect::Forbid => forbidden(set, place),
+                Effect::Permit => permit_label(set, position),
+                Effect::Forbid => forbid_label(set, position),
             });
         }
     }
@@ -49,18 +53,18 @@ pub fn carried(set: &PolicySet, facts: &AgentFacts, waived: &BTreeSet<u16>) -> V
 }
 
 /// How the policies of a set narrow what a caller finds; `None` if nothing is permitted.
-pub fn narrowing(set: &PolicySet, principal: &Principal) -> Option<Vec<String>> {
-    narrowed(
+pub fn caller_restrictions(set: &PolicySet, principal: &Principal) -> Option<Vec<String>> {
+    restrictions(
         set,
-        |policy| policy.scope.holds(principal),
-        |policy| policy.scope.holds(principal),
+        |policy| policy.scope.contains(principal),
+        |policy| policy.scope.contains(principal),
     )
 }
 
 /// The same for what every caller with the class's labels finds, whatever its groups: only permits for everyone count,
 /// and every forbid.
-pub fn common_narrowing(set: &PolicySet) -> Option<Vec<String>> {
-    narrowed(
+pub fn caller_class_restrictions(set: &PolicySet) -> Option<Vec<String>> {
+    restrictions(
         set,
         |policy| policy.scope == PrincipalScope::Everybody,
         |_| true,
@@ -69,38 +73,38 @@ pub fn common_narrowing(set: &PolicySet) -> Option<Vec<String>> {
 
 /// Whether a set leaves everything to visibility and holds: whatever it says applies to everyone and every agent, and
 /// it permits.
-pub fn is_open(set: &PolicySet) -> bool {
-    set.is_plain(Action::Discover) && common_narrowing(set) == Some(Vec::new())
+pub fn is_unrestricted(set: &PolicySet) -> bool {
+    set.is_unconditional(Action::Discover) && caller_class_restrictions(set) == Some(Vec::new())
 }
 
-fn narrowed(
+fn restrictions(
     set: &PolicySet,
     permits: impl Fn(&Policy) -> bool,
     forbids: impl Fn(&Policy) -> bool,
 ) -> Option<Vec<String>> {
     let (mut only, mut never) = (Vec::new(), Vec::new());
-    let mut permitted_always = false;
-    for (place, policy) in set.about(Action::Discover) {
-        if policy.mode != Mode::Enforce {
+    let mut is_always_permitted = false;
+    for (position, policy) in set.for_action(Action::Discover) {
+        if policy.mode != PolicyMode::Enforce {
             continue;
         }
-        match (policy.effect, policy.conditional) {
+        match (policy.effect, policy.is_conditional) {
             (Effect::Forbid, false) if forbids(policy) => return None,
-            (Effect::Permit, false) if permits(policy) => permitted_always = true,
+            (Effect::Permit, false) if permits(policy) => is_always_permitted = true,
             (Effect::Permit, true) if permits(policy) => {
-                only.push(format!("{ONLY}{}", permitted(set, place)));
+                only.push(format!("{ONLY_MARK}{}", permit_label(set, position)));
             }
             _ => {}
         }
         // A permit that could not be evaluated forbids too.
-        if policy.conditional && forbids(policy) {
-            never.push(format!("{NEVER}{}", forbidden(set, place)));
+        if policy.is_conditional && forbids(policy) {
+            never.push(format!("{NEVER_MARK}{}", forbid_label(set, position)));
         }
     }
-    match permitted_always {
+    match is_always_permitted {
         true if never.is_empty() => return Some(Vec::new()),
         // Whatever permits, an agent that was not evaluated is not shown.
-        true => only = vec![format!("{ONLY}{}", evaluated(set))],
+        true => only = vec![format!("{ONLY_MARK}{}", evaluated_label(set))],
         false if only.is_empty() => return None,
         false => {}
     }
@@ -114,7 +118,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use a2a_registry_policy::PolicyText;
-    use a2a_registry_search::sees;
+    use a2a_registry_search::is_visible_to;
 
     use super::*;
 
@@ -135,18 +139,18 @@ mod tests {
     fn a_set_without_conditions_needs_no_labels() {
         let nobody = Principal::default();
         let open = set(&[OPEN]);
-        assert!(carried(&open, &AgentFacts::default(), &BTreeSet::new()).is_empty());
-        assert_eq!(narrowing(&open, &nobody), Some(Vec::new()));
-        assert_eq!(common_narrowing(&open), Some(Vec::new()));
-        assert!(is_open(&open));
+        assert!(discover_labels(&open, &AgentAttributes::default(), &BTreeSet::new()).is_empty());
+        assert_eq!(caller_restrictions(&open, &nobody), Some(Vec::new()));
+        assert_eq!(caller_class_restrictions(&open), Some(Vec::new()));
+        assert!(is_unrestricted(&open));
         let for_some = "permit (principal in Group::\"a\", action, resource);";
-        assert!(is_open(&set(&[OPEN, for_some])) && !is_open(&set(&[for_some])));
+        assert!(is_unrestricted(&set(&[OPEN, for_some])) && !is_unrestricted(&set(&[for_some])));
         for closed in [
             &[] as &[&str],
             &[OPEN, "forbid (principal, action, resource);"],
         ] {
-            assert_eq!(narrowing(&set(closed), &nobody), None);
-            assert!(!is_open(&set(closed)));
+            assert_eq!(caller_restrictions(&set(closed), &nobody), None);
+            assert!(!is_unrestricted(&set(closed)));
         }
     }
 
@@ -172,17 +176,17 @@ mod tests {
             }
         }
         let agents = [
-            AgentFacts {
+            AgentAttributes {
                 trust: 0,
-                ..AgentFacts::default()
+                ..AgentAttributes::default()
             },
-            AgentFacts {
+            AgentAttributes {
                 tags: vec!["x".into()],
-                ..AgentFacts::default()
+                ..AgentAttributes::default()
             },
-            AgentFacts {
+            AgentAttributes {
                 trust: 4,
-                ..AgentFacts::default()
+                ..AgentAttributes::default()
             },
         ];
         let member = |account: Option<&str>, groups: &[&str]| Principal {
@@ -200,17 +204,18 @@ mod tests {
             for second in &texts {
                 let set = set(&[first, second]);
                 for facts in &agents {
-                    let matches = set.matches(Action::Discover, facts);
-                    let mut carries = carried(&set, facts, &BTreeSet::new());
+                    let matches = set.match_agent(Action::Discover, facts);
+                    let mut carries = discover_labels(&set, facts, &BTreeSet::new());
                     carries.push("public".into());
                     for caller in &callers {
-                        let labels = narrowing(&set, caller).map(|mut narrowed| {
+                        let labels = caller_restrictions(&set, caller).map(|mut narrowed| {
                             narrowed.push("public".into());
                             narrowed
                         });
-                        let by_labels = labels.is_some_and(|labels| sees(&labels, &carries));
+                        let by_labels =
+                            labels.is_some_and(|labels| is_visible_to(&labels, &carries));
                         let verdict =
-                            set.verdict(Action::Discover, caller, &matches, &BTreeSet::new());
+                            set.decide(Action::Discover, caller, &matches, &BTreeSet::new());
                         assert_eq!(
                             by_labels, verdict.allowed,
                             "{first} {second} {facts:?} {caller:?}"
@@ -218,14 +223,14 @@ mod tests {
                         shown += usize::from(by_labels);
                     }
                     // What the class finds, each of its members finds.
-                    let common = common_narrowing(&set).map(|mut narrowed| {
+                    let common = caller_class_restrictions(&set).map(|mut narrowed| {
                         narrowed.push("public".into());
                         narrowed
                     });
-                    if common.is_some_and(|labels| sees(&labels, &carries)) {
+                    if common.is_some_and(|labels| is_visible_to(&labels, &carries)) {
                         for caller in &callers {
                             let verdict =
-                                set.verdict(Action::Discover, caller, &matches, &BTreeSet::new());
+                                set.decide(Action::Discover, caller, &matches, &BTreeSet::new());
                             assert!(verdict.allowed, "{first} {second} {facts:?} {caller:?}");
                         }
                     }

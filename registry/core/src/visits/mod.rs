@@ -1,16 +1,16 @@
 //! Visits: leases, spacing, limits of address blocks, and the circuit breaker.
 
-pub mod leasing;
+pub mod leases;
 pub mod networks;
 pub mod outage;
 
 use a2a_registry_domain::timestamp::SECOND;
-use a2a_registry_store::visit_turns::VisitRequest;
+use a2a_registry_store::visit_queue::VisitRequest;
 
 use crate::visibility::caller::Caller;
 
 /// The pause between two visits of a host, outside `allow_networks`.
-pub const SPACING: i64 = 60 * SECOND;
+pub const VISIT_SPACING: i64 = 60 * SECOND;
 
 /// A caller's request for visits, which are made by turns (docs/model.md#crawl-schedule).
 pub fn visit_request(caller: &Caller, in_bulk: bool) -> VisitRequest {

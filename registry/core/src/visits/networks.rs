@@ -4,85 +4,93 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use a2a_crawler::address_block::enclosing_block;
 use a2a_crawler::dns::Resolver;
-use a2a_crawler::network::block_of;
 use a2a_registry_store::StoreError;
 use a2a_registry_store::entity::domain;
 use tokio::sync::oneshot;
 use url::Url;
 
-use crate::context::Context;
-use crate::visits::leasing::{is_exempt, networks_record};
+use crate::context::AppContext;
+use crate::visits::leases::{is_exempt_address, record_networks};
 
 /// Timeout of the lookup of hosts that were never contacted.
-const LOOKUP: Duration = Duration::from_secs(1);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Stores the address blocks of leased domains that have none yet. A transaction for it waits for all leases, so the
 /// domains that arrive during one share the next.
 #[derive(Debug, Default)]
 pub struct NetworkRecorder {
-    waiting: Mutex<Vec<WaitingDomain>>,
-    writing: tokio::sync::Mutex<()>,
+    pending: Mutex<Vec<PendingNetwork>>,
+    write_lock: tokio::sync::Mutex<()>,
 }
 
 /// A domain whose address block is to be stored.
 #[derive(Debug)]
-struct WaitingDomain {
+struct PendingNetwork {
     id: i64,
     network: String,
     /// Receives whether the domain kept its lease.
-    kept: oneshot::Sender<bool>,
+    lease_kept: oneshot::Sender<bool>,
 }
 
 impl NetworkRecorder {
     /// Stores the address block of a leased domain if it has none yet; `false` if the domain was given back because its
     /// block is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
-    pub async fn record(&self, context: &Context, row: &domain::Model) -> Result<bool, StoreError> {
-        let Some(network) = unknown_network(context, row).await else {
+    pub async fn record(
+        &self,
+        context: &AppContext,
+        row: &domain::Model,
+    ) -> Result<bool, StoreError> {
+        let Some(network) = resolve_network(context, row).await else {
             return Ok(true);
         };
-        let (kept, is_kept) = oneshot::channel();
+        let (lease_kept, is_kept) = oneshot::channel();
         let id = row.id;
-        self.waiting().push(WaitingDomain { id, network, kept });
-        let writing = self.writing.lock().await;
-        let waiting = std::mem::take(&mut *self.waiting());
-        let networks: Vec<(i64, String)> = waiting
+        self.lock_pending().push(PendingNetwork {
+            id,
+            network,
+            lease_kept,
+        });
+        let write_guard = self.write_lock.lock().await;
+        let pending = std::mem::take(&mut *self.lock_pending());
+        let networks: Vec<(i64, String)> = pending
             .iter()
             .map(|one| (one.id, one.network.clone()))
             .collect();
-        let too_many = networks_record(context, &networks).await?;
-        drop(writing);
-        for one in waiting {
+        let too_many = record_networks(context, &networks).await?;
+        drop(write_guard);
+        for one in pending {
             // A visit that was aborted in the meantime no longer waits.
-            let _aborted = one.kept.send(!too_many.contains(&one.id));
+            let _aborted = one.lease_kept.send(!too_many.contains(&one.id));
         }
         is_kept.await.map_err(|_| {
             StoreError::other("the address blocks of several domains could not be stored")
         })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<WaitingDomain>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_pending(&self) -> MutexGuard<'_, Vec<PendingNetwork>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The address block of a domain that has none yet; `None` if it does not resolve in time or needs no block.
-async fn unknown_network(context: &Context, row: &domain::Model) -> Option<String> {
+async fn resolve_network(context: &AppContext, row: &domain::Model) -> Option<String> {
     if row.network.is_some() {
         return None;
     }
-    let address = address_of(context.network.resolver.as_ref(), row).await?;
-    let limited = !is_exempt(context, address);
-    limited.then(|| block_of(address).to_string())
+    let address = resolve_address(context.network.resolver.as_ref(), row).await?;
+    let limited = !is_exempt_address(context, address);
+    limited.then(|| enclosing_block(address).to_string())
 }
 
-async fn address_of(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {
+async fn resolve_address(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {
     let url = Url::parse(&format!("{}://{}/", row.scheme, row.name)).ok()?;
     match url.host()? {
         url::Host::Ipv4(address) => Some(address.into()),
         url::Host::Ipv6(address) => Some(address.into()),
         url::Host::Domain(name) => {
-            let answer = tokio::time::timeout(LOOKUP, resolver.resolve(name)).await;
+            let answer = tokio::time::timeout(LOOKUP_TIMEOUT, resolver.resolve(name)).await;
             answer.ok()?.ok()?.first().copied()
         }
     }

@@ -3,26 +3,26 @@
 use std::sync::atomic::Ordering;
 
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
-use a2a_registry_store::Write;
+use a2a_registry_store::WriteTransaction;
 
-use crate::context::Context;
+use crate::context::AppContext;
 use crate::error::Result;
-use crate::memory::outage::{Outage, StoredOutage};
+use crate::process_state::outage::{Outage, StoredOutage};
 
 /// Continues the outage of the previous process: for a process that crawls, because only its fetches can show that the
 /// outage is over.
-pub fn resume_outage(context: &Context) {
-    if let Some(outage) = *context.stream.outage() {
-        context.stream.hold_brake(outage.since.into());
+pub fn resume_outage(context: &AppContext) {
+    if let Some(outage) = *context.crawl_state.lock_outage() {
+        context.crawl_state.open_breaker(outage.since.into());
     }
 }
 
 /// Opens the circuit breaker because this process has no file descriptors left. Until enough fetches succeed again, no
 /// failure counts against an agent: a process in that state fails in other ways too. This is logged once an hour, also
 /// while the breaker is open for another reason or since before a restart.
-pub fn open_breaker_for_shortage(context: &Context) {
+pub fn open_breaker_for_shortage(context: &AppContext) {
     let now = context.now();
-    let logged = &context.stream.shortage_logged;
+    let logged = &context.crawl_state.shortage_logged_at;
     if now.0.saturating_sub(logged.load(Ordering::Acquire)) >= HOUR {
         logged.store(now.0, Ordering::Release);
         tracing::error!(
@@ -30,52 +30,63 @@ pub fn open_breaker_for_shortage(context: &Context) {
              process (ulimit -n, LimitNOFILE), or lower crawler.concurrency"
         );
     }
-    let known = context.stream.breaker_open_since();
+    let open_since = context.crawl_state.breaker_open_since();
     context
-        .stream
-        .hold_brake(known.unwrap_or_else(|| now.into()));
+        .crawl_state
+        .open_breaker(open_since.unwrap_or_else(|| now.into()));
 }
 
 /// Whether the circuit breaker is open in this process, or another one has recently stored that it is.
-pub async fn is_breaker_open(context: &Context) -> Result<bool> {
+pub async fn is_breaker_open(context: &AppContext) -> Result<bool> {
     if breaker_open_since(context).is_some() {
         return Ok(true);
     }
     let now = context.now();
-    let kept = Outage::kept(&context.store, now).await?;
-    Ok(kept.is_some_and(|outage| now.0.saturating_sub(outage.noted.0) < CURRENT))
+    let stored = Outage::load(&context.store, now).await?;
+    Ok(stored.is_some_and(|outage| now.0.saturating_sub(outage.stored_at.0) < OUTAGE_VALIDITY))
 }
 
 /// Stores the beginning, continuation or end of an outage; returns the new state for [`remember_outage`] after the
 /// commit, if it has changed.
-pub async fn store_outage(context: &Context, write: &Write) -> Result<Option<StoredOutage>> {
+pub async fn store_outage(
+    context: &AppContext,
+    write: &WriteTransaction,
+) -> Result<Option<StoredOutage>> {
     let now = context.now();
-    let known = *context.stream.outage();
-    let next = match (breaker_open_since(context), known) {
-        (Some(_), Some(known)) if now.0.saturating_sub(known.noted.0) < NOTED => {
+    let cached = *context.crawl_state.lock_outage();
+    let next = match (breaker_open_since(context), cached) {
+        (Some(_), Some(known))
+            if now.0.saturating_sub(known.stored_at.0) < OUTAGE_STORE_INTERVAL =>
+        {
             return Ok(None);
         }
-        (Some(since), _) => Some(Outage { since, noted: now }),
+        (Some(since), _) => Some(Outage {
+            since,
+            stored_at: now,
+        }),
         (None, Some(_)) => None,
         (None, None) => return Ok(None),
     };
-    Outage::keep(next, write).await?;
+    Outage::save(next, write).await?;
     Ok(Some(StoredOutage(next)))
 }
 
-pub fn remember_outage(context: &Context, noted: Option<StoredOutage>) {
-    if let Some(StoredOutage(outage)) = noted {
-        *context.stream.outage() = outage;
+pub fn cache_outage(context: &AppContext, stored: Option<StoredOutage>) {
+    if let Some(StoredOutage(outage)) = stored {
+        *context.crawl_state.lock_outage() = outage;
     }
 }
 
 /// How often a lasting outage is stored again.
-pub const NOTED: i64 = HOUR;
+pub const OUTAGE_STORE_INTERVAL: i64 = HOUR;
 
 /// How long other processes rely on a stored outage: the process that stored it may be gone.
-pub const CURRENT: i64 = 3 * HOUR;
+pub const OUTAGE_VALIDITY: i64 = 3 * HOUR;
 
 /// When the circuit breaker of this process opened; `None` if it is closed.
-pub fn breaker_open_since(context: &Context) -> Option<Timestamp> {
-    context.stream.breaker_open_since().map(Timestamp::from)
+pub fn breaker_open_since(context: &AppContext) -> Option<Timestamp> {
+    context
+        .crawl_state
+        .breaker_open_since()
+        .map(Timestamp::from)
 }

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use a2a_crawler::fetch::{
-    Bearer, FetchError, Fetcher, HttpResponse, PostOptions, retry_after, visible,
+    BearerToken, FetchError, Fetcher, HttpResponse, PostOptions, escape_invisible,
+    parse_retry_after,
 };
 use a2a_crawler::{AttemptOutcome, Clock};
 use time::{Duration, OffsetDateTime};
@@ -13,105 +14,115 @@ use super::wire;
 use crate::EmbedError;
 
 /// Most characters of the endpoint's own text that are passed on.
-const SAID: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 /// Most bytes read of a response that explains a failure.
-const REASON_BYTES: usize = 16 * 1024;
+const MAX_ERROR_BODY_BYTES: usize = 16 * 1024;
 /// Longest pause for a `Retry-After`: one wrong value must not disable the endpoint for days.
-const MAX_REST: Duration = Duration::hours(1);
+const MAX_PAUSE: Duration = Duration::hours(1);
 
-pub struct Service {
+pub struct EndpointService {
     /// The guard has admitted it.
     pub url: Url,
     pub model: String,
-    pub shorten_to: Option<usize>,
-    pub key: Option<Bearer>,
+    pub requested_dimensions: Option<usize>,
+    pub api_key: Option<BearerToken>,
     pub clock: Arc<dyn Clock>,
     /// End of the pause that the endpoint has requested.
-    pub rest: Mutex<Option<OffsetDateTime>>,
+    pub paused_until: Mutex<Option<OffsetDateTime>>,
 }
 
-impl Service {
+impl EndpointService {
     /// The endpoint's host, by which errors name it: the rest of the URL may be secret.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
     /// The vectors of these texts, of unit length and in order: one request, or none during a requested pause.
-    pub async fn ask(
+    pub async fn embed(
         &self,
         fetcher: &Fetcher,
         texts: &[String],
         dimensions: Option<usize>,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        if let Some(left) = self.rest_left() {
-            return Err(EmbedError::Away(format!(
+        if let Some(remaining_pause) = self.remaining_pause() {
+            return Err(EmbedError::Unavailable(format!(
                 "{} accepts no requests for another {} s (Retry-After)",
                 self.host(),
-                left.as_seconds_f64().ceil()
+                remaining_pause.as_seconds_f64().ceil()
             )));
         }
-        let json =
-            wire::question(&self.model, texts, self.shorten_to).map_err(EmbedError::Failed)?;
+        let json = wire::request_body(&self.model, texts, self.requested_dimensions)
+            .map_err(EmbedError::Failed)?;
         let options = PostOptions {
-            bearer: self.key.as_ref(),
-            body: (texts.len() + 1) * wire::VECTOR_BYTES,
-            reason: REASON_BYTES,
+            bearer: self.api_key.as_ref(),
+            max_body_bytes: (texts.len() + 1) * wire::MAX_VECTOR_BYTES,
+            max_error_bytes: MAX_ERROR_BODY_BYTES,
         };
-        match fetcher.post_json(&self.url, json, &options).await.answer {
-            Ok(answer) if answer.status == 200 => {
-                wire::vectors(&answer.body, texts.len(), dimensions)
-                    .map_err(|odd| EmbedError::Failed(self.named(&odd)))
+        match fetcher.post_json(&self.url, json, &options).await.result {
+            Ok(response) if response.status == 200 => {
+                wire::parse_vectors(&response.body, texts.len(), dimensions)
+                    .map_err(|problem| EmbedError::Failed(self.format_message(&problem)))
             }
-            Ok(answer) => Err(self.refusal(&answer)),
-            Err(error) => Err(self.failure(&error)),
+            Ok(response) => Err(self.status_error(&response)),
+            Err(error) => Err(self.fetch_error(&error)),
         }
     }
 
     /// Rest of the pause that the endpoint requested. Setting back the clock does not make it longer.
-    fn rest_left(&self) -> Option<Duration> {
-        let until = *self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = until? - self.clock.now();
-        (left > Duration::ZERO && left <= MAX_REST).then_some(left)
+    fn remaining_pause(&self) -> Option<Duration> {
+        let until = *self
+            .paused_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let remaining = until? - self.clock.now();
+        (remaining > Duration::ZERO && remaining <= MAX_PAUSE).then_some(remaining)
     }
 
-    fn refusal(&self, answer: &HttpResponse) -> EmbedError {
-        let status = answer.status;
-        let busy = matches!(status, 429 | 500..=599);
+    fn status_error(&self, response: &HttpResponse) -> EmbedError {
+        let status = response.status;
+        let is_overloaded = matches!(status, 429 | 500..=599);
         let now = self.clock.now();
-        let wait = retry_after(&answer.headers, now).filter(|_| busy);
+        let wait = parse_retry_after(&response.headers, now).filter(|_| is_overloaded);
         if let Some(seconds) = wait {
-            let wait = Duration::seconds(seconds.into()).min(MAX_REST);
-            *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(now + wait);
+            let wait = Duration::seconds(seconds.into()).min(MAX_PAUSE);
+            *self
+                .paused_until
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Some(now + wait);
         }
-        let said = match wire::complaint(&answer.body) {
-            said if said.is_empty() => format!("it answered {status}"),
-            said => format!("it answered {status}: {said}"),
+        let message = match wire::error_message(&response.body) {
+            message if message.is_empty() => format!("it answered {status}"),
+            message => format!("it answered {status}: {message}"),
         };
-        match busy {
-            true => EmbedError::Away(self.named(&said)),
-            false => EmbedError::Failed(self.named(&said)),
+        match is_overloaded {
+            true => EmbedError::Unavailable(self.format_message(&message)),
+            false => EmbedError::Failed(self.format_message(&message)),
         }
     }
 
-    fn failure(&self, error: &FetchError) -> EmbedError {
+    fn fetch_error(&self, error: &FetchError) -> EmbedError {
         match error.outcome {
             AttemptOutcome::BadBody | AttemptOutcome::BadRedirect => {
-                EmbedError::Failed(self.named(&error.detail))
+                EmbedError::Failed(self.format_message(&error.detail))
             }
-            AttemptOutcome::Refused => EmbedError::Away(self.named(&format!(
+            AttemptOutcome::Refused => EmbedError::Unavailable(self.format_message(&format!(
                 "the guard settings in [embedding] do not allow it: {}",
                 error.detail
             ))),
-            _ => EmbedError::Away(self.named(&error.detail)),
+            _ => EmbedError::Unavailable(self.format_message(&error.detail)),
         }
     }
 
     /// A message on one bounded line, with the endpoint's host and without the key, which the endpoint may quote.
-    fn named(&self, told: &str) -> String {
-        let told = match &self.key {
-            Some(key) => key.hidden_in(told),
-            None => told.to_owned(),
+    fn format_message(&self, message: &str) -> String {
+        let message = match &self.api_key {
+            Some(key) => key.redact(message),
+            None => message.to_owned(),
         };
-        format!("{}: {}", self.host(), visible(&told, SAID))
+        format!(
+            "{}: {}",
+            self.host(),
+            escape_invisible(&message, MAX_MESSAGE_CHARS)
+        )
     }
 }

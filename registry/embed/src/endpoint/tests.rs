@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use a2a_crawler::SystemClock;
-use a2a_crawler::guard::AllowPorts;
+use a2a_crawler::guard::AllowedPorts;
 use serde_json::Value;
 use server::{Request, ScriptedReply, Server};
 use static_resolver::StaticResolver;
@@ -51,7 +51,7 @@ fn opening(address: Ipv4Addr) -> GuardConfig {
     GuardConfig {
         allow_networks: vec![IpAddr::V4(address).into()],
         allow_http: true,
-        allow_ports: AllowPorts::Any,
+        allow_ports: AllowedPorts::Any,
         ..GuardConfig::default()
     }
 }
@@ -68,8 +68,8 @@ fn config(server: &Server) -> EndpointOptions {
     }
 }
 
-async fn open(config: &EndpointOptions) -> Result<Endpoint, OpenError> {
-    Endpoint::open(config, resolver(), Arc::new(SystemClock)).await
+async fn open(config: &EndpointOptions) -> Result<RemoteEncoder, EndpointOpenError> {
+    RemoteEncoder::open(config, resolver(), Arc::new(SystemClock)).await
 }
 
 /// The texts of a request.
@@ -112,7 +112,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
 async fn texts_are_asked_for_in_the_usual_shape() {
     let server = Server::start(honest).await;
     let with_key = EndpointOptions {
-        key: Some(Bearer::new("hush-7").unwrap()),
+        api_key: Some(BearerToken::new("hush-7").unwrap()),
         ..config(&server)
     };
     let endpoint = open(&with_key).await.unwrap();
@@ -161,7 +161,7 @@ async fn dimensions_that_are_not_known_are_learned_once() {
         .await
         .unwrap();
     let requests = server.requests();
-    assert_eq!(texts(&requests[0]), [TRIAL]);
+    assert_eq!(texts(&requests[0]), [TRIAL_TEXT]);
     assert_eq!(texts(&requests[1]), ["x"]);
     for request in requests {
         let asked: Value = serde_json::from_slice(&request.body).unwrap();
@@ -184,7 +184,7 @@ async fn a_model_is_known_by_its_place_its_name_and_its_length() {
     // Neither who asks nor how the length is known changes what the vectors are.
     let same = [
         id(&|config| config.dimensions = None).await,
-        id(&|config| config.key = Some(Bearer::new("hush").unwrap())).await,
+        id(&|config| config.api_key = Some(BearerToken::new("hush").unwrap())).await,
         id(&|config| config.timeout = Duration::from_secs(7)).await,
         id(&|config| config.url = config.url.replace(HOST, "Encoder.Example.com.")).await,
     ];
@@ -213,13 +213,13 @@ async fn long_texts_are_cut_and_large_batches_refused() {
         assert!(near(&vectors, &expected), "{kind:?}");
     }
     // The largest batch there is, of what takes the most bytes.
-    let texts = vec!["\u{1f}".repeat(CARD_CHARACTERS); MAX_TEXTS];
+    let texts = vec!["\u{1f}".repeat(MAX_CARD_CHARS); MAX_TEXTS_PER_CALL];
     let vectors = endpoint.embed(texts, TextKind::Card).await.unwrap();
-    assert_eq!(vectors.len(), MAX_TEXTS);
+    assert_eq!(vectors.len(), MAX_TEXTS_PER_CALL);
     let asked = server.requests().len();
     for kind in [TextKind::Query, TextKind::Card] {
         let refused = endpoint
-            .embed(vec![String::new(); MAX_TEXTS + 1], kind)
+            .embed(vec![String::new(); MAX_TEXTS_PER_CALL + 1], kind)
             .await;
         assert!(matches!(refused, Err(EmbedError::Failed(_))), "{refused:?}");
         assert_eq!(endpoint.embed(Vec::new(), kind).await, Ok(Vec::new()));
@@ -250,7 +250,10 @@ async fn the_sections_own_roots_are_trusted() {
         match vectors {
             Ok(vectors) => assert!(trusted && near(&vectors, &[turned(1)])),
             Err(error) => {
-                assert!(!trusted && matches!(error, EmbedError::Away(_)), "{error}");
+                assert!(
+                    !trusted && matches!(error, EmbedError::Unavailable(_)),
+                    "{error}"
+                );
             }
         }
     }
@@ -295,7 +298,7 @@ async fn what_cannot_be_opened_says_why() {
     ];
     for (word, config) in wrong {
         let error = open(&config).await.unwrap_err();
-        let OpenError::Configuration(text) = &error else {
+        let EndpointOpenError::Configuration(text) = &error else {
             panic!("{error}");
         };
         assert!(text.contains(word), "{text}");
@@ -309,7 +312,7 @@ async fn what_cannot_be_opened_says_why() {
     away.url = away.url.replace(HOST, "gone.example.com");
     let error = open(&away).await.unwrap_err();
     assert!(
-        matches!(error, OpenError::Trial(EmbedError::Away(_))),
+        matches!(error, EndpointOpenError::Trial(EmbedError::Unavailable(_))),
         "{error}"
     );
 }

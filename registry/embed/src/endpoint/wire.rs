@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::MAX_DIMENSIONS;
 
 /// Most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, each on its own line.
-pub const VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
+pub const MAX_VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
 
 #[derive(Debug, Serialize)]
 struct EmbeddingRequest<'a> {
@@ -19,65 +19,65 @@ struct EmbeddingRequest<'a> {
 
 #[derive(Debug, Deserialize)]
 struct EmbeddingResponse {
-    data: Vec<Item>,
+    data: Vec<EmbeddingItem>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Item {
+struct EmbeddingItem {
     index: usize,
     embedding: Vec<f64>,
 }
 
-pub fn question(
+pub fn request_body(
     model: &str,
     texts: &[String],
     dimensions: Option<usize>,
 ) -> Result<Vec<u8>, String> {
-    let question = EmbeddingRequest {
+    let request = EmbeddingRequest {
         model,
         input: texts,
         encoding_format: "float",
         dimensions,
     };
-    serde_json::to_vec(&question).map_err(|error| error.to_string())
+    serde_json::to_vec(&request).map_err(|error| error.to_string())
 }
 
 /// The vectors for this many texts, in the order of the texts and of unit length. Each has the model's length, or,
 /// while that is unknown, the length of the first. An error may contain text of the endpoint.
-pub fn vectors(
+pub fn parse_vectors(
     body: &[u8],
-    texts: usize,
+    text_count: usize,
     dimensions: Option<usize>,
 ) -> Result<Vec<Vec<f32>>, String> {
-    let answer: EmbeddingResponse = serde_json::from_slice(body)
+    let response: EmbeddingResponse = serde_json::from_slice(body)
         .map_err(|error| format!("its response does not have the form of embeddings: {error}"))?;
-    if answer.data.len() != texts {
+    if response.data.len() != text_count {
         return Err(format!(
-            "it responded with {} vectors for {texts} texts",
-            answer.data.len()
+            "it responded with {} vectors for {text_count} texts",
+            response.data.len()
         ));
     }
-    let first = answer.data.first().map(|item| item.embedding.len());
-    let wanted = dimensions.or(first).unwrap_or_default();
-    if !(1..=MAX_DIMENSIONS).contains(&wanted) {
+    let first_length = response.data.first().map(|item| item.embedding.len());
+    let expected_length = dimensions.or(first_length).unwrap_or_default();
+    if !(1..=MAX_DIMENSIONS).contains(&expected_length) {
         return Err(format!(
-            "its vectors have {wanted} numbers; 1 to {MAX_DIMENSIONS} are allowed"
+            "its vectors have {expected_length} numbers; 1 to {MAX_DIMENSIONS} are allowed"
         ));
     }
-    let mut ordered: Vec<Option<Vec<f32>>> = vec![None; texts];
-    for Item { index, embedding } in answer.data {
-        if embedding.len() != wanted {
+    let mut ordered: Vec<Option<Vec<f32>>> = vec![None; text_count];
+    for EmbeddingItem { index, embedding } in response.data {
+        if embedding.len() != expected_length {
             return Err(format!(
-                "it responded with a vector of {} numbers instead of {wanted}",
+                "it responded with a vector of {} numbers instead of {expected_length}",
                 embedding.len()
             ));
         }
-        let place = ordered.get_mut(index).ok_or_else(|| {
-            format!("it responded with a vector for text {index} of {texts}, counted from 0")
+        let entry = ordered.get_mut(index).ok_or_else(|| {
+            format!("it responded with a vector for text {index} of {text_count}, counted from 0")
         })?;
-        let unit = unit(&embedding)
+        let unit_vector = unit_vector(&embedding)
             .ok_or_else(|| format!("its vector for text {index} has no direction"))?;
-        if place.replace(unit).is_some() {
+        if entry.replace(unit_vector).is_some() {
             return Err(format!("it responded with text {index} more than once"));
         }
     }
@@ -87,7 +87,7 @@ pub fn vectors(
 
 /// The vector of length 1 in the same direction; `None` if there is no direction. The largest component is divided
 /// out first, so that no square overflows or underflows.
-fn unit(vector: &[f64]) -> Option<Vec<f32>> {
+fn unit_vector(vector: &[f64]) -> Option<Vec<f32>> {
     let largest = vector.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     let finite = vector.iter().all(|x| x.is_finite());
     if !finite || largest == 0.0 {
@@ -108,16 +108,16 @@ fn unit(vector: &[f64]) -> Option<Vec<f32>> {
 
 /// The endpoint's error message, in any of the usual forms: `{"error": {"message": …}}`, `{"error": …}`, `{"message":
 /// …}`, `{"detail": …}`, else the text itself. Empty if there is none.
-pub fn complaint(body: &[u8]) -> String {
+pub fn error_message(body: &[u8]) -> String {
     let text = || String::from_utf8_lossy(body).trim().to_owned();
     let Ok(value) = serde_json::from_slice::<Value>(body) else {
         return text();
     };
-    let found = ["/error/message", "/error", "/message", "/detail"];
-    let mut found = found
+    let message_paths = ["/error/message", "/error", "/message", "/detail"];
+    let mut messages = message_paths
         .iter()
         .filter_map(|path| value.pointer(path)?.as_str());
-    found.next().map_or_else(text, str::to_owned)
+    messages.next().map_or_else(text, str::to_owned)
 }
 
 #[cfg(test)]
@@ -127,18 +127,18 @@ mod tests {
     use super::*;
 
     fn read(body: &str, texts: usize) -> Result<Vec<Vec<f32>>, String> {
-        vectors(body.as_bytes(), texts, Some(2))
+        parse_vectors(body.as_bytes(), texts, Some(2))
     }
 
     #[test]
     fn a_question_is_in_the_usual_shape() {
         let texts = ["a \"b\"".to_owned(), "ä".to_owned()];
-        let plain = question("small", &texts, None).unwrap();
+        let plain = request_body("small", &texts, None).unwrap();
         assert_eq!(
             String::from_utf8(plain).unwrap(),
             r#"{"model":"small","input":["a \"b\"","ä"],"encoding_format":"float"}"#
         );
-        let short = question("small", &texts[1..], Some(256)).unwrap();
+        let short = request_body("small", &texts[1..], Some(256)).unwrap();
         assert_eq!(
             String::from_utf8(short).unwrap(),
             r#"{"model":"small","input":["ä"],"encoding_format":"float","dimensions":256}"#
@@ -156,7 +156,7 @@ mod tests {
             read(body, 3).unwrap(),
             [[0.6, 0.8], [half, half], [0.0, -1.0]]
         );
-        let free = vectors(br#"{"data":[{"index":0,"embedding":[0,0,2]}]}"#, 1, None);
+        let free = parse_vectors(br#"{"data":[{"index":0,"embedding":[0,0,2]}]}"#, 1, None);
         assert_eq!(free.unwrap(), [[0.0, 0.0, 1.0]]);
     }
 
@@ -202,7 +202,7 @@ mod tests {
         }
         let many = format!("[{}1]", "1,".repeat(MAX_DIMENSIONS));
         for unknown in [one("[]"), one(&many)] {
-            assert!(vectors(unknown.as_bytes(), 1, None).is_err());
+            assert!(parse_vectors(unknown.as_bytes(), 1, None).is_err());
         }
     }
 
@@ -217,8 +217,8 @@ mod tests {
             (" no\n", "no"),
             ("", ""),
         ] {
-            assert_eq!(complaint(body.as_bytes()), said);
+            assert_eq!(error_message(body.as_bytes()), said);
         }
-        assert_eq!(complaint(b"\xffno"), "\u{fffd}no");
+        assert_eq!(error_message(b"\xffno"), "\u{fffd}no");
     }
 }

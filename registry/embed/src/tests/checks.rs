@@ -7,7 +7,7 @@ use super::*;
 /// What opening the model says against it.
 #[track_caller]
 fn refusal(copy: &Altered) -> String {
-    match Encoder::open(&copy.path(), EncoderOptions::default()) {
+    match LocalEncoder::open(&copy.path(), EncoderOptions::default()) {
         Ok(_) => panic!("the model was accepted"),
         Err(error) => error.to_string(),
     }
@@ -36,7 +36,7 @@ fn files_that_are_missing_are_named() {
         &["1_Pooling/config.json", "is missing"],
     );
     let nowhere = tempfile::tempdir().unwrap().path().join("gone");
-    let error = Encoder::open(&nowhere, EncoderOptions::default()).unwrap_err();
+    let error = LocalEncoder::open(&nowhere, EncoderOptions::default()).unwrap_err();
     assert!(matches!(error, ModelError::Missing(_)), "{error}");
 }
 

@@ -40,7 +40,7 @@ async fn vectors_are_those_of_the_independent_computation() {
         let found = vector(&encoder, &reference.text, TextKind::Card).await;
         let near = cosine(&found, &reference.vector);
         assert!(near >= 0.999_999, "{:?}: {near}", reference.text);
-        if reference.tokens.len() <= QUERY_TOKENS {
+        if reference.tokens.len() <= MAX_QUERY_TOKENS {
             let query = vector(&encoder, &reference.text, TextKind::Query).await;
             assert_same(&query, &found);
         }
@@ -66,7 +66,7 @@ async fn a_vector_does_not_depend_on_what_else_is_asked_for() {
     let encoder = open(&tiny());
     let mut texts: Vec<_> = references().into_iter().map(|one| one.text).collect();
     // More than go through the network at once, long and short ones mixed.
-    texts.extend((0..MAX_TEXTS - texts.len()).map(|count| words(count * 2)));
+    texts.extend((0..MAX_TEXTS_PER_CALL - texts.len()).map(|count| words(count * 2)));
     for kind in [TextKind::Query, TextKind::Card] {
         let together = encoder.embed(texts.clone(), kind).await.unwrap();
         assert_eq!(together.len(), texts.len());
@@ -244,7 +244,7 @@ async fn too_many_texts_are_refused_and_none_have_no_vectors() {
     let encoder = open(&tiny());
     let none = encoder.embed(Vec::new(), TextKind::Query).await;
     assert_eq!(none, Ok(Vec::new()));
-    let many = vec![String::new(); MAX_TEXTS + 1];
+    let many = vec![String::new(); MAX_TEXTS_PER_CALL + 1];
     let refused = encoder.embed(many, TextKind::Card).await;
     assert!(matches!(refused, Err(EmbedError::Failed(_))), "{refused:?}");
 }

@@ -27,12 +27,12 @@ fn other() -> Altered {
 async fn a_folder_is_installed_once_and_used() {
     let data = tempfile::tempdir().unwrap();
     let data = data.path().join("made").join("when needed");
-    assert_eq!(installed(&data).unwrap(), []);
-    assert_eq!(current(&data).unwrap(), None);
+    assert_eq!(list_installed_models(&data).unwrap(), []);
+    assert_eq!(find_current_model(&data).unwrap(), None);
 
-    let done = install(&data, &tiny()).unwrap();
-    assert!(!done.was_there && !done.was_current);
-    let about = done.model.about.clone().unwrap();
+    let done = install_model(&data, &tiny()).unwrap();
+    assert!(!done.was_installed && !done.was_current);
+    let about = done.model.description.clone().unwrap();
     assert_eq!(about.id, open(&tiny()).model().id);
     assert_eq!(
         (
@@ -45,8 +45,11 @@ async fn a_folder_is_installed_once_and_used() {
     );
     let sizes = FILES.map(|file| std::fs::metadata(tiny().join(file)).unwrap().len());
     assert_eq!(about.bytes, sizes.iter().sum::<u64>());
-    assert_eq!(installed(&data).unwrap(), std::slice::from_ref(&done.model));
-    assert_eq!(current(&data).unwrap(), Some(done.model.clone()));
+    assert_eq!(
+        list_installed_models(&data).unwrap(),
+        std::slice::from_ref(&done.model)
+    );
+    assert_eq!(find_current_model(&data).unwrap(), Some(done.model.clone()));
     let mut expected = ["current", "lock", &about.id[..16]];
     expected.sort_unstable();
     assert_eq!(listing(&data), expected);
@@ -59,8 +62,8 @@ async fn a_folder_is_installed_once_and_used() {
     );
 
     let before = std::fs::metadata(done.model.folder.join("config.json")).unwrap();
-    let again = install(&data, &tiny()).unwrap();
-    assert!(again.was_there && again.was_current);
+    let again = install_model(&data, &tiny()).unwrap();
+    assert!(again.was_installed && again.was_current);
     assert_eq!(again.model, done.model);
     let after = std::fs::metadata(done.model.folder.join("config.json")).unwrap();
     assert_eq!(before.modified().unwrap(), after.modified().unwrap());
@@ -69,18 +72,21 @@ async fn a_folder_is_installed_once_and_used() {
 #[test]
 fn the_last_one_installed_is_in_use_and_the_others_stay() {
     let data = tempfile::tempdir().unwrap();
-    let first = install(data.path(), &tiny()).unwrap().model.folder;
-    let second = install(data.path(), &other().path()).unwrap().model.folder;
+    let first = install_model(data.path(), &tiny()).unwrap().model.folder;
+    let second = install_model(data.path(), &other().path())
+        .unwrap()
+        .model
+        .folder;
     assert_ne!(first, second);
-    let in_use = |data: &Path| current(data).unwrap().unwrap().folder;
+    let in_use = |data: &Path| find_current_model(data).unwrap().unwrap().folder;
     assert_eq!(in_use(data.path()), second);
-    assert_eq!(installed(data.path()).unwrap().len(), 2);
+    assert_eq!(list_installed_models(data.path()).unwrap().len(), 2);
 
-    let back = install(data.path(), &tiny()).unwrap();
-    assert!(back.was_there && !back.was_current);
+    let back = install_model(data.path(), &tiny()).unwrap();
+    assert!(back.was_installed && !back.was_current);
     assert_eq!(in_use(data.path()), first);
-    let marked = installed(data.path()).unwrap();
-    let marked = marked.iter().filter(|model| model.current);
+    let marked = list_installed_models(data.path()).unwrap();
+    let marked = marked.iter().filter(|model| model.is_current);
     assert_eq!(
         marked.map(|model| &model.folder).collect::<Vec<_>>(),
         [&first]
@@ -90,7 +96,7 @@ fn the_last_one_installed_is_in_use_and_the_others_stay() {
 #[test]
 fn what_is_refused_changes_nothing() {
     let data = tempfile::tempdir().unwrap();
-    let first = install(data.path(), &tiny()).unwrap().model;
+    let first = install_model(data.path(), &tiny()).unwrap().model;
     let before = listing(data.path());
     let wrong = Altered::new();
     wrong.change_weights(str::to_owned, |numbers| numbers.fill(0));
@@ -104,9 +110,9 @@ fn what_is_refused_changes_nothing() {
         &text,
         &data.path().join("gone"),
     ] {
-        install(data.path(), source).unwrap_err();
+        install_model(data.path(), source).unwrap_err();
         assert_eq!(listing(data.path()), before);
-        assert_eq!(current(data.path()).unwrap().unwrap(), first);
+        assert_eq!(find_current_model(data.path()).unwrap().unwrap(), first);
     }
 }
 
@@ -118,10 +124,10 @@ fn what_a_killed_process_left_is_no_model_and_is_cleared_away() {
     std::fs::create_dir_all(&half).unwrap();
     std::fs::write(half.join("config.json"), "{").unwrap();
     std::fs::write(models.join(".installing-def"), "0123").unwrap();
-    assert_eq!(installed(data.path()).unwrap(), []);
-    assert_eq!(current(data.path()).unwrap(), None);
-    install(data.path(), &tiny()).unwrap();
-    assert_eq!(installed(data.path()).unwrap().len(), 1);
+    assert_eq!(list_installed_models(data.path()).unwrap(), []);
+    assert_eq!(find_current_model(data.path()).unwrap(), None);
+    install_model(data.path(), &tiny()).unwrap();
+    assert_eq!(list_installed_models(data.path()).unwrap().len(), 1);
     assert_eq!(listing(data.path()).len(), 3);
 }
 
@@ -132,16 +138,16 @@ fn one_process_installs_at_a_time() {
     std::fs::create_dir(&models).unwrap();
     let lock = File::create(models.join("lock")).unwrap();
     lock.lock().unwrap();
-    let error = install(data.path(), &tiny()).unwrap_err();
+    let error = install_model(data.path(), &tiny()).unwrap_err();
     assert!(matches!(error, ModelError::Installing(_)), "{error}");
     drop(lock);
-    install(data.path(), &tiny()).unwrap();
+    install_model(data.path(), &tiny()).unwrap();
 }
 
 #[test]
 fn a_damaged_model_is_noticed_and_installed_again() {
     let data = tempfile::tempdir().unwrap();
-    let model = install(data.path(), &tiny()).unwrap().model;
+    let model = install_model(data.path(), &tiny()).unwrap().model;
     let weights = model.folder.join("model.safetensors");
     let mut bytes = std::fs::read(&weights).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -149,26 +155,29 @@ fn a_damaged_model_is_noticed_and_installed_again() {
     let error = model.open(EncoderOptions::default()).unwrap_err();
     assert!(matches!(error, ModelError::Damaged { .. }), "{error}");
 
-    let again = install(data.path(), &tiny()).unwrap();
-    assert!(!again.was_there && again.was_current);
+    let again = install_model(data.path(), &tiny()).unwrap();
+    assert!(!again.was_installed && again.was_current);
     again.model.open(EncoderOptions::default()).unwrap();
 
     std::fs::remove_file(model.folder.join("about.json")).unwrap();
-    assert_eq!(installed(data.path()).unwrap()[0].about, None);
-    let error = current(data.path()).unwrap_err();
+    assert_eq!(
+        list_installed_models(data.path()).unwrap()[0].description,
+        None
+    );
+    let error = find_current_model(data.path()).unwrap_err();
     assert!(
         error.to_string().contains("install the model again"),
         "{error}"
     );
-    install(data.path(), &tiny()).unwrap();
-    assert!(current(data.path()).unwrap().is_some());
+    install_model(data.path(), &tiny()).unwrap();
+    assert!(find_current_model(data.path()).unwrap().is_some());
     assert_eq!(listing(data.path()).len(), 3);
 }
 
 #[test]
 fn what_names_the_model_in_use_may_not_lead_elsewhere() {
     let data = tempfile::tempdir().unwrap();
-    install(data.path(), &tiny()).unwrap();
+    install_model(data.path(), &tiny()).unwrap();
     for name in [
         "",
         "..",
@@ -178,21 +187,21 @@ fn what_names_the_model_in_use_may_not_lead_elsewhere() {
     ] {
         let mut file = File::create(data.path().join("models/current")).unwrap();
         writeln!(file, "{name}").unwrap();
-        let error = current(data.path()).unwrap_err();
+        let error = find_current_model(data.path()).unwrap_err();
         assert!(
             matches!(error, ModelError::Damaged { .. }),
             "{name}: {error}"
         );
-        assert!(!installed(data.path()).unwrap()[0].current);
+        assert!(!list_installed_models(data.path()).unwrap()[0].is_current);
     }
     // A model that is not there.
     std::fs::write(data.path().join("models/current"), "0123456789abcdef\n").unwrap();
     assert!(matches!(
-        current(data.path()),
+        find_current_model(data.path()),
         Err(ModelError::Damaged { .. })
     ));
-    install(data.path(), &tiny()).unwrap();
-    assert!(current(data.path()).unwrap().is_some());
+    install_model(data.path(), &tiny()).unwrap();
+    assert!(find_current_model(data.path()).unwrap().is_some());
 }
 
 #[cfg(unix)]
@@ -208,7 +217,7 @@ fn links_are_followed_in_a_folder_somebody_named_and_nowhere_else() {
     }
     assert_eq!(open(cache.path()).model(), open(&tiny()).model());
     let data = tempfile::tempdir().unwrap();
-    let model = install(data.path(), cache.path()).unwrap().model;
+    let model = install_model(data.path(), cache.path()).unwrap().model;
     for file in FILES {
         let facts = std::fs::symlink_metadata(model.folder.join(file)).unwrap();
         assert!(facts.is_file(), "{file}");

@@ -99,17 +99,17 @@ impl Altered {
         self.write("model.safetensors", bytes);
     }
 
-    fn open(&self) -> Encoder {
+    fn open(&self) -> LocalEncoder {
         open(&self.path())
     }
 }
 
-fn open(folder: &Path) -> Encoder {
-    Encoder::open(folder, EncoderOptions::default()).unwrap()
+fn open(folder: &Path) -> LocalEncoder {
+    LocalEncoder::open(folder, EncoderOptions::default()).unwrap()
 }
 
 /// The vector of one text.
-async fn vector(encoder: &Encoder, text: &str, kind: TextKind) -> Vec<f32> {
+async fn vector(encoder: &LocalEncoder, text: &str, kind: TextKind) -> Vec<f32> {
     let vectors = encoder.embed(vec![text.to_owned()], kind).await.unwrap();
     assert_eq!(vectors.len(), 1);
     vectors.into_iter().next().unwrap()

@@ -81,7 +81,7 @@ fn positions_before_the_first_token_are_not_for_texts() {
     assert_eq!(copy.open().max_length(), 8);
     for padding in [120, u32::MAX] {
         copy.set("config.json", "pad_token_id", json!(padding));
-        let error = Encoder::open(&copy.path(), EncoderOptions::default()).unwrap_err();
+        let error = LocalEncoder::open(&copy.path(), EncoderOptions::default()).unwrap_err();
         let line = error.to_string();
         assert!(
             line.contains("pad_token_id") && line.contains("; "),

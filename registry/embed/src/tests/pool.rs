@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 
 use super::*;
-use crate::pool::Pool;
+use crate::job_pool::JobPool;
 
 const ONE: NonZeroUsize = NonZeroUsize::MIN;
 const TWO: NonZeroUsize = ONE.saturating_add(1);
 
 /// A pool whose thread tells what it begins, and goes on when it is let.
 struct Gated {
-    pool: Arc<Pool<u32, u32>>,
+    pool: Arc<JobPool<u32, u32>>,
     begun: Receiver<u32>,
     go_on: Sender<()>,
 }
@@ -23,11 +23,11 @@ fn gated(waiting: NonZeroUsize) -> Gated {
     let (begin, begun) = channel();
     let (go_on, gate) = channel();
     let gate = Mutex::new(gate);
-    let pool = Pool::start("test-gated", ONE, waiting, move |number: u32, given_up| {
+    let pool = JobPool::start("test-gated", ONE, waiting, move |number: u32, given_up| {
         begin.send(number).unwrap();
         let _ = gate.lock().unwrap().recv();
         match given_up() {
-            true => Err(EmbedError::Away("gone".to_owned())),
+            true => Err(EmbedError::Unavailable("gone".to_owned())),
             false => Ok(number * 2),
         }
     });
@@ -42,7 +42,7 @@ impl Gated {
     /// Asks in the background. The request waits or is worked on when this comes back.
     fn ask(&self, number: u32) -> tokio::task::JoinHandle<Result<u32, EmbedError>> {
         let pool = self.pool.clone();
-        let mut asking = Box::pin(async move { pool.ask(number).await });
+        let mut asking = Box::pin(async move { pool.submit(number).await });
         let first = (&mut asking).now_or_never();
         tokio::spawn(async move {
             match first {
@@ -59,7 +59,7 @@ async fn one_more_than_may_wait_is_told_so() {
     let first = gated.ask(1);
     assert_eq!(gated.begun.recv(), Ok(1));
     let waiting = [gated.ask(2), gated.ask(3)];
-    assert_eq!(gated.pool.ask(4).await, Err(EmbedError::Busy));
+    assert_eq!(gated.pool.submit(4).await, Err(EmbedError::Busy));
     for _ in 0..3 {
         gated.go_on.send(()).unwrap();
     }
@@ -95,7 +95,7 @@ async fn who_goes_while_the_work_is_done_is_noticed() {
     let (begin, begun) = channel();
     let (go_on, gate) = channel::<()>();
     let gate = Mutex::new(gate);
-    let pool = Pool::start("test-gone", ONE, ONE, move |(): (), given_up| {
+    let pool = JobPool::start("test-gone", ONE, ONE, move |(): (), given_up| {
         begin.send(()).unwrap();
         let _ = gate.lock().unwrap().recv();
         told.send(given_up()).unwrap();
@@ -104,7 +104,7 @@ async fn who_goes_while_the_work_is_done_is_noticed() {
     let pool = Arc::new(pool.unwrap());
     let asking = tokio::spawn({
         let pool = pool.clone();
-        async move { pool.ask(()).await }
+        async move { pool.submit(()).await }
     });
     tokio::task::yield_now().await;
     begun.recv().unwrap();
@@ -116,13 +116,13 @@ async fn who_goes_while_the_work_is_done_is_noticed() {
 
 #[tokio::test]
 async fn a_panic_fails_one_request_and_no_other() {
-    let pool = Pool::start("test-panic", ONE, TWO, |number: u32, _| {
+    let pool = JobPool::start("test-panic", ONE, TWO, |number: u32, _| {
         assert!(number != 13, "unlucky");
         Ok(number)
     });
     let pool = pool.unwrap();
-    assert!(matches!(pool.ask(13).await, Err(EmbedError::Failed(_))));
-    assert_eq!(pool.ask(14).await, Ok(14));
+    assert!(matches!(pool.submit(13).await, Err(EmbedError::Failed(_))));
+    assert_eq!(pool.submit(14).await, Ok(14));
 }
 
 /// Tells when it is dropped.
@@ -141,18 +141,18 @@ async fn threads_end_when_the_pool_is_dropped() {
     let (begin, begun) = channel();
     let (go_on, gate) = channel::<()>();
     let gate = Mutex::new(gate);
-    let pool = Pool::start("test-end", TWO, TWO, move |number: u32, given_up| {
+    let pool = JobPool::start("test-end", TWO, TWO, move |number: u32, given_up| {
         let _held_by_the_threads = &farewell;
         begin.send(number).unwrap();
         let _ = gate.lock().unwrap().recv();
         match given_up() {
-            true => Err(EmbedError::Away("stopping".to_owned())),
+            true => Err(EmbedError::Unavailable("stopping".to_owned())),
             false => Ok(number),
         }
     });
     let pool = pool.unwrap();
     // Polled once, they stand in the queue.
-    let mut asking: Vec<_> = (0..4).map(|number| Box::pin(pool.ask(number))).collect();
+    let mut asking: Vec<_> = (0..4).map(|number| Box::pin(pool.submit(number))).collect();
     for asking in &mut asking[..2] {
         assert!(asking.now_or_never().is_none());
     }
@@ -171,14 +171,14 @@ async fn threads_end_when_the_pool_is_dropped() {
 #[tokio::test]
 async fn queries_are_answered_while_cards_are_worked_on() {
     let cards = gated(ONE);
-    let queries = Pool::start("test-query", ONE, ONE, |number: u32, _| Ok(number + 1)).unwrap();
+    let queries = JobPool::start("test-query", ONE, ONE, |number: u32, _| Ok(number + 1)).unwrap();
     let running = cards.ask(1);
     assert_eq!(cards.begun.recv(), Ok(1));
     let waiting = cards.ask(2);
-    assert_eq!(cards.pool.ask(3).await, Err(EmbedError::Busy));
+    assert_eq!(cards.pool.submit(3).await, Err(EmbedError::Busy));
     // The cards' thread is held, and there is no room behind it: neither is any matter to a query.
     for number in 0..10 {
-        assert_eq!(queries.ask(number).await, Ok(number + 1));
+        assert_eq!(queries.submit(number).await, Ok(number + 1));
     }
     assert!(!running.is_finished() && !waiting.is_finished());
     cards.go_on.send(()).unwrap();

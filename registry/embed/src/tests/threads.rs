@@ -18,10 +18,10 @@ fn names() -> Vec<String> {
 async fn nothing_starts_threads_that_the_whole_process_shares() {
     let encoder = open(&tiny());
     let long = "a report of the customer support ".repeat(40);
-    let texts = vec![long; MAX_TEXTS];
+    let texts = vec![long; MAX_TEXTS_PER_CALL];
     for kind in [TextKind::Query, TextKind::Card] {
         let vectors = encoder.embed(texts.clone(), kind).await.unwrap();
-        assert_eq!(vectors.len(), MAX_TEXTS);
+        assert_eq!(vectors.len(), MAX_TEXTS_PER_CALL);
     }
     #[cfg(target_os = "linux")]
     {
@@ -37,13 +37,13 @@ async fn nothing_starts_threads_that_the_whole_process_shares() {
 #[tokio::test]
 async fn queries_have_room_where_cards_have_none() {
     let options = EncoderOptions {
-        waiting_cards: std::num::NonZeroUsize::MIN,
+        max_waiting_cards: std::num::NonZeroUsize::MIN,
         ..EncoderOptions::default()
     };
-    let encoder = Encoder::open(&tiny(), options).unwrap();
+    let encoder = LocalEncoder::open(&tiny(), options).unwrap();
     let long = "a report of the customer support ".repeat(40);
     let mut asking: Vec<_> = (0..64)
-        .map(|_| encoder.embed(vec![long.clone(); MAX_TEXTS], TextKind::Card))
+        .map(|_| encoder.embed(vec![long.clone(); MAX_TEXTS_PER_CALL], TextKind::Card))
         .collect();
     // One is worked on, one waits, and somewhere among so many one finds no room.
     let found = asking

@@ -3,19 +3,19 @@
 use std::time::{Duration, SystemTime};
 
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::memory::own_agent::OwnCard;
+use a2a_registry_core::process_state::self_agent::SelfAgentCard;
 use actix_web::http::header::{self, HeaderMap, HeaderValue, HttpDate};
 use actix_web::{HttpRequest, HttpResponse, get, routes, web};
 use bytes::Bytes;
 
-use crate::answers::answer::JSON;
-use crate::answers::conditional::conditional;
-use crate::middleware::envelope::leave_untouched;
+use crate::answers::conditional_response::conditional_response;
+use crate::answers::response::JSON_CONTENT_TYPE;
+use crate::middleware::envelope::bypass_layers;
 use crate::problems::problem::Problem;
 use crate::requests::auth::CardReader;
-use crate::requests::state::State;
+use crate::requests::server_state::ServerState;
 
-const CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
+const CACHE_POLICY: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// Get the registry's own agent card
 ///
@@ -39,10 +39,15 @@ const CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
 pub async fn own_card(
     request: HttpRequest,
     _caller: CardReader,
-    state: web::Data<State>,
+    state: web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
-    let card = card(&state)?;
-    Ok(deliver(&request, card, &card.tag, &card.bytes))
+    let card = signed_card(&state)?;
+    Ok(conditional_card_response(
+        &request,
+        card,
+        &card.tag,
+        &card.bytes,
+    ))
 }
 
 /// Get the public keys that sign the registry's own agent card
@@ -63,43 +68,53 @@ pub async fn own_card(
 pub async fn own_keys(
     request: HttpRequest,
     _caller: CardReader,
-    state: web::Data<State>,
+    state: web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
-    let card = card(&state)?;
-    Ok(deliver(&request, card, &card.key_set_tag, &card.key_set))
+    let card = signed_card(&state)?;
+    Ok(conditional_card_response(
+        &request,
+        card,
+        &card.key_set_tag,
+        &card.key_set,
+    ))
 }
 
-fn card(state: &State) -> Result<&OwnCard, AppError> {
-    let card = state.context.own_agent.card.get();
+fn signed_card(state: &ServerState) -> Result<&SelfAgentCard, AppError> {
+    let card = state.context.self_agent.card.get();
     card.ok_or_else(AppError::no_address)
 }
 
-fn deliver(request: &HttpRequest, card: &OwnCard, tag: &str, bytes: &Bytes) -> HttpResponse {
-    let moment = SystemTime::UNIX_EPOCH + Duration::from_secs(card.signed_at);
-    let mut response = conditional(request, tag, CACHING, || {
-        if is_unmodified(request.headers(), moment) {
+fn conditional_card_response(
+    request: &HttpRequest,
+    card: &SelfAgentCard,
+    tag: &str,
+    bytes: &Bytes,
+) -> HttpResponse {
+    let signed_at = SystemTime::UNIX_EPOCH + Duration::from_secs(card.signed_at);
+    let mut response = conditional_response(request, tag, CACHE_POLICY, || {
+        if is_unmodified_since(request.headers(), signed_at) {
             return HttpResponse::NotModified().finish();
         }
         HttpResponse::Ok()
-            .insert_header((header::CONTENT_TYPE, JSON))
+            .insert_header((header::CONTENT_TYPE, JSON_CONTENT_TYPE))
             .body(bytes.clone())
     });
     let headers = response.headers_mut();
-    if let Ok(text) = HeaderValue::from_str(&HttpDate::from(moment).to_string()) {
+    if let Ok(text) = HeaderValue::from_str(&HttpDate::from(signed_at).to_string()) {
         headers.insert(header::LAST_MODIFIED, text);
     }
     if request.headers().contains_key(header::ACCEPT_ENCODING) {
-        leave_untouched(headers);
+        bypass_layers(headers);
     }
     response
 }
 
 /// Whether `If-Modified-Since` is at this moment or later. `If-None-Match` goes before it (RFC 9110 section 13.2.2).
-fn is_unmodified(headers: &HeaderMap, moment: SystemTime) -> bool {
+fn is_unmodified_since(headers: &HeaderMap, modified_at: SystemTime) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return false;
     }
     let since = headers.get(header::IF_MODIFIED_SINCE);
     let since = since.and_then(|since| since.to_str().ok()?.parse::<HttpDate>().ok());
-    since.is_some_and(|since| SystemTime::from(since) >= moment)
+    since.is_some_and(|since| SystemTime::from(since) >= modified_at)
 }

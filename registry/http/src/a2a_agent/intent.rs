@@ -3,26 +3,26 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::card::{CHECK, DESCRIBE, FIND};
-use super::fault::Fault;
-use super::incoming::Incoming;
+use super::card_document::{CHECK_AGENT, DESCRIBE_AGENT, FIND_AGENTS};
+use super::error::A2aError;
+use super::incoming_message::IncomingMessage;
 
-const MAX_NAME: usize = 1024;
+const MAX_NAME_CHARS: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Intent {
     /// Agents, by a search request of Agentic Resource Discovery.
-    Find(Value),
-    More,
+    FindAgents(Value),
+    NextPage,
     /// What is known about an agent, by its identifier, URN or name.
-    Describe(String),
+    DescribeAgent(String),
     /// Whether an agent is allowed, by its identifier, URN or name.
-    Check(String),
+    CheckAgent(String),
     /// Nothing that could be read: a sentence about that.
     Unclear(&'static str),
 }
 
-const MORE: [&str; 7] = [
+const NEXT_PAGE_PHRASES: [&str; 7] = [
     "more",
     "next",
     "next page",
@@ -33,125 +33,125 @@ const MORE: [&str; 7] = [
 ];
 
 /// The words before and after the name of an agent, and what they ask about it.
-type Phrase = (&'static str, &'static str, fn(String) -> Intent);
+type IntentPhrase = (&'static str, &'static str, fn(String) -> Intent);
 
 /// Phrases about an agent, of which the first whose beginning fits is meant.
-static PHRASES: [Phrase; 8] = [
-    ("describe ", "", Intent::Describe),
-    ("tell me about ", "", Intent::Describe),
-    ("is the agent ", " allowed", Intent::Check),
-    ("is ", " allowed", Intent::Check),
-    ("may i use ", "", Intent::Check),
-    ("may i call ", "", Intent::Check),
-    ("am i allowed to use ", "", Intent::Check),
-    ("am i allowed to call ", "", Intent::Check),
+static PHRASES: [IntentPhrase; 8] = [
+    ("describe ", "", Intent::DescribeAgent),
+    ("tell me about ", "", Intent::DescribeAgent),
+    ("is the agent ", " allowed", Intent::CheckAgent),
+    ("is ", " allowed", Intent::CheckAgent),
+    ("may i use ", "", Intent::CheckAgent),
+    ("may i call ", "", Intent::CheckAgent),
+    ("am i allowed to use ", "", Intent::CheckAgent),
+    ("am i allowed to call ", "", Intent::CheckAgent),
 ];
 
-const EMPTY: &str =
+const EMPTY_MESSAGE: &str =
     "Say what the agent should do, for example \"translate a contract into Japanese\".";
-const UNKNOWN_DATA: &str = "This data is no request of this agent. Send text, or a data part such as \
+const UNKNOWN_DATA_MESSAGE: &str = "This data is no request of this agent. Send text, or a data part such as \
      {\"skill\": \"find-agents\", \"query\": {\"text\": \"translate a contract\"}}.";
-const NO_AGENT: &str = "Say which agent is meant, by its identifier, URN or name.";
+const NO_AGENT_MESSAGE: &str = "Say which agent is meant, by its identifier, URN or name.";
 
-pub(super) fn intent(incoming: &Incoming) -> Result<Intent, Fault> {
+pub(super) fn parse_intent(incoming: &IncomingMessage) -> Result<Intent, A2aError> {
     let mut objects = incoming.data.iter().filter_map(Value::as_object);
     let request = objects.find(|data| {
         ["skill", "query", "agent"]
             .iter()
             .any(|name| data.contains_key(*name))
     });
-    let stated = match request.and_then(|request| request.get("skill")) {
+    let skill_value = match request.and_then(|request| request.get("skill")) {
         Some(skill) => Some(skill),
         None => incoming.metadata.get("skill"),
     };
-    let stated = match stated {
+    let requested_skill = match skill_value {
         None => None,
         Some(Value::String(skill)) => Some(skill.as_str()),
-        Some(_) => return Err(Fault::params("`skill` is a string.")),
+        Some(_) => return Err(A2aError::invalid_params("`skill` is a string.")),
     };
     let text = incoming.text.trim();
-    let skill = match (stated, request) {
+    let skill = match (requested_skill, request) {
         (Some(skill), _) => skill,
-        (None, Some(request)) if request.contains_key("query") => FIND,
-        (None, Some(request)) if request.contains_key("agent") => DESCRIBE,
+        (None, Some(request)) if request.contains_key("query") => FIND_AGENTS,
+        (None, Some(request)) if request.contains_key("agent") => DESCRIBE_AGENT,
         _ if text.is_empty() && !incoming.data.is_empty() => {
-            return Ok(Intent::Unclear(UNKNOWN_DATA));
+            return Ok(Intent::Unclear(UNKNOWN_DATA_MESSAGE));
         }
-        _ => return Ok(by_words(text)),
+        _ => return Ok(intent_from_text(text)),
     };
     match skill {
-        FIND => find(request, text),
-        DESCRIBE => about(request, text, Intent::Describe),
-        CHECK => about(request, text, Intent::Check),
-        _ => Err(Fault::params(format!(
-            "`skill` is one of {FIND}, {DESCRIBE} and {CHECK}."
+        FIND_AGENTS => find_intent(request, text),
+        DESCRIBE_AGENT => agent_intent(request, text, Intent::DescribeAgent),
+        CHECK_AGENT => agent_intent(request, text, Intent::CheckAgent),
+        _ => Err(A2aError::invalid_params(format!(
+            "`skill` is one of {FIND_AGENTS}, {DESCRIBE_AGENT} and {CHECK_AGENT}."
         ))),
     }
 }
 
 /// A search: by the data part without `skill`, or by the text.
-fn find(request: Option<&Map<String, Value>>, text: &str) -> Result<Intent, Fault> {
+fn find_intent(request: Option<&Map<String, Value>>, text: &str) -> Result<Intent, A2aError> {
     if let Some(request) =
         request.filter(|request| request.len() > usize::from(request.contains_key("skill")))
     {
         let mut request = request.clone();
         request.remove("skill");
-        return Ok(Intent::Find(Value::Object(request)));
+        return Ok(Intent::FindAgents(Value::Object(request)));
     }
     Ok(match text {
-        "" => Intent::Unclear(EMPTY),
-        text => Intent::Find(searched(text)),
+        "" => Intent::Unclear(EMPTY_MESSAGE),
+        text => Intent::FindAgents(search_request(text)),
     })
 }
 
-fn about(
+fn agent_intent(
     request: Option<&Map<String, Value>>,
     text: &str,
-    intent: fn(String) -> Intent,
-) -> Result<Intent, Fault> {
+    to_intent: fn(String) -> Intent,
+) -> Result<Intent, A2aError> {
     let agent = match request.and_then(|request| request.get("agent")) {
         Some(Value::String(agent)) => agent.trim(),
-        Some(_) => return Err(Fault::params("`agent` is a string.")),
+        Some(_) => return Err(A2aError::invalid_params("`agent` is a string.")),
         None => text,
     };
-    if agent.chars().count() > MAX_NAME {
-        return Err(Fault::params(format!(
-            "`agent` has at most {MAX_NAME} characters."
+    if agent.chars().count() > MAX_NAME_CHARS {
+        return Err(A2aError::invalid_params(format!(
+            "`agent` has at most {MAX_NAME_CHARS} characters."
         )));
     }
     Ok(match agent {
-        "" => Intent::Unclear(NO_AGENT),
-        agent => intent(agent.to_owned()),
+        "" => Intent::Unclear(NO_AGENT_MESSAGE),
+        agent => to_intent(agent.to_owned()),
     })
 }
 
-fn searched(text: &str) -> Value {
+fn search_request(text: &str) -> Value {
     serde_json::json!({"query": {"text": text}})
 }
 
-fn by_words(text: &str) -> Intent {
+fn intent_from_text(text: &str) -> Intent {
     if text.is_empty() {
-        return Intent::Unclear(EMPTY);
+        return Intent::Unclear(EMPTY_MESSAGE);
     }
-    let plain = text.trim_end_matches(['.', '!', '?']).trim_end();
-    let lower = plain.to_lowercase();
-    if MORE.contains(&lower.as_str()) {
-        return Intent::More;
+    let unpunctuated = text.trim_end_matches(['.', '!', '?']).trim_end();
+    let lower = unpunctuated.to_lowercase();
+    if NEXT_PAGE_PHRASES.contains(&lower.as_str()) {
+        return Intent::NextPage;
     }
-    if let Some(intent) = by_phrase(plain, &lower) {
+    if let Some(intent) = intent_from_phrase(unpunctuated, &lower) {
         return intent;
     }
-    match is_identifier(plain) {
-        true => Intent::Describe(plain.to_owned()),
-        false => Intent::Find(searched(text)),
+    match is_agent_identifier(unpunctuated) {
+        true => Intent::DescribeAgent(unpunctuated.to_owned()),
+        false => Intent::FindAgents(search_request(text)),
     }
 }
 
-fn by_phrase(text: &str, lower: &str) -> Option<Intent> {
+fn intent_from_phrase(text: &str, lower: &str) -> Option<Intent> {
     let mut phrases = PHRASES.iter();
     let (begin, end, intent) = phrases.find(|(begin, ..)| lower.starts_with(*begin))?;
     // Of the same length, so that positions in one are positions in the other.
-    let fits = lower.len() == text.len() && text.chars().count() <= MAX_NAME;
+    let fits = lower.len() == text.len() && text.chars().count() <= MAX_NAME_CHARS;
     if !fits || !lower[begin.len()..].ends_with(*end) {
         return None;
     }
@@ -160,7 +160,7 @@ fn by_phrase(text: &str, lower: &str) -> Option<Intent> {
     (!name.is_empty()).then(|| intent(name.to_owned()))
 }
 
-fn is_identifier(text: &str) -> bool {
+fn is_agent_identifier(text: &str) -> bool {
     let urn = text.starts_with("urn:") && !text.contains(char::is_whitespace);
     urn || (text.len() == 36 && text.parse::<Uuid>().is_ok())
 }
@@ -171,22 +171,25 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::incoming;
-    use super::super::version::Version;
+    use super::super::incoming_message;
+    use super::super::protocol_version::ProtocolVersion;
     use super::*;
 
-    fn asked(parts: &Value, metadata: &Value) -> Result<Intent, Fault> {
+    fn asked(parts: &Value, metadata: &Value) -> Result<Intent, A2aError> {
         let params = json!({"message": {
             "messageId": "m", "role": "ROLE_USER", "parts": parts, "metadata": metadata,
         }});
-        intent(&incoming::read(params.as_object().unwrap(), Version::V1).unwrap())
+        parse_intent(
+            &incoming_message::parse_send_params(params.as_object().unwrap(), ProtocolVersion::V1)
+                .unwrap(),
+        )
     }
 
     #[test]
     fn words_choose_the_skill() {
-        let found = |text: &str| Intent::Find(json!({"query": {"text": text}}));
-        let described = |name: &str| Intent::Describe(name.to_owned());
-        let checked = |name: &str| Intent::Check(name.to_owned());
+        let found = |text: &str| Intent::FindAgents(json!({"query": {"text": text}}));
+        let described = |name: &str| Intent::DescribeAgent(name.to_owned());
+        let checked = |name: &str| Intent::CheckAgent(name.to_owned());
         for (text, expected) in [
             ("book a flight", found("book a flight")),
             (
@@ -198,8 +201,8 @@ mod tests {
                 found("is there an agent that flies"),
             ),
             ("describe", found("describe")),
-            ("More", Intent::More),
-            ("next page.", Intent::More),
+            ("More", Intent::NextPage),
+            ("next page.", Intent::NextPage),
             ("more flights", found("more flights")),
             (
                 "describe urn:air:a.example:x",
@@ -228,7 +231,7 @@ mod tests {
         }
         for text in ["", "  \n"] {
             let unclear = asked(&json!([{"text": text}]), &json!({})).unwrap();
-            assert_eq!(unclear, Intent::Unclear(EMPTY));
+            assert_eq!(unclear, Intent::Unclear(EMPTY_MESSAGE));
         }
     }
 
@@ -239,42 +242,42 @@ mod tests {
             (
                 json!([{"data": request}]),
                 json!({}),
-                Intent::Find(request.clone()),
+                Intent::FindAgents(request.clone()),
             ),
             (
                 json!([{"data": {"skill": "find-agents", "query": {"text": "fly"}, "pageSize": 3}}, {"text": "please"}]),
                 json!({}),
-                Intent::Find(request.clone()),
+                Intent::FindAgents(request.clone()),
             ),
             (
                 json!([{"text": "describe nothing"}]),
                 json!({"skill": "find-agents"}),
-                Intent::Find(json!({"query": {"text": "describe nothing"}})),
+                Intent::FindAgents(json!({"query": {"text": "describe nothing"}})),
             ),
             (
                 json!([{"text": "Trip"}]),
                 json!({"skill": "check-agent"}),
-                Intent::Check("Trip".into()),
+                Intent::CheckAgent("Trip".into()),
             ),
             (
                 json!([{"data": {"agent": "Trip"}}]),
                 json!({}),
-                Intent::Describe("Trip".into()),
+                Intent::DescribeAgent("Trip".into()),
             ),
             (
                 json!([{"data": {"skill": "describe-agent"}}]),
                 json!({}),
-                Intent::Unclear(NO_AGENT),
+                Intent::Unclear(NO_AGENT_MESSAGE),
             ),
             (
                 json!([{"data": [1]}]),
                 json!({}),
-                Intent::Unclear(UNKNOWN_DATA),
+                Intent::Unclear(UNKNOWN_DATA_MESSAGE),
             ),
             (
                 json!([{"data": {"other": 1}}]),
                 json!({}),
-                Intent::Unclear(UNKNOWN_DATA),
+                Intent::Unclear(UNKNOWN_DATA_MESSAGE),
             ),
         ] {
             assert_eq!(

@@ -4,29 +4,29 @@
 //! response is written, so that both versions are one implementation. What a task has found is checked again whenever
 //! it is read: an agent that its caller may not see any more is not in the answer.
 
-pub mod card;
+pub mod card_document;
 pub mod card_routes;
-pub mod contexts;
-pub mod fault;
-pub mod incoming;
-pub mod inserting;
+pub mod card_signing;
+pub mod conversation_ids;
+pub mod error;
+pub mod execution;
+pub mod incoming_message;
 pub mod intent;
-pub mod keys;
-pub mod listing;
 pub mod operations;
-pub mod outcome;
+pub mod protocol_version;
 pub mod rest_routes;
 pub mod rpc;
 pub mod rpc_routes;
-pub mod sending;
-pub mod stream;
+pub mod send_message;
+pub mod task_insert_queue;
+pub mod task_list;
+pub mod task_outcome;
+pub mod task_stream;
 pub mod tasks;
+pub mod text_rendering;
 pub mod v0_3;
-pub mod version;
-pub mod wire;
-pub mod words;
-pub mod work;
+pub mod wire_format;
 
-pub(crate) const RPC: &str = "/a2a";
-pub(crate) const REST: &str = "/a2a/v1";
-pub(crate) const KEY_SET: &str = "/.well-known/jwks.json";
+pub(crate) const RPC_PATH: &str = "/a2a";
+pub(crate) const REST_PATH: &str = "/a2a/v1";
+pub(crate) const KEY_SET_PATH: &str = "/.well-known/jwks.json";

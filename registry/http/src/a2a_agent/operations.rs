@@ -4,14 +4,14 @@ use a2a_registry_core::visibility::caller::Caller;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value};
 
-use super::fault::{Fault, FaultKind};
-use super::stream::{Form, follow};
-use super::version::Version;
-use super::{incoming, listing, sending, tasks, v0_3, wire};
-use crate::requests::state::State;
+use super::error::{A2aError, A2aErrorKind};
+use super::protocol_version::ProtocolVersion;
+use super::task_stream::{EventEncoding, stream_task};
+use super::{incoming_message, send_message, task_list, tasks, v0_3, wire_format};
+use crate::requests::server_state::ServerState;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum A2aOperation {
     SendMessage,
     SendStreamingMessage,
     GetTask,
@@ -22,13 +22,13 @@ pub(super) enum Operation {
     ConfigurePush,
 }
 
-impl Operation {
-    pub(super) const fn streams(self) -> bool {
+impl A2aOperation {
+    pub(super) const fn is_streaming(self) -> bool {
         matches!(self, Self::SendStreamingMessage | Self::SubscribeToTask)
     }
 }
 
-pub(super) enum OperationResult {
+pub(super) enum OperationOutput {
     /// In the form of the version that was asked in.
     Value(Value),
     Stream(HttpResponse),
@@ -37,73 +37,82 @@ pub(super) enum OperationResult {
 pub(super) struct OperationRequest<'a> {
     pub(super) request: &'a HttpRequest,
     pub(super) caller: &'a Caller,
-    pub(super) state: &'a web::Data<State>,
-    pub(super) form: Form,
+    pub(super) state: &'a web::Data<ServerState>,
+    pub(super) encoding: EventEncoding,
 }
 
 impl OperationRequest<'_> {
-    pub(super) async fn perform(
+    pub(super) async fn execute(
         &self,
-        operation: Operation,
+        operation: A2aOperation,
         params: &Map<String, Value>,
-    ) -> Result<OperationResult, Fault> {
+    ) -> Result<OperationOutput, A2aError> {
         let context = &self.state.context;
-        let version = self.form.version();
+        let version = self.encoding.version();
         let value = match operation {
-            Operation::SendMessage => {
-                let incoming = incoming::read(params, version)?;
-                let history = incoming.wants.history;
-                let task = sending::send(context, self.caller, incoming).await?;
-                let task = wire::task(task, history, true);
+            A2aOperation::SendMessage => {
+                let incoming = incoming_message::parse_send_params(params, version)?;
+                let history = incoming.configuration.history_length;
+                let task = send_message::send_and_wait(context, self.caller, incoming).await?;
+                let task = wire_format::task_json(task, history, true);
                 match version {
-                    Version::V1 => wire::object([("task", task)]),
-                    Version::V03 => task,
+                    ProtocolVersion::V1 => wire_format::json_object([("task", task)]),
+                    ProtocolVersion::V03 => task,
                 }
             }
-            Operation::SendStreamingMessage => {
-                let incoming = incoming::read(params, version)?;
-                let history = incoming.wants.history;
-                let place = self.state.streams.take(self.caller)?;
-                let task = sending::begin(context, self.caller, incoming).await?;
-                return Ok(OperationResult::Stream(follow(self, task, history, place)));
+            A2aOperation::SendStreamingMessage => {
+                let incoming = incoming_message::parse_send_params(params, version)?;
+                let history = incoming.configuration.history_length;
+                let place = self.state.stream_limiter.acquire(self.caller)?;
+                let task = send_message::start_task(context, self.caller, incoming).await?;
+                return Ok(OperationOutput::Stream(stream_task(
+                    self, task, history, place,
+                )));
             }
-            Operation::GetTask => {
-                let history = incoming::history_length(params)?;
-                let task = tasks::load(context, self.caller, task_id(params)?).await?;
-                wire::task(task, history, true)
+            A2aOperation::GetTask => {
+                let history = incoming_message::history_length_member(params)?;
+                let task =
+                    tasks::load_task(context, self.caller, required_task_id(params)?).await?;
+                wire_format::task_json(task, history, true)
             }
-            Operation::ListTasks => listing::list(context, self.caller, params).await?,
-            Operation::CancelTask => {
-                let task = tasks::cancel(context, self.caller, task_id(params)?).await?;
-                wire::task(task, None, true)
+            A2aOperation::ListTasks => task_list::list_tasks(context, self.caller, params).await?,
+            A2aOperation::CancelTask => {
+                let task =
+                    tasks::cancel_task(context, self.caller, required_task_id(params)?).await?;
+                wire_format::task_json(task, None, true)
             }
-            Operation::SubscribeToTask => {
-                let task = tasks::open(context, self.caller, task_id(params)?).await?;
-                let place = self.state.streams.take(self.caller)?;
-                return Ok(OperationResult::Stream(follow(self, task, None, place)));
+            A2aOperation::SubscribeToTask => {
+                let task =
+                    tasks::load_unfinished_task(context, self.caller, required_task_id(params)?)
+                        .await?;
+                let place = self.state.stream_limiter.acquire(self.caller)?;
+                return Ok(OperationOutput::Stream(stream_task(
+                    self, task, None, place,
+                )));
             }
-            Operation::GetExtendedAgentCard => return Err(no_extended_card(version)),
-            Operation::ConfigurePush => {
+            A2aOperation::GetExtendedAgentCard => return Err(extended_card_error(version)),
+            A2aOperation::ConfigurePush => {
                 let text = "This agent sends no push notifications.";
-                return Err(Fault::new(FaultKind::PushNotSupported, text));
+                return Err(A2aError::new(A2aErrorKind::PushNotSupported, text));
             }
         };
-        Ok(OperationResult::Value(match version {
-            Version::V1 => value,
+        Ok(OperationOutput::Value(match version {
+            ProtocolVersion::V1 => value,
             // Its operations with a result all answer with a task.
-            Version::V03 => v0_3::task(value),
+            ProtocolVersion::V03 => v0_3::convert_task(value),
         }))
     }
 }
 
-fn task_id(params: &Map<String, Value>) -> Result<&str, Fault> {
-    incoming::text(params, "id")?.ok_or_else(|| Fault::params("`id` is missing."))
+fn required_task_id(params: &Map<String, Value>) -> Result<&str, A2aError> {
+    incoming_message::text_member(params, "id")?
+        .ok_or_else(|| A2aError::invalid_params("`id` is missing."))
 }
 
-fn no_extended_card(version: Version) -> Fault {
+fn extended_card_error(version: ProtocolVersion) -> A2aError {
     let kind = match version {
-        Version::V1 => FaultKind::Unsupported,
-        Version::V03 => FaultKind::NoExtendedCard,
+        ProtocolVersion::V1 => A2aErrorKind::UnsupportedOperation,
+        ProtocolVersion::V03 => A2aErrorKind::NoExtendedCard,
     };
-    Fault::new(kind, "This agent has no extended card.")
+    A2aError::new(kind, "This agent has no extended card.")
 }

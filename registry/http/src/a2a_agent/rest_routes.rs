@@ -8,15 +8,15 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use super::fault::{Fault, FaultKind, response};
-use super::operations::{Operation, OperationRequest, OperationResult};
-use super::stream::Form;
-use super::version::version;
+use super::error::{A2aError, A2aErrorKind, uncached_response};
+use super::operations::{A2aOperation, OperationOutput, OperationRequest};
+use super::protocol_version::request_version;
+use super::task_stream::EventEncoding;
 use crate::problems::problem::Problem;
 use crate::requests::auth::Anyone;
-use crate::requests::body::UnreadBody;
-use crate::requests::path::decode;
-use crate::requests::state::State;
+use crate::requests::body::RawBody;
+use crate::requests::path_parameters::decode_path_part;
+use crate::requests::server_state::ServerState;
 
 const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 
@@ -25,10 +25,10 @@ macro_rules! handlers {
         pub(crate) async fn $handler(
             request: HttpRequest,
             caller: Anyone,
-            body: UnreadBody,
-            state: web::Data<State>,
+            body: RawBody,
+            state: web::Data<ServerState>,
         ) -> Result<HttpResponse, Problem> {
-            answer(Operation::$operation, &request, &caller, body, &state).await
+            answer(A2aOperation::$operation, &request, &caller, body, &state).await
         }
     )+};
 }
@@ -46,11 +46,11 @@ handlers! {
 
 /// Performs an operation. What its parameters are not read from, such as the body of a cancellation, is read all the same.
 async fn answer(
-    operation: Operation,
+    operation: A2aOperation,
     request: &HttpRequest,
     caller: &Caller,
-    body: UnreadBody,
-    state: &web::Data<State>,
+    body: RawBody,
+    state: &web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
     let config = state.context.config();
     if !config.a2a.enabled {
@@ -58,43 +58,47 @@ async fn answer(
     }
     let is_json = body.is_json();
     let bytes = body.read(config.limits.json_bytes).await?;
-    let performed = async {
-        version(request, false)?;
+    let execution = async {
+        request_version(request, false)?;
         let params = match operation {
-            Operation::SendMessage | Operation::SendStreamingMessage => message(is_json, &bytes)?,
-            _ => task_params(request)?,
+            A2aOperation::SendMessage | A2aOperation::SendStreamingMessage => {
+                parse_message_body(is_json, &bytes)?
+            }
+            _ => parse_task_params(request)?,
         };
-        let asked = OperationRequest {
+        let operation_request = OperationRequest {
             request,
             caller,
             state,
-            form: Form::Rest,
+            encoding: EventEncoding::Rest,
         };
-        asked.perform(operation, &params).await
+        operation_request.execute(operation, &params).await
     };
-    Ok(match performed.await {
-        Ok(OperationResult::Value(value)) => response(StatusCode::OK, A2A_JSON, value.to_string()),
-        Ok(OperationResult::Stream(stream)) => stream,
-        Err(fault) => fault.rest(),
+    Ok(match execution.await {
+        Ok(OperationOutput::Value(value)) => {
+            uncached_response(StatusCode::OK, A2A_JSON, value.to_string())
+        }
+        Ok(OperationOutput::Stream(stream)) => stream,
+        Err(fault) => fault.rest_response(),
     })
 }
 
 /// The parameters of a message that is sent, which are the body.
-fn message(is_json: bool, bytes: &[u8]) -> Result<Map<String, Value>, Fault> {
+fn parse_message_body(is_json: bool, bytes: &[u8]) -> Result<Map<String, Value>, A2aError> {
     if !is_json {
-        return Err(Fault::new(
-            FaultKind::ContentType,
+        return Err(A2aError::new(
+            A2aErrorKind::ContentTypeNotSupported,
             "Send JSON as `application/a2a+json`.",
         ));
     }
     serde_json::from_slice(bytes).map_err(|error| {
         let message = format!("The body is not a JSON object: {error}.");
-        Fault::new(FaultKind::NotJson, message)
+        A2aError::new(A2aErrorKind::NotJson, message)
     })
 }
 
 /// The parameters of all other operations: those of the query, and the identifier of the task in the path.
-fn task_params(request: &HttpRequest) -> Result<Map<String, Value>, Fault> {
+fn parse_task_params(request: &HttpRequest) -> Result<Map<String, Value>, A2aError> {
     let pairs = form_urlencoded::parse(request.query_string().as_bytes());
     let mut params: Map<String, Value> = pairs
         .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
@@ -103,8 +107,8 @@ fn task_params(request: &HttpRequest) -> Result<Map<String, Value>, Fault> {
     let Some(task) = request.match_info().get("task") else {
         return Ok(params);
     };
-    decode(request.uri().path())
-        .map_err(|problem| Fault::new(FaultKind::InvalidRequest, problem.to_string()))?;
+    decode_path_part(request.uri().path())
+        .map_err(|problem| A2aError::new(A2aErrorKind::InvalidRequest, problem.to_string()))?;
     params.insert("id".to_owned(), task.into());
     Ok(params)
 }

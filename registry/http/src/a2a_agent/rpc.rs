@@ -4,23 +4,23 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::fault::{Fault, FaultKind, response};
-use crate::answers::answer::JSON;
+use super::error::{A2aError, A2aErrorKind, uncached_response};
+use crate::answers::response::JSON_CONTENT_TYPE;
 
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct RpcRequest {
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Map<String, Value>,
 }
 
 /// Reads a request; else the id for the response, as far as it could be read, and the fault.
-pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
+pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, A2aError)> {
     let document: Value = serde_json::from_slice(body).map_err(|error| {
         let message = format!("The body is not JSON: {error}.");
-        (Value::Null, Fault::new(FaultKind::NotJson, message))
+        (Value::Null, A2aError::new(A2aErrorKind::NotJson, message))
     })?;
-    let invalid = |text: &str| Fault::new(FaultKind::InvalidRequest, text);
+    let invalid = |text: &str| A2aError::new(A2aErrorKind::InvalidRequest, text);
     let Value::Object(mut request) = document else {
         return Err((Value::Null, invalid("A request is one JSON object.")));
     };
@@ -38,18 +38,18 @@ pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     let params = match request.remove("params") {
         Some(Value::Object(params)) => params,
         None => Map::new(),
-        Some(_) => return Err((id, Fault::params("`params` is an object."))),
+        Some(_) => return Err((id, A2aError::invalid_params("`params` is an object."))),
     };
-    Ok(Call { id, method, params })
+    Ok(RpcRequest { id, method, params })
 }
 
 /// A result as the document that JSON-RPC gives it, written. `json!` would copy the result.
-pub(super) fn wrapped(id: &Value, result: &Value) -> String {
+pub(super) fn result_json(id: &Value, result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-pub(super) fn result(id: &Value, result: &Value) -> HttpResponse {
-    response(StatusCode::OK, JSON, wrapped(id, result))
+pub(super) fn result_response(id: &Value, result: &Value) -> HttpResponse {
+    uncached_response(StatusCode::OK, JSON_CONTENT_TYPE, result_json(id, result))
 }
 
 #[cfg(test)]
@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn a_request_is_read_with_its_id() {
-        let call = read(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#).unwrap();
+        let call =
+            parse_request(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#).unwrap();
         assert_eq!((call.id, call.method.as_str()), (json!("x"), "m"));
         assert_eq!(Value::Object(call.params), json!({"a": 1}));
     }
@@ -92,9 +93,9 @@ mod tests {
                 json!("x"),
             ),
         ] {
-            let (seen, fault) = read(body.as_bytes()).unwrap_err();
+            let (seen, fault) = parse_request(body.as_bytes()).unwrap_err();
             assert_eq!(
-                (fault.error()["code"].clone(), seen),
+                (fault.to_json_rpc()["code"].clone(), seen),
                 (json!(code), id),
                 "{body}"
             );

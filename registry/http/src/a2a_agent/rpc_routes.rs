@@ -5,104 +5,119 @@ use a2a_registry_core::error::AppError;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::Value;
 
-use super::fault::{Fault, FaultKind};
-use super::operations::{Operation, OperationRequest, OperationResult};
+use super::error::{A2aError, A2aErrorKind};
+use super::operations::{A2aOperation, OperationOutput, OperationRequest};
+use super::protocol_version::{ProtocolVersion, request_version};
 use super::rpc;
-use super::stream::Form;
-use super::version::{Version, version};
-use crate::middleware::envelope::accepts;
+use super::task_stream::EventEncoding;
+use crate::middleware::envelope::accepts_media_type;
 use crate::problems::problem::Problem;
 use crate::requests::auth::Anyone;
-use crate::requests::body::UnreadBody;
-use crate::requests::state::State;
+use crate::requests::body::RawBody;
+use crate::requests::server_state::ServerState;
 
-const SHOWN: usize = 60;
+const MAX_METHOD_CHARS: usize = 60;
 
 pub(crate) async fn rpc_call(
     request: HttpRequest,
     caller: Anyone,
-    body: UnreadBody,
-    state: web::Data<State>,
+    body: RawBody,
+    state: web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
     let config = state.context.config();
     if !config.a2a.enabled {
         return Err(AppError::no_address().into());
     }
     if !body.is_json() {
-        let fault = Fault::new(FaultKind::ContentType, "Send JSON as `application/json`.");
-        return Ok(fault.rpc(&Value::Null));
+        let fault = A2aError::new(
+            A2aErrorKind::ContentTypeNotSupported,
+            "Send JSON as `application/json`.",
+        );
+        return Ok(fault.rpc_response(&Value::Null));
     }
     let bytes = body.read(config.limits.json_bytes).await?;
-    let call = match rpc::read(&bytes) {
+    let rpc_request = match rpc::parse_request(&bytes) {
         Ok(call) => call,
-        Err((id, fault)) => return Ok(fault.rpc(&id)),
+        Err((id, fault)) => return Ok(fault.rpc_response(&id)),
     };
     let serves_v03 = config.a2a.serve_0_3;
-    let spoken = version(&request, serves_v03);
-    let streams = matches!(spoken, Ok(Version::V03))
-        && operation(&call.method, Version::V03).is_some_and(Operation::streams)
-        && accepts(&request, "text/event-stream");
-    let performed = async {
+    let spoken = request_version(&request, serves_v03);
+    let responds_with_stream = matches!(spoken, Ok(ProtocolVersion::V03))
+        && method_operation(&rpc_request.method, ProtocolVersion::V03)
+            .is_some_and(A2aOperation::is_streaming)
+        && accepts_media_type(&request, "text/event-stream");
+    let execution = async {
         let version = spoken?;
-        let operation = operation(&call.method, version)
-            .ok_or_else(|| unknown_method(&call.method, version, serves_v03))?;
-        let asked = OperationRequest {
+        let operation = method_operation(&rpc_request.method, version)
+            .ok_or_else(|| unknown_method_error(&rpc_request.method, version, serves_v03))?;
+        let operation_request = OperationRequest {
             request: &request,
             caller: &caller,
             state: &state,
-            form: Form::Rpc(call.id.clone(), version),
+            encoding: EventEncoding::Rpc(rpc_request.id.clone(), version),
         };
-        asked.perform(operation, &call.params).await
+        operation_request
+            .execute(operation, &rpc_request.params)
+            .await
     };
-    Ok(match performed.await {
-        Ok(OperationResult::Value(result)) => rpc::result(&call.id, &result),
-        Ok(OperationResult::Stream(response)) => response,
+    Ok(match execution.await {
+        Ok(OperationOutput::Value(result)) => rpc::result_response(&rpc_request.id, &result),
+        Ok(OperationOutput::Stream(response)) => response,
         // Clients of 0.3 that have asked for a stream read nothing else.
-        Err(fault) if streams => fault.rpc_stream(&call.id),
-        Err(fault) => fault.rpc(&call.id),
+        Err(fault) if responds_with_stream => fault.rpc_stream_response(&rpc_request.id),
+        Err(fault) => fault.rpc_response(&rpc_request.id),
     })
 }
 
-fn operation(method: &str, version: Version) -> Option<Operation> {
+fn method_operation(method: &str, version: ProtocolVersion) -> Option<A2aOperation> {
     Some(match (version, method) {
-        (Version::V1, v1::SEND) | (Version::V03, v0::SEND) => Operation::SendMessage,
-        (Version::V1, v1::STREAM) | (Version::V03, v0::STREAM) => Operation::SendStreamingMessage,
-        (Version::V1, v1::GET) | (Version::V03, v0::GET) => Operation::GetTask,
-        (Version::V1, v1::LIST) => Operation::ListTasks,
-        (Version::V1, v1::CANCEL) | (Version::V03, v0::CANCEL) => Operation::CancelTask,
-        (Version::V1, v1::SUBSCRIBE) | (Version::V03, v0::SUBSCRIBE) => Operation::SubscribeToTask,
-        (Version::V1, v1::EXTENDED_CARD) | (Version::V03, v0::EXTENDED_CARD) => {
-            Operation::GetExtendedAgentCard
+        (ProtocolVersion::V1, v1::SEND_MESSAGE) | (ProtocolVersion::V03, v0::SEND_MESSAGE) => {
+            A2aOperation::SendMessage
         }
+        (ProtocolVersion::V1, v1::STREAM_MESSAGE) | (ProtocolVersion::V03, v0::STREAM_MESSAGE) => {
+            A2aOperation::SendStreamingMessage
+        }
+        (ProtocolVersion::V1, v1::GET_TASK) | (ProtocolVersion::V03, v0::GET_TASK) => {
+            A2aOperation::GetTask
+        }
+        (ProtocolVersion::V1, v1::LIST_TASKS) => A2aOperation::ListTasks,
+        (ProtocolVersion::V1, v1::CANCEL_TASK) | (ProtocolVersion::V03, v0::CANCEL_TASK) => {
+            A2aOperation::CancelTask
+        }
+        (ProtocolVersion::V1, v1::SUBSCRIBE_TASK) | (ProtocolVersion::V03, v0::SUBSCRIBE_TASK) => {
+            A2aOperation::SubscribeToTask
+        }
+        (ProtocolVersion::V1, v1::GET_EXTENDED_CARD)
+        | (ProtocolVersion::V03, v0::GET_EXTENDED_CARD) => A2aOperation::GetExtendedAgentCard,
         (
-            Version::V1,
+            ProtocolVersion::V1,
             "CreateTaskPushNotificationConfig"
             | "GetTaskPushNotificationConfig"
             | "ListTaskPushNotificationConfigs"
             | "DeleteTaskPushNotificationConfig",
-        ) => Operation::ConfigurePush,
-        (Version::V03, method) if method.starts_with("tasks/pushNotificationConfig/") => {
-            Operation::ConfigurePush
+        ) => A2aOperation::ConfigurePush,
+        (ProtocolVersion::V03, method) if method.starts_with("tasks/pushNotificationConfig/") => {
+            A2aOperation::ConfigurePush
         }
         _ => return None,
     })
 }
 
 /// A method that this version does not have; the other one may.
-fn unknown_method(method: &str, version: Version, serves_v03: bool) -> Fault {
-    let (other, number) = match version {
-        Version::V1 => (Version::V03, "0.3"),
-        Version::V03 => (Version::V1, "1.0"),
+fn unknown_method_error(method: &str, version: ProtocolVersion, serves_v03: bool) -> A2aError {
+    let (other_version, number) = match version {
+        ProtocolVersion::V1 => (ProtocolVersion::V03, "0.3"),
+        ProtocolVersion::V03 => (ProtocolVersion::V1, "1.0"),
     };
-    let is_served = other == Version::V1 || serves_v03;
-    let shown: String = method.chars().take(SHOWN).collect();
-    let message = match operation(method, other) {
+    let is_served = other_version == ProtocolVersion::V1 || serves_v03;
+    let quoted_method: String = method.chars().take(MAX_METHOD_CHARS).collect();
+    let message = match method_operation(method, other_version) {
         Some(_) if is_served => format!(
-            "{shown:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
+            "{quoted_method:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
         ),
-        _ => format!("There is no method {shown:?} in this version of A2A."),
+        _ => format!("There is no method {quoted_method:?} in this version of A2A."),
     };
-    Fault::new(FaultKind::UnknownMethod, message)
+    A2aError::new(A2aErrorKind::UnknownMethod, message)
 }
 
 #[cfg(test)]
@@ -113,16 +128,16 @@ mod tests {
     fn a_method_of_the_other_version_is_told_from_one_of_none() {
         const PUSH: &str = "tasks/pushNotificationConfig/set";
         for (method, version, serves_v03, other) in [
-            ("message/send", Version::V1, true, Some("0.3")),
-            (PUSH, Version::V1, true, Some("0.3")),
-            ("message/send", Version::V1, false, None),
-            ("SendMessage", Version::V03, true, Some("1.0")),
-            ("Cook", Version::V1, true, None),
-            ("Cook", Version::V03, true, None),
+            ("message/send", ProtocolVersion::V1, true, Some("0.3")),
+            (PUSH, ProtocolVersion::V1, true, Some("0.3")),
+            ("message/send", ProtocolVersion::V1, false, None),
+            ("SendMessage", ProtocolVersion::V03, true, Some("1.0")),
+            ("Cook", ProtocolVersion::V1, true, None),
+            ("Cook", ProtocolVersion::V03, true, None),
         ] {
-            assert_eq!(operation(method, version), None, "{method}");
-            let fault = unknown_method(method, version, serves_v03);
-            assert_eq!(fault.kind, FaultKind::UnknownMethod);
+            assert_eq!(method_operation(method, version), None, "{method}");
+            let fault = unknown_method_error(method, version, serves_v03);
+            assert_eq!(fault.kind, A2aErrorKind::UnknownMethod);
             let expected = match other {
                 Some(number) => format!(
                     "{method:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
@@ -131,7 +146,7 @@ mod tests {
             };
             assert_eq!(fault.message, expected);
         }
-        let push = operation(PUSH, Version::V03);
-        assert_eq!(push, Some(Operation::ConfigurePush));
+        let push = method_operation(PUSH, ProtocolVersion::V03);
+        assert_eq!(push, Some(A2aOperation::ConfigurePush));
     }
 }

@@ -3,49 +3,49 @@
 //! A task of an account belongs to it. One without an account belongs to whoever knows its identifier, which is random;
 //! no list has it. A token that lets nothing be seen counts as none.
 
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_domain::timestamp::MINUTE;
-use a2a_registry_store::a2a_tasks::{self, TaskChange};
+use a2a_registry_store::a2a_tasks::{self, TaskUpdate};
 use a2a_registry_store::entity::a2a_task;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::fault::{Fault, FaultKind};
-use super::outcome::{Answered, Outcome, visible};
-use crate::ard::{base, seen_entries};
+use super::error::{A2aError, A2aErrorKind};
+use super::task_outcome::{OutcomeKind, TaskOutcome, visible_agents};
+use crate::ard::{ard_base_url, visible_entries};
 
 /// How long a task is worked on. One that takes longer is of a process that has ended.
-pub(super) const WORK_LIMIT: i64 = MINUTE;
+pub(super) const MAX_WORK_TIME: i64 = MINUTE;
 
-pub(super) const OPEN: [TaskState; 2] = [TaskState::Working, TaskState::InputRequired];
+pub(super) const OPEN_STATES: [TaskState; 2] = [TaskState::Working, TaskState::InputRequired];
 
 #[derive(Debug, Clone)]
-pub(super) struct Task {
+pub(super) struct LoadedTask {
     pub(super) row: a2a_task::Model,
     pub(super) state: TaskState,
     pub(super) history: Vec<Value>,
     /// What came of it, if anything did: of a task that was read, what its caller may see after [`show`].
-    pub(super) answered: Option<Answered>,
+    pub(super) outcome: Option<TaskOutcome>,
 }
 
-impl Task {
-    pub(super) fn of(row: a2a_task::Model) -> Result<Self, AppError> {
-        let broken = |error: serde_json::Error| {
+impl LoadedTask {
+    pub(super) fn from_row(row: a2a_task::Model) -> Result<Self, AppError> {
+        let corrupt_task = |error: serde_json::Error| {
             AppError::internal(format!("a stored task cannot be read: {error}"))
         };
-        let state = row.state.of("a2a_tasks", "state", row.id)?;
-        let history = serde_json::from_str(&row.history).map_err(broken)?;
-        let answered = row.outcome.as_deref().map(serde_json::from_str).transpose();
-        let answered = answered.map_err(broken)?;
+        let state = row.state.require_known("a2a_tasks", "state", row.id)?;
+        let history = serde_json::from_str(&row.history).map_err(corrupt_task)?;
+        let outcome = row.outcome.as_deref().map(serde_json::from_str).transpose();
+        let answered = outcome.map_err(corrupt_task)?;
         Ok(Self {
             row,
             state,
             history,
-            answered,
+            outcome: answered,
         })
     }
 
@@ -55,113 +55,136 @@ impl Task {
 }
 
 /// Leaves in tasks that were read what their caller may see now, with the entries of agents as they are now.
-pub(super) async fn show(
-    context: &Context,
+pub(super) async fn redact_tasks(
+    context: &AppContext,
     caller: &Caller,
-    tasks: &mut [Task],
+    tasks: &mut [LoadedTask],
 ) -> Result<(), AppError> {
-    let answers = || tasks.iter().filter_map(|task| task.answered.as_ref());
-    let identifiers = answers().flat_map(Answered::identifiers);
+    let answers = || tasks.iter().filter_map(|task| task.outcome.as_ref());
+    let identifiers = answers().flat_map(TaskOutcome::identifiers);
     let identifiers: Vec<String> = identifiers.map(str::to_owned).collect();
-    let agents = answers().flat_map(Answered::agents).collect();
-    let seen = visible(context, caller, agents).await?;
-    let entries = seen_entries(context, caller, identifiers).await?;
-    let source = base(context);
-    for answered in tasks.iter_mut().filter_map(|task| task.answered.as_mut()) {
-        answered.keep_only(&seen);
-        answered.complete(&entries, &source);
+    let agents = answers().flat_map(TaskOutcome::agent_ids).collect();
+    let visible_ids = visible_agents(context, caller, agents).await?;
+    let entries = visible_entries(context, caller, identifiers).await?;
+    let source = ard_base_url(context);
+    for answered in tasks.iter_mut().filter_map(|task| task.outcome.as_mut()) {
+        answered.retain_visible(&visible_ids);
+        answered.fill_entries(&entries, &source);
     }
     Ok(())
 }
 
-pub(super) fn owner(caller: &Caller) -> Option<Uuid> {
+pub(super) fn owner_id(caller: &Caller) -> Option<Uuid> {
     let account = caller.account.as_ref();
-    let account = account.filter(|account| account.may(Permission::Read));
+    let account = account.filter(|account| account.has_permission(Permission::Read));
     account.map(|account| account.id)
 }
 
 /// A task of the caller, without the agents that it may not see any more.
-pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
-    let id: Uuid = id.parse().map_err(|_| Fault::no_task())?;
-    let mut task = read(context, caller, id).await?;
-    if is_overdue(context, task.state, task.row.updated_at) {
+pub(super) async fn load_task(
+    context: &AppContext,
+    caller: &Caller,
+    id: &str,
+) -> Result<LoadedTask, A2aError> {
+    let id: Uuid = id.parse().map_err(|_| A2aError::task_not_found())?;
+    let mut task = read_task(context, caller, id).await?;
+    if is_work_overdue(context, task.state, task.row.updated_at) {
         let text = "The registry was restarted while it worked on this. Send the message again.";
-        let outcome = Outcome::Failed {
+        let kind = OutcomeKind::Failed {
             text: text.to_owned(),
         };
-        let failed = Answered {
+        let failed = TaskOutcome {
             text: true,
             data: true,
-            outcome,
+            outcome: kind,
         };
-        let change = end(context, TaskState::Failed, Some(failed.written()?));
+        let change = ending_change(context, TaskState::Failed, Some(failed.to_stored_json()?));
         let since = Some(task.row.updated_at);
         change_task(context, id, &[TaskState::Working], since, change).await?;
-        task = read(context, caller, id).await?;
+        task = read_task(context, caller, id).await?;
     }
-    show(context, caller, std::slice::from_mut(&mut task)).await?;
+    redact_tasks(context, caller, std::slice::from_mut(&mut task)).await?;
     Ok(task)
 }
 
 /// Whether a task that is in a state since this moment has been worked on for too long.
-pub(super) fn is_overdue(context: &Context, state: TaskState, since: i64) -> bool {
-    state == TaskState::Working && context.now().0 - since > WORK_LIMIT
+pub(super) fn is_work_overdue(context: &AppContext, state: TaskState, since: i64) -> bool {
+    state == TaskState::Working && context.now().0 - since > MAX_WORK_TIME
 }
 
-async fn read(context: &Context, caller: &Caller, id: Uuid) -> Result<Task, Fault> {
-    let row = a2a_tasks::task_of(&context.store, owner(caller), id, context.now().0)
+async fn read_task(
+    context: &AppContext,
+    caller: &Caller,
+    id: Uuid,
+) -> Result<LoadedTask, A2aError> {
+    let row = a2a_tasks::live_task(&context.store, owner_id(caller), id, context.now().0)
         .await
         .map_err(AppError::from)?;
-    Ok(Task::of(row.ok_or_else(Fault::no_task)?)?)
+    Ok(LoadedTask::from_row(
+        row.ok_or_else(A2aError::task_not_found)?,
+    )?)
 }
 
 /// Changes a task that is in one of these states, and has been since the moment that was read, where one is given;
 /// returns whether it was.
 pub(super) async fn change_task(
-    context: &Context,
+    context: &AppContext,
     id: Uuid,
-    from: &[TaskState],
+    from_states: &[TaskState],
     since: Option<i64>,
-    change: TaskChange,
+    change: TaskUpdate,
 ) -> Result<bool, AppError> {
-    let write = context.store.write().await?;
-    let changed = write.task_change(id, from, since, change).await?;
+    let write = context.store.begin_write().await?;
+    let changed = write.update_task(id, from_states, since, change).await?;
     write.commit().await?;
     if changed {
-        context.own_agent.tasks.changed(id);
+        context.self_agent.task_watchers.notify(id);
     }
     Ok(changed)
 }
 
-fn end(context: &Context, state: TaskState, outcome: Option<String>) -> TaskChange {
-    TaskChange {
+fn ending_change(context: &AppContext, state: TaskState, outcome: Option<String>) -> TaskUpdate {
+    TaskUpdate {
         state,
         history: None,
         outcome,
-        more: None,
+        next_page_request: None,
         at: context.now().0,
     }
 }
 
-pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
-    let task = load(context, caller, id).await?;
-    let ended = || Fault::new(FaultKind::TaskNotCancelable, "The task has ended already.");
+pub(super) async fn cancel_task(
+    context: &AppContext,
+    caller: &Caller,
+    id: &str,
+) -> Result<LoadedTask, A2aError> {
+    let task = load_task(context, caller, id).await?;
+    let already_ended = || {
+        A2aError::new(
+            A2aErrorKind::TaskNotCancelable,
+            "The task has ended already.",
+        )
+    };
     if task.state.is_terminal() {
-        return Err(ended());
+        return Err(already_ended());
     }
-    let change = end(context, TaskState::Canceled, None);
-    if !change_task(context, task.row.id, &OPEN, None, change).await? {
-        return Err(ended());
+    let change = ending_change(context, TaskState::Canceled, None);
+    if !change_task(context, task.row.id, &OPEN_STATES, None, change).await? {
+        return Err(already_ended());
     }
-    load(context, caller, id).await
+    load_task(context, caller, id).await
 }
 
-pub(super) async fn open(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
-    let task = load(context, caller, id).await?;
+pub(super) async fn load_unfinished_task(
+    context: &AppContext,
+    caller: &Caller,
+    id: &str,
+) -> Result<LoadedTask, A2aError> {
+    let task = load_task(context, caller, id).await?;
     match task.state.is_terminal() {
         false => Ok(task),
-        true => Err(Fault::new(
-            FaultKind::Unsupported,
+        true => Err(A2aError::new(
+            A2aErrorKind::UnsupportedOperation,
             "The task has ended, so nothing more happens to it. Read it instead.",
         )),
     }

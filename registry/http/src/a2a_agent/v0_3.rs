@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-pub(super) fn task(mut task: Value) -> Value {
+pub(super) fn convert_task(mut task: Value) -> Value {
     task["kind"] = "task".into();
     convert_status(&mut task["status"]);
-    convert_all(&mut task, "artifacts", convert_parts);
-    convert_all(&mut task, "history", convert_message);
+    convert_list(&mut task, "artifacts", convert_parts);
+    convert_list(&mut task, "history", convert_message);
     task
 }
 
 /// An event of a stream; the last one says so.
-pub(super) fn event(mut event: Value, last: bool) -> Value {
+pub(super) fn convert_event(mut event: Value, is_last: bool) -> Value {
     if let Some(of) = event.get_mut("task") {
-        return task(of.take());
+        return convert_task(of.take());
     }
     if let Some(update) = event.get_mut("artifactUpdate") {
         update["kind"] = "artifact-update".into();
@@ -23,12 +23,12 @@ pub(super) fn event(mut event: Value, last: bool) -> Value {
     let mut update = event["statusUpdate"].take();
     update["kind"] = "status-update".into();
     convert_status(&mut update["status"]);
-    update["final"] = last.into();
+    update["final"] = is_last.into();
     update
 }
 
-fn convert_all(of: &mut Value, list: &str, convert: fn(&mut Value)) {
-    let items = of.get_mut(list).and_then(Value::as_array_mut);
+fn convert_list(parent: &mut Value, list: &str, convert: fn(&mut Value)) {
+    let items = parent.get_mut(list).and_then(Value::as_array_mut);
     items.into_iter().flatten().for_each(convert);
 }
 
@@ -48,8 +48,8 @@ fn convert_message(message: &mut Value) {
     convert_parts(message);
 }
 
-fn convert_parts(of: &mut Value) {
-    convert_all(of, "parts", convert_part);
+fn convert_parts(parent: &mut Value) {
+    convert_list(parent, "parts", convert_part);
 }
 
 /// Leaves out the media type of a part, for which 0.3 has no place but at files, and puts data into an object.
@@ -91,21 +91,21 @@ mod tests {
             "history": [{"kind": "message", "messageId": "n", "role": "user",
                          "parts": [{"kind": "data", "data": {"value": [1]}}]}],
         });
-        assert_eq!(task(new.clone()), old);
-        assert_eq!(event(json!({"task": new}), false), old);
+        assert_eq!(convert_task(new.clone()), old);
+        assert_eq!(convert_event(json!({"task": new}), false), old);
     }
 
     #[test]
     fn only_the_last_status_is_final() {
         let update = json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}});
         for last in [true, false] {
-            let old = event(update.clone(), last);
+            let old = convert_event(update.clone(), last);
             assert_eq!(old["kind"], "status-update");
             assert_eq!(old["status"]["state"], "working");
             assert_eq!(old["final"], last);
         }
         let update = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [{"text": "x"}]}}});
-        let old = event(update, true);
+        let old = convert_event(update, true);
         assert_eq!(old["kind"], "artifact-update");
         assert_eq!(
             old["artifact"]["parts"],

@@ -7,12 +7,12 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 pub struct CatalogLinks;
 
 impl CatalogLinks {
-    const HEADER: HeaderValue = HeaderValue::from_static(
+    const LINK_HEADER: HeaderValue = HeaderValue::from_static(
         "</.well-known/ard.json>; rel=\"ard\", </.well-known/ai-catalog.json>; rel=\"ai-catalog\"; \
          type=\"application/ai-catalog+json\"",
     );
 
-    pub fn head(self, headers: &mut HeaderMap) {
-        headers.append(header::LINK, Self::HEADER);
+    pub fn append_to(self, headers: &mut HeaderMap) {
+        headers.append(header::LINK, Self::LINK_HEADER);
     }
 }

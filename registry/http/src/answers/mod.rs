@@ -1,7 +1,7 @@
 //! Responses: JSON with entity tags, conditional requests, `Allow`, and the headers of pages.
 
-pub mod allowed;
-pub mod answer;
 pub mod catalog_links;
-pub mod conditional;
-pub mod page_policy;
+pub mod conditional_response;
+pub mod content_security_policy;
+pub mod response;
+pub mod route_table;

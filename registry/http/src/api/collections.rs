@@ -1,15 +1,15 @@
 //! Handlers of collections.
 
 use a2a_registry_api::{Collection, CollectionContent, CollectionList};
-use a2a_registry_core::collections::acts;
+use a2a_registry_core::collections::actions;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, delete, get, put};
 
-use crate::answers::answer::{self, Answer};
-use crate::answers::conditional::IfMatch;
+use crate::answers::conditional_response::IfMatchHeader;
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Anyone, Curate, Require};
-use crate::requests::body::Body;
-use crate::requests::path::CollectionRef;
+use crate::requests::body::JsonBody;
+use crate::requests::path_parameters::CollectionRef;
 
 /// List the collections that the caller may see
 #[utoipa::path(
@@ -17,9 +17,9 @@ use crate::requests::path::CollectionRef;
     responses((status = 200, description = "The collections, by name", body = CollectionList))
 )]
 #[get("/v1/collections")]
-pub async fn collection_list(caller: Anyone) -> Answer {
-    let list = acts::collection_list(&caller.context, &caller).await?;
-    answer::json(StatusCode::OK, &list)
+pub async fn collection_list(caller: Anyone) -> HandlerResult {
+    let list = actions::collection_list(&caller.context, &caller).await?;
+    response::json_response(StatusCode::OK, &list)
 }
 
 /// Show a collection
@@ -39,9 +39,9 @@ pub async fn collection_show(
     request: HttpRequest,
     caller: Anyone,
     collection: CollectionRef,
-) -> Answer {
-    let found = acts::collection_show(&caller.context, &caller, &collection.0).await?;
-    answer::resource(&request, &found)
+) -> HandlerResult {
+    let found = actions::collection_show(&caller.context, &caller, &collection.0).await?;
+    response::json_with_etag(&request, &found)
 }
 
 /// Set what a collection consists of, or make it
@@ -62,12 +62,13 @@ pub async fn collection_show(
 pub async fn collection_put(
     caller: Require<Curate>,
     collection: CollectionRef,
-    content: Body<CollectionContent>,
-    seen: IfMatch,
-) -> Answer {
+    content: JsonBody<CollectionContent>,
+    precondition: IfMatchHeader,
+) -> HandlerResult {
     let (name, content) = (&collection.0, &content.0);
-    let found = acts::collection_put(&caller.context, &caller, name, content, &seen.0).await?;
-    answer::changed(&found)
+    let found =
+        actions::collection_put(&caller.context, &caller, name, content, &precondition.0).await?;
+    response::changed_resource(&found)
 }
 
 /// Delete a collection; its agents stay
@@ -82,8 +83,8 @@ pub async fn collection_put(
 pub async fn collection_delete(
     caller: Require<Curate>,
     collection: CollectionRef,
-    seen: IfMatch,
-) -> Answer {
-    acts::collection_delete(&caller.context, &caller, &collection.0, &seen.0).await?;
+    precondition: IfMatchHeader,
+) -> HandlerResult {
+    actions::collection_delete(&caller.context, &caller, &collection.0, &precondition.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

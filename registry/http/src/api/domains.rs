@@ -1,28 +1,29 @@
 //! Registering domains and looking after them.
 
-use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY, PublicJwk};
+use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY_BYTES, PublicJwk};
 use a2a_registry_api::{
     BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, NewGeneration,
     NewOwnerVouch, Recrawl, RecrawlAccepted, Registration, RegistrationOutcome, Transfer,
     Verification, Vouch,
 };
-use a2a_registry_core::domains::register::register;
-use a2a_registry_core::domains::register_bulk::{RegisteredSources, register_all};
+use a2a_registry_core::domains::register::register_domain;
+use a2a_registry_core::domains::register_bulk::{RegisteredSources, register_bulk};
 use a2a_registry_core::domains::{
-    acts as domains, generation, keys, owner, owner_vouch, verify, withdrawal,
+    actions as domains, enrolled_keys, owner_actions, owner_vouch, ownership_generation, verify,
+    withdrawal,
 };
 use a2a_registry_core::error::Result;
 use a2a_registry_core::paging::PageRequest;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put};
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{
     Administer, Anyone, AnyoneAsking, Read, Register, Registrant, Require,
 };
-use crate::requests::body::{Body, BodyUpTo, OptionalBody};
-use crate::requests::path::{DomainRef, Kid, SourceRef};
+use crate::requests::body::{JsonBody, LimitedJsonBody, OptionalJsonBody};
+use crate::requests::path_parameters::{DomainRef, Kid, SourceRef};
 use crate::requests::query::Query;
 
 /// Register a domain, or one card by its URL
@@ -41,9 +42,12 @@ use crate::requests::query::Query;
     )
 )]
 #[post("/v1/domains")]
-pub async fn domain_register(caller: Registrant, registration: Body<Registration>) -> Answer {
-    let domain = register(&caller.context, &caller, &registration.0).await?;
-    answer::json(StatusCode::ACCEPTED, &domain)
+pub async fn domain_register(
+    caller: Registrant,
+    registration: JsonBody<Registration>,
+) -> HandlerResult {
+    let domain = register_domain(&caller.context, &caller, &registration.0).await?;
+    response::json_response(StatusCode::ACCEPTED, &domain)
 }
 
 /// Register several domains and cards
@@ -58,10 +62,10 @@ pub async fn domain_register(caller: Registrant, registration: Body<Registration
 #[post("/v1/domains:register")]
 pub async fn domain_register_all(
     caller: Require<Register>,
-    what: BodyUpTo<BulkRegistration, MAX_REGISTRATIONS_BODY>,
-) -> Answer {
-    let registrations = what.0.registrations;
-    let results = register_all(&caller.context, &caller, &registrations).await?;
+    body: LimitedJsonBody<BulkRegistration, MAX_REGISTRATIONS_BODY_BYTES>,
+) -> HandlerResult {
+    let registrations = body.0.registrations;
+    let results = register_bulk(&caller.context, &caller, &registrations).await?;
     let outcomes = registrations.into_iter().zip(results);
     let outcome = |(registration, result): (Registration, Result<_>)| match result {
         Ok(RegisteredSources { domain, sources }) => RegistrationOutcome {
@@ -72,7 +76,7 @@ pub async fn domain_register_all(
             problem: None,
         },
         Err(error) => {
-            let problem = Problem::from(error).outcome();
+            let problem = Problem::from(error).to_outcome_problem();
             RegistrationOutcome {
                 registration,
                 status: problem.status,
@@ -83,7 +87,7 @@ pub async fn domain_register_all(
         }
     };
     let outcomes = outcomes.map(outcome).collect();
-    answer::json(StatusCode::OK, &BulkRegistrationOutcome { outcomes })
+    response::json_response(StatusCode::OK, &BulkRegistrationOutcome { outcomes })
 }
 
 /// List domains by name
@@ -94,9 +98,9 @@ pub async fn domain_register_all(
     responses((status = 200, description = "A page of domains", body = DomainList))
 )]
 #[get("/v1/domains")]
-pub async fn domain_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+pub async fn domain_list(caller: Require<Read>, page: Query<PageRequest>) -> HandlerResult {
     let domains = domains::domain_list(&caller.context, &caller, &page.0).await?;
-    answer::json(StatusCode::OK, &domains)
+    response::json_response(StatusCode::OK, &domains)
 }
 
 /// Show a domain
@@ -110,9 +114,9 @@ pub async fn domain_list(caller: Require<Read>, page: Query<PageRequest>) -> Ans
     )
 )]
 #[get("/v1/domains/{domain}")]
-pub async fn domain_show(request: HttpRequest, caller: Anyone, domain: DomainRef) -> Answer {
+pub async fn domain_show(request: HttpRequest, caller: Anyone, domain: DomainRef) -> HandlerResult {
     let domain = domains::domain_show(&caller.context, &caller, &domain.0).await?;
-    answer::resource(&request, &domain)
+    response::json_with_etag(&request, &domain)
 }
 
 /// Vouch for a domain as its operator
@@ -129,10 +133,10 @@ pub async fn domain_show(request: HttpRequest, caller: Anyone, domain: DomainRef
 pub async fn domain_vouch(
     caller: Require<Administer>,
     domain: DomainRef,
-    vouch: Body<Vouch>,
-) -> Answer {
+    vouch: JsonBody<Vouch>,
+) -> HandlerResult {
     let domain = domains::domain_vouch(&caller.context, &caller, &domain.0, &vouch.0).await?;
-    answer::json(StatusCode::OK, &domain)
+    response::json_response(StatusCode::OK, &domain)
 }
 
 /// Vouch for an account as owner of a host that cannot be proved
@@ -151,11 +155,11 @@ pub async fn domain_vouch(
 pub async fn owner_vouch_set(
     caller: Require<Administer>,
     domain: DomainRef,
-    vouch: Body<NewOwnerVouch>,
-) -> Answer {
+    vouch: JsonBody<NewOwnerVouch>,
+) -> HandlerResult {
     let domain =
         owner_vouch::owner_vouch_set(&caller.context, &caller, &domain.0, &vouch.0).await?;
-    answer::json(StatusCode::OK, &domain)
+    response::json_response(StatusCode::OK, &domain)
 }
 
 /// End the vouch for an account as owner of a host
@@ -163,7 +167,7 @@ pub async fn owner_vouch_set(
     responses((status = 204, description = "Nobody is vouched for as owner any more"))
 )]
 #[delete("/v1/domains/{domain}/owner-vouch")]
-pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> Answer {
+pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> HandlerResult {
     owner_vouch::owner_vouch_end(&caller.context, &caller, &domain.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
@@ -180,9 +184,9 @@ pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> 
     )
 )]
 #[post("/v1/domains/{domain}:verify")]
-pub async fn domain_verify(caller: Require<Register>, domain: DomainRef) -> Answer {
-    let found = verify::domain_verify(&caller.context, &caller, &domain.0).await?;
-    answer::json(StatusCode::OK, &found)
+pub async fn domain_verify(caller: Require<Register>, domain: DomainRef) -> HandlerResult {
+    let verification = verify::domain_verify(&caller.context, &caller, &domain.0).await?;
+    response::json_response(StatusCode::OK, &verification)
 }
 
 /// Transfer a domain to another account
@@ -199,10 +203,11 @@ pub async fn domain_verify(caller: Require<Register>, domain: DomainRef) -> Answ
 pub async fn domain_transfer(
     caller: Require<Register>,
     domain: DomainRef,
-    transfer: Body<Transfer>,
-) -> Answer {
-    let domain = owner::domain_transfer(&caller.context, &caller, &domain.0, &transfer.0).await?;
-    answer::json(StatusCode::OK, &domain)
+    transfer: JsonBody<Transfer>,
+) -> HandlerResult {
+    let domain =
+        owner_actions::domain_transfer(&caller.context, &caller, &domain.0, &transfer.0).await?;
+    response::json_response(StatusCode::OK, &domain)
 }
 
 /// Start a new generation of a domain, because it has a new owner
@@ -216,11 +221,12 @@ pub async fn domain_transfer(
 pub async fn domain_new_generation(
     caller: Require<Administer>,
     domain: DomainRef,
-    why: Body<NewGeneration>,
-) -> Answer {
+    body: JsonBody<NewGeneration>,
+) -> HandlerResult {
     let domain =
-        generation::domain_new_generation(&caller.context, &caller, &domain.0, &why.0).await?;
-    answer::json(StatusCode::OK, &domain)
+        ownership_generation::domain_new_generation(&caller.context, &caller, &domain.0, &body.0)
+            .await?;
+    response::json_response(StatusCode::OK, &domain)
 }
 
 /// Change a domain's contact, or opt out
@@ -237,10 +243,10 @@ pub async fn domain_new_generation(
 pub async fn domain_patch(
     caller: Require<Register>,
     domain: DomainRef,
-    patch: Body<DomainPatch>,
-) -> Answer {
-    let domain = owner::domain_patch(&caller.context, &caller, &domain.0, &patch.0).await?;
-    answer::json(StatusCode::OK, &domain)
+    patch: JsonBody<DomainPatch>,
+) -> HandlerResult {
+    let domain = owner_actions::domain_patch(&caller.context, &caller, &domain.0, &patch.0).await?;
+    response::json_response(StatusCode::OK, &domain)
 }
 
 /// Enrol a key that signs the cards of a domain
@@ -260,10 +266,11 @@ pub async fn key_enrol(
     caller: Require<Register>,
     domain: DomainRef,
     kid: Kid,
-    jwk: Body<serde_json::Value>,
-) -> Answer {
-    let domain = keys::key_enrol(&caller.context, &caller, &domain.0, &kid.0, &jwk.0).await?;
-    answer::json(StatusCode::OK, &domain)
+    jwk: JsonBody<serde_json::Value>,
+) -> HandlerResult {
+    let domain =
+        enrolled_keys::key_enrol(&caller.context, &caller, &domain.0, &kid.0, &jwk.0).await?;
+    response::json_response(StatusCode::OK, &domain)
 }
 
 /// Withdraw an enrolled key
@@ -274,8 +281,8 @@ pub async fn key_enrol(
     )
 )]
 #[delete("/v1/domains/{domain}/keys/{kid}")]
-pub async fn key_withdraw(caller: Require<Register>, domain: DomainRef, kid: Kid) -> Answer {
-    keys::key_withdraw(&caller.context, &caller, &domain.0, &kid.0).await?;
+pub async fn key_withdraw(caller: Require<Register>, domain: DomainRef, kid: Kid) -> HandlerResult {
+    enrolled_keys::key_withdraw(&caller.context, &caller, &domain.0, &kid.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -293,10 +300,10 @@ pub async fn key_withdraw(caller: Require<Register>, domain: DomainRef, kid: Kid
 pub async fn domain_recrawl(
     caller: AnyoneAsking,
     domain: DomainRef,
-    wish: OptionalBody<Recrawl>,
-) -> Answer {
-    let accepted = domains::domain_recrawl(&caller.context, &caller, &domain.0, &wish.0).await?;
-    answer::json(StatusCode::ACCEPTED, &accepted)
+    body: OptionalJsonBody<Recrawl>,
+) -> HandlerResult {
+    let accepted = domains::domain_recrawl(&caller.context, &caller, &domain.0, &body.0).await?;
+    response::json_response(StatusCode::ACCEPTED, &accepted)
 }
 
 /// Delete a domain and retire its agents
@@ -307,7 +314,7 @@ pub async fn domain_recrawl(
     )
 )]
 #[delete("/v1/domains/{domain}")]
-pub async fn domain_delete(caller: Require<Register>, domain: DomainRef) -> Answer {
+pub async fn domain_delete(caller: Require<Register>, domain: DomainRef) -> HandlerResult {
     withdrawal::domain_delete(&caller.context, &caller, &domain.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
@@ -327,7 +334,7 @@ pub async fn source_withdraw(
     caller: Require<Register>,
     domain: DomainRef,
     source: SourceRef,
-) -> Answer {
+) -> HandlerResult {
     withdrawal::source_withdraw(&caller.context, &caller, &domain.0, &source.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

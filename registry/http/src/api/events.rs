@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use a2a_registry_api::limits::PageSize;
 use a2a_registry_api::{Event, EventList};
-use a2a_registry_core::accounts::authentication::authenticate;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::accounts::authentication::authenticate_token;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::events::list as events;
-use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::events::list::load_events_after;
 use a2a_registry_core::paging::{PageRequest, not_empty};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
@@ -23,21 +23,21 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
-use crate::answers::answer::{self, Answer};
-use crate::limits::stream_places::StreamPlace;
-use crate::middleware::envelope::{Head, accepts, leave_untouched};
+use crate::answers::response::{self, HandlerResult};
+use crate::limits::stream_limit::StreamPermit;
+use crate::middleware::envelope::{HeadRequest, accepts_media_type, bypass_layers};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
-use crate::requests::auth::{Administer, ReadEvents, Require, bearer};
+use crate::requests::auth::{Administer, ReadEvents, Require, bearer_token};
 use crate::requests::query::Query;
-use crate::requests::state::State;
+use crate::requests::server_state::ServerState;
 
 /// Events read at once for a stream.
-const BATCH: u32 = 100;
+const STREAM_BATCH: u32 = 100;
 /// How often an idle stream checks that its token is still valid.
-const CHECKED_EVERY: Duration = Duration::from_millis(500);
+const TOKEN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// After this many checks without an event a comment keeps the connection open: every 15 seconds.
-const SILENT_CHECKS: u32 = 30;
+const CHECKS_PER_KEEPALIVE: u32 = 30;
 
 /// Which events.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
@@ -71,36 +71,36 @@ pub async fn event_list(
     request: HttpRequest,
     caller: Require<ReadEvents>,
     query: Query<EventQuery>,
-    state: web::Data<State>,
-) -> Answer {
+    state: web::Data<ServerState>,
+) -> HandlerResult {
     let EventQuery {
         after,
         page_size,
         page_token,
     } = query.0;
     // Only a stream continues after it; an invalid number is refused in any case.
-    let last = last_event_id(&request)?;
-    if !accepts(&request, "text/event-stream") {
+    let last_id = last_event_id(&request)?;
+    if !accepts_media_type(&request, "text/event-stream") {
         let page = PageRequest {
             page_size,
             page_token,
         };
         let events = events::event_list(&state.context, &caller, after, &page).await?;
-        return answer::json(StatusCode::OK, &events);
+        return response::json_response(StatusCode::OK, &events);
     }
-    for (given, pointer) in [
+    for (is_given, pointer) in [
         (page_size.is_some(), "/page_size"),
         (page_token.is_some(), "/page_token"),
     ] {
-        if given {
+        if is_given {
             return Err(Problem::invalid(
                 pointer,
                 "A stream has no pages; leave this out.",
             ));
         }
     }
-    let position = last.or(after).unwrap_or(0);
-    stream(&request, caller.caller, position, &state)
+    let position = last_id.or(after).unwrap_or(0);
+    stream_events(&request, caller.caller, position, &state)
 }
 
 /// Rebuild the search index
@@ -109,8 +109,8 @@ pub async fn event_list(
     responses((status = 202, description = "The rebuild is scheduled; the present index serves searches until it is done"))
 )]
 #[post("/v1/reindex")]
-pub async fn reindex(caller: Require<Administer>) -> Answer {
-    events::reindex(&caller.context, &caller).await?;
+pub async fn reindex(caller: Require<Administer>) -> HandlerResult {
+    events::request_reindex(&caller.context, &caller).await?;
     Ok(HttpResponse::Accepted().finish())
 }
 
@@ -127,63 +127,66 @@ fn last_event_id(request: &HttpRequest) -> Result<Option<i64>, Problem> {
     })
 }
 
-fn stream(
+fn stream_events(
     request: &HttpRequest,
     caller: Caller,
     position: i64,
-    state: &web::Data<State>,
-) -> Answer {
-    let mut answer = HttpResponse::Ok();
-    answer
+    state: &web::Data<ServerState>,
+) -> HandlerResult {
+    let mut response = HttpResponse::Ok();
+    response
         .insert_header((
             header::CONTENT_TYPE,
             HeaderValue::from_static("text/event-stream"),
         ))
         .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
-    if Head::asked(request) {
-        return Ok(answer.finish());
+    if HeadRequest::is_set(request) {
+        return Ok(response.finish());
     }
-    let place = state.streams.take(&caller)?;
-    let feed = Feed {
+    let permit = state.stream_limiter.acquire(&caller)?;
+    let event_stream = EventStream {
         context: Arc::clone(&state.context),
         caller,
-        token: bearer(request)?.map(str::to_owned),
+        token: bearer_token(request)?.map(str::to_owned),
         position,
         signal: state.context.event_signal(),
         shutdown: state.shutdown.clone(),
-        begun: false,
-        _place: place,
+        is_started: false,
+        _permit: permit,
     };
-    let mut answer = answer.streaming(feed.into_stream());
+    let mut response = response.streaming(event_stream.into_stream());
     // A compressor would hold events back until it has enough of them.
-    leave_untouched(answer.headers_mut());
-    Ok(answer)
+    bypass_layers(response.headers_mut());
+    Ok(response)
 }
 
-struct Feed {
-    context: Arc<Context>,
+struct EventStream {
+    context: Arc<AppContext>,
     caller: Caller,
     token: Option<String>,
     position: i64,
     signal: watch::Receiver<i64>,
     shutdown: CancellationToken,
-    begun: bool,
-    _place: StreamPlace,
+    is_started: bool,
+    _permit: StreamPermit,
 }
 
-impl Feed {
+impl EventStream {
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        futures::stream::unfold(self, |mut feed| async move {
-            let shutdown = feed.shutdown.clone();
-            let part = shutdown.run_until_cancelled(feed.next()).await.flatten()?;
-            Some((Ok(part), feed))
+        futures::stream::unfold(self, |mut event_stream| async move {
+            let shutdown = event_stream.shutdown.clone();
+            let part = shutdown
+                .run_until_cancelled(event_stream.next())
+                .await
+                .flatten()?;
+            Some((Ok(part), event_stream))
         })
     }
 
     /// The next part of the stream; `None` if it ends. A client resumes with `Last-Event-ID`.
     async fn next(&mut self) -> Option<Bytes> {
-        if !self.begun {
-            self.begun = true;
+        if !self.is_started {
+            self.is_started = true;
             // Sent at once, so that the caller sees that the stream is open.
             return Some(Bytes::from_static(b"retry: 3000\n\n"));
         }
@@ -191,28 +194,31 @@ impl Feed {
         self.signal.borrow_and_update();
         loop {
             let position = &mut self.position;
-            let events = events_after(&self.context, &self.caller, position, BATCH).await;
+            let events =
+                load_events_after(&self.context, &self.caller, position, STREAM_BATCH).await;
             let events = events
                 .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
                 .ok()?;
             // After reading and before sending: what is read while a token ends is not sent.
-            self.authenticate_again().await?;
+            self.reauthenticate().await?;
             if !events.is_empty() {
-                return Some(Bytes::from(events.iter().map(frame).collect::<String>()));
+                return Some(Bytes::from(
+                    events.iter().map(format_sse_event).collect::<String>(),
+                ));
             }
-            if !self.something_happens().await? {
+            if !self.wait_for_events().await? {
                 return Some(Bytes::from_static(b": nothing new\n\n"));
             }
         }
     }
 
     /// Waits until something may have happened, or returns `false` after an idle time; `None` if the stream ends.
-    async fn something_happens(&mut self) -> Option<bool> {
-        for _ in 0..SILENT_CHECKS {
-            match tokio::time::timeout(CHECKED_EVERY, self.signal.changed()).await {
+    async fn wait_for_events(&mut self) -> Option<bool> {
+        for _ in 0..CHECKS_PER_KEEPALIVE {
+            match tokio::time::timeout(TOKEN_CHECK_INTERVAL, self.signal.changed()).await {
                 Ok(Ok(())) => return Some(true),
                 Ok(Err(_)) => return None,
-                Err(_) => self.authenticate_again().await?,
+                Err(_) => self.reauthenticate().await?,
             }
         }
         Some(false)
@@ -220,17 +226,17 @@ impl Feed {
 
     /// A token that was revoked or has expired ends the stream too, and so does an account that is disabled or may no
     /// longer read events.
-    async fn authenticate_again(&mut self) -> Option<()> {
+    async fn reauthenticate(&mut self) -> Option<()> {
         if let Some(token) = &self.token {
-            self.caller = authenticate(&self.context, token).await.ok()?;
+            self.caller = authenticate_token(&self.context, token).await.ok()?;
         }
-        self.caller.demand(Permission::ReadEvents).ok()?;
+        self.caller.require(Permission::ReadEvents).ok()?;
         Some(())
     }
 }
 
 /// One event as the stream carries it. JSON holds no line break of its own.
-fn frame(event: &Event) -> String {
+fn format_sse_event(event: &Event) -> String {
     let data = serde_json::to_string(event).unwrap_or_default();
     format!("id: {}\nevent: {}\ndata: {data}\n\n", event.seq, event.kind)
 }

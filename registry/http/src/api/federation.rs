@@ -1,11 +1,11 @@
 //! The peers of this registry, for operators.
 
 use a2a_registry_api::PeerList;
-use a2a_registry_core::federation::peers;
+use a2a_registry_core::federation::list_peers;
 use actix_web::get;
 use actix_web::http::StatusCode;
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Require, SeeAll};
 
 /// List the registries that searches over ARD reach
@@ -16,7 +16,7 @@ use crate::requests::auth::{Require, SeeAll};
     responses((status = 200, description = "The peers, by name", body = PeerList))
 )]
 #[get("/v1/peers")]
-pub async fn peer_list(caller: Require<SeeAll>) -> Answer {
-    let list = peers(&caller.context).await?;
-    answer::json(StatusCode::OK, &list)
+pub async fn peer_list(caller: Require<SeeAll>) -> HandlerResult {
+    let list = list_peers(&caller.context).await?;
+    response::json_response(StatusCode::OK, &list)
 }

@@ -1,9 +1,9 @@
 //! Handlers for liveness, readiness and metrics of this process.
 
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::health::readiness::{Readiness, readiness};
-use a2a_registry_core::metrics::ProcessGauges;
-use a2a_registry_core::search::listed_agents;
+use a2a_registry_core::health::readiness::{Readiness, check_readiness};
+use a2a_registry_core::metrics::GaugeValues;
+use a2a_registry_core::search::count_listed_agents;
 use a2a_registry_core::visits::outage::breaker_open_since;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::problems::problem::{Problem, ProblemDocument};
 use crate::problems::problem_kinds;
 use crate::requests::auth::{PermissionCheck, ReadEvents};
-use crate::requests::state::State;
+use crate::requests::server_state::ServerState;
 
 /// Check that this process is alive
 #[utoipa::path(
@@ -59,18 +59,18 @@ struct NotReady {
 )]
 #[get("/readyz")]
 pub async fn readyz(
-    state: web::Data<State>,
+    state: web::Data<ServerState>,
     auditor: Result<PermissionCheck<ReadEvents>, Problem>,
-) -> Answer {
-    let sees_details = sees_details(auditor)?;
-    let mut readiness = readiness(&state.context).await;
+) -> HandlerResult {
+    let sees_details = can_see_details(auditor)?;
+    let mut readiness = check_readiness(&state.context).await;
     if !sees_details {
         readiness = readiness.without_details();
     }
     // From here on new connections are refused; load balancers should send the remaining clients elsewhere.
     readiness.ready &= !state.shutdown.is_cancelled();
     if readiness.ready {
-        return answer::json(StatusCode::OK, &readiness);
+        return response::json_response(StatusCode::OK, &readiness);
     }
     let failing = readiness.checks.iter().filter(|check| !check.ok);
     let names: Vec<&str> = failing.map(|check| check.name.as_str()).collect();
@@ -82,7 +82,7 @@ pub async fn readyz(
     match serde_json::to_value(&readiness) {
         Ok(Value::Object(members)) => Err(Problem::new(&problem_kinds::NOT_READY, detail)
             .with_members(members)
-            .retry_after(5)),
+            .with_retry_after(5)),
         _ => Err(AppError::internal("readiness is no object").into()),
     }
 }
@@ -103,43 +103,43 @@ pub async fn readyz(
 )]
 #[get("/metrics")]
 pub async fn metrics(
-    state: web::Data<State>,
+    state: web::Data<ServerState>,
     auditor: Result<PermissionCheck<ReadEvents>, Problem>,
-) -> Answer {
-    let sees_details = sees_details(auditor)?;
+) -> HandlerResult {
+    let sees_details = can_see_details(auditor)?;
     match state.context.config().server.metrics_listen {
-        None if sees_details => metrics_text(state).await,
+        None if sees_details => metrics_response(state).await,
         None => {
-            let text = state.metrics.process_text(open_streams(&state));
-            open_metrics(text)
+            let text = state.metrics.encode_process(count_open_streams(&state));
+            openmetrics_response(text)
         }
-        Some(_) => no_metrics().await,
+        Some(_) => metrics_not_found().await,
     }
 }
 
 /// The handler for an address without metrics.
-pub async fn no_metrics() -> Answer {
+pub async fn metrics_not_found() -> HandlerResult {
     Err(AppError::no_address().into())
 }
 
-pub async fn metrics_text(state: web::Data<State>) -> Answer {
+pub async fn metrics_response(state: web::Data<ServerState>) -> HandlerResult {
     let index = state.context.index();
     let applied_seq = index.applied_seq();
     let appended = *state.context.event_signal().borrow();
-    let text = state.metrics.text(ProcessGauges {
+    let text = state.metrics.encode_all(GaugeValues {
         applied_seq,
         index_lag: appended.saturating_sub(applied_seq).max(0),
-        agents: listed_agents(&state.context).await,
-        streams: open_streams(&state),
-        crawl_braked: breaker_open_since(&state.context).is_some(),
+        agents: count_listed_agents(&state.context).await,
+        streams: count_open_streams(&state),
+        breaker_open: breaker_open_since(&state.context).is_some(),
         damaged_cards: i64::try_from(state.context.damaged_cards()).unwrap_or(i64::MAX),
     });
-    open_metrics(text)
+    openmetrics_response(text)
 }
 
 /// Whether a caller sees more than the process itself; never while the database does not respond, because it
 /// authenticates the token.
-fn sees_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result<bool, Problem> {
+fn can_see_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result<bool, Problem> {
     match auditor {
         Ok(auditor) => Ok(auditor.is_permitted),
         Err(problem) if problem.kind().status.is_client_error() => Err(problem),
@@ -148,11 +148,11 @@ fn sees_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result
 }
 
 /// Open event streams and streams of tasks.
-fn open_streams(state: &State) -> i64 {
-    i64::try_from(state.streams.count()).unwrap_or(i64::MAX)
+fn count_open_streams(state: &ServerState) -> i64 {
+    i64::try_from(state.stream_limiter.count()).unwrap_or(i64::MAX)
 }
 
-fn open_metrics(text: Result<String, std::fmt::Error>) -> Answer {
+fn openmetrics_response(text: Result<String, std::fmt::Error>) -> HandlerResult {
     let text = text.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()
         .insert_header((

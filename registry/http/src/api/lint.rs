@@ -6,7 +6,7 @@ use a2a_registry_core::lint;
 use actix_web::http::StatusCode;
 use actix_web::post;
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::AnyoneWriting;
 use crate::requests::body::CardBody;
 
@@ -24,7 +24,7 @@ use crate::requests::body::CardBody;
     )
 )]
 #[post("/v1/cards:lint")]
-pub async fn card_lint(caller: AnyoneWriting, card: CardBody) -> Answer {
-    let linted = lint::card_lint(&caller.context, card.0).await?;
-    answer::json(StatusCode::OK, &linted)
+pub async fn card_lint(caller: AnyoneWriting, card: CardBody) -> HandlerResult {
+    let linted = lint::run_card_lint(&caller.context, card.0).await?;
+    response::json_response(StatusCode::OK, &linted)
 }

@@ -3,48 +3,50 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::ard::{Bucket, ExploreRequest, ExploreResponse, Facet, FacetRequest};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::search::find::counted;
+use a2a_registry_core::search::engine::count_values;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_search::{MAX_COUNTED, Property, ValueCount};
+use a2a_registry_search::{AgentProperty, MAX_COUNTED_PROPERTIES, ValueCountRequest};
 
-use crate::ard::terms::{Terms, conditions};
-use crate::ard::{Part, demand_ard, extra, without_collection};
+use crate::ard::filter_terms::{TermContext, parse_conditions};
+use crate::ard::{ArdScope, collection_not_found, entry_filters, require_ard_enabled};
 
-const DEFAULT_VALUES: u32 = 20;
-const MAX_VALUES: u32 = 1000;
-const FACETS: &str = "/resultType/facets";
+const DEFAULT_VALUE_LIMIT: u32 = 20;
+const MAX_VALUE_LIMIT: u32 = 1000;
+const FACETS_POINTER: &str = "/resultType/facets";
 
-pub(crate) async fn explore(
-    context: &Context,
+pub(crate) async fn count_facets(
+    context: &AppContext,
     caller: &Caller,
-    part: &Part,
+    scope: &ArdScope,
     request: &ExploreRequest,
 ) -> Result<ExploreResponse> {
-    demand_ard(context)?;
-    let asked = &request.result_type.facets;
-    if asked.is_empty() || asked.len() > MAX_COUNTED {
-        let detail = format!("1 to {MAX_COUNTED} facets are counted at once");
-        return Err(AppError::invalid(FACETS, detail));
+    require_ard_enabled(context)?;
+    let requested_facets = &request.result_type.facets;
+    if requested_facets.is_empty() || requested_facets.len() > MAX_COUNTED_PROPERTIES {
+        let detail = format!("1 to {MAX_COUNTED_PROPERTIES} facets are counted at once");
+        return Err(AppError::invalid(FACETS_POINTER, detail));
     }
-    let terms = Terms::of(&request.query)?;
-    let facets = asked
+    let terms = TermContext::from_query(&request.query)?;
+    let facets = requested_facets
         .iter()
         .enumerate()
-        .map(|(place, facet)| value_count(&terms, &format!("{FACETS}/{place}"), facet))
+        .map(|(place, facet)| {
+            parse_facet_request(&terms, &format!("{FACETS_POINTER}/{place}"), facet)
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let text = request.query.text.as_deref().map(str::trim);
     let query = SearchQuery {
         q: text.filter(|text| !text.is_empty()).map(str::to_owned),
-        collection: part.names(),
+        collection: scope.collection_names(),
         ..SearchQuery::default()
     };
-    let extra = extra(conditions(&request.query)?);
-    let counts = counted(context, caller, &query, &extra, facets).await;
-    let counts = counts.map_err(without_collection)?;
-    let counts = asked.iter().zip(counts).map(|(facet, counts)| {
+    let extra = entry_filters(parse_conditions(&request.query)?);
+    let counts = count_values(context, caller, &query, &extra, facets).await;
+    let counts = counts.map_err(collection_not_found)?;
+    let counts = requested_facets.iter().zip(counts).map(|(facet, counts)| {
         let values = counts.values.into_iter();
         let facet_counts = Facet {
             buckets: values
@@ -60,19 +62,23 @@ pub(crate) async fn explore(
     })
 }
 
-fn value_count(terms: &Terms, pointer: &str, facet: &FacetRequest) -> Result<ValueCount> {
-    let property = terms.property(&format!("{pointer}/field"), &facet.field)?;
-    let unique = property == Property::Identifier;
+fn parse_facet_request(
+    term_context: &TermContext,
+    pointer: &str,
+    facet: &FacetRequest,
+) -> Result<ValueCountRequest> {
+    let property = term_context.resolve_property(&format!("{pointer}/field"), &facet.field)?;
+    let unique = property == AgentProperty::Identifier;
     if unique {
         let detail = "every entry has another identifier: list them instead";
         return Err(AppError::invalid(&format!("{pointer}/field"), detail));
     }
-    let limit = facet.limit.unwrap_or(DEFAULT_VALUES);
-    if !(1..=MAX_VALUES).contains(&limit) {
-        let detail = format!("limit is 1 to {MAX_VALUES}");
+    let limit = facet.limit.unwrap_or(DEFAULT_VALUE_LIMIT);
+    if !(1..=MAX_VALUE_LIMIT).contains(&limit) {
+        let detail = format!("limit is 1 to {MAX_VALUE_LIMIT}");
         return Err(AppError::invalid(&format!("{pointer}/limit"), detail));
     }
-    let least = match facet.min_count {
+    let min_count = match facet.min_count {
         Some(..1) => {
             let detail = "minCount is at least 1";
             return Err(AppError::invalid(&format!("{pointer}/minCount"), detail));
@@ -81,9 +87,9 @@ fn value_count(terms: &Terms, pointer: &str, facet: &FacetRequest) -> Result<Val
             .and_then(|least| u64::try_from(least).ok())
             .unwrap_or(1),
     };
-    Ok(ValueCount {
+    Ok(ValueCountRequest {
         property,
         limit: limit as usize,
-        least,
+        min_count,
     })
 }

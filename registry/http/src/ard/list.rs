@@ -2,27 +2,27 @@
 
 use a2a_registry_api::ard::{Entry, List};
 use a2a_registry_core::agents::catalog_entry::{
-    NAME_IN_LOWER_CASE, any_entry, parsed_type, publisher_of,
+    LOWERCASE_NAME_ATTRIBUTE, any_entry_filter, normalize_media_type, urn_publisher,
 };
-use a2a_registry_core::context::Context;
-use a2a_registry_core::database::demand_database;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::database_health::require_recent_contact;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::index_pool::run;
 use a2a_registry_core::paging::not_empty;
-use a2a_registry_core::search::find::PAGE_BYTES;
+use a2a_registry_core::search::engine::MAX_PAGE_BYTES;
+use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_search::{ExactFilter, ListKey, ListRequest, ListValue, Property};
+use a2a_registry_search::{AgentProperty, ExactFilter, ListKey, ListRequest, ListValue};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
+use crate::ard::filter_terms::MAX_CONDITIONS;
 use crate::ard::search::page_size;
-use crate::ard::terms::MAX_CONDITIONS;
-use crate::ard::{DOOR, Part, demand_ard, whole_entries};
+use crate::ard::{ArdScope, SURFACE, complete_entries, require_ard_enabled};
 
-const DEFAULT_ENTRIES: u32 = 20;
+const DEFAULT_PAGE_SIZE: u32 = 20;
 /// Maximum length of a filter, in bytes.
-const MAX_FILTER: usize = 4096;
+const MAX_FILTER_BYTES: usize = 4096;
 const MAX_TERMS: usize = 16;
 
 /// Parameters of a list.
@@ -45,90 +45,97 @@ pub struct ListQuery {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Place {
+enum ListCursorValue {
     Text(String),
     Time(i64),
 }
 
 pub(crate) async fn list(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
-    part: &Part,
+    scope: &ArdScope,
     query: &ListQuery,
 ) -> Result<List> {
-    demand_ard(context)?;
-    demand_database(context)?;
-    let mut request = read_filter(query.filter.as_deref().unwrap_or_default())?;
-    request.order = read_order(query.order_by.as_deref().unwrap_or_default())?;
-    request.limit = page_size(query.page_size, DEFAULT_ENTRIES)? as usize;
-    request.max_bytes = Some(PAGE_BYTES);
-    let within = part.within(context, caller).await?;
-    let canonical = format!(
-        "{DOOR} list {:?} {:?} {}",
-        query.filter, query.order_by, within.written
+    require_ard_enabled(context)?;
+    require_recent_contact(context)?;
+    let mut request = parse_filter(query.filter.as_deref().unwrap_or_default())?;
+    request.sort_order = parse_order(query.order_by.as_deref().unwrap_or_default())?;
+    request.limit = page_size(query.page_size, DEFAULT_PAGE_SIZE)? as usize;
+    request.max_bytes = Some(MAX_PAGE_BYTES);
+    let within = scope.collection_filter(context, caller).await?;
+    let query_key = format!(
+        "{SURFACE} list {:?} {:?} {}",
+        query.filter, query.order_by, within.canonical_text
     );
-    request.filters.within = within.filters;
-    request.filters.exact.push(any_entry());
-    request.visible_to = caller.labels(&context.policies.in_force());
+    request.filters.any_of = within.filters;
+    request.filters.exact.push(any_entry_filter());
+    request.visible_to = caller.labels(&context.policy_sets.enforced_set());
     if let Some(token) = &query.page_token {
-        let place: Vec<Place> = context.signer.position(&canonical, caller, token)?;
+        let place: Vec<ListCursorValue> = context
+            .page_token_signer
+            .decode_position(&query_key, caller, token)?;
         request.after = Some(place.into_iter().map(ListValue::from).collect());
     }
-    let page = run(context, caller, move |index| index.list(&request)).await?;
-    let last = page.rows.last().filter(|_| page.more);
+    let page = run_search(context, caller, move |index| index.list(&request)).await?;
+    let last = page.rows.last().filter(|_| page.has_more);
     let next = last.and_then(|last| {
-        let place: Vec<Place> = last.place.iter().cloned().map(Place::from).collect();
-        context.signer.token(&canonical, caller, &place)
+        let place: Vec<ListCursorValue> = last
+            .position
+            .iter()
+            .cloned()
+            .map(ListCursorValue::from)
+            .collect();
+        context.page_token_signer.sign(&query_key, caller, &place)
     });
     Ok(List {
-        items: whole_entries(context, &page.rows).await?,
+        items: complete_entries(context, &page.rows).await?,
         total: page.total,
         page_token: next,
     })
 }
 
 /// An entry that the caller may not see is not found, like one that does not exist.
-pub(crate) async fn retrieve(
-    context: &Context,
+pub(crate) async fn get_entry(
+    context: &AppContext,
     caller: &Caller,
-    part: &Part,
+    scope: &ArdScope,
     identifier: &str,
 ) -> Result<Entry> {
-    demand_ard(context)?;
-    demand_database(context)?;
-    if publisher_of(identifier).is_none() {
+    require_ard_enabled(context)?;
+    require_recent_contact(context)?;
+    if urn_publisher(identifier).is_none() {
         let detail = "An identifier reads urn:air:PUBLISHER:…:NAME, percent-encoded once.";
         return Err(AppError::invalid("/identifier", detail));
     }
-    let within = part.within(context, caller).await?;
+    let collection_filter = scope.collection_filter(context, caller).await?;
     let mut request = ListRequest {
-        visible_to: caller.labels(&context.policies.in_force()),
+        visible_to: caller.labels(&context.policy_sets.enforced_set()),
         limit: 1,
         ..ListRequest::default()
     };
-    request.filters.within = within.filters;
+    request.filters.any_of = collection_filter.filters;
     request.filters.exact = vec![
-        any_entry(),
+        any_entry_filter(),
         ExactFilter {
-            property: Property::Identifier,
+            property: AgentProperty::Identifier,
             values: vec![identifier.to_owned()],
         },
     ];
-    let page = run(context, caller, move |index| index.list(&request)).await?;
-    let entry = whole_entries(context, &page.rows).await?.pop();
+    let page = run_search(context, caller, move |index| index.list(&request)).await?;
+    let entry = complete_entries(context, &page.rows).await?.pop();
     entry.ok_or_else(|| AppError::not_found("There is no entry with this identifier."))
 }
 
-impl From<Place> for ListValue {
-    fn from(place: Place) -> Self {
-        match place {
-            Place::Text(text) => Self::Text(text),
-            Place::Time(time) => Self::Time(time),
+impl From<ListCursorValue> for ListValue {
+    fn from(value: ListCursorValue) -> Self {
+        match value {
+            ListCursorValue::Text(text) => Self::Text(text),
+            ListCursorValue::Time(time) => Self::Time(time),
         }
     }
 }
 
-impl From<ListValue> for Place {
+impl From<ListValue> for ListCursorValue {
     fn from(value: ListValue) -> Self {
         match value {
             ListValue::Text(text) => Self::Text(text),
@@ -137,25 +144,27 @@ impl From<ListValue> for Place {
     }
 }
 
-fn invalid(detail: String) -> AppError {
+fn invalid_filter(detail: String) -> AppError {
     AppError::invalid("/filter", detail)
 }
 
-fn read_filter(text: &str) -> Result<ListRequest> {
+fn parse_filter(text: &str) -> Result<ListRequest> {
     let mut request = ListRequest::default();
-    if text.len() > MAX_FILTER {
-        return Err(invalid(format!("a filter has at most {MAX_FILTER} bytes")));
+    if text.len() > MAX_FILTER_BYTES {
+        return Err(invalid_filter(format!(
+            "a filter has at most {MAX_FILTER_BYTES} bytes"
+        )));
     }
     let mut count = 0;
-    for term in terms(text)? {
+    for term in parse_terms(text)? {
         count += term.values.len();
         if count > MAX_CONDITIONS {
-            return Err(invalid(format!(
+            return Err(invalid_filter(format!(
                 "a filter has at most {MAX_CONDITIONS} values"
             )));
         }
-        let exact = |path: &str, values| ExactFilter {
-            property: Property::Attribute(path.to_owned()),
+        let exact_filter = |path: &str, values| ExactFilter {
+            property: AgentProperty::Attribute(path.to_owned()),
             values,
         };
         let values = term.values;
@@ -165,18 +174,24 @@ fn read_filter(text: &str) -> Result<ListRequest> {
                 request
                     .filters
                     .exact
-                    .push(exact(NAME_IN_LOWER_CASE, values));
+                    .push(exact_filter(LOWERCASE_NAME_ATTRIBUTE, values));
             }
             ("type", '=') => {
-                let values = values.iter().map(|value| parsed_type(value)).collect();
-                request.filters.exact.push(exact("type", values));
+                let values = values
+                    .iter()
+                    .map(|value| normalize_media_type(value))
+                    .collect();
+                request.filters.exact.push(exact_filter("type", values));
             }
-            ("publisherId", '=') => request.filters.exact.push(exact("publisher", values)),
-            ("createdAfter", _) => request.created_after = Some(time(&term.name, &values)?),
-            ("updatedAfter", _) => request.updated_after = Some(time(&term.name, &values)?),
+            ("publisherId", '=') => request
+                .filters
+                .exact
+                .push(exact_filter("publisher", values)),
+            ("createdAfter", _) => request.created_after = Some(parse_time(&term.name, &values)?),
+            ("updatedAfter", _) => request.updated_after = Some(parse_time(&term.name, &values)?),
             _ => {
                 let name: String = term.name.chars().take(50).collect();
-                return Err(invalid(format!(
+                return Err(invalid_filter(format!(
                     "`{name}{}` is no term: there are displayName=, type=, publisherId=, createdAfter=, updatedAfter=, \
                      joined by AND",
                     term.operator
@@ -187,37 +202,40 @@ fn read_filter(text: &str) -> Result<ListRequest> {
     Ok(request)
 }
 
-fn time(name: &str, values: &[String]) -> Result<i64> {
-    let wrong = || invalid(format!("{name} is one time such as 2026-09-30T08:15:00Z"));
+fn parse_time(name: &str, values: &[String]) -> Result<i64> {
+    let invalid_time =
+        || invalid_filter(format!("{name} is one time such as 2026-09-30T08:15:00Z"));
     let [value] = values else {
-        return Err(wrong());
+        return Err(invalid_time());
     };
-    let whole = match value.len() {
+    let timestamp = match value.len() {
         10 => format!("{value}T00:00:00Z"),
         _ => value.clone(),
     };
-    whole
+    timestamp
         .parse::<Timestamp>()
         .map(|time| time.0)
-        .map_err(|_| wrong())
+        .map_err(|_| invalid_time())
 }
 
-struct Term {
+struct FilterTerm {
     name: String,
     operator: char,
     values: Vec<String>,
 }
 
 /// The terms of a filter: `name=value,'another value' AND name>value`.
-fn terms(text: &str) -> Result<Vec<Term>> {
+fn parse_terms(text: &str) -> Result<Vec<FilterTerm>> {
     let mut terms = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
         if terms.len() == MAX_TERMS {
-            return Err(invalid(format!("a filter has at most {MAX_TERMS} terms")));
+            return Err(invalid_filter(format!(
+                "a filter has at most {MAX_TERMS} terms"
+            )));
         }
         let end = rest.find(['=', '>']).ok_or_else(|| {
-            invalid("a filter has terms such as displayName='Parcel Tracker'".to_owned())
+            invalid_filter("a filter has terms such as displayName='Parcel Tracker'".to_owned())
         })?;
         let name = rest[..end].trim().to_owned();
         let operator = if rest[end..].starts_with('=') {
@@ -225,8 +243,8 @@ fn terms(text: &str) -> Result<Vec<Term>> {
         } else {
             '>'
         };
-        let (values, after) = values(&rest[end + 1..])?;
-        terms.push(Term {
+        let (values, after) = parse_values(&rest[end + 1..])?;
+        terms.push(FilterTerm {
             name,
             operator,
             values,
@@ -239,28 +257,28 @@ fn terms(text: &str) -> Result<Vec<Term>> {
             Some(after) if after.starts_with(char::is_whitespace) && !after.trim().is_empty() => {
                 after.trim_start()
             }
-            _ => return Err(invalid("terms are joined by AND".to_owned())),
+            _ => return Err(invalid_filter("terms are joined by AND".to_owned())),
         };
     }
     Ok(terms)
 }
 
 /// The values at the beginning of a text, and what comes after them.
-fn values(text: &str) -> Result<(Vec<String>, &str)> {
+fn parse_values(text: &str) -> Result<(Vec<String>, &str)> {
     let mut values = Vec::new();
     let mut rest = text.trim_start();
     loop {
         let (value, after) = match rest.strip_prefix('\'') {
             Some(quoted) => quoted
                 .split_once('\'')
-                .ok_or_else(|| invalid("a quote is not closed".to_owned()))?,
+                .ok_or_else(|| invalid_filter("a quote is not closed".to_owned()))?,
             None => {
                 let end = rest.find(|one: char| one == ',' || one.is_whitespace());
                 rest.split_at(end.unwrap_or(rest.len()))
             }
         };
         if value.is_empty() {
-            return Err(invalid("a term has a value".to_owned()));
+            return Err(invalid_filter("a term has a value".to_owned()));
         }
         values.push(value.to_owned());
         match after.trim_start().strip_prefix(',') {
@@ -270,34 +288,34 @@ fn values(text: &str) -> Result<(Vec<String>, &str)> {
     }
 }
 
-fn read_order(text: &str) -> Result<Vec<(ListKey, bool)>> {
-    let wrong = || {
+fn parse_order(text: &str) -> Result<Vec<(ListKey, bool)>> {
+    let invalid_order = || {
         let detail = "orderBy is displayName, updatedAt or createdAt, each with ASC or DESC, separated by commas";
         AppError::invalid("/orderBy", detail)
     };
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let mut order: Vec<(ListKey, bool)> = Vec::new();
+    let mut sort_order: Vec<(ListKey, bool)> = Vec::new();
     for part in text.split(',') {
         let mut words = part.split_whitespace();
         let key = match words.next() {
             Some("displayName" | "name") => ListKey::Name,
             Some("updatedAt" | "updated_at") => ListKey::Updated,
             Some("createdAt" | "created_at") => ListKey::Created,
-            _ => return Err(wrong()),
+            _ => return Err(invalid_order()),
         };
         let descending = match words.next() {
             None | Some("ASC") => false,
             Some("DESC") => true,
-            Some(_) => return Err(wrong()),
+            Some(_) => return Err(invalid_order()),
         };
-        if words.next().is_some() || order.iter().any(|(known, _)| *known == key) {
-            return Err(wrong());
+        if words.next().is_some() || sort_order.iter().any(|(known, _)| *known == key) {
+            return Err(invalid_order());
         }
-        order.push((key, descending));
+        sort_order.push((key, descending));
     }
-    Ok(order)
+    Ok(sort_order)
 }
 
 #[cfg(test)]
@@ -308,7 +326,7 @@ mod tests {
 
     #[test]
     fn filters_are_read_in_both_forms() {
-        let request = read_filter(
+        let request = parse_filter(
             "displayName='Parcel, Tracker',other AND type = application/A2A-agent-card+json AND \
              updatedAfter>'2026-09-30T08:15:00Z' AND createdAfter=2026-09-30",
         )
@@ -328,7 +346,7 @@ mod tests {
         );
         assert_eq!(request.updated_after, Some(1_790_756_100_000_000));
         assert_eq!(request.created_after, Some(1_790_726_400_000_000));
-        assert_eq!(read_filter("  ").unwrap().filters.exact, []);
+        assert_eq!(parse_filter("  ").unwrap().filters.exact, []);
         for wrong in [
             "x",
             "x=1",
@@ -341,17 +359,17 @@ mod tests {
             "updatedAfter=yesterday",
             "updatedAfter=2026-09-30,2026-10-01",
         ] {
-            assert!(read_filter(wrong).is_err(), "{wrong}");
+            assert!(parse_filter(wrong).is_err(), "{wrong}");
         }
         let many = vec!["type=a"; MAX_TERMS].join(" AND ");
-        assert!(read_filter(&many).is_ok());
-        assert!(read_filter(&format!("{many} AND type=a")).is_err());
+        assert!(parse_filter(&many).is_ok());
+        assert!(parse_filter(&format!("{many} AND type=a")).is_err());
     }
 
     #[test]
     fn orders_are_read() {
         assert_eq!(
-            read_order("name, updatedAt DESC ,createdAt ASC").unwrap(),
+            parse_order("name, updatedAt DESC ,createdAt ASC").unwrap(),
             [
                 (ListKey::Name, false),
                 (ListKey::Updated, true),
@@ -366,7 +384,7 @@ mod tests {
             ",",
             "name desc",
         ] {
-            assert!(read_order(wrong).is_err(), "{wrong}");
+            assert!(parse_order(wrong).is_err(), "{wrong}");
         }
     }
 }

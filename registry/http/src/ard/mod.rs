@@ -3,60 +3,64 @@
 //! Every answer is derived from what `/v1/agents` finds for the same caller: the agents with a catalog identifier,
 //! which those of proved domains have, in the same order.
 
+pub mod catalog_document;
 pub mod explore;
-pub mod federated;
-pub mod left_out;
+pub mod federated_search;
+pub mod filter_terms;
 pub mod list;
-pub mod published;
-pub mod queries;
-pub mod result;
+pub mod query_examples;
+pub mod result_rendering;
 pub mod routes;
 pub mod search;
-pub mod terms;
 pub mod well_known;
+pub mod without_urn;
 
 use std::collections::HashMap;
 
 use a2a_registry_api::ard::Entry;
-use a2a_registry_api::limits::MAX_PAGE;
-use a2a_registry_core::agents::catalog_entry::{any_entry, base_of};
-use a2a_registry_core::agents::records::records;
-use a2a_registry_core::context::Context;
+use a2a_registry_api::limits::MAX_PAGE_SIZE;
+use a2a_registry_core::agents::catalog_entry::{self, any_entry_filter};
+use a2a_registry_core::agents::records::load_records;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::index_pool::run;
-use a2a_registry_core::search::find::Extra;
-use a2a_registry_core::search::within::{COLLECTION, Within};
+use a2a_registry_core::search::collection_scope::{COLLECTION_POINTER, CollectionScope};
+use a2a_registry_core::search::engine::SurfaceQuery;
+use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_search::{ExactFilter, ListRequest, ListRow, ListValue, Property};
+use a2a_registry_search::{AgentProperty, ExactFilter, ListRequest, ListRow, ListValue};
 use a2a_registry_store::agents::agents_by_ids;
 use serde::Deserialize;
 use serde_json::from_slice;
 use uuid::Uuid;
 
-use crate::ard::queries::representative_queries;
+use crate::ard::query_examples::representative_queries;
 
 /// The name of this interface in page tokens.
-const DOOR: &str = "ard";
+const SURFACE: &str = "ard";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct ArdScope {
     /// A collection; `None` for everything.
     pub(crate) collection: Option<String>,
 }
 
-impl Part {
-    fn names(&self) -> Vec<String> {
+impl ArdScope {
+    fn collection_names(&self) -> Vec<String> {
         self.collection.iter().cloned().collect()
     }
 
-    async fn within(&self, context: &Context, caller: &Caller) -> Result<Within> {
-        let within = Within::load(context, caller, &self.names()).await;
-        within.map_err(without_collection)
+    async fn collection_filter(
+        &self,
+        context: &AppContext,
+        caller: &Caller,
+    ) -> Result<CollectionScope> {
+        let within = CollectionScope::load(context, caller, &self.collection_names()).await;
+        within.map_err(collection_not_found)
     }
 
     /// The base URL of this part, to which clients append `/search`.
-    fn base(&self, context: &Context) -> String {
-        let base = base(context);
+    fn base_url(&self, context: &AppContext) -> String {
+        let base = ard_base_url(context);
         match &self.collection {
             None => base,
             Some(name) => format!("{base}/c/{name}"),
@@ -65,7 +69,7 @@ impl Part {
 }
 
 /// Answers like an address where nothing is, unless ARD is served here.
-fn demand_ard(context: &Context) -> Result<()> {
+fn require_ard_enabled(context: &AppContext) -> Result<()> {
     match context.config.ard.enabled {
         true => Ok(()),
         false => Err(AppError::no_address()),
@@ -74,57 +78,57 @@ fn demand_ard(context: &Context) -> Result<()> {
 
 /// An error of the search core. The path names the collection here, so one that does not exist, or that the caller may
 /// not see, is an address where nothing is.
-fn without_collection(error: AppError) -> AppError {
-    let names = |(pointer, _): &(String, String)| pointer == COLLECTION;
+fn collection_not_found(error: AppError) -> AppError {
+    let names = |(pointer, _): &(String, String)| pointer == COLLECTION_POINTER;
     match error.members.iter().any(names) {
         true => AppError::not_found("There is no such collection."),
         false => error,
     }
 }
 
-pub(crate) fn base(context: &Context) -> String {
-    base_of(&context.config)
+pub(crate) fn ard_base_url(context: &AppContext) -> String {
+    catalog_entry::ard_base_url(&context.config)
 }
 
 /// What the search core needs beside a query: entries only, and these conditions.
-fn extra(exact: Vec<ExactFilter>) -> Extra {
-    let mut all = vec![any_entry()];
-    all.extend(exact);
-    Extra {
-        door: DOOR,
-        exact: all,
-        entries: true,
+fn entry_filters(exact: Vec<ExactFilter>) -> SurfaceQuery {
+    let mut filters = vec![any_entry_filter()];
+    filters.extend(exact);
+    SurfaceQuery {
+        surface: SURFACE,
+        exact_filters: filters,
+        shows_catalog_entries: true,
     }
 }
 
 /// The rendered entries with these identifiers that the caller may see, by identifier.
-pub(crate) async fn seen_entries(
-    context: &Context,
+pub(crate) async fn visible_entries(
+    context: &AppContext,
     caller: &Caller,
     mut identifiers: Vec<String>,
 ) -> Result<HashMap<String, Vec<u8>>> {
     identifiers.sort_unstable();
     identifiers.dedup();
-    let labels = caller.labels(&context.policies.in_force());
-    let mut seen = HashMap::new();
-    for some in identifiers.chunks(MAX_PAGE as usize) {
+    let labels = caller.labels(&context.policy_sets.enforced_set());
+    let mut entries = HashMap::new();
+    for chunk in identifiers.chunks(MAX_PAGE_SIZE as usize) {
         let mut request = ListRequest {
             visible_to: labels.clone(),
-            limit: some.len(),
+            limit: chunk.len(),
             ..ListRequest::default()
         };
         request.filters.exact.push(ExactFilter {
-            property: Property::Identifier,
-            values: some.to_vec(),
+            property: AgentProperty::Identifier,
+            values: chunk.to_vec(),
         });
-        let page = run(context, caller, move |index| index.list(&request)).await?;
+        let page = run_search(context, caller, move |index| index.list(&request)).await?;
         let rows = page.rows.into_iter();
-        seen.extend(rows.filter_map(|row| match row.place.last() {
+        entries.extend(rows.filter_map(|row| match row.position.last() {
             Some(ListValue::Text(identifier)) => Some((identifier.clone(), row.entry)),
             _ => None,
         }));
     }
-    Ok(seen)
+    Ok(entries)
 }
 
 #[derive(Deserialize)]
@@ -133,17 +137,17 @@ struct HitId {
 }
 
 /// Whole entries, with representative queries if the cards have examples for them, or if they may be derived.
-async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>> {
-    let read: Vec<(Uuid, Entry)> = rows
+async fn complete_entries(context: &AppContext, rows: &[ListRow]) -> Result<Vec<Entry>> {
+    let parsed: Vec<(Uuid, Entry)> = rows
         .iter()
         .filter_map(|row| {
             let hit: HitId = from_slice(&row.hit).ok()?;
             Some((hit.id, from_slice(&row.entry).ok()?))
         })
         .collect();
-    let ids: Vec<Uuid> = read.iter().map(|(id, _)| *id).collect();
+    let ids: Vec<Uuid> = parsed.iter().map(|(id, _)| *id).collect();
     let rows = agents_by_ids(&context.store, &ids).await?;
-    let records = records(&context.store, rows).await?;
+    let records = load_records(&context.store, rows).await?;
     let mut cards: HashMap<Uuid, (String, Vec<String>)> = records
         .into_iter()
         .map(|record| {
@@ -152,7 +156,7 @@ async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>
             (record.agent.id, (record.version.digest, queries))
         })
         .collect();
-    let entries = read.into_iter().map(|(id, mut entry)| {
+    let entries = parsed.into_iter().map(|(id, mut entry)| {
         let card = cards.remove(&id);
         // The database may be ahead of the index, with a card that is not approved.
         let same = card.filter(|(digest, _)| Some(digest) == entry.digest.as_ref());

@@ -5,7 +5,7 @@ use std::future::{Ready, ready};
 use a2a_registry_api::ard::{
     Entry, Error, ExploreRequest, ExploreResponse, List, SearchRequest, SearchResponse,
 };
-use a2a_registry_core::memory::agents::RenderedJson;
+use a2a_registry_core::process_state::agent_cache::RenderedJson;
 use a2a_registry_core::visibility::caller::Caller;
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
@@ -14,16 +14,16 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse, routes};
 use serde::Serialize;
 use utoipa::IntoResponses;
 
-use crate::answers::answer::{self, Answer};
-use crate::answers::conditional::conditional;
-use crate::ard::federated::Federated;
-use crate::ard::left_out::left_out_sentence;
+use crate::answers::conditional_response::conditional_response;
+use crate::answers::response::{self, HandlerResult};
+use crate::ard::federated_search::FederatedPage;
 use crate::ard::list::{self, ListQuery};
-use crate::ard::{Part, explore, search};
+use crate::ard::without_urn::without_urn_hint;
+use crate::ard::{ArdScope, explore, search};
 use crate::problems::problem::Problem;
 use crate::requests::auth::Anyone;
-use crate::requests::body::Body;
-use crate::requests::path::{CollectionRef, EntryRef};
+use crate::requests::body::JsonBody;
+use crate::requests::path_parameters::{CollectionRef, EntryRef};
 use crate::requests::query::Query;
 
 /// Names the queried peers that gave nothing.
@@ -33,14 +33,14 @@ const PEERS_MISSING: HeaderName = HeaderName::from_static("a2a-registry-peers-mi
 const HINT: HeaderName = HeaderName::from_static("a2a-registry-hint");
 
 /// Public answers, which caches must revalidate.
-const SHARED: HeaderValue = HeaderValue::from_static("no-cache");
+const PUBLIC_CACHING: HeaderValue = HeaderValue::from_static("no-cache");
 /// Answers to one caller.
-const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+const PRIVATE_CACHING: HeaderValue = HeaderValue::from_static("private, no-cache");
 
 /// How requests fail: the errors of ARD.
 #[derive(IntoResponses)]
 #[allow(dead_code, reason = "read by the derived description only")]
-pub enum Failures {
+pub enum ArdErrorResponses {
     /// `INVALID_ARGUMENT`: what the message says is wrong
     #[response(status = 400, example = json!({"errorCode": "INVALID_ARGUMENT", "message": "/query/text: a search has a text"}))]
     Invalid(Error),
@@ -62,7 +62,7 @@ pub enum Failures {
 }
 
 /// An error in ARD's form, which has no code for some statuses: 403 becomes 404, and other request errors 400.
-pub fn failure(_: &HttpRequest, problem: &Problem) -> HttpResponse {
+pub fn ard_error_response(_: &HttpRequest, problem: &Problem) -> HttpResponse {
     let (status, code) = match problem.kind().status.as_u16() {
         401 => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
         403 | 404 => (StatusCode::NOT_FOUND, "NOT_FOUND"),
@@ -72,61 +72,65 @@ pub fn failure(_: &HttpRequest, problem: &Problem) -> HttpResponse {
         400..=499 => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT"),
         _ => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
     };
-    let mut response = problem.headed();
+    let mut response = problem.response_builder();
     response.status(status);
-    response.insert_header((header::CONTENT_TYPE, answer::JSON));
+    response.insert_header((header::CONTENT_TYPE, response::JSON_CONTENT_TYPE));
     response.json(Error {
         error_code: code.to_owned(),
-        message: problem.with_place(),
+        message: problem.detail_with_pointer(),
     })
 }
 
 /// An answer, to a GET with its entity tag, or 304. What a token makes visible is for its bearer only.
-fn answered(request: &HttpRequest, caller: &Caller, value: &impl Serialize) -> Answer {
-    let caching = caching(caller);
+fn conditional_json(
+    request: &HttpRequest,
+    caller: &Caller,
+    value: &impl Serialize,
+) -> HandlerResult {
+    let cache_control = cache_control(caller);
     let mut response = if *request.method() == Method::GET {
-        let rendered = RenderedJson::of(value)?;
+        let rendered = RenderedJson::render(value)?;
         let body = rendered.body;
-        conditional(request, &rendered.tag, caching.clone(), || {
-            answer::bytes(StatusCode::OK, body)
+        conditional_response(request, &rendered.tag, cache_control.clone(), || {
+            response::json_bytes_response(StatusCode::OK, body)
         })
     } else {
-        answer::json(StatusCode::OK, value)?
+        response::json_response(StatusCode::OK, value)?
     };
-    belongs_to(&mut response, caching);
+    set_caching_headers(&mut response, cache_control);
     Ok(response)
 }
 
-fn belongs_to(response: &mut HttpResponse, caching: HeaderValue) {
+fn set_caching_headers(response: &mut HttpResponse, cache_control: HeaderValue) {
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, caching);
+    headers.insert(header::CACHE_CONTROL, cache_control);
     headers.append(header::VARY, HeaderValue::from_static("authorization"));
 }
 
-fn caching(caller: &Caller) -> HeaderValue {
+fn cache_control(caller: &Caller) -> HeaderValue {
     match caller.account {
-        None => SHARED,
-        Some(_) => PRIVATE,
+        None => PUBLIC_CACHING,
+        Some(_) => PRIVATE_CACHING,
     }
 }
 
 /// The answer to a search, with headers that name peers which gave nothing, and agents that have no URN.
-fn searched(caller: &Caller, found: Federated) -> HttpResponse {
-    let mut response = answer::bytes(StatusCode::OK, found.response);
-    belongs_to(&mut response, caching(caller));
-    if !found.missing.is_empty()
-        && let Ok(names) = HeaderValue::from_str(&found.missing.join(", "))
+fn search_response(caller: &Caller, page: FederatedPage) -> HttpResponse {
+    let mut response = response::json_bytes_response(StatusCode::OK, page.response);
+    set_caching_headers(&mut response, cache_control(caller));
+    if !page.missing_peers.is_empty()
+        && let Ok(names) = HeaderValue::from_str(&page.missing_peers.join(", "))
     {
         response.headers_mut().insert(PEERS_MISSING, names);
     }
-    let hint = left_out_sentence(found.without_urn);
+    let hint = without_urn_hint(page.without_urn);
     if let Some(Ok(hint)) = hint.map(|hint| HeaderValue::from_str(&hint)) {
         response.headers_mut().insert(HINT, hint);
     }
     response
 }
 
-impl FromRequest for Part {
+impl FromRequest for ArdScope {
     type Error = Problem;
     type Future = Ready<Result<Self, Problem>>;
 
@@ -154,22 +158,26 @@ impl FromRequest for Part {
             ("A2A-Registry-Hint" = String,
              description = "With the first page, how many agents match and are left out for want of a URN; absent where none"),
         )),
-        Failures,
+        ArdErrorResponses,
     )
 )]
 #[routes]
 #[post("/ard/search")]
 #[post("/ard/c/{collection}/search", name = "ard_collection_search")]
-pub async fn ard_search(caller: Anyone, part: Part, body: Body<SearchRequest>) -> Answer {
-    let found = search::search(&caller.context, &caller, &part, &body.0).await?;
-    Ok(searched(&caller, found))
+pub async fn ard_search(
+    caller: Anyone,
+    scope: ArdScope,
+    body: JsonBody<SearchRequest>,
+) -> HandlerResult {
+    let found = search::search_entries(&caller.context, &caller, &scope, &body.0).await?;
+    Ok(search_response(&caller, found))
 }
 
 /// Count values over all matches (ARD)
 #[utoipa::path(
     request_body = ExploreRequest,
     security((), ("token" = [])),
-    responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
+    responses((status = 200, description = "The facets", body = ExploreResponse), ArdErrorResponses)
 )]
 #[routes]
 #[post("/ard/explore")]
@@ -177,11 +185,11 @@ pub async fn ard_search(caller: Anyone, part: Part, body: Body<SearchRequest>) -
 pub async fn ard_explore(
     http: HttpRequest,
     caller: Anyone,
-    part: Part,
-    body: Body<ExploreRequest>,
-) -> Answer {
-    let counts = explore::explore(&caller.context, &caller, &part, &body.0).await?;
-    answered(&http, &caller, &counts)
+    scope: ArdScope,
+    body: JsonBody<ExploreRequest>,
+) -> HandlerResult {
+    let counts = explore::count_facets(&caller.context, &caller, &scope, &body.0).await?;
+    conditional_json(&http, &caller, &counts)
 }
 
 /// List entries (ARD)
@@ -191,7 +199,7 @@ pub async fn ard_explore(
     responses(
         (status = 200, description = "A page of entries", body = List),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
-        Failures,
+        ArdErrorResponses,
     )
 )]
 #[routes]
@@ -200,11 +208,11 @@ pub async fn ard_explore(
 pub async fn ard_list(
     http: HttpRequest,
     caller: Anyone,
-    part: Part,
+    scope: ArdScope,
     query: Query<ListQuery>,
-) -> Answer {
-    let page = list::list(&caller.context, &caller, &part, &query.0).await?;
-    answered(&http, &caller, &page)
+) -> HandlerResult {
+    let page = list::list(&caller.context, &caller, &scope, &query.0).await?;
+    conditional_json(&http, &caller, &page)
 }
 
 /// Get an entry by its identifier (ARD)
@@ -215,7 +223,7 @@ pub async fn ard_list(
     responses(
         (status = 200, description = "The entry", body = Entry),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
-        Failures,
+        ArdErrorResponses,
     )
 )]
 #[routes]
@@ -227,9 +235,9 @@ pub async fn ard_list(
 pub async fn ard_retrieve(
     http: HttpRequest,
     caller: Anyone,
-    part: Part,
+    scope: ArdScope,
     entry: EntryRef,
-) -> Answer {
-    let entry = list::retrieve(&caller.context, &caller, &part, &entry.0).await?;
-    answered(&http, &caller, &entry)
+) -> HandlerResult {
+    let entry = list::get_entry(&caller.context, &caller, &scope, &entry.0).await?;
+    conditional_json(&http, &caller, &entry)
 }

@@ -1,48 +1,48 @@
 //! `POST /search` (ARD section 5.3.1).
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
-use a2a_registry_api::limits::MAX_PAGE;
-use a2a_registry_core::context::Context;
+use a2a_registry_api::limits::MAX_PAGE_SIZE;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::federation::{has_peers, referrals};
-use a2a_registry_core::search::find::{Extra, Found, found};
+use a2a_registry_core::search::engine::{SearchResults, SurfaceQuery, found};
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::ExactFilter;
 
-use crate::ard::federated::{Federated, federated};
-use crate::ard::left_out::agents_without_urn;
-use crate::ard::result::{HIGHEST, response};
-use crate::ard::terms::conditions;
-use crate::ard::{Part, demand_ard, extra, without_collection};
+use crate::ard::federated_search::{FederatedPage, search_with_peers};
+use crate::ard::filter_terms::parse_conditions;
+use crate::ard::result_rendering::{MAX_SCORE, search_response_bytes};
+use crate::ard::without_urn::count_without_urn;
+use crate::ard::{ArdScope, collection_not_found, entry_filters, require_ard_enabled};
 
-const DEFAULT_RESULTS: u32 = 10;
+const DEFAULT_PAGE_SIZE: u32 = 10;
 
-pub(super) struct Asking<'a> {
-    pub(super) part: &'a Part,
+pub(super) struct ArdSearch<'a> {
+    pub(super) scope: &'a ArdScope,
     text: &'a str,
     conditions: Vec<ExactFilter>,
-    pub(super) size: u32,
+    pub(super) page_size: u32,
 }
 
-impl<'a> Asking<'a> {
-    fn read(part: &'a Part, request: &'a SearchRequest) -> Result<Self> {
+impl<'a> ArdSearch<'a> {
+    fn parse(scope: &'a ArdScope, request: &'a SearchRequest) -> Result<Self> {
         let text = request.query.text.as_deref().map(str::trim);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return Err(AppError::invalid("/query/text", "a search has a text"));
         };
         Ok(Self {
-            part,
+            scope,
             text,
-            conditions: conditions(&request.query)?,
-            size: page_size(request.page_size, DEFAULT_RESULTS)?,
+            conditions: parse_conditions(&request.query)?,
+            page_size: page_size(request.page_size, DEFAULT_PAGE_SIZE)?,
         })
     }
 
-    fn query(&self, size: u32, token: Option<String>) -> SearchQuery {
+    fn search_query(&self, size: u32, token: Option<String>) -> SearchQuery {
         SearchQuery {
             q: Some(self.text.to_owned()),
-            collection: self.part.names(),
+            collection: self.scope.collection_names(),
             page_size: Some(size),
             page_token: token,
             ..SearchQuery::default()
@@ -50,97 +50,105 @@ impl<'a> Asking<'a> {
     }
 
     /// What it asks beside that.
-    fn extra(&self) -> Extra {
-        extra(self.conditions.clone())
+    fn search_filters(&self) -> SurfaceQuery {
+        entry_filters(self.conditions.clone())
     }
 }
 
-pub(crate) async fn search(
-    context: &Context,
+pub(crate) async fn search_entries(
+    context: &AppContext,
     caller: &Caller,
-    part: &Part,
+    scope: &ArdScope,
     request: &SearchRequest,
-) -> Result<Federated> {
-    demand_ard(context)?;
-    let asking = Asking::read(part, request)?;
-    let mut answer = answer_to(context, caller, &asking, request).await?;
+) -> Result<FederatedPage> {
+    require_ard_enabled(context)?;
+    let search = ArdSearch::parse(scope, request)?;
+    let mut page = run_search(context, caller, &search, request).await?;
     if request.page_token.is_none() {
-        let (query, extra) = (asking.query(asking.size, None), asking.extra());
-        let counted = agents_without_urn(context, caller, &query, &extra).await;
-        answer.without_urn = counted.map_err(without_collection)?;
+        let (query, extra) = (
+            search.search_query(search.page_size, None),
+            search.search_filters(),
+        );
+        let counted = count_without_urn(context, caller, &query, &extra).await;
+        page.without_urn = counted.map_err(collection_not_found)?;
     }
-    Ok(answer)
+    Ok(page)
 }
 
-async fn answer_to(
-    context: &Context,
+async fn run_search(
+    context: &AppContext,
     caller: &Caller,
-    asking: &Asking<'_>,
+    search: &ArdSearch<'_>,
     request: &SearchRequest,
-) -> Result<Federated> {
-    let part = asking.part;
+) -> Result<FederatedPage> {
+    let scope = search.scope;
     // A collection belongs to this registry: its peers know nothing of it. A caller who may find nothing here is not
     // shown others' agents either.
-    let finds_any = !caller.labels(&context.policies.in_force()).is_empty();
-    let asks_peers = part.collection.is_none() && finds_any && has_peers(context);
+    let finds_any = !caller
+        .labels(&context.policy_sets.enforced_set())
+        .is_empty();
+    let asks_peers = scope.collection.is_none() && finds_any && has_peers(context);
     if request.federation == Federation::Auto && asks_peers {
-        return federated(context, caller, asking, request).await;
+        return search_with_peers(context, caller, search, request).await;
     }
     let token = request.page_token.clone();
-    let found = own_page(context, caller, asking, asking.size, token).await?;
-    let referred = (request.federation == Federation::Referrals).then(|| match part.collection {
-        None => referrals(context),
-        Some(_) => Vec::new(),
-    });
-    let source = part.base(context);
-    let next = found.next.as_deref();
-    let hits = &found.answer.hits;
-    Ok(Federated {
-        response: response(hits, &source, HIGHEST, referred.as_deref(), next),
-        ..Federated::default()
+    let page = own_results_page(context, caller, search, search.page_size, token).await?;
+    let peer_referrals =
+        (request.federation == Federation::Referrals).then(|| match scope.collection {
+            None => referrals(context),
+            Some(_) => Vec::new(),
+        });
+    let source = scope.base_url(context);
+    let next = page.next_page_token.as_deref();
+    let hits = &page.response.hits;
+    Ok(FederatedPage {
+        response: search_response_bytes(hits, &source, MAX_SCORE, peer_referrals.as_deref(), next),
+        ..FederatedPage::default()
     })
 }
 
-pub(super) async fn own_page(
-    context: &Context,
+pub(super) async fn own_results_page(
+    context: &AppContext,
     caller: &Caller,
-    asking: &Asking<'_>,
+    search: &ArdSearch<'_>,
     size: u32,
     token: Option<String>,
-) -> Result<Found> {
-    let (query, extra) = (asking.query(size, token), asking.extra());
+) -> Result<SearchResults> {
+    let (query, extra) = (search.search_query(size, token), search.search_filters());
     let found = found(context, caller, &query, &extra).await;
-    found.map_err(without_collection)
+    found.map_err(collection_not_found)
 }
 
 /// A page of this registry's own results for another interface, and with the first page the number of agents that are left
 /// out because they have no URN.
-pub(crate) async fn own_results(
-    context: &Context,
+pub(crate) async fn search_own_entries(
+    context: &AppContext,
     caller: &Caller,
     request: &SearchRequest,
-    door: &'static str,
-) -> Result<(Found, u64)> {
-    let part = Part::default();
-    let asking = Asking::read(&part, request)?;
-    let query = asking.query(asking.size, request.page_token.clone());
-    let extra = Extra {
-        door,
-        ..asking.extra()
+    surface: &'static str,
+) -> Result<(SearchResults, u64)> {
+    let part = ArdScope::default();
+    let search = ArdSearch::parse(&part, request)?;
+    let query = search.search_query(search.page_size, request.page_token.clone());
+    let extra = SurfaceQuery {
+        surface,
+        ..search.search_filters()
     };
-    let found = found(context, caller, &query, &extra).await?;
+    let page = found(context, caller, &query, &extra).await?;
     let without_urn = match request.page_token {
-        None => agents_without_urn(context, caller, &query, &extra).await?,
+        None => count_without_urn(context, caller, &query, &extra).await?,
         Some(_) => 0,
     };
-    Ok((found, without_urn))
+    Ok((page, without_urn))
 }
 
 /// A page size of more than 100 is taken as 100.
-pub(super) fn page_size(asked: Option<i64>, usual: u32) -> Result<u32> {
-    match asked {
-        None => Ok(usual),
+pub(super) fn page_size(requested: Option<i64>, default_size: u32) -> Result<u32> {
+    match requested {
+        None => Ok(default_size),
         Some(..1) => Err(AppError::invalid("/pageSize", "pageSize is at least 1")),
-        Some(size) => Ok(u32::try_from(size).unwrap_or(MAX_PAGE).min(MAX_PAGE)),
+        Some(size) => Ok(u32::try_from(size)
+            .unwrap_or(MAX_PAGE_SIZE)
+            .min(MAX_PAGE_SIZE)),
     }
 }

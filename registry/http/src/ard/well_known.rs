@@ -2,18 +2,18 @@
 
 use std::time::{Duration, SystemTime};
 
-use a2a_registry_core::context::Context;
-use a2a_registry_core::memory::published::PublishedCatalog;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::process_state::cached_catalog::CachedCatalog;
 use actix_web::http::header::{self, HeaderValue, HttpDate};
 use actix_web::{HttpRequest, HttpResponse, get, web};
 
-use crate::answers::answer::Answer;
-use crate::answers::conditional::conditional;
-use crate::ard::published::catalog;
-use crate::middleware::envelope::leave_untouched;
+use crate::answers::conditional_response::conditional_response;
+use crate::answers::response::HandlerResult;
+use crate::ard::catalog_document::published_catalog;
+use crate::middleware::envelope::bypass_layers;
 
 /// The document is the same for every caller.
-const CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
+const CACHE_POLICY: HeaderValue = HeaderValue::from_static("public, max-age=300");
 /// The media type of AI Catalog. ARD defines none.
 const AI_CATALOG: HeaderValue = HeaderValue::from_static("application/ai-catalog+json");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -31,8 +31,12 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
     )
 )]
 #[get("/.well-known/ard.json")]
-pub async fn ard_catalog(request: HttpRequest, context: web::Data<Context>) -> Answer {
-    Ok(served(&request, &catalog(&context).await?, JSON))
+pub async fn ard_catalog(request: HttpRequest, context: web::Data<AppContext>) -> HandlerResult {
+    Ok(catalog_response(
+        &request,
+        &published_catalog(&context).await?,
+        JSON,
+    ))
 }
 
 /// The registry's catalog (AI Catalog)
@@ -48,15 +52,23 @@ pub async fn ard_catalog(request: HttpRequest, context: web::Data<Context>) -> A
     )
 )]
 #[get("/.well-known/ai-catalog.json")]
-pub async fn ai_catalog(request: HttpRequest, context: web::Data<Context>) -> Answer {
-    Ok(served(&request, &catalog(&context).await?, AI_CATALOG))
+pub async fn ai_catalog(request: HttpRequest, context: web::Data<AppContext>) -> HandlerResult {
+    Ok(catalog_response(
+        &request,
+        &published_catalog(&context).await?,
+        AI_CATALOG,
+    ))
 }
 
-fn served(request: &HttpRequest, catalog: &PublishedCatalog, kind: HeaderValue) -> HttpResponse {
+fn catalog_response(
+    request: &HttpRequest,
+    catalog: &CachedCatalog,
+    content_type: HeaderValue,
+) -> HttpResponse {
     let body = catalog.body.clone();
-    let mut response = conditional(request, &catalog.tag, CACHING, || {
+    let mut response = conditional_response(request, &catalog.tag, CACHE_POLICY, || {
         HttpResponse::Ok()
-            .insert_header((header::CONTENT_TYPE, kind))
+            .insert_header((header::CONTENT_TYPE, content_type))
             .body(body)
     });
     let headers = response.headers_mut();
@@ -66,12 +78,12 @@ fn served(request: &HttpRequest, catalog: &PublishedCatalog, kind: HeaderValue) 
         headers.insert(header::LAST_MODIFIED, date);
     }
     // The tag is of these bytes.
-    leave_untouched(headers);
+    bypass_layers(headers);
     response
 }
 
 /// `robots.txt`: everything may be read, and the location of the catalog (ARD section 5.2).
-pub(crate) async fn robots(context: web::Data<Context>) -> HttpResponse {
+pub(crate) async fn robots_txt(context: web::Data<AppContext>) -> HttpResponse {
     let url = context.config.public_url();
     let catalog = match context.config.ard.enabled {
         true => format!("\nAgentmap: {url}/.well-known/ard.json\n"),

@@ -6,33 +6,34 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
 use governor::clock::{Clock, Reference};
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-use crate::limits::client_address::network;
+use crate::limits::client_address::client_network;
 
 /// Maximum number of addresses, or other keys, stored at once. If more write in one minute, all of them wait.
-const MAX_ADDRESSES: usize = 100_000;
+const MAX_KEYS: usize = 100_000;
 
-type Limiter<K> = RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Tick>>;
+type Limiter<K> =
+    RateLimiter<K, DashMapStateStore<K>, LimiterClock, NoOpMiddleware<LimiterInstant>>;
 
 /// Counts by a bounded number of keys. It uses monotonic time: a clock that is set back must not make a caller wait for
 /// a year.
-pub struct KeyedLimit<K: Key> {
+pub struct KeyedLimit<K: LimitKey> {
     limiter: Limiter<K>,
-    ticks: Ticks,
+    ticks: LimiterClock,
     max_keys: usize,
 }
 
-pub trait Key: Hash + Eq + Clone {}
+pub trait LimitKey: Hash + Eq + Clone {}
 
-impl<K: Hash + Eq + Clone> Key for K {}
+impl<K: Hash + Eq + Clone> LimitKey for K {}
 
-impl<K: Key> std::fmt::Debug for KeyedLimit<K> {
+impl<K: LimitKey> std::fmt::Debug for KeyedLimit<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KeyedLimit")
             .field("keys", &self.limiter.len())
@@ -40,11 +41,11 @@ impl<K: Key> std::fmt::Debug for KeyedLimit<K> {
     }
 }
 
-impl<K: Key> KeyedLimit<K> {
-    pub fn new(quota: Quota, context: &Arc<Context>) -> Self {
+impl<K: LimitKey> KeyedLimit<K> {
+    pub fn new(quota: Quota, context: &Arc<AppContext>) -> Self {
         let context = Arc::clone(context);
         let ticks = move || u64::try_from(context.uptime().as_micros()).unwrap_or(u64::MAX);
-        Self::with_ticks(quota, MAX_ADDRESSES, ticks)
+        Self::with_ticks(quota, MAX_KEYS, ticks)
     }
 
     fn with_ticks(
@@ -52,7 +53,7 @@ impl<K: Key> KeyedLimit<K> {
         max_keys: usize,
         microseconds: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Self {
-        let ticks = Ticks(Arc::new(microseconds));
+        let ticks = LimiterClock(Arc::new(microseconds));
         let limiter = RateLimiter::new(quota, DashMapStateStore::default(), ticks.clone());
         Self {
             limiter,
@@ -82,21 +83,23 @@ impl<K: Key> KeyedLimit<K> {
 pub struct AnonymousWriteLimit(KeyedLimit<IpAddr>);
 
 impl AnonymousWriteLimit {
-    pub fn new(context: &Arc<Context>) -> Self {
+    pub fn new(context: &Arc<AppContext>) -> Self {
         let per_minute = context.config().limits.anonymous_writes_per_minute;
-        Self(KeyedLimit::new(quota(per_minute), context))
+        Self(KeyedLimit::new(per_minute_quota(per_minute), context))
     }
 
     pub fn admit(&self, address: IpAddr) -> Result<()> {
-        self.0.admit(&network(address)).map_err(refused)
+        self.0
+            .admit(&client_network(address))
+            .map_err(rate_limit_error)
     }
 }
 
-fn quota(per_minute: u32) -> Quota {
+fn per_minute_quota(per_minute: u32) -> Quota {
     Quota::per_minute(NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN))
 }
 
-fn refused(seconds: u32) -> AppError {
+fn rate_limit_error(seconds: u32) -> AppError {
     AppError {
         retry_after: Some(seconds),
         ..AppError::new(
@@ -111,21 +114,21 @@ fn refused(seconds: u32) -> AppError {
 
 /// The registry's monotonic clock as the limiter reads it.
 #[derive(Clone)]
-struct Ticks(Arc<dyn Fn() -> u64 + Send + Sync>);
+struct LimiterClock(Arc<dyn Fn() -> u64 + Send + Sync>);
 
-impl Clock for Ticks {
-    type Instant = Tick;
+impl Clock for LimiterClock {
+    type Instant = LimiterInstant;
 
-    fn now(&self) -> Tick {
-        Tick(Duration::from_micros((self.0)()))
+    fn now(&self) -> LimiterInstant {
+        LimiterInstant(Duration::from_micros((self.0)()))
     }
 }
 
 /// Time since some moment in the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Tick(Duration);
+struct LimiterInstant(Duration);
 
-impl Reference for Tick {
+impl Reference for LimiterInstant {
     fn duration_since(&self, earlier: Self) -> governor::nanos::Nanos {
         self.0.saturating_sub(earlier.0).into()
     }
@@ -135,7 +138,7 @@ impl Reference for Tick {
     }
 }
 
-impl std::ops::Add<governor::nanos::Nanos> for Tick {
+impl std::ops::Add<governor::nanos::Nanos> for LimiterInstant {
     type Output = Self;
 
     fn add(self, other: governor::nanos::Nanos) -> Self {
@@ -155,9 +158,11 @@ mod tests {
         let now = Arc::new(AtomicU64::new(1_700_000_000_000_000));
         let read = Arc::clone(&now);
         (
-            AnonymousWriteLimit(KeyedLimit::with_ticks(quota(per_minute), max, move || {
-                read.load(Ordering::Relaxed)
-            })),
+            AnonymousWriteLimit(KeyedLimit::with_ticks(
+                per_minute_quota(per_minute),
+                max,
+                move || read.load(Ordering::Relaxed),
+            )),
             now,
         )
     }

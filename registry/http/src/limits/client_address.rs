@@ -6,7 +6,7 @@ use actix_web::HttpRequest;
 use ipnet::IpNet;
 
 /// The network that limits are counted by: the holder of one IPv6 address usually has the whole /64.
-pub fn network(address: IpAddr) -> IpAddr {
+pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let prefix = u128::from(address) & (u128::MAX << 64);
@@ -18,9 +18,9 @@ pub fn network(address: IpAddr) -> IpAddr {
 
 /// The address a request comes from: the peer's, or, behind trusted proxies, the last one in
 /// `X-Forwarded-For` that is not a trusted proxy itself.
-pub fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr> {
+pub fn client_address(request: &HttpRequest, trusted_proxies: &[IpNet]) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip().to_canonical();
-    if !is_within(trusted, peer) {
+    if !is_in_networks(trusted_proxies, peer) {
         return Some(peer);
     }
     let forwarded: Vec<&str> = request
@@ -35,7 +35,7 @@ pub fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr
             .parse::<IpAddr>()
             .map(|address| address.to_canonical())
         {
-            Ok(address) if is_within(trusted, address) => {}
+            Ok(address) if is_in_networks(trusted_proxies, address) => {}
             Ok(address) => return Some(address),
             // An entry that no trusted proxy has written cannot be trusted, nor those before it.
             Err(_) => break,
@@ -44,7 +44,7 @@ pub fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr
     Some(peer)
 }
 
-pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
+pub(crate) fn is_in_networks(networks: &[IpNet], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 

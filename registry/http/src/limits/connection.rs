@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::limits::connections::ConnectionSlot;
+use crate::limits::connections::ConnectionPermit;
 
 /// The timeouts of a connection, by what it waits for.
 #[derive(Debug, Clone, Copy)]
@@ -21,126 +21,126 @@ pub struct ConnectionTimeouts {
     /// For the next request.
     pub idle: Duration,
     /// From the first byte of a request to the first of its response.
-    pub answer: Duration,
+    pub response: Duration,
     /// For the client to read bytes that are ready for it.
     pub write: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ConnectionWait {
+enum ConnectionPhase {
     Request,
-    Answer,
-    Reader,
+    Response,
+    ClientRead,
 }
 
 /// A connection that holds a slot, and ends with an error once it makes no progress for too long.
 #[derive(Debug)]
-pub struct Connection<T> {
+pub struct TimedConnection<T> {
     stream: T,
-    patience: ConnectionTimeouts,
-    awaited: ConnectionWait,
-    since: Instant,
+    timeouts: ConnectionTimeouts,
+    phase: ConnectionPhase,
+    phase_started_at: Instant,
     /// Fires no later than the shortest timeout after it was set, and is then set to the remaining time.
     timer: Pin<Box<Sleep>>,
-    _place: ConnectionSlot,
+    _permit: ConnectionPermit,
 }
 
-impl<T> Connection<T> {
+impl<T> TimedConnection<T> {
     /// Must be called when the connection has just been opened.
-    pub fn new(stream: T, place: ConnectionSlot, patience: ConnectionTimeouts) -> Self {
+    pub fn new(stream: T, permit: ConnectionPermit, timeouts: ConnectionTimeouts) -> Self {
         Self {
             stream,
-            patience,
-            awaited: ConnectionWait::Request,
-            since: Instant::now(),
-            timer: Box::pin(sleep(patience.shortest())),
-            _place: place,
+            timeouts,
+            phase: ConnectionPhase::Request,
+            phase_started_at: Instant::now(),
+            timer: Box::pin(sleep(timeouts.shortest())),
+            _permit: permit,
         }
     }
 
-    fn await_now(&mut self, awaited: ConnectionWait) {
-        self.awaited = awaited;
-        self.since = Instant::now();
+    fn enter_phase(&mut self, phase: ConnectionPhase) {
+        self.phase = phase;
+        self.phase_started_at = Instant::now();
     }
 
     /// Ready with an error once the time is up.
-    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+    fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         loop {
             ready!(self.timer.as_mut().poll(context));
             let now = Instant::now();
-            let end = self.since + self.patience.of(self.awaited);
+            let end = self.phase_started_at + self.timeouts.for_phase(self.phase);
             if end <= now {
-                let what = match self.awaited {
-                    ConnectionWait::Request => "no request came",
-                    ConnectionWait::Answer => "the request took too long",
-                    ConnectionWait::Reader => "the client does not read",
+                let message = match self.phase {
+                    ConnectionPhase::Request => "no request came",
+                    ConnectionPhase::Response => "the request took too long",
+                    ConnectionPhase::ClientRead => "the client does not read",
                 };
-                return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, what));
+                return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, message));
             }
-            let next = end.min(now + self.patience.shortest());
+            let next = end.min(now + self.timeouts.shortest());
             self.timer.as_mut().reset(next);
         }
     }
 
-    fn written(
+    fn after_write(
         &mut self,
-        outcome: Poll<io::Result<usize>>,
+        result: Poll<io::Result<usize>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        match outcome {
-            Poll::Ready(Ok(count)) if count > 0 => self.await_now(ConnectionWait::Request),
+        match result {
+            Poll::Ready(Ok(count)) if count > 0 => self.enter_phase(ConnectionPhase::Request),
             Poll::Ready(_) => {}
             Poll::Pending => {
-                if self.awaited != ConnectionWait::Reader {
-                    self.await_now(ConnectionWait::Reader);
+                if self.phase != ConnectionPhase::ClientRead {
+                    self.enter_phase(ConnectionPhase::ClientRead);
                 }
-                return self.poll_patience(context).map(Err);
+                return self.poll_timeout(context).map(Err);
             }
         }
-        outcome
+        result
     }
 }
 
 impl ConnectionTimeouts {
-    fn of(&self, awaited: ConnectionWait) -> Duration {
-        match awaited {
-            ConnectionWait::Request => self.idle,
-            ConnectionWait::Answer => self.answer,
-            ConnectionWait::Reader => self.write,
+    fn for_phase(&self, phase: ConnectionPhase) -> Duration {
+        match phase {
+            ConnectionPhase::Request => self.idle,
+            ConnectionPhase::Response => self.response,
+            ConnectionPhase::ClientRead => self.write,
         }
     }
 
     fn shortest(&self) -> Duration {
-        self.idle.min(self.answer).min(self.write)
+        self.idle.min(self.response).min(self.write)
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Connection<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for TimedConnection<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if outcome.is_pending() {
-            return self.poll_patience(context).map(Err);
+        let filled_before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if result.is_pending() {
+            return self.poll_timeout(context).map(Err);
         }
-        if buffer.filled().len() > before && self.awaited == ConnectionWait::Request {
-            self.await_now(ConnectionWait::Answer);
+        if buffer.filled().len() > filled_before && self.phase == ConnectionPhase::Request {
+            self.enter_phase(ConnectionPhase::Response);
         }
-        outcome
+        result
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Connection<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for TimedConnection<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(outcome, context)
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.after_write(result, context)
     }
 
     fn poll_write_vectored(
@@ -148,8 +148,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Connection<T> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.written(outcome, context)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.after_write(result, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -176,23 +176,23 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
     use super::*;
-    use crate::limits::connections::Connections;
+    use crate::limits::connections::ConnectionLimiter;
 
     const SHORT: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(3600);
 
     /// The client's end, and the server's with that patience; between them go 64 bytes.
-    fn pair(patience: ConnectionTimeouts) -> (DuplexStream, Connection<DuplexStream>) {
-        let connections = Arc::new(Connections::new(&Config::default()));
+    fn pair(patience: ConnectionTimeouts) -> (DuplexStream, TimedConnection<DuplexStream>) {
+        let connections = Arc::new(ConnectionLimiter::new(&Config::default()));
         let place = connections.admit(IpAddr::from([192, 0, 2, 1])).unwrap();
         let (client, server) = duplex(64);
-        (client, Connection::new(server, place, patience))
+        (client, TimedConnection::new(server, place, patience))
     }
 
     fn patience(idle: Duration, answer: Duration, write: Duration) -> ConnectionTimeouts {
         ConnectionTimeouts {
             idle,
-            answer,
+            response: answer,
             write,
         }
     }

@@ -6,102 +6,102 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use a2a_registry_core::config::Config;
-use a2a_registry_core::descriptors::DescriptorBudget;
+use a2a_registry_core::file_descriptors::DescriptorBudget;
 use ipnet::IpNet;
 
-use crate::limits::client_address::{is_within, network};
+use crate::limits::client_address::{client_network, is_in_networks};
 
 #[derive(Debug)]
-pub struct Connections {
-    most: usize,
-    most_per_address: usize,
+pub struct ConnectionLimiter {
+    max_connections: usize,
+    max_per_address: usize,
     exempt: Vec<IpNet>,
-    open: Mutex<OpenConnections>,
+    counts: Mutex<ConnectionCounts>,
 }
 
 #[derive(Debug, Default)]
-struct OpenConnections {
-    all: usize,
+struct ConnectionCounts {
+    total: usize,
     /// An address without a connection has no entry, so there are never more than connections.
     by_address: HashMap<IpAddr, usize>,
 }
 
 /// The slot of one open connection, freed when this is dropped.
 #[derive(Debug)]
-pub struct ConnectionSlot {
-    connections: Arc<Connections>,
+pub struct ConnectionPermit {
+    limiter: Arc<ConnectionLimiter>,
     /// The address it is counted for; `None` for a trusted proxy.
     address: Option<IpAddr>,
 }
 
-impl Connections {
+impl ConnectionLimiter {
     /// As many connections as the configuration and the process's file descriptors allow.
     pub fn new(config: &Config) -> Self {
-        Self::within(config, DescriptorBudget::of(config))
+        Self::with_budget(config, DescriptorBudget::for_process(config))
     }
 
-    fn within(config: &Config, budget: DescriptorBudget) -> Self {
+    fn with_budget(config: &Config, budget: DescriptorBudget) -> Self {
         let configured = config.limits.connections;
-        let most = budget.connections();
-        let mut most_per_address = config.limits.connections_per_address;
-        if most < configured {
+        let max_connections = budget.connections();
+        let mut max_per_address = config.limits.connections_per_address;
+        if max_connections < configured {
             tracing::warn!(
                 configured,
-                most,
+                max_connections,
                 "fewer connections than limits.connections: the process may not open more files (ulimit -n)"
             );
             // If there are few, one address must not have all of them.
-            most_per_address = most_per_address.min(most / 2).max(1);
+            max_per_address = max_per_address.min(max_connections / 2).max(1);
         }
         Self {
-            most,
-            most_per_address,
+            max_connections,
+            max_per_address,
             exempt: config.server.trusted_proxies.clone(),
-            open: Mutex::default(),
+            counts: Mutex::default(),
         }
     }
 
-    pub fn most(&self) -> usize {
-        self.most
+    pub fn max_connections(&self) -> usize {
+        self.max_connections
     }
 
     /// A slot for one more connection from that address; `None` if a limit is reached.
-    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
         let peer = peer.to_canonical();
-        let address = (!is_within(&self.exempt, peer)).then(|| network(peer));
-        let mut open = self.open();
-        if open.all >= self.most {
+        let address = (!is_in_networks(&self.exempt, peer)).then(|| client_network(peer));
+        let mut counts = self.lock_counts();
+        if counts.total >= self.max_connections {
             return None;
         }
         if let Some(address) = address {
-            let count = open.by_address.entry(address).or_default();
-            if *count >= self.most_per_address {
+            let count = counts.by_address.entry(address).or_default();
+            if *count >= self.max_per_address {
                 return None;
             }
             *count += 1;
         }
-        open.all += 1;
-        drop(open);
-        Some(ConnectionSlot {
-            connections: Arc::clone(self),
+        counts.total += 1;
+        drop(counts);
+        Some(ConnectionPermit {
+            limiter: Arc::clone(self),
             address,
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_counts(&self) -> MutexGuard<'_, ConnectionCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for ConnectionSlot {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut open = self.connections.open();
-        open.all = open.all.saturating_sub(1);
+        let mut counts = self.limiter.lock_counts();
+        counts.total = counts.total.saturating_sub(1);
         let Some(address) = self.address else { return };
-        if let Some(count) = open.by_address.get_mut(&address) {
+        if let Some(count) = counts.by_address.get_mut(&address) {
             *count -= 1;
             if *count == 0 {
-                open.by_address.remove(&address);
+                counts.by_address.remove(&address);
             }
         }
     }
@@ -113,15 +113,15 @@ mod tests {
 
     use super::*;
 
-    fn connections(most: usize, most_per_address: usize) -> Arc<Connections> {
+    fn connections(most: usize, most_per_address: usize) -> Arc<ConnectionLimiter> {
         let mut config = Config::default();
         config.limits.connections = most;
         config.limits.connections_per_address = most_per_address;
         config.server.trusted_proxies = vec!["192.0.2.100/32".parse().unwrap()];
-        Arc::new(Connections::new(&config))
+        Arc::new(ConnectionLimiter::new(&config))
     }
 
-    fn from(connections: &Arc<Connections>, address: &str) -> Option<ConnectionSlot> {
+    fn from(connections: &Arc<ConnectionLimiter>, address: &str) -> Option<ConnectionPermit> {
         connections.admit(address.parse().unwrap())
     }
 
@@ -159,10 +159,10 @@ mod tests {
     #[test]
     fn one_address_never_has_all_connections_that_few_descriptors_allow() {
         let config = Config::default();
-        let needed = DescriptorBudget::within(&config, None).needed();
+        let needed = DescriptorBudget::with_limit(&config, None).needed();
         // All but a hundred of the ten thousand connections are missing.
-        let budget = DescriptorBudget::within(&config, Some(needed - 9_900));
-        let connections = Arc::new(Connections::within(&config, budget));
+        let budget = DescriptorBudget::with_limit(&config, Some(needed - 9_900));
+        let connections = Arc::new(ConnectionLimiter::with_budget(&config, budget));
         let held: Vec<_> = (0..50)
             .map(|_| from(&connections, "192.0.2.1").unwrap())
             .collect();
@@ -181,7 +181,7 @@ mod tests {
         for last in 1..=50 {
             drop(from(&connections, &format!("192.0.2.{last}")));
         }
-        assert_eq!(connections.open().all, 0);
-        assert!(connections.open().by_address.is_empty());
+        assert_eq!(connections.lock_counts().total, 0);
+        assert!(connections.lock_counts().by_address.is_empty());
     }
 }

@@ -5,5 +5,5 @@ pub mod client_address;
 pub mod connection;
 pub mod connections;
 pub mod sign_in_limit;
-pub mod stream_places;
+pub mod stream_limit;
 pub mod unread_bytes;

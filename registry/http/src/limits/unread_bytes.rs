@@ -15,18 +15,18 @@ use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
 
 /// Bytes of a response that a connection takes at once.
-const PIECE_BYTES: usize = 32 * 1024;
+const CHUNK_BYTES: usize = 32 * 1024;
 
 /// The large responses in progress, by the address that reads them.
 #[derive(Debug)]
-pub struct UnreadBytes {
-    most: usize,
+pub struct UnreadBytesLimiter {
+    max_per_address: usize,
     /// An address that reads nothing has no entry, so there are never more entries than connections.
-    by_address: Mutex<HashMap<IpAddr, UnreadOfAddress>>,
+    by_address: Mutex<HashMap<IpAddr, AddressUsage>>,
 }
 
 #[derive(Debug, Default)]
-struct UnreadOfAddress {
+struct AddressUsage {
     bytes: usize,
     /// How many responses have the same bytes.
     responses: HashMap<BufferKey, usize>,
@@ -36,95 +36,97 @@ struct UnreadOfAddress {
 type BufferKey = (usize, usize);
 
 /// A large response that is being read, counted until this is dropped.
-pub struct LargeBody {
-    rest: Bytes,
+pub struct CountedBody {
+    remaining: Bytes,
     buffer: BufferKey,
     address: IpAddr,
-    unread: Arc<UnreadBytes>,
+    limiter: Arc<UnreadBytesLimiter>,
 }
 
-impl UnreadBytes {
+impl UnreadBytesLimiter {
     /// At most this many megabytes for one address.
     pub fn new(megabytes: u64) -> Arc<Self> {
-        let most = megabytes.saturating_mul(1024 * 1024);
+        let max_bytes = megabytes.saturating_mul(1024 * 1024);
         Arc::new(Self {
-            most: usize::try_from(most).unwrap_or(usize::MAX),
+            max_per_address: usize::try_from(max_bytes).unwrap_or(usize::MAX),
             by_address: Mutex::default(),
         })
     }
 
     /// Counts a response for its reader; `None` if its address has reached the limit of unread bytes. An address
     /// without any may read a response of any size.
-    pub fn admit(self: &Arc<Self>, address: IpAddr, bytes: &Bytes) -> Option<LargeBody> {
+    pub fn admit(self: &Arc<Self>, address: IpAddr, bytes: &Bytes) -> Option<CountedBody> {
         let buffer = (bytes.as_ptr() as usize, bytes.len());
-        let mut all = self.by_address();
-        let of_address = all.entry(address).or_default();
-        match of_address.responses.get_mut(&buffer) {
+        let mut usages = self.lock_by_address();
+        let usage = usages.entry(address).or_default();
+        match usage.responses.get_mut(&buffer) {
             Some(count) => *count += 1,
             None => {
-                let sum = of_address.bytes.saturating_add(bytes.len());
-                if sum > self.most && of_address.bytes > 0 {
+                let sum = usage.bytes.saturating_add(bytes.len());
+                if sum > self.max_per_address && usage.bytes > 0 {
                     return None;
                 }
-                of_address.bytes = sum;
-                of_address.responses.insert(buffer, 1);
+                usage.bytes = sum;
+                usage.responses.insert(buffer, 1);
             }
         }
-        drop(all);
-        Some(LargeBody {
-            rest: bytes.clone(),
+        drop(usages);
+        Some(CountedBody {
+            remaining: bytes.clone(),
             buffer,
             address,
-            unread: Arc::clone(self),
+            limiter: Arc::clone(self),
         })
     }
 
     /// The unread bytes of an address.
     #[cfg(test)]
-    fn bytes_of(&self, address: IpAddr) -> usize {
-        self.by_address().get(&address).map_or(0, |one| one.bytes)
+    fn address_bytes(&self, address: IpAddr) -> usize {
+        self.lock_by_address()
+            .get(&address)
+            .map_or(0, |one| one.bytes)
     }
 
-    fn by_address(&self) -> MutexGuard<'_, HashMap<IpAddr, UnreadOfAddress>> {
+    fn lock_by_address(&self) -> MutexGuard<'_, HashMap<IpAddr, AddressUsage>> {
         self.by_address
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for LargeBody {
+impl Drop for CountedBody {
     fn drop(&mut self) {
-        let mut all = self.unread.by_address();
-        let Some(of_address) = all.get_mut(&self.address) else {
+        let mut usages = self.limiter.lock_by_address();
+        let Some(usage) = usages.get_mut(&self.address) else {
             return;
         };
-        if let Some(count) = of_address.responses.get_mut(&self.buffer) {
+        if let Some(count) = usage.responses.get_mut(&self.buffer) {
             *count -= 1;
             if *count == 0 {
-                of_address.responses.remove(&self.buffer);
-                of_address.bytes = of_address.bytes.saturating_sub(self.buffer.1);
+                usage.responses.remove(&self.buffer);
+                usage.bytes = usage.bytes.saturating_sub(self.buffer.1);
             }
         }
-        if of_address.responses.is_empty() {
-            all.remove(&self.address);
+        if usage.responses.is_empty() {
+            usages.remove(&self.address);
         }
     }
 }
 
-impl MessageBody for LargeBody {
+impl MessageBody for CountedBody {
     type Error = Infallible;
 
     fn size(&self) -> BodySize {
-        BodySize::Sized(self.rest.len() as u64)
+        BodySize::Sized(self.remaining.len() as u64)
     }
 
     fn poll_next(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Infallible>>> {
-        let piece = self.rest.len().min(PIECE_BYTES);
-        let piece = (piece > 0).then(|| self.rest.split_to(piece));
-        Poll::Ready(piece.map(Ok))
+        let length = self.remaining.len().min(CHUNK_BYTES);
+        let chunk = (length > 0).then(|| self.remaining.split_to(length));
+        Poll::Ready(chunk.map(Ok))
     }
 }
 
@@ -138,34 +140,34 @@ mod tests {
 
     #[test]
     fn an_address_has_its_bytes_and_shared_ones_count_once() {
-        let unread = UnreadBytes::new(3);
+        let unread = UnreadBytesLimiter::new(3);
         let reader = |last| IpAddr::from([192, 0, 2, last]);
         let response = || Bytes::from(vec![b'x'; 2 * MEGABYTE]);
         let cached = response();
         let shared: Vec<_> = (0..50)
             .map(|_| unread.admit(reader(1), &cached).unwrap())
             .collect();
-        assert_eq!(unread.bytes_of(reader(1)), 2 * MEGABYTE);
+        assert_eq!(unread.address_bytes(reader(1)), 2 * MEGABYTE);
         assert!(unread.admit(reader(1), &response()).is_none());
         assert!(unread.admit(reader(2), &response()).is_some());
         drop(shared);
-        assert!(unread.by_address().is_empty());
+        assert!(unread.lock_by_address().is_empty());
         // An address without unread bytes may read a response of any size.
         let large = Bytes::from(vec![b'x'; 5 * MEGABYTE]);
         assert!(unread.admit(reader(1), &large).is_some());
-        assert!(unread.by_address().is_empty());
+        assert!(unread.lock_by_address().is_empty());
     }
 
     #[test]
     fn a_response_comes_whole_in_pieces() {
-        let unread = UnreadBytes::new(1);
+        let unread = UnreadBytesLimiter::new(1);
         let whole: Vec<u8> = (0..100_003_u32).map(|place| place as u8).collect();
         let bytes = Bytes::from(whole.clone());
         let mut body = unread.admit(IpAddr::from([192, 0, 2, 1]), &bytes).unwrap();
         let mut context = Context::from_waker(std::task::Waker::noop());
         let mut read = Vec::new();
         while let Poll::Ready(Some(Ok(piece))) = Pin::new(&mut body).poll_next(&mut context) {
-            assert!(piece.len() <= PIECE_BYTES);
+            assert!(piece.len() <= CHUNK_BYTES);
             read.extend_from_slice(&piece);
         }
         assert_eq!(read, whole);

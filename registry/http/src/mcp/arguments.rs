@@ -12,16 +12,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use utoipa::IntoParams as _;
 
-use crate::mcp::schemas::plain;
+use crate::mcp::schemas::portable_schema;
 use crate::requests::body::path_pointer;
 
 /// Agents on a page where the caller names no number.
-const PAGE_SIZE: u32 = 10;
+const DEFAULT_PAGE_SIZE: u32 = 10;
 const MAX_PAGE_SIZE: u32 = 50;
-const VALUES: usize = 20;
+const MAX_LIST_VALUES: usize = 20;
 const MAX_FACETS: usize = 12;
 /// The facets that are counted where the caller names none.
-const FACETS: [Facet; 6] = [
+const DEFAULT_FACETS: [Facet; 6] = [
     Facet::Tag,
     Facet::Provider,
     Facet::Domain,
@@ -30,29 +30,29 @@ const FACETS: [Facet; 6] = [
     Facet::Trust,
 ];
 /// Parameters of `/v1/agents` that `search_agents` does not take, because their results are not shown.
-const NOT_TAKEN: [&str; 5] = ["facets", "mode", "group", "fields", "explain"];
+const UNSUPPORTED_PARAMETERS: [&str; 5] = ["facets", "mode", "group", "fields", "explain"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct OneAgent {
+pub(super) struct AgentArgument {
     /// The agent's `id` or `urn`, as `search_agents` shows them.
     #[schemars(length(min = 1, max = 1024))]
     pub agent: String,
 }
 
 pub(super) fn search_schema() -> Arc<JsonObject> {
-    let own = json!({
+    let overrides = json!({
         "text": {"description": "What the agent should do, in plain words, such as `book a flight`. Without it all agents are \
             listed. Operators: `\"a phrase\"`, `both AND needed`, `one OR another`, `-without`, `prefix*`."},
         "trust": {"description": "Minimum trust level: `L0` fetched over TLS, `L1` the domain is proved, `L2` signed by the \
             domain, `L3` signed with a key that the domain's owner enrolled."},
         "sort": {"description": "Order of the agents; `relevance` by default."},
-        "page_size": {"description": "Number of agents on the page; 10 by default.", "default": PAGE_SIZE, "maximum": MAX_PAGE_SIZE},
+        "page_size": {"description": "Number of agents on the page; 10 by default.", "default": DEFAULT_PAGE_SIZE, "maximum": MAX_PAGE_SIZE},
         "page_token": {"description": "`next_page_token` of the page before, with all other arguments as they were then.",
             "maxLength": 4096},
     });
-    parameters(|name| !NOT_TAKEN.contains(&name), &own)
+    parameter_schema(|name| !UNSUPPORTED_PARAMETERS.contains(&name), &overrides)
 }
 
 pub(super) fn facets_schema() -> Arc<JsonObject> {
@@ -60,24 +60,24 @@ pub(super) fn facets_schema() -> Arc<JsonObject> {
         let names = facets.iter().map(|facet| format!("`{facet}`"));
         names.collect::<Vec<_>>().join(", ")
     };
-    let counted = format!(
+    let description = format!(
         "What to count: {}; by default {}.",
         names(Facet::ALL),
-        names(&FACETS)
+        names(&DEFAULT_FACETS)
     );
-    let own = json!({
+    let overrides = json!({
         "text": {"description": "Counts only agents that this text finds, as `search_agents` does."},
-        "facets": {"description": counted, "maxItems": MAX_FACETS},
+        "facets": {"description": description, "maxItems": MAX_FACETS},
     });
-    parameters(|name| matches!(name, "q" | "facets"), &own)
+    parameter_schema(|name| matches!(name, "q" | "facets"), &overrides)
 }
 
 /// Parameters of `/v1/agents` as the schema of arguments, with what is said of them here in `own`. The text of a search is
 /// `q` there and `text` here.
-fn parameters(is_taken: impl Fn(&str) -> bool, own: &Value) -> Arc<JsonObject> {
+fn parameter_schema(is_included: impl Fn(&str) -> bool, overrides: &Value) -> Arc<JsonObject> {
     let mut properties = JsonObject::new();
     for parameter in SearchQuery::into_params(|| None) {
-        if !is_taken(&parameter.name) {
+        if !is_included(&parameter.name) {
             continue;
         }
         let name = match parameter.name.as_str() {
@@ -86,24 +86,26 @@ fn parameters(is_taken: impl Fn(&str) -> bool, own: &Value) -> Arc<JsonObject> {
         };
         let mut schema = json!(parameter.schema);
         if schema["type"] == "array" {
-            schema["maxItems"] = VALUES.into();
+            schema["maxItems"] = MAX_LIST_VALUES.into();
             // All values are read as texts.
             schema["items"]["type"] = "string".into();
         }
         if let Some(description) = parameter.description {
             schema["description"] = description.into();
         }
-        for (member, value) in own[name].as_object().into_iter().flatten() {
+        for (member, value) in overrides[name].as_object().into_iter().flatten() {
             schema[member] = value.clone();
         }
         properties.insert(name.to_owned(), schema);
     }
-    plain(json!({"type": "object", "properties": properties, "additionalProperties": false}))
+    portable_schema(
+        json!({"type": "object", "properties": properties, "additionalProperties": false}),
+    )
 }
 
 pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
-    let mut query = query(arguments)?;
-    let size = query.page_size.unwrap_or(PAGE_SIZE);
+    let mut query = parse_query(arguments)?;
+    let size = query.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&size) {
         let detail = format!("a page has 1 to {MAX_PAGE_SIZE} agents");
         return Err(AppError::invalid("/page_size", detail));
@@ -113,29 +115,29 @@ pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppErro
 }
 
 pub(super) fn facets_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
-    let mut query = query(arguments)?;
+    let mut query = parse_query(arguments)?;
     if query.facets.is_empty() {
-        query.facets = FACETS.iter().map(ToString::to_string).collect();
+        query.facets = DEFAULT_FACETS.iter().map(ToString::to_string).collect();
     }
     query.page_size = Some(1);
     Ok(query)
 }
 
-fn query(mut arguments: JsonObject) -> Result<SearchQuery, AppError> {
+fn parse_query(mut arguments: JsonObject) -> Result<SearchQuery, AppError> {
     if let Some(text) = arguments.remove("text") {
         arguments.insert("q".to_owned(), text);
     }
-    read(arguments)
+    parse_arguments(arguments)
 }
 
 /// Reads arguments in the form that [`fitted`] gives them; an error names the argument.
-pub(super) fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, AppError> {
+pub(super) fn parse_arguments<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, AppError> {
     serde_path_to_error::deserialize(Value::Object(arguments))
         .map_err(|error| AppError::invalid(&path_pointer(error.path()), error.inner().to_string()))
 }
 
 /// The arguments of a call as the schema of its tool has them, from those that a model writes; an error names the argument.
-pub(super) fn fitted(
+pub(super) fn normalize_arguments(
     arguments: Option<JsonObject>,
     schema: &JsonObject,
 ) -> Result<JsonObject, AppError> {
@@ -152,8 +154,8 @@ pub(super) fn fitted(
             );
             return Err(AppError::invalid("", detail));
         };
-        *value = fit_to_schema(value.take(), schema);
-        if holds_nul(value) {
+        *value = coerce_to_schema(value.take(), schema);
+        if contains_nul(value) {
             return Err(AppError::invalid("", "the arguments hold U+0000"));
         }
     }
@@ -162,20 +164,20 @@ pub(super) fn fitted(
 
 /// A value in the type that its schema asks for, where a model wrote it in another: one value for a list, a list as text, and
 /// numbers as texts or the other way round. What fits in no way is left for the reader to refuse.
-fn fit_to_schema(value: Value, schema: &Value) -> Value {
+fn coerce_to_schema(value: Value, schema: &Value) -> Value {
     match (schema["type"].as_str(), value) {
         (Some("array"), Value::Array(items)) => {
             let items = items.into_iter();
             items
-                .map(|item| fit_to_schema(item, &schema["items"]))
+                .map(|item| coerce_to_schema(item, &schema["items"]))
                 .collect()
         }
         (Some("array"), Value::String(text)) => {
             let list = serde_json::from_str(&text).unwrap_or_else(|_| vec![Value::String(text)]);
-            fit_to_schema(Value::Array(list), schema)
+            coerce_to_schema(Value::Array(list), schema)
         }
         (Some("array"), value @ (Value::Number(_) | Value::Bool(_))) => {
-            fit_to_schema(Value::Array(vec![value]), schema)
+            coerce_to_schema(Value::Array(vec![value]), schema)
         }
         (Some("integer"), value @ (Value::String(_) | Value::Number(_))) => {
             let text = match &value {
@@ -191,11 +193,11 @@ fn fit_to_schema(value: Value, schema: &Value) -> Value {
 }
 
 /// Whether a text holds U+0000, which not every database can compare with.
-fn holds_nul(value: &Value) -> bool {
+fn contains_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(holds_nul),
-        Value::Object(members) => members.values().any(holds_nul),
+        Value::Array(items) => items.iter().any(contains_nul),
+        Value::Object(members) => members.values().any(contains_nul),
         _ => false,
     }
 }

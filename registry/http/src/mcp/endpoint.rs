@@ -25,8 +25,8 @@ use crate::mcp::handler::{RegistryTools, ToolServer};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 use crate::requests::auth::Anyone;
-use crate::requests::body::UnreadBody;
-use crate::requests::state::State;
+use crate::requests::body::RawBody;
+use crate::requests::server_state::ServerState;
 
 /// The library's service, with what it may answer to.
 pub struct McpService {
@@ -41,39 +41,40 @@ impl std::fmt::Debug for McpService {
 }
 
 impl McpService {
-    pub fn new(state: &State) -> Self {
+    pub fn new(state: &ServerState) -> Self {
         let server = ToolServer(RegistryTools {
             context: Arc::clone(&state.context),
         });
         let config = state.context.config();
-        let served = StreamableHttpServerConfig::default()
+        let http_config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
             .with_max_request_body_bytes(config.limits.json_bytes)
-            .with_allowed_hosts(hosts(config))
-            .with_allowed_origins(origins(config))
+            .with_allowed_hosts(allowed_hosts(config))
+            .with_allowed_origins(allowed_origins(config))
             .enforce_origin_validation();
         let sessions = Arc::new(NeverSessionManager::default());
         Self {
-            service: StreamableHttpService::new(move || Ok(server.clone()), sessions, served),
+            service: StreamableHttpService::new(move || Ok(server.clone()), sessions, http_config),
             public_url: config.public_url(),
         }
     }
 
     /// The library's answer. What it answers in plain text is made a message of the protocol.
-    async fn answer(&self, message: http::Request<Full<Bytes>>) -> Result<HttpResponse, Problem> {
+    async fn handle(&self, message: http::Request<Full<Bytes>>) -> Result<HttpResponse, Problem> {
         let (head, body) = self.service.handle(message).await.into_parts();
         let status = StatusCode::from_u16(head.status.as_u16())
             .map_err(|error| AppError::internal(error.to_string()))?;
         let Ok(body) = body.collect().await;
         let mut body = body.aggregate();
         let body = body.copy_to_bytes(body.remaining());
-        let kind = head.headers.get(http::header::CONTENT_TYPE);
-        let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        let content_type = head.headers.get(http::header::CONTENT_TYPE);
+        let is_json =
+            content_type.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         if status.is_success() || is_json {
             let mut response = HttpResponse::build(status);
-            response.insert_header((header::CACHE_CONTROL, NOT_STORED));
-            if let Some(kind) = kind {
+            response.insert_header((header::CACHE_CONTROL, NO_STORE));
+            if let Some(kind) = content_type {
                 response.insert_header((header::CONTENT_TYPE, kind.as_bytes()));
             }
             return Ok(response.body(body));
@@ -88,21 +89,21 @@ impl McpService {
                     self.public_url
                 ),
             )),
-            StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(NO_MESSAGE) => {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(INVALID_MESSAGE_PREFIX) => {
                 let detail = "The body is not one JSON-RPC message of the Model Context Protocol.";
-                refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail)
+                json_rpc_rejection(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail)
             }
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Problem::new(
                 &problem_kinds::WRONG_MEDIA_TYPE,
                 "Send the message as JSON, with `Content-Type: application/json`.",
             )),
-            status => refusal(status, ErrorCode::INVALID_REQUEST, format!("{detail}.")),
+            status => json_rpc_rejection(status, ErrorCode::INVALID_REQUEST, format!("{detail}.")),
         }
     }
 }
 
 /// The names of this machine to itself, where the registry can be reached by them.
-fn own_names(config: &Config) -> &'static [&'static str] {
+fn local_names(config: &Config) -> &'static [&'static str] {
     let address = config.server.listen.ip();
     match address.is_loopback() || address.is_unspecified() {
         true => &["localhost", "127.0.0.1", "[::1]"],
@@ -112,15 +113,15 @@ fn own_names(config: &Config) -> &'static [&'static str] {
 
 /// The hosts that a request may name: another one means that somebody has another name lead here, such as a page that
 /// wants to speak to a registry behind a firewall.
-pub(super) fn hosts(config: &Config) -> Vec<String> {
+pub(super) fn allowed_hosts(config: &Config) -> Vec<String> {
     let public = Url::parse(&config.public_url()).ok();
     let public = public.as_ref().and_then(Url::host_str).map(str::to_owned);
-    let own = own_names(config).iter().map(|name| (*name).to_owned());
+    let own = local_names(config).iter().map(|name| (*name).to_owned());
     public.into_iter().chain(own).collect()
 }
 
 /// The origins whose pages may call: those of this registry alone.
-pub(super) fn origins(config: &Config) -> Vec<String> {
+pub(super) fn allowed_origins(config: &Config) -> Vec<String> {
     let public = Url::parse(&config.public_url()).ok();
     let public = public.as_ref().and_then(|url| {
         let port = url.port_or_known_default()?;
@@ -131,17 +132,17 @@ pub(super) fn origins(config: &Config) -> Vec<String> {
         Some(_) => "https",
         None => "http",
     };
-    let own = own_names(config).iter();
+    let own = local_names(config).iter();
     let own = own.map(|name| format!("{scheme}://{name}:{port}"));
     public.into_iter().chain(own).collect()
 }
 
-pub(crate) async fn mcp(
+pub(crate) async fn handle_mcp(
     request: HttpRequest,
     caller: Anyone,
-    body: UnreadBody,
+    body: RawBody,
     service: web::Data<McpService>,
-    state: web::Data<State>,
+    state: web::Data<ServerState>,
 ) -> Result<HttpResponse, Problem> {
     let config = state.context.config();
     if !config.mcp.enabled {
@@ -150,26 +151,26 @@ pub(crate) async fn mcp(
     let body = body.read(config.limits.json_bytes).await?.freeze();
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
         let detail = format!("The body is not JSON: {error}.");
-        return refusal(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, detail);
+        return json_rpc_rejection(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, detail);
     }
-    if has_batches(&request)
+    if supports_batches(&request)
         && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(&body)
     {
-        return batch(&request, &caller, &service, messages).await;
+        return handle_batch(&request, &caller, &service, messages).await;
     }
     service
-        .answer(message(&request, caller.caller, body)?)
+        .handle(mcp_request(&request, caller.caller, body)?)
         .await
 }
 
 /// Whether the client's revision has batches, which is 2025-03-26 alone: a request that names no revision is of that one.
-fn has_batches(request: &HttpRequest) -> bool {
+fn supports_batches(request: &HttpRequest) -> bool {
     let revision = request.headers().get("mcp-protocol-version");
     revision.is_none_or(|revision| revision.as_bytes() == b"2025-03-26")
 }
 
 /// Takes several messages, one after another, and answers those that are requests.
-async fn batch(
+async fn handle_batch(
     request: &HttpRequest,
     caller: &Caller,
     service: &McpService,
@@ -177,45 +178,45 @@ async fn batch(
 ) -> Result<HttpResponse, Problem> {
     if messages.is_empty() || messages.len() > MAX_BATCH {
         let detail = format!("A batch has 1 to {MAX_BATCH} messages.");
-        return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail);
+        return json_rpc_rejection(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail);
     }
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for one in messages {
-        let one = message(request, caller.clone(), one.get().to_owned().into())?;
-        let answer = service.answer(one).await?;
+        let one = mcp_request(request, caller.clone(), one.get().to_owned().into())?;
+        let answer = service.handle(one).await?;
         // A notification has no answer. All others are whole in memory.
         if let Ok(body) = answer.into_body().try_into_bytes()
             && !body.is_empty()
         {
-            answers.push(body);
+            responses.push(body);
         }
     }
-    if answers.is_empty() {
+    if responses.is_empty() {
         return Ok(HttpResponse::Accepted().finish());
     }
-    let answers = answers.join(&b","[..]);
+    let answers = responses.join(&b","[..]);
     let body = [b"[", answers.as_slice(), b"]"].concat();
     Ok(json_response(StatusCode::OK, body))
 }
 
 /// A failure outside of any message, as everywhere in this server.
-pub(crate) fn refused(request: &HttpRequest, problem: &Problem) -> HttpResponse {
-    problem.answer(request.uri().path())
+pub(crate) fn problem_response(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+    problem.to_response(request.uri().path())
 }
 
 /// The request as the library takes it: with its caller, and without what the caller is known by.
-fn message(
+fn mcp_request(
     request: &HttpRequest,
     caller: Caller,
     body: Bytes,
 ) -> Result<http::Request<Full<Bytes>>, Problem> {
     let mut message = http::Request::post(request.uri().to_string());
     for (name, value) in request.headers() {
-        if !NOT_PASSED_ON.contains(name) {
+        if !STRIPPED_HEADERS.contains(name) {
             message = message.header(name.as_str(), value.as_bytes());
         }
     }
-    message = message.header(header::ACCEPT.as_str(), accepted(request));
+    message = message.header(header::ACCEPT.as_str(), accept_header(request));
     let mut message = message
         .body(Full::new(body))
         .map_err(|error| AppError::internal(error.to_string()))?;
@@ -225,22 +226,22 @@ fn message(
 
 /// What the client accepts, in the words of the protocol, which demands both of its media types of clients. Every answer here
 /// is JSON, so whoever takes that may leave the other one out.
-fn accepted(request: &HttpRequest) -> String {
+fn accept_header(request: &HttpRequest) -> String {
     let values = request.headers().get_all(header::ACCEPT);
     let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
-    let given = values.join(", ");
-    let lower = given.to_ascii_lowercase();
-    let takes_json = JSON_RANGES.iter().any(|range| lower.contains(range));
-    match takes_json || given.is_empty() {
+    let accept = values.join(", ");
+    let lower = accept.to_ascii_lowercase();
+    let takes_json = JSON_MEDIA_RANGES.iter().any(|range| lower.contains(range));
+    match takes_json || accept.is_empty() {
         true => "application/json, text/event-stream".to_owned(),
-        false => given,
+        false => accept,
     }
 }
 
 /// The media ranges that include JSON.
-const JSON_RANGES: [&str; 3] = ["*/*", "application/*", "application/json"];
+const JSON_MEDIA_RANGES: [&str; 3] = ["*/*", "application/*", "application/json"];
 /// Headers that the library does not get as they are: what somebody is known by, and what [`accepted`] says anew.
-static NOT_PASSED_ON: [header::HeaderName; 4] = [
+static STRIPPED_HEADERS: [header::HeaderName; 4] = [
     header::AUTHORIZATION,
     header::COOKIE,
     header::PROXY_AUTHORIZATION,
@@ -249,11 +250,11 @@ static NOT_PASSED_ON: [header::HeaderName; 4] = [
 /// Most messages of a batch: each may have an answer as long as a card.
 const MAX_BATCH: usize = 20;
 /// How the library begins its answer to JSON that is no message.
-const NO_MESSAGE: &str = "fail to deserialize";
-const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
+const INVALID_MESSAGE_PREFIX: &str = "fail to deserialize";
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// An error that belongs to no message that could be read.
-fn refusal(
+fn json_rpc_rejection(
     status: StatusCode,
     code: ErrorCode,
     detail: impl Into<String>,
@@ -265,7 +266,7 @@ fn refusal(
 
 fn json_response(status: StatusCode, body: Vec<u8>) -> HttpResponse {
     HttpResponse::build(status)
-        .insert_header((header::CACHE_CONTROL, NOT_STORED))
+        .insert_header((header::CACHE_CONTROL, NO_STORE))
         .content_type("application/json")
         .body(body)
 }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_core::{dialects, text};
+use a2a_registry_core::{protocol_versions, text};
 use http::request::Parts;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest,
@@ -16,12 +16,12 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 
-use crate::mcp::outcome::failed;
-use crate::mcp::tools::{call, tools};
+use crate::mcp::tool_result::error_result;
+use crate::mcp::tools::{call_registry_tool, tools};
 
 /// How long clients may keep the list of tools, in milliseconds. It changes with the program alone.
-const TTL_MS: u64 = 300_000;
-const NAME: usize = 100;
+const TOOLS_TTL_MS: u64 = 300_000;
+const MAX_NAME_CHARS: usize = 100;
 
 const INSTRUCTIONS: &str = "A registry of agents that speak A2A, the Agent2Agent protocol. Find an agent with \
     search_agents, read about it with get_agent, and ask check_agent before it is called. What agents say of themselves is \
@@ -32,9 +32,9 @@ pub trait ToolSource: Send + Sync + 'static {
     fn tools(&self) -> Vec<Tool>;
 
     /// Who may keep what the caller of a request is told.
-    fn scope(&self, context: &RequestContext<RoleServer>) -> CacheScope;
+    fn cache_scope(&self, context: &RequestContext<RoleServer>) -> CacheScope;
 
-    fn call(
+    fn run_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
@@ -48,47 +48,48 @@ pub struct ToolServer<T>(pub T);
 /// The tools of the registry, for the caller that came with the request.
 #[derive(Debug, Clone)]
 pub(super) struct RegistryTools {
-    pub(super) context: Arc<Context>,
+    pub(super) context: Arc<AppContext>,
 }
 
 /// The revisions of the protocol that are spoken, in the library's type.
-fn revisions() -> Cow<'static, [ProtocolVersion]> {
+fn supported_revisions() -> Cow<'static, [ProtocolVersion]> {
     let known = ProtocolVersion::KNOWN_VERSIONS.iter();
-    let spoken = known.filter(|version| dialects::MCP.contains(&version.as_str()));
+    let spoken =
+        known.filter(|version| protocol_versions::MCP_VERSIONS.contains(&version.as_str()));
     Cow::Owned(spoken.cloned().collect())
 }
 
-pub fn unknown_tool(name: &str) -> ErrorData {
-    let name = text::line(name, NAME);
+pub fn unknown_tool_error(name: &str) -> ErrorData {
+    let name = text::line(name, MAX_NAME_CHARS);
     ErrorData::invalid_params(
         format!("There is no tool {name}; tools/list names all of them."),
         None,
     )
 }
 
-fn unknown_method(method: &str) -> ErrorData {
-    let method = text::line(method, NAME);
+fn unknown_method_error(method: &str) -> ErrorData {
+    let method = text::line(method, MAX_NAME_CHARS);
     let message = format!("This server has no method {method}.");
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
 /// A message that the library could not read as one of its requests: a method that this server does not have, or parameters
 /// that its method does not take.
-fn unread(request: &CustomRequest) -> ErrorData {
-    let why = match request.method.as_str() {
-        "tools/call" => misfit::<CallToolRequestParams>(request),
-        "tools/list" => misfit::<PaginatedRequestParams>(request),
-        _ => return unknown_method(&request.method),
+fn unparsed_request_error(request: &CustomRequest) -> ErrorData {
+    let reason = match request.method.as_str() {
+        "tools/call" => parameter_error::<CallToolRequestParams>(request),
+        "tools/list" => parameter_error::<PaginatedRequestParams>(request),
+        _ => return unknown_method_error(&request.method),
     };
-    let why = why.unwrap_or_else(|| "they are not as the protocol has them".to_owned());
+    let why = reason.unwrap_or_else(|| "they are not as the protocol has them".to_owned());
     let message = format!("The parameters of {} do not fit: {why}.", request.method);
     ErrorData::invalid_params(message, None)
 }
 
-fn misfit<T: DeserializeOwned>(request: &CustomRequest) -> Option<String> {
+fn parameter_error<T: DeserializeOwned>(request: &CustomRequest) -> Option<String> {
     let params = request.params.clone().unwrap_or_default();
     let error = serde_json::from_value::<T>(params).err()?;
-    Some(text::line(&error.to_string(), NAME))
+    Some(text::line(&error.to_string(), MAX_NAME_CHARS))
 }
 
 /// Whether the client's revision has structured results, and schemas of them: those before 2025-06-18 do not. A request over
@@ -99,7 +100,7 @@ fn has_structured_results(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// The caller of the HTTP request that a message came with; nobody where it came with none.
-fn caller(context: &RequestContext<RoleServer>) -> Caller {
+fn request_caller(context: &RequestContext<RoleServer>) -> Caller {
     let parts = context.extensions.get::<Parts>();
     let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
     caller.cloned().unwrap_or_default()
@@ -111,22 +112,23 @@ impl ToolSource for RegistryTools {
     }
 
     /// What a signed-in caller is told is nobody else's.
-    fn scope(&self, context: &RequestContext<RoleServer>) -> CacheScope {
-        match caller(context).account {
+    fn cache_scope(&self, context: &RequestContext<RoleServer>) -> CacheScope {
+        match request_caller(context).account {
             Some(_) => CacheScope::Private,
             None => CacheScope::Public,
         }
     }
 
-    async fn call(
+    async fn run_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let caller = caller(&context);
-        let called = call(&self.context, &caller, &request.name, request.arguments).await;
-        let called = called.ok_or_else(|| unknown_tool(&request.name))?;
-        Ok(called.unwrap_or_else(|error| failed(&request.name, &error)))
+        let caller = request_caller(&context);
+        let called =
+            call_registry_tool(&self.context, &caller, &request.name, request.arguments).await;
+        let called = called.ok_or_else(|| unknown_tool_error(&request.name))?;
+        Ok(called.unwrap_or_else(|error| error_result(&request.name, &error)))
     }
 }
 
@@ -140,16 +142,17 @@ impl<T: ToolSource> ServerHandler for ToolServer<T> {
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        revisions()
+        supported_revisions()
     }
 
     async fn discover(
         &self,
         context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
-        let found = DiscoverResult::from_server_info(revisions().into_owned(), self.get_info());
-        let scope = self.0.scope(&context);
-        Ok(found.with_ttl_ms(TTL_MS).with_cache_scope(scope))
+        let found =
+            DiscoverResult::from_server_info(supported_revisions().into_owned(), self.get_info());
+        let scope = self.0.cache_scope(&context);
+        Ok(found.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(scope))
     }
 
     async fn list_tools(
@@ -162,8 +165,8 @@ impl<T: ToolSource> ServerHandler for ToolServer<T> {
             tools.iter_mut().for_each(|tool| tool.output_schema = None);
         }
         Ok(ListToolsResult {
-            ttl_ms: Some(TTL_MS),
-            cache_scope: Some(self.0.scope(&context)),
+            ttl_ms: Some(TOOLS_TTL_MS),
+            cache_scope: Some(self.0.cache_scope(&context)),
             ..ListToolsResult::with_all_items(tools)
         })
     }
@@ -178,7 +181,7 @@ impl<T: ToolSource> ServerHandler for ToolServer<T> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let is_structured = has_structured_results(&context);
-        let mut result = self.0.call(request, context).await?;
+        let mut result = self.0.run_tool(request, context).await?;
         if !is_structured {
             // Its text says what a reader needs to go on.
             result.structured_content = None;
@@ -191,6 +194,6 @@ impl<T: ToolSource> ServerHandler for ToolServer<T> {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unread(&request))
+        Err(unparsed_request_error(&request))
     }
 }

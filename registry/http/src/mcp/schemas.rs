@@ -12,15 +12,15 @@ pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     // The name and the description of a type of this program say nothing to a client.
     schema.remove("title");
     schema.remove("description");
-    plain(schema.into())
+    portable_schema(schema.into())
 }
 
 pub fn output_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
-    plain(schema_for_output::<T>().as_ref().clone().into())
+    portable_schema(schema_for_output::<T>().as_ref().clone().into())
 }
 
-pub(super) fn plain(mut schema: Value) -> Arc<JsonObject> {
-    simplify(&mut schema);
+pub(super) fn portable_schema(mut schema: Value) -> Arc<JsonObject> {
+    remove_unportable(&mut schema);
     match schema {
         Value::Object(schema) => Arc::new(schema),
         _ => Arc::default(),
@@ -29,7 +29,7 @@ pub(super) fn plain(mut schema: Value) -> Arc<JsonObject> {
 
 /// Leaves out what only this program's language means: formats of numbers, which strict validators refuse, and defaults of
 /// null for arguments that may be missing but not null. Descriptions have no line breaks.
-fn simplify(schema: &mut Value) {
+fn remove_unportable(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             if members.contains_key("type") {
@@ -41,9 +41,9 @@ fn simplify(schema: &mut Value) {
             if let Some(Value::String(description)) = members.get_mut("description") {
                 *description = description.replace('\n', " ");
             }
-            members.values_mut().for_each(simplify);
+            members.values_mut().for_each(remove_unportable);
         }
-        Value::Array(items) => items.iter_mut().for_each(simplify),
+        Value::Array(items) => items.iter_mut().for_each(remove_unportable),
         _ => {}
     }
 }

@@ -5,14 +5,16 @@
 use a2a_registry_core::config::Config;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::search::query::SearchQuery;
-use a2a_registry_core::text::quoted;
+use a2a_registry_core::text::quoted_line;
 use a2a_registry_domain::facet::Facet;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
-use crate::mcp::arguments::{OneAgent, facets_schema, fitted, read, search_query, search_schema};
-use crate::mcp::endpoint::{hosts, origins};
-use crate::mcp::outcome::failed;
+use crate::mcp::arguments::{
+    AgentArgument, facets_schema, normalize_arguments, parse_arguments, search_query, search_schema,
+};
+use crate::mcp::endpoint::{allowed_hosts, allowed_origins};
+use crate::mcp::tool_result::error_result;
 
 fn config(listen: &str, public_url: &str) -> Config {
     let mut config = Config::default();
@@ -42,18 +44,22 @@ fn own_names_count_where_the_registry_can_be_reached_by_them() {
         }),
         ("10.0.0.1:80", "https://a.example:8443", vec!["a.example"]),
     ] {
-        assert_eq!(hosts(&config(listen, public_url)), expected, "{listen}");
+        assert_eq!(
+            allowed_hosts(&config(listen, public_url)),
+            expected,
+            "{listen}"
+        );
     }
 }
 
 #[test]
 fn origins_are_named_with_their_ports() {
     assert_eq!(
-        origins(&config("10.0.0.1:80", "https://a.example")),
+        allowed_origins(&config("10.0.0.1:80", "https://a.example")),
         ["https://a.example:443"]
     );
     assert_eq!(
-        origins(&config("127.0.0.1:8080", "http://a.example:81")),
+        allowed_origins(&config("127.0.0.1:8080", "http://a.example:81")),
         [
             "http://a.example:81",
             "http://localhost:8080",
@@ -66,13 +72,13 @@ fn origins_are_named_with_their_ports() {
 /// The search that these arguments ask for.
 fn searched(arguments: &Value) -> Result<SearchQuery, AppError> {
     let arguments = arguments.as_object().cloned();
-    search_query(fitted(arguments, &search_schema())?)
+    search_query(normalize_arguments(arguments, &search_schema())?)
 }
 
 #[test]
 fn a_wrong_argument_is_named() {
     let sentence = |error: &AppError| {
-        let result = serde_json::to_value(failed("get_agent", error)).unwrap();
+        let result = serde_json::to_value(error_result("get_agent", error)).unwrap();
         assert_eq!(result["isError"], true);
         result["content"][0]["text"].as_str().unwrap().to_owned()
     };
@@ -94,7 +100,7 @@ fn a_wrong_argument_is_named() {
             "{value}: {said}"
         );
     }
-    let error = read::<OneAgent>(JsonObject::new()).unwrap_err();
+    let error = parse_arguments::<AgentArgument>(JsonObject::new()).unwrap_err();
     assert!(sentence(&error).contains("missing field `agent`"));
     let internal = AppError::internal("the secret reason");
     assert!(!sentence(&internal).contains("secret"));
@@ -129,14 +135,14 @@ fn every_facet_is_an_argument_and_can_be_counted() {
     for facet in Facet::ALL {
         let value = format!("value of {facet}");
         let query = searched(&json!({facet.as_str(): value})).unwrap();
-        assert_eq!(query.values(*facet), [value]);
+        assert_eq!(query.filter_values(*facet), [value]);
         assert!(counted.unwrap().contains(&format!("`{facet}`")), "{facet}");
     }
 }
 
 #[test]
 fn quotes_end_where_they_should() {
-    assert_eq!(quoted("a \"b\" \\\" c", 40), r#""a \"b\" \\\" c""#);
-    assert_eq!(quoted("a\nb\u{202e}", 40), "\"a b⟦U+202E⟧\"");
-    assert_eq!(quoted("abcdef", 3), "\"abc…\"");
+    assert_eq!(quoted_line("a \"b\" \\\" c", 40), r#""a \"b\" \\\" c""#);
+    assert_eq!(quoted_line("a\nb\u{202e}", 40), "\"a b⟦U+202E⟧\"");
+    assert_eq!(quoted_line("abcdef", 3), "\"abc…\"");
 }

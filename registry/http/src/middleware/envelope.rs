@@ -17,77 +17,77 @@ use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse};
 use pin_project_lite::pin_project;
 use tracing::{Level, Span};
 
-use crate::answers::allowed::Addresses;
 use crate::answers::catalog_links::CatalogLinks;
-use crate::answers::page_policy::usual_policy;
-use crate::middleware::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
-use crate::problems::dialect_errors::DialectErrors;
+use crate::answers::content_security_policy::default_csp;
+use crate::answers::route_table::RouteTable;
+use crate::middleware::request_id::{RequestIdGenerator, TraceParent, X_REQUEST_ID};
 use crate::problems::problem::{PROBLEM_JSON, Problem};
 use crate::problems::problem_kinds;
+use crate::problems::protocol_errors::ProtocolErrors;
 use crate::requests::auth::ForeignAuthorization;
-use crate::requests::cookies::{self, NewCookie, Personal};
-use crate::requests::visitor::PageRefusal;
+use crate::requests::cookies::{self, NewCookie, Uncacheable};
+use crate::requests::visitor::PageRejection;
 
 /// The headers that a browser may send with a `GET` from another site, without `Authorization`.
-const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
+const CORS_ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "A2A-Extensions, A2A-Version, Accept, Cache-Control, Content-Type, If-None-Match, Traceparent, X-Request-Id",
 );
-const NOT_STORED: HeaderValue = HeaderValue::from_static("private, no-store");
-const ANYONE: HeaderValue = HeaderValue::from_static("*");
+const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
+const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 /// Keeps the compression layer from changing bytes that must stay as they are. It is removed here.
-const UNTOUCHED: HeaderValue = HeaderValue::from_static("identity");
+const UNTOUCHED_ENCODING: HeaderValue = HeaderValue::from_static("identity");
 
-const FEEDS: &str = "/feeds/";
+const FEEDS_PREFIX: &str = "/feeds/";
 
-static REQUEST_IDS: LazyLock<RequestIds> = LazyLock::new(RequestIds::new);
+static REQUEST_IDS: LazyLock<RequestIdGenerator> = LazyLock::new(RequestIdGenerator::new);
 
 /// Marks a request that came in as `HEAD` and is handled as `GET`.
 #[derive(Debug, Clone, Copy)]
-pub struct Head;
+pub struct HeadRequest;
 
-impl Head {
+impl HeadRequest {
     /// Whether the request is a `HEAD`. The handler may still give a body of known length.
-    pub fn asked(request: &HttpRequest) -> bool {
+    pub fn is_set(request: &HttpRequest) -> bool {
         request.extensions().contains::<Self>()
     }
 }
 
 /// Renders an error as a page, for a client that accepts pages.
 #[derive(Debug, Clone, Copy)]
-pub struct ErrorPage(pub fn(&HttpRequest, &Problem) -> HttpResponse);
+pub struct ErrorPageRenderer(pub fn(&HttpRequest, &Problem) -> HttpResponse);
 
 /// Marks a response whose bytes no layer may change.
-pub fn leave_untouched(headers: &mut HeaderMap) {
-    headers.insert(header::CONTENT_ENCODING, UNTOUCHED);
+pub fn bypass_layers(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_ENCODING, UNTOUCHED_ENCODING);
 }
 
 #[derive(Debug, Clone)]
-pub struct Envelope {
+pub struct RequestMiddleware {
     metrics: Arc<Metrics>,
 }
 
-impl Envelope {
+impl RequestMiddleware {
     pub fn new(metrics: Arc<Metrics>) -> Self {
         Self { metrics }
     }
 }
 
-impl<S, B> Transform<S, ServiceRequest> for Envelope
+impl<S, B> Transform<S, ServiceRequest> for RequestMiddleware
 where
     S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody + 'static,
 {
     type Response = ServiceResponse<EitherBody<B>>;
     type Error = Error;
-    type Transform = Enveloped<S>;
+    type Transform = RequestMiddlewareService<S>;
     type InitError = ();
     type Future = Ready<Result<Self::Transform, ()>>;
 
     fn new_transform(&self, service: S) -> Self::Future {
         let metrics = WorkerMetrics::new(Arc::clone(&self.metrics));
-        ready(Ok(Enveloped {
+        ready(Ok(RequestMiddlewareService {
             service,
             metrics: Rc::new(metrics),
         }))
@@ -95,12 +95,12 @@ where
 }
 
 #[derive(Debug)]
-pub struct Enveloped<S> {
+pub struct RequestMiddlewareService<S> {
     service: S,
     metrics: Rc<WorkerMetrics>,
 }
 
-impl<S, B> Service<ServiceRequest> for Enveloped<S>
+impl<S, B> Service<ServiceRequest> for RequestMiddlewareService<S>
 where
     S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody + 'static,
@@ -113,16 +113,16 @@ where
 
     fn call(&self, mut request: ServiceRequest) -> Self::Future {
         let watch = Stopwatch::start();
-        let id = REQUEST_IDS.of(request.headers());
+        let id = REQUEST_IDS.for_request(request.headers());
         let method = method_label(request.method());
-        let cors = Cors::of(&request);
-        let span = span(&request, &id);
+        let cors = CorsPolicy::for_request(&request);
+        let span = start_request_span(&request, &id);
         if request.method() == Method::HEAD {
             // The server leaves the body out by the method it has read, whatever is set here.
             request.head_mut().method = Method::GET;
-            request.extensions_mut().insert(Head);
+            request.extensions_mut().insert(HeadRequest);
         }
-        let counted = InFlightRequest::begin(&self.metrics);
+        let in_flight = InFlightRequest::start(&self.metrics);
         let inner = {
             let _entered = span.enter();
             self.service.call(request)
@@ -134,7 +134,7 @@ where
                 id,
                 method,
                 cors,
-                counted,
+                in_flight,
             },
             span,
         }
@@ -146,8 +146,8 @@ struct RequestMeta {
     watch: Stopwatch,
     id: HeaderValue,
     method: &'static str,
-    cors: Cors,
-    counted: InFlightRequest,
+    cors: CorsPolicy,
+    in_flight: InFlightRequest,
 }
 
 pin_project! {
@@ -170,94 +170,101 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let _entered = this.span.enter();
-        let answer = poll_ready!(this.inner.poll(context))?;
-        Poll::Ready(Ok(this.seen.finish(answer)))
+        let response = poll_ready!(this.inner.poll(context))?;
+        Poll::Ready(Ok(this.seen.finish(response)))
     }
 }
 
 impl RequestMeta {
     fn finish<B: MessageBody + 'static>(
         &self,
-        answer: ServiceResponse<B>,
+        response: ServiceResponse<B>,
     ) -> ServiceResponse<EitherBody<B>> {
-        let mut answer = self.with_document(answer);
-        let status = answer.status();
-        let cors = self.cors.once_known(answer.request());
-        let links = answer.request().app_data::<CatalogLinks>().copied();
-        let headers = answer.headers_mut();
-        self.head(status, cors, headers);
+        let mut response = self.with_problem_document(response);
+        let status = response.status();
+        let cors = self.cors.after_authentication(response.request());
+        let links = response.request().app_data::<CatalogLinks>().copied();
+        let headers = response.headers_mut();
+        self.set_headers(status, cors, headers);
         if let Some(links) = links.filter(|_| is_html(headers)) {
-            links.head(headers);
+            links.append_to(headers);
         }
-        keep_personal(&mut answer);
-        if answer.response().body().size() == BodySize::Stream && Head::asked(answer.request()) {
-            answer = answer
+        forbid_caching(&mut response);
+        if response.response().body().size() == BodySize::Stream
+            && HeadRequest::is_set(response.request())
+        {
+            response = response
                 .map_body(|_, _| EitherBody::right(BoxBody::new(actix_web::body::None::new())));
         }
-        let addresses = answer.request().app_data::<&'static Addresses>().copied();
-        let route = match (answer.request().match_name(), addresses) {
-            (Some(name), Some(addresses)) => addresses.pattern_of(name).unwrap_or("page"),
+        let route_table = response
+            .request()
+            .app_data::<&'static RouteTable>()
+            .copied();
+        let route = match (response.request().match_name(), route_table) {
+            (Some(name), Some(addresses)) => addresses.handler_pattern(name).unwrap_or("page"),
             _ => "none",
         };
-        self.counted
+        self.in_flight
             .0
-            .request(route, self.method, status.as_u16(), &self.watch);
+            .record_request(route, self.method, status.as_u16(), &self.watch);
         tracing::debug!(
             status = status.as_u16(),
             route,
             milliseconds = self.watch.seconds() * 1000.0,
             "answered"
         );
-        answer
+        response
     }
 
     /// Gives every error a problem document, or a page outside of the API to a client that accepts pages.
-    fn with_document<B: MessageBody + 'static>(
+    fn with_problem_document<B: MessageBody + 'static>(
         &self,
-        answer: ServiceResponse<B>,
+        response: ServiceResponse<B>,
     ) -> ServiceResponse<EitherBody<B>> {
-        let status = answer.status();
-        if !(status.is_client_error() || status.is_server_error()) || has_document(&answer) {
-            return answer.map_into_left_body();
+        let status = response.status();
+        if !(status.is_client_error() || status.is_server_error()) || has_error_document(&response)
+        {
+            return response.map_into_left_body();
         }
-        let dialects = answer.request().app_data::<&'static [DialectErrors]>();
-        let dialect = dialects.and_then(|all| DialectErrors::at(all, answer.request().path()));
-        if dialect.is_some() && answer.response().error().is_none() {
+        let dialects = response.request().app_data::<&'static [ProtocolErrors]>();
+        let dialect =
+            dialects.and_then(|all| ProtocolErrors::for_path(all, response.request().path()));
+        if dialect.is_some() && response.response().error().is_none() {
             // The handler has written the error itself.
-            return answer.map_into_left_body();
+            return response.map_into_left_body();
         }
-        let (request, response) = answer.into_parts();
-        let given = response.error().and_then(|error| {
-            let refusal = error.as_error::<PageRefusal>();
-            let problem = refusal.and_then(PageRefusal::problem);
+        let (request, response) = response.into_parts();
+        let handler_problem = response.error().and_then(|error| {
+            let refusal = error.as_error::<PageRejection>();
+            let problem = refusal.and_then(PageRejection::problem);
             error.as_error::<Problem>().or(problem)
         });
-        let made;
-        let problem = match given {
+        let default_problem;
+        let problem = match handler_problem {
             Some(problem) => problem,
             None => {
-                made = undocumented(status, response.error());
-                &made
+                default_problem = problem_for_status(status, response.error());
+                &default_problem
             }
         };
-        self.log(&request, problem);
+        self.log_server_error(&request, problem);
         let page = request
-            .app_data::<ErrorPage>()
-            .filter(|_| accepts(&request, "text/html") && !is_public(request.path()));
+            .app_data::<ErrorPageRenderer>()
+            .filter(|_| accepts_media_type(&request, "text/html") && !is_api_path(request.path()));
         let response = match (dialect, page) {
             (Some(dialect), _) => (dialect.render)(&request, problem),
-            (None, Some(ErrorPage(render))) => render(&request, problem),
-            (None, None) => problem.answer(request.uri().path()),
+            (None, Some(ErrorPageRenderer(render))) => render(&request, problem),
+            (None, None) => problem.to_response(request.uri().path()),
         };
         ServiceResponse::new(request, response).map_into_right_body()
     }
 
-    fn log(&self, request: &HttpRequest, problem: &Problem) {
+    fn log_server_error(&self, request: &HttpRequest, problem: &Problem) {
         if !problem.kind().status.is_server_error() {
             return;
         }
         let id = self.id.to_str().unwrap_or_default();
-        let path = logged(request.uri().path());
+        let path = loggable_path(request.uri().path());
         let internal = problem.internal();
         if problem.kind().status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(
@@ -278,39 +285,41 @@ impl RequestMeta {
         }
     }
 
-    fn head(&self, status: StatusCode, cors: Cors, headers: &mut HeaderMap) {
+    fn set_headers(&self, status: StatusCode, cors: CorsPolicy, headers: &mut HeaderMap) {
         headers.insert(X_REQUEST_ID, self.id.clone());
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
         headers.insert(header::REFERRER_POLICY, NO_REFERRER);
         if headers
             .get(header::CONTENT_ENCODING)
-            .is_some_and(|coding| *coding == UNTOUCHED)
+            .is_some_and(|coding| *coding == UNTOUCHED_ENCODING)
         {
             headers.remove(header::CONTENT_ENCODING);
         }
         if is_html(headers) && !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
-            headers.insert(header::CONTENT_SECURITY_POLICY, usual_policy());
+            headers.insert(header::CONTENT_SECURITY_POLICY, default_csp());
         }
-        cors.head(status, headers);
+        cors.set_headers(status, headers);
     }
 }
 
 /// Prevents a response that depends on a session from being stored, and gives a rotated session its new cookie.
-fn keep_personal<B>(answer: &mut ServiceResponse<B>) {
-    let (personal, cookie) = {
-        let mut extensions = answer.request().extensions_mut();
+fn forbid_caching<B>(response: &mut ServiceResponse<B>) {
+    let (is_uncacheable, cookie) = {
+        let mut extensions = response.request().extensions_mut();
         (
-            extensions.contains::<Personal>(),
+            extensions.contains::<Uncacheable>(),
             extensions.remove::<NewCookie>(),
         )
     };
-    let headers = answer.headers_mut();
-    if personal {
-        headers.insert(header::CACHE_CONTROL, NOT_STORED);
+    let headers = response.headers_mut();
+    if is_uncacheable {
+        headers.insert(header::CACHE_CONTROL, NO_STORE);
     }
     // A cookie that the handler sets itself is newer.
     if let Some(NewCookie(cookie)) = cookie
-        && !headers.get_all(header::SET_COOKIE).any(cookies::is_session)
+        && !headers
+            .get_all(header::SET_COOKIE)
+            .any(cookies::is_session_cookie)
     {
         headers.append(header::SET_COOKIE, cookie);
     }
@@ -323,7 +332,7 @@ fn is_html(headers: &HeaderMap) -> bool {
 }
 
 /// Whether a client accepts this media type by its name: pages, as browsers do when a person follows a link, or events.
-pub(crate) fn accepts(request: &HttpRequest, kind: &str) -> bool {
+pub(crate) fn accepts_media_type(request: &HttpRequest, kind: &str) -> bool {
     let accept = request.headers().get(header::ACCEPT);
     accept
         .and_then(|accept| accept.to_str().ok())
@@ -331,17 +340,17 @@ pub(crate) fn accepts(request: &HttpRequest, kind: &str) -> bool {
 }
 
 /// Whether an error has its document, or its page if the client accepts pages.
-fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
-    let kind = answer.headers().get(header::CONTENT_TYPE);
+fn has_error_document<B>(response: &ServiceResponse<B>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
         return true;
     }
-    is_html(answer.headers()) && accepts(answer.request(), "text/html")
+    is_html(response.headers()) && accepts_media_type(response.request(), "text/html")
 }
 
 /// The problem for an error of a library, which has none.
-fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
-    let kind = problem_kinds::by_status(status);
+fn problem_for_status(status: StatusCode, error: Option<&Error>) -> Problem {
+    let kind = problem_kinds::kind_by_status(status);
     let detail = match error {
         Some(error) if status.is_client_error() => error.to_string(),
         _ => kind.title.to_owned(),
@@ -350,61 +359,62 @@ fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cors {
-    No,
+enum CorsPolicy {
+    Disabled,
     PublicGet,
     /// A public GET with an `Authorization`, which may be a foreign one.
-    SignedGet,
+    AuthorizedGet,
     Preflight,
 }
 
-impl Cors {
-    fn of(request: &ServiceRequest) -> Self {
-        let asked_for = |method: &Method| matches!(*method, Method::GET | Method::HEAD);
+impl CorsPolicy {
+    fn for_request(request: &ServiceRequest) -> Self {
+        let is_read = |method: &Method| matches!(*method, Method::GET | Method::HEAD);
         let path = request.path();
-        if asked_for(request.method()) {
+        if is_read(request.method()) {
             return match request.headers().contains_key(header::AUTHORIZATION) {
-                _ if !is_public(path) => Self::No,
+                _ if !is_api_path(path) => Self::Disabled,
                 false => Self::PublicGet,
-                true => Self::SignedGet,
+                true => Self::AuthorizedGet,
             };
         }
-        if request.method() != Method::OPTIONS || !is_public(path) {
-            return Self::No;
+        if request.method() != Method::OPTIONS || !is_api_path(path) {
+            return Self::Disabled;
         }
-        let wanted = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let reads = wanted.is_some_and(|wanted| matches!(wanted.as_bytes(), b"GET" | b"HEAD"));
-        let addresses = request.app_data::<&'static Addresses>();
-        if reads && addresses.is_some_and(|addresses| addresses.takes_get(path)) {
+        let requested_method = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
+        let is_read_preflight =
+            requested_method.is_some_and(|wanted| matches!(wanted.as_bytes(), b"GET" | b"HEAD"));
+        let route_table = request.app_data::<&'static RouteTable>();
+        if is_read_preflight && route_table.is_some_and(|addresses| addresses.allows_get(path)) {
             Self::Preflight
         } else {
-            Self::No
+            Self::Disabled
         }
     }
 
     /// The CORS headers once the caller is known.
-    fn once_known(self, request: &HttpRequest) -> Self {
+    fn after_authentication(self, request: &HttpRequest) -> Self {
         match self {
-            Self::SignedGet if request.extensions().contains::<ForeignAuthorization>() => {
+            Self::AuthorizedGet if request.extensions().contains::<ForeignAuthorization>() => {
                 Self::PublicGet
             }
             other => other,
         }
     }
 
-    fn head(self, status: StatusCode, headers: &mut HeaderMap) {
+    fn set_headers(self, status: StatusCode, headers: &mut HeaderMap) {
         match self {
-            Self::No | Self::SignedGet => {}
+            Self::Disabled | Self::AuthorizedGet => {}
             Self::PublicGet => {
-                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANYONE);
+                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
             }
             Self::Preflight if status.is_success() => {
-                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANYONE);
+                headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
                 headers.insert(
                     header::ACCESS_CONTROL_ALLOW_METHODS,
                     HeaderValue::from_static("GET, HEAD"),
                 );
-                headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_HEADERS);
+                headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_ALLOWED_HEADERS);
                 headers.insert(
                     header::ACCESS_CONTROL_MAX_AGE,
                     HeaderValue::from_static("86400"),
@@ -416,15 +426,15 @@ impl Cors {
 }
 
 /// A path as it may be logged: that of a feed is a secret.
-fn logged(path: &str) -> &str {
-    match path.starts_with(FEEDS) {
-        true => FEEDS,
+fn loggable_path(path: &str) -> &str {
+    match path.starts_with(FEEDS_PREFIX) {
+        true => FEEDS_PREFIX,
         false => path,
     }
 }
 
 /// Whether a path is of the API or the cards, and not of pages or operations.
-fn is_public(path: &str) -> bool {
+fn is_api_path(path: &str) -> bool {
     path.starts_with("/v1/")
         || path == "/openapi.json"
         || path.starts_with("/ard/")
@@ -437,30 +447,30 @@ fn is_public(path: &str) -> bool {
 struct InFlightRequest(Rc<WorkerMetrics>);
 
 impl InFlightRequest {
-    fn begin(metrics: &Rc<WorkerMetrics>) -> Self {
-        metrics.request_begins();
+    fn start(metrics: &Rc<WorkerMetrics>) -> Self {
+        metrics.request_started();
         Self(Rc::clone(metrics))
     }
 }
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        self.0.request_ends();
+        self.0.request_finished();
     }
 }
 
 /// The span of a request, which its log lines carry. Requests that may write have one wherever acts are logged; for a
 /// cached card it would cost too much.
-fn span(request: &ServiceRequest, id: &HeaderValue) -> Span {
+fn start_request_span(request: &ServiceRequest, id: &HeaderValue) -> Span {
     macro_rules! request_span {
         ($level:expr) => {{
-            let trace = TraceParent::of(request.headers());
+            let trace = TraceParent::from_headers(request.headers());
             tracing::span!(
                 $level,
                 "request",
                 request_id = id.to_str().unwrap_or_default(),
                 method = request.method().as_str(),
-                path = logged(request.uri().path()),
+                path = loggable_path(request.uri().path()),
                 trace_id = trace.map(|trace| trace.trace_id),
                 parent_id = trace.map(|trace| trace.parent_id),
                 span_id = REQUEST_IDS.span_id(),

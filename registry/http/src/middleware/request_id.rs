@@ -10,15 +10,15 @@ use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The longest id accepted from a caller.
-const MAX_LENGTH: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 
 #[derive(Debug)]
-pub struct RequestIds {
+pub struct RequestIdGenerator {
     prefix: u64,
     next: AtomicU64,
 }
 
-impl RequestIds {
+impl RequestIdGenerator {
     /// A generator with a random prefix, so that two processes give different ids.
     pub(crate) fn new() -> Self {
         Self {
@@ -28,14 +28,14 @@ impl RequestIds {
     }
 
     /// The caller's id, if it is a plain word of at most 64 characters, else a new one.
-    pub fn of(&self, headers: &HeaderMap) -> HeaderValue {
+    pub fn for_request(&self, headers: &HeaderMap) -> HeaderValue {
         if let Some(id) = headers.get(X_REQUEST_ID)
-            && is_plain(id.as_bytes())
+            && is_valid_id(id.as_bytes())
         {
             return id.clone();
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        HeaderValue::from_bytes(&hexadecimal(self.prefix, number))
+        HeaderValue::from_bytes(&format_id(self.prefix, number))
             .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     }
 
@@ -50,11 +50,11 @@ impl RequestIds {
 
 /// Two numbers as 16 hexadecimal digits each, joined by a dash. Every request has such an id, and the standard
 /// formatting would cost more than everything else about it.
-fn hexadecimal(first: u64, second: u64) -> [u8; 33] {
+fn format_id(first: u64, second: u64) -> [u8; 33] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b'-'; 33];
-    for (number, place) in [(first, 0), (second, 17)] {
-        for (digit, byte) in text[place..place + 16].iter_mut().enumerate() {
+    for (number, offset) in [(first, 0), (second, 17)] {
+        for (digit, byte) in text[offset..offset + 16].iter_mut().enumerate() {
             let four_bits = (number >> (60 - 4 * digit)) & 15;
             *byte = DIGITS[usize::try_from(four_bits).unwrap_or_default()];
         }
@@ -62,8 +62,8 @@ fn hexadecimal(first: u64, second: u64) -> [u8; 33] {
     text
 }
 
-fn is_plain(id: &[u8]) -> bool {
-    (1..=MAX_LENGTH).contains(&id.len())
+fn is_valid_id(id: &[u8]) -> bool {
+    (1..=MAX_ID_LENGTH).contains(&id.len())
         && id
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
@@ -80,17 +80,17 @@ pub struct TraceParent<'a> {
 
 impl<'a> TraceParent<'a> {
     /// `None` if the header is absent, repeated or malformed.
-    pub fn of(headers: &'a HeaderMap) -> Option<Self> {
+    pub fn from_headers(headers: &'a HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all("traceparent");
         let line = lines.next()?.to_str().ok()?;
         if lines.next().is_some() {
             return None;
         }
         let mut parts = line.splitn(5, '-');
-        let version = hex(parts.next()?, 2)?;
-        let trace_id = hex(parts.next()?, 32)?;
-        let parent_id = hex(parts.next()?, 16)?;
-        hex(parts.next()?, 2)?;
+        let version = parse_hex(parts.next()?, 2)?;
+        let trace_id = parse_hex(parts.next()?, 32)?;
+        let parent_id = parse_hex(parts.next()?, 16)?;
+        parse_hex(parts.next()?, 2)?;
         let more = parts.next().is_some();
         let all_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
         if version == "ff" || (version == "00" && more) || all_zero(trace_id) || all_zero(parent_id)
@@ -104,7 +104,7 @@ impl<'a> TraceParent<'a> {
     }
 }
 
-fn hex(text: &str, length: usize) -> Option<&str> {
+fn parse_hex(text: &str, length: usize) -> Option<&str> {
     let fits = text.len() == length
         && text
             .bytes()
@@ -129,14 +129,20 @@ mod tests {
 
     #[test]
     fn takes_over_plain_ids_only() {
-        let ids = RequestIds::new();
-        assert_eq!(ids.of(&headers("x-request-id", "ab-1.c_D")), "ab-1.c_D");
+        let ids = RequestIdGenerator::new();
+        assert_eq!(
+            ids.for_request(&headers("x-request-id", "ab-1.c_D")),
+            "ab-1.c_D"
+        );
         let long = "a".repeat(65);
         for odd in ["", "a b", "<x>", long.as_str()] {
-            assert_ne!(ids.of(&headers("x-request-id", odd)), odd);
+            assert_ne!(ids.for_request(&headers("x-request-id", odd)), odd);
         }
-        assert_ne!(ids.of(&HeaderMap::new()), ids.of(&HeaderMap::new()));
-        let written = hexadecimal(0x0123_4567_89ab_cdef, 0xf0);
+        assert_ne!(
+            ids.for_request(&HeaderMap::new()),
+            ids.for_request(&HeaderMap::new())
+        );
+        let written = format_id(0x0123_4567_89ab_cdef, 0xf0);
         assert_eq!(&written, b"0123456789abcdef-00000000000000f0");
     }
 
@@ -146,14 +152,14 @@ mod tests {
         let parent = "00f067aa0ba902b7";
         let good = headers("traceparent", &format!("00-{trace}-{parent}-01"));
         assert_eq!(
-            TraceParent::of(&good),
+            TraceParent::from_headers(&good),
             Some(TraceParent {
                 trace_id: trace,
                 parent_id: parent
             })
         );
         let later = headers("traceparent", &format!("01-{trace}-{parent}-01-more"));
-        assert!(TraceParent::of(&later).is_some());
+        assert!(TraceParent::from_headers(&later).is_some());
         for bad in [
             format!("00-{trace}-{parent}-01-more"),
             format!("ff-{trace}-{parent}-01"),
@@ -163,7 +169,7 @@ mod tests {
             format!("00-{trace}-{parent}"),
         ] {
             assert_eq!(
-                TraceParent::of(&headers("traceparent", &bad)),
+                TraceParent::from_headers(&headers("traceparent", &bad)),
                 None,
                 "{bad}"
             );

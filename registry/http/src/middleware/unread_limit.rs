@@ -8,41 +8,41 @@ use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 
-use crate::limits::client_address::{client_address, network};
+use crate::limits::client_address::{client_address, client_network};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
-use crate::requests::state::state;
+use crate::requests::server_state::server_state;
 
 /// Responses of at most this many bytes are not counted: a connection holds about as much of any response, and
 /// connections are limited themselves.
-pub const SMALL_BYTES: u64 = 64 * 1024;
+pub const MAX_UNCOUNTED_BYTES: u64 = 64 * 1024;
 /// Seconds after which a refused request may be repeated.
-const RETRY_AFTER: u32 = 5;
+const RETRY_AFTER_SECONDS: u32 = 5;
 
 pub async fn limit_unread_bytes<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
-    let answer = next.call(request).await?;
-    Ok(match answer.response().body().size() {
-        BodySize::Sized(bytes) if bytes > SMALL_BYTES => limit_response(answer),
-        _ => answer.map_into_left_body(),
+    let response = next.call(request).await?;
+    Ok(match response.response().body().size() {
+        BodySize::Sized(bytes) if bytes > MAX_UNCOUNTED_BYTES => limit_response(response),
+        _ => response.map_into_left_body(),
     })
 }
 
 fn limit_response<B: MessageBody + 'static>(
-    answer: ServiceResponse<B>,
+    response: ServiceResponse<B>,
 ) -> ServiceResponse<EitherBody<B>> {
-    let request = answer.request();
-    let Ok(state) = state(request) else {
-        return answer.map_into_left_body();
+    let request = response.request();
+    let Ok(state) = server_state(request) else {
+        return response.map_into_left_body();
     };
-    let unread = Arc::clone(&state.unread);
+    let unread = Arc::clone(&state.unread_bytes);
     let trusted = &state.context.config().server.trusted_proxies;
-    let Some(address) = client_address(request, trusted).map(network) else {
-        return answer.map_into_left_body();
+    let Some(address) = client_address(request, trusted).map(client_network) else {
+        return response.map_into_left_body();
     };
-    let (request, response) = answer.into_parts();
+    let (request, response) = response.into_parts();
     let (response, body) = response.into_parts();
     let bytes = match body.try_into_bytes() {
         Ok(bytes) => bytes,
@@ -60,7 +60,8 @@ fn limit_response<B: MessageBody + 'static>(
                 &problem_kinds::TOO_MANY_REQUESTS,
                 "Your address has too many unread bytes of earlier responses. Read those first, then try again.",
             );
-            let refusal = ServiceResponse::from_err(problem.retry_after(RETRY_AFTER), request);
+            let refusal =
+                ServiceResponse::from_err(problem.with_retry_after(RETRY_AFTER_SECONDS), request);
             refusal.map_into_right_body()
         }
     }

@@ -2,10 +2,10 @@
 //! the crawler's user agent links to.
 
 use a2a_registry_core::config::Config;
-use a2a_registry_core::context::Context;
-use a2a_registry_core::dialects::{self, DialectView};
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::ownership::challenges::registry_host;
-use a2a_registry_core::search::overview::{Overview, overview};
+use a2a_registry_core::protocol_versions::{self, ProtocolView};
+use a2a_registry_core::search::registry_stats::{RegistryStats, load_registry_stats};
 use a2a_registry_core::text::{self, ADDRESS};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, web};
@@ -22,12 +22,12 @@ const PROTOCOLS: usize = 8;
 pub(crate) struct AboutPage {
     frame: Frame,
     /// What the caller may find here; `None` if the index cannot be read.
-    overview: Option<Overview>,
+    overview: Option<RegistryStats>,
     ladder: &'static [(&'static str, &'static str)],
     /// An example of the DNS record by which a domain opts out.
     record: String,
     contact: Option<ContactView>,
-    dialects: Vec<DialectView>,
+    dialects: Vec<ProtocolView>,
     version: &'static str,
 }
 
@@ -38,8 +38,8 @@ struct ContactView {
 }
 
 /// The crawler's user agent names the second address.
-pub(crate) async fn show(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
-    let overview = match overview(&context, &visitor.caller).await {
+pub(crate) async fn about_page(context: web::Data<AppContext>, visitor: Visitor) -> HttpResponse {
+    let overview = match load_registry_stats(&context, &visitor.caller).await {
         Ok(overview) => Some(overview),
         Err(error) => {
             tracing::warn!(%error, "the page about the registry has no numbers");
@@ -48,18 +48,18 @@ pub(crate) async fn show(context: web::Data<Context>, visitor: Visitor) -> HttpR
     };
     let config = context.config();
     let page = AboutPage::new(
-        Frame::of(config, "about", &visitor),
+        Frame::for_visitor(config, "about", &visitor),
         overview,
         &registry_host(&context),
         config,
     );
-    crate::pages::page(StatusCode::OK, &page)
+    crate::pages::render_page(StatusCode::OK, &page)
 }
 
 impl AboutPage {
     pub(crate) fn new(
         frame: Frame,
-        overview: Option<Overview>,
+        overview: Option<RegistryStats>,
         host: &str,
         config: &Config,
     ) -> Self {
@@ -67,13 +67,13 @@ impl AboutPage {
         Self {
             frame,
             overview,
-            ladder: &trust::LADDER,
+            ladder: &trust::TRUST_LEVELS,
             record: format!(
                 "_a2a-registry.agents.example.com TXT \"{}; policy=none\"",
                 text::line(host, ADDRESS)
             ),
             contact: (!contact.is_empty()).then(|| ContactView::new(contact)),
-            dialects: dialects::shown(config),
+            dialects: protocol_versions::enabled_protocols(config),
             version: env!("CARGO_PKG_VERSION"),
         }
     }
@@ -84,7 +84,7 @@ impl ContactView {
         let mail = contact.starts_with("mailto:");
         Self {
             label: text::line(contact.trim_start_matches("mailto:"), ADDRESS),
-            link: text::web_address(contact).or_else(|| mail.then(|| contact.to_owned())),
+            link: text::safe_web_url(contact).or_else(|| mail.then(|| contact.to_owned())),
         }
     }
 }

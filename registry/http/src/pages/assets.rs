@@ -7,26 +7,26 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use rust_embed::{Embed, EmbeddedFile};
 
-use crate::answers::answer::Answer;
-use crate::answers::conditional::conditional;
+use crate::answers::conditional_response::conditional_response;
+use crate::answers::response::HandlerResult;
 
 #[derive(Embed)]
 #[folder = "$CARGO_MANIFEST_DIR/../../web/static"]
-struct Static;
+struct StaticAssets;
 
 /// The URL of a file, with the first digits of its hash: changed content has another URL, so that browsers may cache it
 /// forever.
 pub(crate) fn address(name: &str) -> String {
-    match Static::get(name) {
-        Some(file) => format!("/static/{name}?v={}", tag(&file)),
+    match StaticAssets::get(name) {
+        Some(file) => format!("/static/{name}?v={}", content_tag(&file)),
         None => format!("/static/{name}"),
     }
 }
 
 /// Serves a static file: cacheable forever under its hashed URL, else revalidated.
-pub(crate) async fn show(request: HttpRequest, name: web::Path<String>) -> Answer {
-    let file = Static::get(&name).ok_or_else(AppError::no_address)?;
-    let tag = tag(&file);
+pub(crate) async fn serve_asset(request: HttpRequest, name: web::Path<String>) -> HandlerResult {
+    let file = StaticAssets::get(&name).ok_or_else(AppError::no_address)?;
+    let tag = content_tag(&file);
     let is_versioned = request.query_string() == format!("v={tag}");
     let caching = HeaderValue::from_static(if is_versioned {
         "public, max-age=31536000, immutable"
@@ -34,7 +34,7 @@ pub(crate) async fn show(request: HttpRequest, name: web::Path<String>) -> Answe
         "public, no-cache"
     });
     let media_type = content_type(&name);
-    Ok(conditional(
+    Ok(conditional_response(
         &request,
         &format!("\"{tag}\""),
         caching,
@@ -56,7 +56,7 @@ fn content_type(name: &str) -> &'static str {
 }
 
 /// The first 16 hex digits of the content's SHA-256.
-fn tag(file: &EmbeddedFile) -> String {
+fn content_tag(file: &EmbeddedFile) -> String {
     file.metadata
         .sha256_hash()
         .iter()

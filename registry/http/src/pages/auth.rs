@@ -3,10 +3,10 @@
 use a2a_registry_core::text;
 
 /// Kinds of credentials in a line; the page of the agent names all.
-const KINDS: usize = 3;
+const MAX_KINDS: usize = 3;
 
 /// The word for a value of the filter `auth`.
-pub(crate) fn word(value: &str) -> String {
+pub(crate) fn auth_label(value: &str) -> String {
     match value {
         "none" => "No credentials".to_owned(),
         "unknown" => "Not understood".to_owned(),
@@ -24,8 +24,12 @@ pub(crate) fn word(value: &str) -> String {
 }
 
 pub(crate) fn sentence(values: &[String]) -> String {
-    let mut kinds: Vec<String> = values.iter().take(KINDS).map(|value| word(value)).collect();
-    if values.len() > KINDS {
+    let mut kinds: Vec<String> = values
+        .iter()
+        .take(MAX_KINDS)
+        .map(|value| auth_label(value))
+        .collect();
+    if values.len() > MAX_KINDS {
         kinds.push("…".to_owned());
     }
     match values {

@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::pages::trust::Badge;
 
 /// Characters of a value on each side of a change.
-const VALUE: usize = 1_500;
+const MAX_VALUE_CHARS: usize = 1_500;
 
 /// A value as JSON, on several lines if it has members.
 pub(crate) fn value(value: &Value) -> String {
     let json = serde_json::to_string_pretty(value);
-    text::block(&json.unwrap_or_default(), VALUE)
+    text::block(&json.unwrap_or_default(), MAX_VALUE_CHARS)
 }
 
 /// What a class of change means, independent of the decision on it.
-pub(crate) const fn class_meaning(class: Option<ChangeClass>) -> &'static str {
+pub(crate) const fn change_class_description(class: Option<ChangeClass>) -> &'static str {
     match class {
         Some(ChangeClass::None) => "No client could notice it.",
         Some(ChangeClass::Low) => "A rule may accept a change like this without a review.",
@@ -27,14 +27,14 @@ pub(crate) const fn class_meaning(class: Option<ChangeClass>) -> &'static str {
 }
 
 pub(crate) fn class_badge(class: &OpenEnum<ChangeClass>) -> Badge {
-    let tone = match class.known() {
+    let tone = match class.known_value() {
         Some(ChangeClass::None | ChangeClass::Low) | None => "plain",
         Some(ChangeClass::High) => "warn",
         Some(ChangeClass::Critical) => "bad",
     };
     Badge {
         label: text::line(class.as_str(), LINE),
-        meaning: class_meaning(class.known()).to_owned(),
+        meaning: change_class_description(class.known_value()).to_owned(),
         tone,
         link: None,
     }

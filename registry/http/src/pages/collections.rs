@@ -2,17 +2,18 @@
 //! there.
 
 use a2a_registry_api::limits::{
-    MAX_AUDIENCE, MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT, MAX_GROUP,
+    MAX_AUDIENCE_GROUPS, MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT,
+    MAX_GROUP_NAME_CHARS,
 };
 use a2a_registry_api::{AgentList, Collection, CollectionContent};
-use a2a_registry_core::collections::acts::{
-    collection_delete, collection_list, collection_make, collection_put, collection_show,
+use a2a_registry_core::collections::actions::{
+    collection_create, collection_delete, collection_list, collection_put, collection_show,
 };
-use a2a_registry_core::collections::deletion::lost_uses;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::collections::deletion_impact::deletion_losses;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::memory::agents::RenderedJson;
-use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::precondition::IfMatch;
+use a2a_registry_core::process_state::agent_cache::RenderedJson;
 use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::text::{self, BLOCK, LINE};
@@ -24,14 +25,14 @@ use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
-use crate::pages::{self, moment, page};
+use crate::pages::{self, moment, render_page};
 use crate::problems::problem::Problem;
 use crate::requests::auth::Curate;
-use crate::requests::forms::{FormFields, FormOf};
-use crate::requests::path::CollectionRef;
+use crate::requests::forms::{FormFields, PermittedForm};
+use crate::requests::path_parameters::CollectionRef;
 use crate::requests::visitor::Visitor;
 
 #[derive(Template)]
@@ -75,87 +76,101 @@ pub(crate) struct CollectionForm {
 
 /// Each character may take four bytes, and each byte may be escaped.
 impl FormFields for CollectionForm {
-    const LIMIT: usize =
-        12 * (MAX_DESCRIPTION + MAX_FILTER_TEXT + MAX_AUDIENCE * (MAX_GROUP + 1)) + 16 * 1024;
+    const MAX_BYTES: usize = 12
+        * (MAX_DESCRIPTION + MAX_FILTER_TEXT + MAX_AUDIENCE_GROUPS * (MAX_GROUP_NAME_CHARS + 1))
+        + 16 * 1024;
 }
 
-pub(crate) async fn show_all(context: web::Data<Context>, visitor: Visitor) -> Answer {
+pub(crate) async fn show_collections(
+    context: web::Data<AppContext>,
+    visitor: Visitor,
+) -> HandlerResult {
     let form = CollectionForm::new();
     let shown = collections_page(&context, &visitor, &form, None).await?;
-    Ok(page(StatusCode::OK, &shown))
+    Ok(render_page(StatusCode::OK, &shown))
 }
 
-pub(crate) async fn create(form: FormOf<Curate, CollectionForm>) -> Answer {
+pub(crate) async fn create_collection(
+    form: PermittedForm<Curate, CollectionForm>,
+) -> HandlerResult {
     let name = form.fields.name.trim().to_owned();
-    let made = made(&form.context, &form.visitor.caller, &name, &form.fields).await;
-    match made {
-        Ok(()) => Ok(to(&name)),
+    let result = create_from_form(&form.context, &form.visitor.caller, &name, &form.fields).await;
+    match result {
+        Ok(()) => Ok(redirect_to_collection(&name)),
         Err(error) => {
             let problem = Problem::from(error);
-            crate::pages::log(&problem);
+            crate::pages::log_problem(&problem);
             let status = problem.kind().status;
-            let said = Some(text::line(&problem.to_string(), BLOCK));
-            let shown = collections_page(&form.context, &form.visitor, &form.fields, said).await?;
-            Ok(page(status, &shown))
+            let message = Some(text::line(&problem.to_string(), BLOCK));
+            let shown =
+                collections_page(&form.context, &form.visitor, &form.fields, message).await?;
+            Ok(render_page(status, &shown))
         }
     }
 }
 
-pub(crate) async fn show(
-    context: web::Data<Context>,
+pub(crate) async fn show_collection(
+    context: web::Data<AppContext>,
     visitor: Visitor,
     collection: CollectionRef,
-) -> Answer {
-    let found = collection_show(&context, &visitor.caller, &collection.0).await?;
-    let form = CollectionForm::of(&found)?;
-    let shown = collection_page(&context, &visitor, found, &form, None).await?;
-    Ok(page(StatusCode::OK, &shown))
+) -> HandlerResult {
+    let current = collection_show(&context, &visitor.caller, &collection.0).await?;
+    let form = CollectionForm::from_collection(&current)?;
+    let shown = collection_page(&context, &visitor, current, &form, None).await?;
+    Ok(render_page(StatusCode::OK, &shown))
 }
 
 /// Changes a collection, or deletes it once that is confirmed.
-pub(crate) async fn submit(
+pub(crate) async fn submit_collection(
     collection: CollectionRef,
-    form: FormOf<Curate, CollectionForm>,
-) -> Answer {
+    form: PermittedForm<Curate, CollectionForm>,
+) -> HandlerResult {
     let (name, caller, fields) = (&collection.0, &form.visitor.caller, &form.fields);
-    let found = collection_show(&form.context, caller, name).await?;
-    let seen = Precondition(Some(fields.seen.clone()));
-    let done = match (fields.act.as_str(), fields.confirm.is_given()) {
-        ("delete", true) => collection_delete(&form.context, caller, name, &seen).await,
-        ("delete", false) => match seen.check(Some(&found)) {
+    let current = collection_show(&form.context, caller, name).await?;
+    let precondition = IfMatch(Some(fields.seen.clone()));
+    let result = match (fields.act.as_str(), fields.confirm.is_given()) {
+        ("delete", true) => collection_delete(&form.context, caller, name, &precondition).await,
+        ("delete", false) => match precondition.check(Some(&current)) {
             Ok(()) => {
                 let confirmation =
-                    deletion_confirmation(&form.context, &form.visitor, &found, fields).await?;
-                return Ok(page(StatusCode::OK, &confirmation));
+                    deletion_confirmation(&form.context, &form.visitor, &current, fields).await?;
+                return Ok(render_page(StatusCode::OK, &confirmation));
             }
             Err(error) => Err(error),
         },
-        _ => collection_put(&form.context, caller, name, &fields.content(), &seen)
-            .await
-            .map(drop),
+        _ => collection_put(
+            &form.context,
+            caller,
+            name,
+            &fields.to_content(),
+            &precondition,
+        )
+        .await
+        .map(drop),
     };
-    match done {
+    match result {
         Ok(()) if fields.act == "delete" => Ok(crate::pages::see_other("/collections")),
-        Ok(()) => Ok(to(name)),
+        Ok(()) => Ok(redirect_to_collection(name)),
         Err(error) => {
             let problem = Problem::from(error);
-            crate::pages::log(&problem);
+            crate::pages::log_problem(&problem);
             let status = problem.kind().status;
-            let said = Some(text::line(&problem.to_string(), BLOCK));
-            let shown = collection_page(&form.context, &form.visitor, found, fields, said).await?;
-            Ok(page(status, &shown))
+            let message = Some(text::line(&problem.to_string(), BLOCK));
+            let shown =
+                collection_page(&form.context, &form.visitor, current, fields, message).await?;
+            Ok(render_page(status, &shown))
         }
     }
 }
 
-async fn made(
-    context: &Context,
+async fn create_from_form(
+    context: &AppContext,
     caller: &Caller,
     name: &str,
     fields: &CollectionForm,
 ) -> Result<()> {
-    let made = collection_make(context, caller, name, &fields.content()).await;
-    made.map(drop).map_err(|error| match error.kind {
+    let result = collection_create(context, caller, name, &fields.to_content()).await;
+    result.map(drop).map_err(|error| match error.kind {
         a2a_registry_core::error::ErrorKind::NotFound => AppError::invalid(
             "/name",
             format!(
@@ -166,55 +181,55 @@ async fn made(
     })
 }
 
-fn to(name: &str) -> HttpResponse {
+fn redirect_to_collection(name: &str) -> HttpResponse {
     let link = format!("/collections/{}", text::segment(name));
     crate::pages::see_other(&link)
 }
 
 async fn collections_page(
-    context: &Context,
+    context: &AppContext,
     visitor: &Visitor,
     form: &CollectionForm,
     problem: Option<String>,
 ) -> Result<CollectionsPage> {
     let list = collection_list(context, &visitor.caller).await?;
     Ok(CollectionsPage {
-        frame: Frame::of(context.config(), "collections", visitor),
+        frame: Frame::for_visitor(context.config(), "collections", visitor),
         now: context.now(),
         collections: list.collections,
-        edit: form.shown_to(visitor),
+        edit: form.editable_by(visitor),
         problem,
     })
 }
 
 async fn collection_page(
-    context: &Context,
+    context: &AppContext,
     visitor: &Visitor,
-    found: Collection,
+    collection: Collection,
     form: &CollectionForm,
     problem: Option<String>,
 ) -> Result<CollectionPage> {
     Ok(CollectionPage {
-        frame: Frame::of(context.config(), "collections", visitor),
+        frame: Frame::for_visitor(context.config(), "collections", visitor),
         now: context.now(),
-        agents: counted(context, &visitor.caller, &found.name).await,
-        collection: found,
-        edit: form.shown_to(visitor),
+        agents: count_agents_text(context, &visitor.caller, &collection.name).await,
+        collection,
+        edit: form.editable_by(visitor),
         problem,
     })
 }
 
 /// The page that asks before a collection is deleted.
 async fn deletion_confirmation(
-    context: &Context,
+    context: &AppContext,
     visitor: &Visitor,
-    found: &Collection,
+    collection: &Collection,
     fields: &CollectionForm,
 ) -> Result<ConfirmPage> {
-    let name = text::line(&found.name, LINE);
-    let filter = text::line(&found.filter, MAX_FILTER_TEXT);
-    let link = format!("/collections/{}", text::segment(&found.name));
-    let agents = counted(context, &visitor.caller, &found.name).await;
+    let name = text::line(&collection.name, LINE);
+    let filter = text::line(&collection.filter, MAX_FILTER_TEXT);
+    let link = format!("/collections/{}", text::segment(&collection.name));
+    let agents = count_agents_text(context, &visitor.caller, &collection.name).await;
     let mut losses = vec![
         format!("The collection {name}: {filter}"),
         match agents {
@@ -223,12 +238,12 @@ async fn deletion_confirmation(
             }
             None => "The list of its agents; the agents themselves stay.".to_owned(),
         },
-        format!("It is shown to {}.", CollectionsPage::audience(found)),
+        format!("It is shown to {}.", CollectionsPage::audience(collection)),
     ];
-    let used = lost_uses(context, &found.name).await?;
+    let used = deletion_losses(context, &collection.name).await?;
     losses.extend(used.iter().map(|used| text::line(used, BLOCK)));
     Ok(ConfirmPage {
-        frame: Frame::of(context.config(), "collections", visitor),
+        frame: Frame::for_visitor(context.config(), "collections", visitor),
         title: format!("Delete the collection {name}"),
         losses,
         action: link.clone(),
@@ -239,25 +254,25 @@ async fn deletion_confirmation(
 }
 
 /// The number of agents of a collection that the caller finds; `None` if the index cannot be read.
-async fn counted(context: &Context, caller: &Caller, name: &str) -> Option<String> {
+async fn count_agents_text(context: &AppContext, caller: &Caller, name: &str) -> Option<String> {
     let query = SearchQuery {
         collection: vec![name.to_owned()],
         page_size: Some(1),
         ..SearchQuery::default()
     };
-    let answer = search(context, caller, &query).await.ok()?;
-    let list: AgentList = serde_json::from_slice(&answer).ok()?;
+    let response = search(context, caller, &query).await.ok()?;
+    let list: AgentList = serde_json::from_slice(&response).ok()?;
     Some(text::with_noun(&list.total, "agent", "agents"))
 }
 
 /// One name per line. A name of a group may contain anything but a line break.
-fn names(text: &str) -> Vec<String> {
+fn parse_lines(text: &str) -> Vec<String> {
     let names = text.lines().filter(|name| !name.trim().is_empty());
     names.map(str::to_owned).collect()
 }
 
 /// One name per line.
-fn in_lines<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+fn join_lines<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     let lines = names.into_iter().map(|name| format!("{name}\n"));
     lines.collect()
 }
@@ -271,7 +286,7 @@ impl CollectionForm {
         }
     }
 
-    fn of(collection: &Collection) -> Result<Self> {
+    fn from_collection(collection: &Collection) -> Result<Self> {
         Ok(Self {
             description: collection.description.clone(),
             filter: collection.filter.clone(),
@@ -279,24 +294,28 @@ impl CollectionForm {
                 None => "true".to_owned(),
                 Some(_) => String::new(),
             },
-            audience: in_lines(collection.audience.iter().flatten()),
-            owners: in_lines(&collection.owners),
-            seen: RenderedJson::of(collection)?.tag,
+            audience: join_lines(collection.audience.iter().flatten()),
+            owners: join_lines(&collection.owners),
+            seen: RenderedJson::render(collection)?.tag,
             ..Self::default()
         })
     }
 
-    fn shown_to(&self, visitor: &Visitor) -> Option<Self> {
-        let curates = visitor.caller.may(Permission::Curate) && visitor.form_token.is_some();
+    fn editable_by(&self, visitor: &Visitor) -> Option<Self> {
+        let curates =
+            visitor.caller.has_permission(Permission::Curate) && visitor.form_token.is_some();
         curates.then(|| self.clone())
     }
 
-    fn content(&self) -> CollectionContent {
+    fn to_content(&self) -> CollectionContent {
         CollectionContent {
             description: self.description.replace("\r\n", "\n"),
             filter: self.filter.clone(),
-            audience: self.everybody.is_empty().then(|| names(&self.audience)),
-            owners: names(&self.owners),
+            audience: self
+                .everybody
+                .is_empty()
+                .then(|| parse_lines(&self.audience)),
+            owners: parse_lines(&self.owners),
         }
     }
 }

@@ -51,22 +51,22 @@ impl Frame {
         }
     }
 
-    pub fn of(config: &Config, here: &'static str, visitor: &Visitor) -> Self {
+    pub fn for_visitor(config: &Config, here: &'static str, visitor: &Visitor) -> Self {
         Self {
-            who: FrameAccount::of(visitor),
+            who: FrameAccount::for_visitor(visitor),
             ..Self::new(config, here)
         }
     }
 }
 
 impl FrameAccount {
-    fn of(visitor: &Visitor) -> Option<Self> {
+    fn for_visitor(visitor: &Visitor) -> Option<Self> {
         let account = visitor.caller.account.as_ref()?;
         let form_token = visitor.form_token.clone()?;
         Some(Self {
             name: text::line(&account.name, text::LINE),
             form_token,
-            sees_all: visitor.caller.may(Permission::SeeAll),
+            sees_all: visitor.caller.has_permission(Permission::SeeAll),
         })
     }
 }

@@ -32,7 +32,7 @@ use askama::Template;
 use crate::problems::problem::Problem;
 
 /// Pages depend on the caller and the time, so no cache may store them.
-pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
+pub(crate) fn render_page(status: StatusCode, template: &impl Template) -> HttpResponse {
     match template.render() {
         Ok(body) => HttpResponse::build(status)
             .insert_header(ContentType::html())
@@ -59,7 +59,7 @@ pub(crate) fn stay_on_page() -> HttpResponse {
 }
 
 /// Logs the internal text of an error, because no problem document is made that would log it.
-pub(crate) fn log(problem: &Problem) {
+pub(crate) fn log_problem(problem: &Problem) {
     let Some(internal) = problem.internal() else {
         return;
     };

@@ -3,8 +3,8 @@
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
 
 /// A time to the minute: `2026-01-31 12:00 UTC`.
-pub(crate) fn minute(moment: &Timestamp) -> String {
-    let exact = moment.to_rfc3339();
+pub(crate) fn minute(timestamp: &Timestamp) -> String {
+    let exact = timestamp.to_rfc3339();
     match (exact.get(..10), exact.get(11..16)) {
         (Some(day), Some(minute)) => format!("{day} {minute} UTC"),
         _ => exact,
@@ -12,34 +12,34 @@ pub(crate) fn minute(moment: &Timestamp) -> String {
 }
 
 /// The day of a time: `2026-01-31`.
-pub(crate) fn day(moment: &Timestamp) -> String {
-    let exact = moment.to_rfc3339();
+pub(crate) fn day(timestamp: &Timestamp) -> String {
+    let exact = timestamp.to_rfc3339();
     exact.get(..10).unwrap_or(&exact).to_owned()
 }
 
 /// How far a time is from `now`: `5 minutes ago`, `in 2 hours`.
-pub(crate) fn distance(moment: &Timestamp, now: &Timestamp) -> String {
-    in_largest_unit(moment.0.saturating_sub(now.0), false)
+pub(crate) fn distance(timestamp: &Timestamp, now: &Timestamp) -> String {
+    format_duration(timestamp.0.saturating_sub(now.0), false)
 }
 
 /// The same with short names: `5 min ago`, `in 2 h`.
-pub(crate) fn short_distance(moment: &Timestamp, now: &Timestamp) -> String {
-    in_largest_unit(moment.0.saturating_sub(now.0), true)
+pub(crate) fn short_relative_time(timestamp: &Timestamp, now: &Timestamp) -> String {
+    format_duration(timestamp.0.saturating_sub(now.0), true)
 }
 
 /// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the
 /// hour.
-pub(crate) fn hour_of_use(at: &Timestamp, now: &Timestamp) -> String {
-    if now.0.saturating_sub(at.0) < HOUR {
+pub(crate) fn hour_of_use(used_at: &Timestamp, now: &Timestamp) -> String {
+    if now.0.saturating_sub(used_at.0) < HOUR {
         return "in the last hour".to_owned();
     }
-    format!("in the hour from {}", minute(at))
+    format!("in the hour from {}", minute(used_at))
 }
 
 /// The distance in the largest unit of which there is at least one, with short names of the units or full ones. The
 /// past is rounded down; the future is rounded to the nearest unit, because a term of 30 days is not one of 29 a second
 /// later.
-fn in_largest_unit(microseconds: i64, is_brief: bool) -> String {
+fn format_duration(microseconds: i64, is_brief: bool) -> String {
     let mut size = microseconds.saturating_abs();
     if microseconds > 0 {
         for unit in [SECOND, MINUTE, HOUR, DAY] {
@@ -76,13 +76,13 @@ mod tests {
     #[test]
     fn a_moment_is_told_by_the_clock_and_by_its_distance() {
         let now = Timestamp(1_767_225_600_000_000);
-        let moment = now.plus(-90 * SECOND);
+        let moment = now.plus_micros(-90 * SECOND);
         assert_eq!(minute(&moment), "2025-12-31 23:58 UTC");
         assert_eq!(distance(&moment, &now), "1 minute ago");
-        assert_eq!(short_distance(&moment, &now), "1 min ago");
+        assert_eq!(short_relative_time(&moment, &now), "1 min ago");
         assert_eq!(day(&moment), "2025-12-31");
-        assert_eq!(in_largest_unit(3 * DAY + HOUR, false), "in 3 days");
-        assert_eq!(in_largest_unit(-SECOND + 1, true), "just now");
+        assert_eq!(format_duration(3 * DAY + HOUR, false), "in 3 days");
+        assert_eq!(format_duration(-SECOND + 1, true), "just now");
         for (to_come, told) in [
             (30 * DAY - 3 * SECOND, "in 30 days"),
             (30 * DAY - 13 * HOUR, "in 29 days"),
@@ -90,17 +90,17 @@ mod tests {
             (HOUR + 20 * MINUTE, "in 1 hour"),
             (SECOND / 2, "just now"),
         ] {
-            assert_eq!(in_largest_unit(to_come, false), told);
+            assert_eq!(format_duration(to_come, false), told);
         }
-        assert_eq!(in_largest_unit(3 * SECOND - 30 * DAY, false), "29 days ago");
-        assert!(in_largest_unit(i64::MAX, false).ends_with(" days"));
-        assert!(in_largest_unit(i64::MIN, false).ends_with("days ago"));
+        assert_eq!(format_duration(3 * SECOND - 30 * DAY, false), "29 days ago");
+        assert!(format_duration(i64::MAX, false).ends_with(" days"));
+        assert!(format_duration(i64::MIN, false).ends_with("days ago"));
     }
 
     #[test]
     fn the_last_use_of_a_token_is_told_by_the_hour() {
         let hour = Timestamp(1_767_225_600_000_000);
-        let told = |later: i64| hour_of_use(&hour, &hour.plus(later));
+        let told = |later: i64| hour_of_use(&hour, &hour.plus_micros(later));
         assert_eq!(told(HOUR - 1), "in the last hour");
         let earlier = "in the hour from 2026-01-01 00:00 UTC";
         assert_eq!(told(HOUR), earlier);

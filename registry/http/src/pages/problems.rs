@@ -1,6 +1,6 @@
 //! Pages of errors, and `GET /problems/{slug}`, which explains a kind of problem.
 
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::text;
 use actix_web::http::StatusCode;
@@ -8,12 +8,12 @@ use actix_web::http::header::{CACHE_CONTROL, ContentType, HeaderValue, RETRY_AFT
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use askama::Template;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
-use crate::pages::{log, page};
+use crate::pages::{log_problem, render_page};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds::{self, ProblemKind};
-use crate::requests::path::Slug;
+use crate::requests::path_parameters::Slug;
 use crate::requests::visitor::Visitor;
 
 #[derive(Template)]
@@ -33,7 +33,7 @@ pub(crate) struct ProblemPage {
 
 #[derive(Template)]
 #[template(path = "problem_kind.html")]
-struct KindPage {
+struct ProblemKindPage {
     frame: Frame,
     kind: &'static ProblemKind,
     /// The explanation, in parts: text and code alternate.
@@ -58,11 +58,11 @@ impl ProblemPage {
 }
 
 /// The page for an error of a handler that knows its frame.
-pub(crate) fn problem(frame: Frame, error: AppError) -> HttpResponse {
+pub(crate) fn problem_response(frame: Frame, error: AppError) -> HttpResponse {
     let retry_after = error.retry_after;
     let problem = Problem::from(error);
-    log(&problem);
-    let mut response = page(problem.kind().status, &ProblemPage::new(frame, &problem));
+    log_problem(&problem);
+    let mut response = render_page(problem.kind().status, &ProblemPage::new(frame, &problem));
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
@@ -70,35 +70,35 @@ pub(crate) fn problem(frame: Frame, error: AppError) -> HttpResponse {
 }
 
 /// The page for an error at any address outside of the API, which the envelope has logged.
-pub fn failed(request: &HttpRequest, problem: &Problem) -> HttpResponse {
-    let Some(context) = request.app_data::<web::Data<Context>>() else {
-        return problem.answer(request.uri().path());
+pub fn error_page(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+    let Some(context) = request.app_data::<web::Data<AppContext>>() else {
+        return problem.to_response(request.uri().path());
     };
     let visitor = request.extensions().get::<Visitor>().cloned();
-    let frame = Frame::of(context.config(), "problem", &visitor.unwrap_or_default());
+    let frame = Frame::for_visitor(context.config(), "problem", &visitor.unwrap_or_default());
     match ProblemPage::new(frame, problem).render() {
         Ok(body) => problem
-            .headed()
+            .response_builder()
             .insert_header(ContentType::html())
             .body(body),
         Err(error) => {
             tracing::error!(%error, "the page of a problem could not be rendered");
-            problem.answer(request.uri().path())
+            problem.to_response(request.uri().path())
         }
     }
 }
 
 /// Explains a kind of problem. Every text on the page is a constant.
-pub(crate) async fn explained(context: web::Data<Context>, slug: Slug) -> Answer {
-    let kind = problem_kinds::by_slug(&slug.0).ok_or_else(AppError::no_address)?;
-    let template = KindPage {
+pub(crate) async fn show_problem_kind(context: web::Data<AppContext>, slug: Slug) -> HandlerResult {
+    let kind = problem_kinds::kind_by_slug(&slug.0).ok_or_else(AppError::no_address)?;
+    let template = ProblemKindPage {
         frame: Frame::new(context.config(), "problem"),
         kind,
         explanation: kind.explanation.split('`').collect(),
         status: kind.status.as_u16(),
         all: problem_kinds::ALL,
     };
-    let mut response = page(StatusCode::OK, &template);
+    let mut response = render_page(StatusCode::OK, &template);
     let caching = HeaderValue::from_static("max-age=3600");
     response.headers_mut().insert(CACHE_CONTROL, caching);
     Ok(response)

@@ -11,7 +11,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use crate::pages::moment;
 
 /// Characters of the reason of a failed fetch on a badge.
-const REASON: usize = 60;
+const MAX_REASON_CHARS: usize = 60;
 
 /// A badge: a label with its explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub(crate) struct Badge {
 }
 
 /// Why a card has no level.
-const NO_TLS: &str = "the card was not fetched over valid TLS";
-const EXPLAINED: &str = "/about#trust";
+const NO_TLS_REASON: &str = "the card was not fetched over valid TLS";
+const TRUST_HELP_PATH: &str = "/about#trust";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustStep {
@@ -38,7 +38,7 @@ pub(crate) struct TrustStep {
 }
 
 /// The levels of the ladder, each with its condition.
-pub(crate) const LADDER: [(&str, &str); 4] = [
+pub(crate) const TRUST_LEVELS: [(&str, &str); 4] = [
     ("L0", "The card was fetched over valid TLS."),
     ("L1", "The domain's owner has proved control over it."),
     (
@@ -53,10 +53,10 @@ pub(crate) const LADDER: [(&str, &str); 4] = [
 
 /// The ladder, with the levels that this agent has reached.
 pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
-    let reached = LADDER
+    let reached = TRUST_LEVELS
         .iter()
         .position(|(level, _)| Some(*level) == trust.level.as_ref().map(OpenEnum::as_str));
-    LADDER
+    TRUST_LEVELS
         .iter()
         .enumerate()
         .map(|(index, (level, claim))| TrustStep {
@@ -67,16 +67,16 @@ pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
         .collect()
 }
 
-pub(crate) fn level_meaning(level: &str) -> &'static str {
-    LADDER
+pub(crate) fn level_description(level: &str) -> &'static str {
+    TRUST_LEVELS
         .iter()
         .find(|(name, _)| *name == level)
         .map_or("", |(_, claim)| claim)
 }
 
-fn level_words(level: &str) -> String {
+fn level_with_description(level: &str) -> String {
     let shown = text::line(level, 8);
-    match level_meaning(level) {
+    match level_description(level) {
         "" => shown,
         meaning => format!("{shown}: {meaning}"),
     }
@@ -86,11 +86,11 @@ fn level_words(level: &str) -> String {
 /// although search finds the agent by no level.
 pub(crate) fn level_sentence(trust: &Trust) -> String {
     match &trust.level {
-        Some(level) => level_words(level.as_str()),
+        Some(level) => level_with_description(level.as_str()),
         None if trust.is_proved() => format!(
-            "none: {NO_TLS}. The domain is verified all the same, but that cannot show that the card arrived unchanged."
+            "none: {NO_TLS_REASON}. The domain is verified all the same, but that cannot show that the card arrived unchanged."
         ),
-        None => format!("none: {NO_TLS}"),
+        None => format!("none: {NO_TLS_REASON}"),
     }
 }
 
@@ -106,27 +106,27 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
         }
         .to_owned(),
         meaning: match level {
-            Some(level) => level_words(level),
-            None => format!("No trust level: {NO_TLS}."),
+            Some(level) => level_with_description(level),
+            None => format!("No trust level: {NO_TLS_REASON}."),
         },
         tone: if is_proved { "good" } else { "plain" },
-        link: Some(EXPLAINED),
+        link: Some(TRUST_HELP_PATH),
     }
 }
 
 /// The badges of an agent: trust, a card that could not be fetched, and lifecycle and visibility unless they are the
 /// usual ones.
-pub(crate) fn badges(agent: &Summary, now: Timestamp) -> Vec<Badge> {
+pub(crate) fn agent_badges(agent: &Summary, now: Timestamp) -> Vec<Badge> {
     let mut badges = vec![trust_badge(&agent.trust)];
     let liveness = liveness_badge(&agent.liveness, now);
     badges.extend(Some(liveness).filter(|badge| badge.tone != "good"));
-    badges.extend(agent.lifecycle.known().and_then(lifecycle_badge));
-    badges.extend(agent.visibility.known().and_then(visibility_badge));
+    badges.extend(agent.lifecycle.known_value().and_then(lifecycle_badge));
+    badges.extend(agent.visibility.known_value().and_then(visibility_badge));
     badges
 }
 
 pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'static str {
-    match signature.known() {
+    match signature.known_value() {
         Some(SignatureState::Valid) => {
             "valid: it verifies with a key that is bound to the domain or enrolled"
         }
@@ -140,7 +140,7 @@ pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'stati
 }
 
 pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
-    match state.known() {
+    match state.known_value() {
         Some(DomainState::Verified) => "verified: its owner, or the operator, vouches for it",
         Some(DomainState::Lapsed) => "lapsed: its proof is no longer valid",
         Some(DomainState::Disputed) => "disputed: two accounts claim it",
@@ -151,7 +151,7 @@ pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
 
 /// The method of a proof, as a phrase after "proved by".
 pub(crate) fn proof_words(method: &OpenEnum<Method>) -> String {
-    match method.known() {
+    match method.known_value() {
         Some(Method::Dns) => "a DNS TXT record".to_owned(),
         Some(Method::DnsParent) => "a DNS TXT record of a domain above".to_owned(),
         Some(Method::Http) => "a file on the site".to_owned(),
@@ -162,10 +162,10 @@ pub(crate) fn proof_words(method: &OpenEnum<Method>) -> String {
 
 /// The badge of liveness: when the card was fetched, or what is wrong with it.
 pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
-    let (label, meaning, tone) = match liveness.state.known() {
+    let (label, meaning, tone) = match liveness.state.known_value() {
         Some(LivenessState::Fresh) => (
             match &liveness.last_seen {
-                Some(seen) => format!("card fetched {}", moment::short_distance(seen, &now)),
+                Some(seen) => format!("card fetched {}", moment::short_relative_time(seen, &now)),
                 None => "card fetched".to_owned(),
             },
             "The last fetch of the card succeeded. This says nothing about whether the agent \
@@ -174,7 +174,10 @@ pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
         ),
         Some(LivenessState::Stale) => (
             match &liveness.reason {
-                Some(reason) => format!("last fetch failed ({})", text::line(reason, REASON)),
+                Some(reason) => format!(
+                    "last fetch failed ({})",
+                    text::line(reason, MAX_REASON_CHARS)
+                ),
                 None => "last fetch failed".to_owned(),
             },
             "The last fetch of the card failed; the last good card is shown.",

@@ -1,5 +1,5 @@
 //! Problem documents (RFC 9457): every kind of problem, and how errors become responses.
 
-pub mod dialect_errors;
 pub mod problem;
 pub mod problem_kinds;
+pub mod protocol_errors;

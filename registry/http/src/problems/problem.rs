@@ -52,12 +52,12 @@ pub struct MemberError {
 pub struct Problem {
     kind: &'static ProblemKind,
     detail: String,
-    more: Box<RareMembers>,
+    extras: Box<ProblemExtras>,
 }
 
 /// Members that few problems have, boxed so that every result with a problem stays small.
 #[derive(Debug, Default)]
-struct RareMembers {
+struct ProblemExtras {
     errors: Vec<MemberError>,
     retry_after: Option<u32>,
     allow: Option<String>,
@@ -72,14 +72,14 @@ impl Problem {
         Self {
             kind,
             detail: detail.into(),
-            more: Box::default(),
+            extras: Box::default(),
         }
     }
 
     pub fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let mut problem = Self::new(&problem_kinds::INVALID_REQUEST, detail.clone());
-        problem.more.errors.push(MemberError {
+        problem.extras.errors.push(MemberError {
             pointer: pointer.into(),
             detail,
         });
@@ -87,29 +87,29 @@ impl Problem {
     }
 
     /// The path has other methods: 405, with these in `Allow`.
-    pub fn wrong_method(allow: &str) -> Self {
+    pub fn method_not_allowed(allow: &str) -> Self {
         let detail = format!("This address takes {allow}.");
         let mut problem = Self::new(&problem_kinds::WRONG_METHOD, detail);
-        problem.more.allow = Some(allow.to_owned());
+        problem.extras.allow = Some(allow.to_owned());
         problem
     }
 
     /// Sets the seconds after which a retry makes sense.
     #[must_use]
-    pub fn retry_after(mut self, seconds: u32) -> Self {
-        self.more.retry_after = Some(seconds);
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.extras.retry_after = Some(seconds);
         self
     }
 
     /// Adds members to the document (RFC 9457 section 3.2). Names of the document's own are ignored.
     #[must_use]
     pub fn with_members(mut self, members: Map<String, Value>) -> Self {
-        self.more.extension = Some(members);
+        self.extras.extension = Some(members);
         self
     }
 
     /// This problem as the result of one of the items of a request.
-    pub(crate) fn outcome(&self) -> OutcomeProblem {
+    pub(crate) fn to_outcome_problem(&self) -> OutcomeProblem {
         if let Some(internal) = self.internal() {
             tracing::error!(internal, "one of the items of a request failed");
         }
@@ -121,8 +121,8 @@ impl Problem {
     }
 
     /// The detail, after the pointer of the first invalid member, for answers that have one text only.
-    pub fn with_place(&self) -> String {
-        let first = self.more.errors.first();
+    pub fn detail_with_pointer(&self) -> String {
+        let first = self.extras.errors.first();
         match first.filter(|error| !error.pointer.is_empty()) {
             Some(error) => format!("{}: {}", error.pointer, error.detail),
             None => self.detail.clone(),
@@ -134,55 +134,55 @@ impl Problem {
     }
 
     #[must_use]
-    pub(crate) fn refused(mut self, reason: RefusalReason) -> Self {
-        self.more.refusal = Some(reason);
+    pub(crate) fn with_refusal(mut self, reason: RefusalReason) -> Self {
+        self.extras.refusal = Some(reason);
         self
     }
 
     /// Set if a credential or a sign-in was refused.
     pub(crate) fn refusal(&self) -> Option<RefusalReason> {
-        self.more.refusal
+        self.extras.refusal
     }
 
     /// For the log only.
     pub fn internal(&self) -> Option<&str> {
-        self.more.internal.as_deref()
+        self.extras.internal.as_deref()
     }
 
     /// The answer with its document, to a request for that path.
-    pub fn answer(&self, instance: &str) -> HttpResponse {
+    pub fn to_response(&self, instance: &str) -> HttpResponse {
         let document = ProblemDocument {
             kind: format!("/problems/{}", self.kind.slug),
             title: self.kind.title.to_owned(),
             status: self.kind.status.as_u16(),
             detail: self.detail.clone(),
             instance: instance.to_owned(),
-            errors: self.more.errors.clone(),
+            errors: self.extras.errors.clone(),
         };
-        let mut answer = self.headed();
-        answer.insert_header((header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON)));
-        answer.body(self.body(&document))
+        let mut response = self.response_builder();
+        response.insert_header((header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON)));
+        response.body(self.document_bytes(&document))
     }
 
     /// A response without a body, with the status and headers of this problem, for the document and for a page.
-    pub fn headed(&self) -> HttpResponseBuilder {
-        let mut answer = HttpResponse::build(self.kind.status);
+    pub fn response_builder(&self) -> HttpResponseBuilder {
+        let mut response = HttpResponse::build(self.kind.status);
         // Without this a cache may keep a 404 for as long as it sees fit (RFC 9111 section 4.2.2).
-        answer.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        response.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
         if self.kind.status == StatusCode::UNAUTHORIZED {
-            answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+            response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         }
-        if let Some(seconds) = self.more.retry_after {
-            answer.insert_header((header::RETRY_AFTER, seconds));
+        if let Some(seconds) = self.extras.retry_after {
+            response.insert_header((header::RETRY_AFTER, seconds));
         }
-        if let Some(allow) = &self.more.allow {
-            answer.insert_header((header::ALLOW, allow.as_str()));
+        if let Some(allow) = &self.extras.allow {
+            response.insert_header((header::ALLOW, allow.as_str()));
         }
-        answer
+        response
     }
 
-    fn body(&self, document: &ProblemDocument) -> Vec<u8> {
-        let Some(extension) = &self.more.extension else {
+    fn document_bytes(&self, document: &ProblemDocument) -> Vec<u8> {
+        let Some(extension) = &self.extras.extension else {
             return serde_json::to_vec(document).unwrap_or_default();
         };
         let mut members = extension.clone();
@@ -234,14 +234,14 @@ impl From<AppError> for Problem {
         };
         let errors = error.members.into_iter();
         let mut problem = Self::new(kind, error.public);
-        *problem.more = RareMembers {
+        *problem.extras = ProblemExtras {
             errors: errors
                 .map(|(pointer, detail)| MemberError { pointer, detail })
                 .collect(),
             retry_after: error.retry_after,
             internal: error.internal,
             refusal: error.refusal,
-            ..RareMembers::default()
+            ..ProblemExtras::default()
         };
         problem
     }

@@ -108,12 +108,12 @@ problem_kinds! {
         "One of the checks in `checks` fails, so that this process should be sent no requests for now.";
 }
 
-pub fn by_slug(slug: &str) -> Option<&'static ProblemKind> {
+pub fn kind_by_slug(slug: &str) -> Option<&'static ProblemKind> {
     ALL.iter().copied().find(|kind| kind.slug == slug)
 }
 
 /// The kind for a status that carries no document of its own.
-pub fn by_status(status: StatusCode) -> &'static ProblemKind {
+pub fn kind_by_status(status: StatusCode) -> &'static ProblemKind {
     let exact = ALL.iter().copied().find(|kind| kind.status == status);
     exact.unwrap_or(if status.is_server_error() {
         &INTERNAL
@@ -143,7 +143,7 @@ mod tests {
                     .bytes()
                     .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
             );
-            assert_eq!(by_slug(kind.slug), Some(*kind));
+            assert_eq!(kind_by_slug(kind.slug), Some(*kind));
         }
     }
 }

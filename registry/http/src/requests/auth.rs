@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use a2a_registry_core::accounts::authentication::{TOKEN_PREFIX, authenticate};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::accounts::authentication::{TOKEN_PREFIX, authenticate_token};
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{RefusalReason, Result};
 use a2a_registry_core::providers::Providers;
 use a2a_registry_core::visibility::caller::Caller;
@@ -18,11 +18,11 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture};
 
-use crate::limits::client_address::{client_address, network};
+use crate::limits::client_address::{client_address, client_network};
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
-use crate::requests::refusals::record_refusal;
-use crate::requests::state::state;
+use crate::requests::refusal_recording::record_refusal;
+use crate::requests::server_state::server_state;
 
 /// A reader of public cards: as [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header that
 /// is meant for one agent to every host of the same HTTP client.
@@ -40,7 +40,7 @@ pub struct PermissionCheck<P> {
     permission: PhantomData<P>,
 }
 
-pub trait Needed: 'static {
+pub trait RequiredPermission: 'static {
     const PERMISSION: Permission;
 }
 
@@ -50,7 +50,7 @@ macro_rules! needed {
         #[derive(Debug, Clone, Copy)]
         pub struct $name;
 
-        impl Needed for $name {
+        impl RequiredPermission for $name {
             const PERMISSION: Permission = Permission::$name;
         }
     )+};
@@ -73,7 +73,7 @@ type ExtractorFuture<T> =
     Either<Ready<Result<T, Problem>>, LocalBoxFuture<'static, Result<T, Problem>>>;
 
 /// The token of a request. Refuses an `Authorization` that is no bearer token, and more than one.
-pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
+pub fn bearer_token(request: &HttpRequest) -> Result<Option<&str>, Problem> {
     let mut lines = request.headers().get_all(header::AUTHORIZATION);
     let Some(line) = lines.next() else {
         return Ok(None);
@@ -89,7 +89,7 @@ pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
             &problem_kinds::UNAUTHENTICATED,
             "This is no token: send it as `Authorization: Bearer …`, once.",
         )
-        .refused(RefusalReason::NoToken)),
+        .with_refusal(RefusalReason::NoToken)),
     }
 }
 
@@ -98,22 +98,22 @@ pub(crate) async fn authenticate_request(
     request: &HttpRequest,
     token: &str,
 ) -> Result<Caller, Problem> {
-    let known = authenticate(&state(request)?.context, token).await;
-    known
+    let authenticated = authenticate_token(&server_state(request)?.context, token).await;
+    authenticated
         .map_err(Problem::from)
         .inspect_err(|problem| record_refusal(request, problem))
 }
 
 /// Authenticates the caller, and passes it to `judge` to accept or refuse.
-fn caller<T: 'static>(
+fn extract_caller<T: 'static>(
     request: &HttpRequest,
-    judge: impl FnOnce(Caller, &HttpRequest) -> Result<T, Problem> + 'static,
+    authorize: impl FnOnce(Caller, &HttpRequest) -> Result<T, Problem> + 'static,
 ) -> ExtractorFuture<T> {
-    let token = match bearer(request) {
+    let token = match bearer_token(request) {
         Ok(Some(token)) => token.to_owned(),
         Ok(None) => {
-            let caller = with_network(request, Caller::default()).map_err(Problem::from);
-            return Either::Left(ready(caller.and_then(|caller| judge(caller, request))));
+            let caller = set_network(request, Caller::default()).map_err(Problem::from);
+            return Either::Left(ready(caller.and_then(|caller| authorize(caller, request))));
         }
         Err(problem) => {
             record_refusal(request, &problem);
@@ -121,29 +121,31 @@ fn caller<T: 'static>(
         }
     };
     let request = request.clone();
-    let known = async move {
+    let authentication = async move {
         let caller = authenticate_request(&request, &token).await?;
-        request.extensions_mut().insert(Judged(caller.clone()));
-        judge(caller, &request)
+        request
+            .extensions_mut()
+            .insert(AuthenticatedCaller(caller.clone()));
+        authorize(caller, &request)
     };
-    Either::Right(known.boxed_local())
+    Either::Right(authentication.boxed_local())
 }
 
 /// The caller that was authorized for a request by its headers.
-struct Judged(Caller);
+struct AuthenticatedCaller(Caller);
 
 /// Authorizes a request again once its body has arrived, which a client can delay: a token that was revoked, or an
 /// account that was disabled or has other roles, counts as it is at the end of the request.
-pub(crate) async fn judge_again(request: &HttpRequest) -> Result<(), Problem> {
-    let judged = request
+pub(crate) async fn recheck_authorization(request: &HttpRequest) -> Result<(), Problem> {
+    let earlier_caller = request
         .extensions()
-        .get::<Judged>()
+        .get::<AuthenticatedCaller>()
         .map(|judged| judged.0.clone());
-    let (Some(judged), Some(token)) = (judged, bearer(request)?) else {
+    let (Some(earlier_caller), Some(token)) = (earlier_caller, bearer_token(request)?) else {
         return Ok(());
     };
     let caller = authenticate_request(request, token).await?;
-    if caller == judged {
+    if caller == earlier_caller {
         return Ok(());
     }
     Err(Problem::new(
@@ -153,78 +155,84 @@ pub(crate) async fn judge_again(request: &HttpRequest) -> Result<(), Problem> {
 }
 
 /// Whether a header holds a token of this registry, or an access token of a configured identity provider, valid or not.
-fn means_us(request: &HttpRequest) -> bool {
-    let providers = state(request).map(|state| &state.context.providers).ok();
+fn carries_registry_token(request: &HttpRequest) -> bool {
+    let providers = server_state(request)
+        .map(|state| &state.context.providers)
+        .ok();
     let lines = request.headers().get_all(header::AUTHORIZATION);
     lines
         .flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace))
         .any(|word| {
             let text = std::str::from_utf8(word).unwrap_or_default();
-            let names = |providers: &Providers| providers.named_in(text).is_some();
+            let names = |providers: &Providers| providers.by_token_issuer(text).is_some();
             text.starts_with(TOKEN_PREFIX) || providers.is_some_and(names)
         })
 }
 
 /// The caller of a card request. Tokens without the prefix were made before it existed, or chosen by an operator; only
 /// a look-up distinguishes them from foreign ones.
-fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
+fn extract_card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
     if !request.headers().contains_key(header::AUTHORIZATION) {
         return Either::Left(ready(Ok(CardReader(Caller::default()))));
     }
-    if means_us(request) {
-        return caller(request, |caller, _| Ok(CardReader(caller)));
+    if carries_registry_token(request) {
+        return extract_caller(request, |caller, _| Ok(CardReader(caller)));
     }
-    let token = bearer(request).ok().flatten().map(str::to_owned);
+    let token = bearer_token(request).ok().flatten().map(str::to_owned);
     let request = request.clone();
-    let known = async move {
-        let known = match token {
-            Some(token) => authenticate(&state(&request)?.context, &token).await.ok(),
+    let extraction = async move {
+        let recognized = match token {
+            Some(token) => authenticate_token(&server_state(&request)?.context, &token)
+                .await
+                .ok(),
             None => None,
         };
-        Ok(CardReader(known.unwrap_or_else(|| {
+        Ok(CardReader(recognized.unwrap_or_else(|| {
             request.extensions_mut().insert(ForeignAuthorization);
             Caller::default()
         })))
     };
-    Either::Right(known.boxed_local())
+    Either::Right(extraction.boxed_local())
 }
 
-pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<()> {
+pub fn limit_anonymous_write(request: &HttpRequest, caller: &Caller) -> Result<()> {
     if caller.account.is_some() {
         return Ok(());
     }
-    let state = state(request)?;
+    let state = server_state(request)?;
     match client_address(request, &state.context.config().server.trusted_proxies) {
-        Some(address) => state.anonymous_writes.admit(address),
+        Some(address) => state.anonymous_write_limit.admit(address),
         None => Ok(()),
     }
 }
 
 /// Refuses a caller who may not register, and sets the network of one without a token.
-pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller> {
-    caller.demand_registration(&state(request)?.context.config().governance)?;
-    admit_write(request, &caller)?;
-    with_network(request, caller)
+pub fn authorize_registration(request: &HttpRequest, caller: Caller) -> Result<Caller> {
+    caller.require_registration(&server_state(request)?.context.config().governance)?;
+    limit_anonymous_write(request, &caller)?;
+    set_network(request, caller)
 }
 
 /// Sets the network of a caller without an account.
-pub(crate) fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller> {
-    let config = state(request)?.context.config();
+pub(crate) fn set_network(request: &HttpRequest, caller: Caller) -> Result<Caller> {
+    let config = server_state(request)?.context.config();
     let address = client_address(request, &config.server.trusted_proxies);
     Ok(Caller {
-        network: address.map(network).filter(|_| caller.account.is_none()),
+        network: address
+            .map(client_network)
+            .filter(|_| caller.account.is_none()),
         ..caller
     })
 }
 
-impl<P: Needed> FromRequest for PermissionCheck<P> {
+impl<P: RequiredPermission> FromRequest for PermissionCheck<P> {
     type Error = Problem;
     type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, _| {
+        extract_caller(request, |caller, _| {
             Ok(Self {
-                is_permitted: caller.may(P::PERMISSION),
+                is_permitted: caller.has_permission(P::PERMISSION),
                 permission: PhantomData,
             })
         })
@@ -236,7 +244,7 @@ impl FromRequest for CardReader {
     type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        card_reader(request)
+        extract_card_reader(request)
     }
 }
 
@@ -248,7 +256,7 @@ macro_rules! callers {
         #[derive(Debug, Clone)]
         pub struct $name$(<$permission>)? {
             pub(crate) caller: Caller,
-            pub(crate) context: Arc<Context>,
+            pub(crate) context: Arc<AppContext>,
             $(permission: PhantomData<$permission>,)?
         }
 
@@ -260,16 +268,16 @@ macro_rules! callers {
             }
         }
 
-        impl$(<$permission: Needed>)? FromRequest for $name$(<$permission>)? {
+        impl$(<$permission: RequiredPermission>)? FromRequest for $name$(<$permission>)? {
             type Error = Problem;
             type Future = ExtractorFuture<Self>;
 
             fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
                 let judge: fn(Caller, &HttpRequest) -> Result<Caller, Problem> = $judge;
-                caller(request, move |caller, request| {
+                extract_caller(request, move |caller, request| {
                     Ok(Self {
                         caller: judge(caller, request)?,
-                        context: Arc::clone(&state(request)?.context),
+                        context: Arc::clone(&server_state(request)?.context),
                         $(permission: PhantomData::<$permission>,)?
                     })
                 })
@@ -283,28 +291,28 @@ callers! {
     Anyone = |caller, _| Ok(caller);
     /// As [`Anyone`], for writes: those without a token are counted by address.
     AnyoneWriting = |caller, request| {
-        admit_write(request, &caller)?;
+        limit_anonymous_write(request, &caller)?;
         Ok(caller)
     };
     /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of
     /// somebody who only reads changes nothing. Those without a token are counted by address.
     AnyoneAsking = |caller, request| {
         if caller.account.is_some() {
-            caller.demand(Permission::Register)?;
+            caller.require(Permission::Register)?;
         }
-        admit_write(request, &caller)?;
+        limit_anonymous_write(request, &caller)?;
         Ok(caller)
     };
     /// A caller who may register: an account with the permission, or anyone in an open registry.
-    Registrant = |caller, request| Ok(admit_registration(request, caller)?);
+    Registrant = |caller, request| Ok(authorize_registration(request, caller)?);
     /// Any account, whatever it may do.
     SignedIn = |caller, _| {
-        caller.account()?;
+        caller.require_account()?;
         Ok(caller)
     };
     /// An account that has the permission.
     Require<P> = |caller, _| {
-        caller.demand(P::PERMISSION)?;
+        caller.require(P::PERMISSION)?;
         Ok(caller)
     };
 }

@@ -16,79 +16,79 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
-use crate::requests::auth::judge_again;
-use crate::requests::state::State;
-use crate::requests::whole_numbers::plain_integers;
+use crate::requests::auth::recheck_authorization;
+use crate::requests::server_state::ServerState;
+use crate::requests::whole_numbers::normalize_integers;
 
 /// The body as a `T`: JSON, at most `limits.json_bytes` bytes.
 #[derive(Debug, Clone)]
-pub struct Body<T>(pub T);
+pub struct JsonBody<T>(pub T);
 
 /// As [`Body`], of at most `BYTES` bytes whatever `limits.json_bytes` says.
 #[derive(Debug, Clone)]
-pub struct BodyUpTo<T, const BYTES: usize>(pub T);
+pub struct LimitedJsonBody<T, const BYTES: usize>(pub T);
 
 /// As [`Body`], but optional: a request without a body gets the default.
 #[derive(Debug, Clone)]
-pub struct OptionalBody<T>(pub T);
+pub struct OptionalJsonBody<T>(pub T);
 
 /// The bytes of an agent card as they were sent: JSON by its media type, at most [`MAX_CARD_BYTES`].
 #[derive(Debug, Clone)]
 pub struct CardBody(pub Bytes);
 
 /// A body of any kind that is not read yet, so that the handler can check the headers first.
-pub struct UnreadBody {
+pub struct RawBody {
     request: HttpRequest,
     payload: Payload,
     length: Option<usize>,
     limits: LimitsConfig,
 }
 
-impl FromRequest for UnreadBody {
+impl FromRequest for RawBody {
     type Error = Problem;
     type Future = Ready<Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        ready(Ok(Self::take(request, payload)))
+        ready(Ok(Self::from_payload(request, payload)))
     }
 }
 
-impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
+impl<T: DeserializeOwned + 'static> FromRequest for JsonBody<T> {
     type Error = Problem;
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let body = UnreadBody::take(request, payload);
+        let body = RawBody::from_payload(request, payload);
         let limit = body.limits.json_bytes;
-        async move { parse(&body.read_json(limit).await?).map(Self) }.boxed_local()
+        async move { parse_json(&body.read_json(limit).await?).map(Self) }.boxed_local()
     }
 }
 
-impl<T: DeserializeOwned + 'static, const BYTES: usize> FromRequest for BodyUpTo<T, BYTES> {
+impl<T: DeserializeOwned + 'static, const BYTES: usize> FromRequest for LimitedJsonBody<T, BYTES> {
     type Error = Problem;
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let body = UnreadBody::take(request, payload);
-        async move { parse(&body.read_json(BYTES).await?).map(Self) }.boxed_local()
+        let body = RawBody::from_payload(request, payload);
+        async move { parse_json(&body.read_json(BYTES).await?).map(Self) }.boxed_local()
     }
 }
 
-impl<T: DeserializeOwned + Default + 'static> FromRequest for OptionalBody<T> {
+impl<T: DeserializeOwned + Default + 'static> FromRequest for OptionalJsonBody<T> {
     type Error = Problem;
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let json = check_media_type(request);
-        let body = UnreadBody::take(request, payload);
+        let media_type_check = check_media_type(request);
+        let body = RawBody::from_payload(request, payload);
         async move {
             let limit = body.limits.json_bytes;
             let bytes = body.read(limit).await?;
             if bytes.is_empty() {
                 return Ok(Self(T::default()));
             }
-            json?;
-            parse(&bytes).map(Self)
+            media_type_check?;
+            parse_json(&bytes).map(Self)
         }
         .boxed_local()
     }
@@ -99,7 +99,7 @@ impl FromRequest for CardBody {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let body = UnreadBody::take(request, payload);
+        let body = RawBody::from_payload(request, payload);
         async move { Ok(Self(body.read_json(MAX_CARD_BYTES).await?.freeze())) }.boxed_local()
     }
 }
@@ -124,15 +124,15 @@ fn is_plain_json(request: &HttpRequest, headers: &HeaderMap) -> bool {
             || essence.to_ascii_lowercase().ends_with("+json"))
 }
 
-impl UnreadBody {
+impl RawBody {
     /// Whether the headers declare JSON without content coding.
     pub fn is_json(&self) -> bool {
         is_plain_json(&self.request, self.request.headers())
     }
 
-    pub fn take(request: &HttpRequest, payload: &mut Payload) -> Self {
+    pub fn from_payload(request: &HttpRequest, payload: &mut Payload) -> Self {
         let length = request.headers().get(header::CONTENT_LENGTH);
-        let state = request.app_data::<actix_web::web::Data<State>>();
+        let state = request.app_data::<actix_web::web::Data<ServerState>>();
         Self {
             request: request.clone(),
             payload: payload.take(),
@@ -148,7 +148,7 @@ impl UnreadBody {
     pub async fn read(self, limit: usize) -> Result<BytesMut, Problem> {
         let seconds = self.limits.body_seconds;
         let request = self.request.clone();
-        let bytes = tokio::time::timeout(Duration::from_secs(seconds), self.collect(limit))
+        let bytes = tokio::time::timeout(Duration::from_secs(seconds), self.read_bytes(limit))
             .await
             .unwrap_or_else(|_| {
                 Err(Problem::new(
@@ -156,7 +156,7 @@ impl UnreadBody {
                     format!("The body was not complete after {seconds} seconds."),
                 ))
             })?;
-        judge_again(&request).await?;
+        recheck_authorization(&request).await?;
         Ok(bytes)
     }
 
@@ -166,13 +166,13 @@ impl UnreadBody {
         self.read(limit).await
     }
 
-    async fn collect(mut self, limit: usize) -> Result<BytesMut, Problem> {
+    async fn read_bytes(mut self, limit: usize) -> Result<BytesMut, Problem> {
         if self.length.is_some_and(|length| length > limit) {
             return Err(too_large(limit));
         }
         let mut bytes = BytesMut::new();
         while let Some(chunk) = self.payload.next().await {
-            let chunk = chunk.map_err(|error| broken(&error, limit))?;
+            let chunk = chunk.map_err(|error| body_error(&error, limit))?;
             if bytes.len() + chunk.len() > limit {
                 return Err(too_large(limit));
             }
@@ -189,7 +189,7 @@ fn too_large(limit: usize) -> Problem {
     )
 }
 
-fn broken(error: &PayloadError, limit: usize) -> Problem {
+fn body_error(error: &PayloadError, limit: usize) -> Problem {
     match error {
         PayloadError::Overflow => too_large(limit),
         _ => Problem::new(
@@ -200,8 +200,8 @@ fn broken(error: &PayloadError, limit: usize) -> Problem {
 }
 
 /// Reads JSON as a `T`.
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    refuse_nul(bytes)?;
+pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    reject_nul(bytes)?;
     // Every body is an object; serde would also accept an array of its members in order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(Problem::invalid(
@@ -209,13 +209,13 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             "This must be an object, not an array.",
         ));
     }
-    let bytes = &*plain_integers(bytes);
+    let bytes = &*normalize_integers(bytes);
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let inner = error.inner();
         if inner.is_data() {
             let pointer = path_pointer(error.path());
-            return Problem::invalid(pointer, without_position(&inner.to_string()));
+            return Problem::invalid(pointer, strip_position(&inner.to_string()));
         }
         if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
             // Still valid JSON: one of several words was expected, and something else was found.
@@ -237,8 +237,8 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 /// Refuses U+0000, which no text here needs and not every database can store. In JSON it can only be an escape.
-fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
-    let escaped = |at: usize| {
+fn reject_nul(bytes: &[u8]) -> Result<(), Problem> {
+    let is_escape = |at: usize| {
         let backslashes = bytes[..=at]
             .iter()
             .rev()
@@ -246,11 +246,11 @@ fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
             .count();
         backslashes % 2 == 1
     };
-    let found = bytes
+    let has_nul = bytes
         .windows(6)
         .enumerate()
-        .any(|(at, part)| part == b"\\u0000" && escaped(at));
-    if found {
+        .any(|(at, part)| part == b"\\u0000" && is_escape(at));
+    if has_nul {
         return Err(Problem::new(
             &problem_kinds::INVALID_REQUEST,
             "The body holds U+0000.",
@@ -260,11 +260,11 @@ fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
 }
 
 /// The message without line and column: the pointer is more precise.
-fn without_position(text: &str) -> &str {
+fn strip_position(text: &str) -> &str {
     text.rfind(" at line ").map_or(text, |at| &text[..at])
 }
 
-pub fn pointer(member: &str) -> String {
+pub fn json_pointer(member: &str) -> String {
     format!("/{}", member.replace('~', "~0").replace('/', "~1"))
 }
 
@@ -273,8 +273,8 @@ pub fn path_pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let segments = path.iter().map(|segment| match segment {
         Segment::Seq { index } => format!("/{index}"),
-        Segment::Map { key } => pointer(key),
-        Segment::Enum { variant } => pointer(variant),
+        Segment::Map { key } => json_pointer(key),
+        Segment::Enum { variant } => json_pointer(variant),
         Segment::Unknown => String::new(),
     });
     segments.collect()

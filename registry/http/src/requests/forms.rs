@@ -5,7 +5,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_domain::role::Permission;
 use actix_web::dev::Payload;
 use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
@@ -18,23 +18,23 @@ use url::Url;
 
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds::{self, ProblemKind};
-use crate::requests::auth::Needed;
-use crate::requests::body::UnreadBody;
+use crate::requests::auth::RequiredPermission;
+use crate::requests::body::RawBody;
 use crate::requests::cookies;
-use crate::requests::state::state;
-use crate::requests::visitor::{Visitor, by_session, is_form_token};
+use crate::requests::server_state::server_state;
+use crate::requests::visitor::{Visitor, is_form_token, session_visitor};
 
 pub trait FormFields: DeserializeOwned + 'static {
     /// Maximum number of bytes of the form.
-    const LIMIT: usize = 16 * 1024;
+    const MAX_BYTES: usize = 16 * 1024;
 }
 
 /// A form of an account with a permission, sent from a page of this registry.
 #[derive(Debug)]
-pub struct FormOf<P, T> {
+pub struct PermittedForm<P, T> {
     pub visitor: Visitor,
     pub fields: T,
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: Arc<AppContext>,
     permission: PhantomData<P>,
 }
 
@@ -47,7 +47,7 @@ pub struct SessionForm<T> {
 
 /// A form of a visitor who is not signed in yet, bound to the browser by a cookie of its own.
 #[derive(Debug)]
-pub struct OpenForm<T>(pub T);
+pub struct AnonymousForm<T>(pub T);
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -55,7 +55,7 @@ struct FormToken {
     form_token: String,
 }
 
-const EXPIRED: &str =
+const WRONG_SESSION_MESSAGE: &str =
     "This form belongs to another session. Go back, reload the page and send it again.";
 
 impl<T: FormFields> FromRequest for SessionForm<T> {
@@ -63,21 +63,21 @@ impl<T: FormFields> FromRequest for SessionForm<T> {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, body) = (request.clone(), UnreadBody::take(request, payload));
-        session_form(request, body, None).boxed_local()
+        let (request, body) = (request.clone(), RawBody::from_payload(request, payload));
+        read_session_form(request, body, None).boxed_local()
     }
 }
 
-impl<P: Needed, T: FormFields> FromRequest for FormOf<P, T> {
+impl<P: RequiredPermission, T: FormFields> FromRequest for PermittedForm<P, T> {
     type Error = Problem;
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, body) = (request.clone(), UnreadBody::take(request, payload));
+        let (request, body) = (request.clone(), RawBody::from_payload(request, payload));
         async move {
-            let context = Arc::clone(&state(&request)?.context);
+            let context = Arc::clone(&server_state(&request)?.context);
             let SessionForm { visitor, fields } =
-                session_form(request, body, Some(P::PERMISSION)).await?;
+                read_session_form(request, body, Some(P::PERMISSION)).await?;
             Ok(Self {
                 visitor,
                 fields,
@@ -89,21 +89,21 @@ impl<P: Needed, T: FormFields> FromRequest for FormOf<P, T> {
     }
 }
 
-impl<T: FormFields> FromRequest for OpenForm<T> {
+impl<T: FormFields> FromRequest for AnonymousForm<T> {
     type Error = Problem;
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, body) = (request.clone(), UnreadBody::take(request, payload));
+        let (request, body) = (request.clone(), RawBody::from_payload(request, payload));
         async move {
-            let bytes = form_bytes(&request, body, T::LIMIT).await?;
-            let secret = cookies::cookie(&request, cookies::BEFORE);
-            let token: FormToken = fields_of(&bytes)?;
+            let bytes = read_form_bytes(&request, body, T::MAX_BYTES).await?;
+            let secret = cookies::secret_cookie(&request, cookies::FORM_COOKIE);
+            let token: FormToken = parse_fields(&bytes)?;
             match secret {
                 Some(secret) if is_form_token(&secret, &token.form_token) => {
-                    fields_of(&bytes).map(Self)
+                    parse_fields(&bytes).map(Self)
                 }
-                _ => refused(
+                _ => reject_form(
                     &problem_kinds::FORM_REFUSED,
                     "The form has expired, or the browser takes no cookies. Reload the page and send it again.",
                 ),
@@ -114,79 +114,82 @@ impl<T: FormFields> FromRequest for OpenForm<T> {
 }
 
 /// A form by the session of the request. Nothing of it is read if the visitor is signed out or may not send it.
-async fn session_form<T: FormFields>(
+async fn read_session_form<T: FormFields>(
     request: HttpRequest,
-    body: UnreadBody,
-    needed: Option<Permission>,
+    body: RawBody,
+    permission: Option<Permission>,
 ) -> Result<SessionForm<T>, Problem> {
-    check_site(&request)?;
-    sender(&request, needed).await?;
-    let bytes = form_bytes(&request, body, T::LIMIT).await?;
+    require_same_site(&request)?;
+    authenticate_sender(&request, permission).await?;
+    let bytes = read_form_bytes(&request, body, T::MAX_BYTES).await?;
     // Again, because a client can delay the rest of its request: a form of someone signed out by then is refused.
-    let visitor = sender(&request, needed).await?;
-    refuse_nul(&bytes)?;
-    let token: FormToken = fields_of(&bytes)?;
-    let secret = cookies::cookie(&request, cookies::SESSION).unwrap_or_default();
+    let visitor = authenticate_sender(&request, permission).await?;
+    reject_nul(&bytes)?;
+    let token: FormToken = parse_fields(&bytes)?;
+    let secret = cookies::secret_cookie(&request, cookies::SESSION_COOKIE).unwrap_or_default();
     if !is_form_token(&secret, &token.form_token) {
-        return refused(&problem_kinds::FORM_REFUSED, EXPIRED);
+        return reject_form(&problem_kinds::FORM_REFUSED, WRONG_SESSION_MESSAGE);
     }
     Ok(SessionForm {
         visitor,
-        fields: fields_of(&bytes)?,
+        fields: parse_fields(&bytes)?,
     })
 }
 
 /// The sender of a form, if the permission allows it.
-async fn sender(request: &HttpRequest, needed: Option<Permission>) -> Result<Visitor, Problem> {
-    let Some(visitor) = by_session(request).await? else {
-        return refused(
+async fn authenticate_sender(
+    request: &HttpRequest,
+    permission: Option<Permission>,
+) -> Result<Visitor, Problem> {
+    let Some(visitor) = session_visitor(request).await? else {
+        return reject_form(
             &problem_kinds::UNAUTHENTICATED,
             "You are signed out. Sign in again, and send the form again.",
         );
     };
     request.extensions_mut().insert(visitor.clone());
-    if let Some(needed) = needed {
-        visitor.caller.demand(needed)?;
+    if let Some(permission) = permission {
+        visitor.caller.require(permission)?;
     }
     Ok(visitor)
 }
 
-fn refused<T>(kind: &'static ProblemKind, text: &str) -> Result<T, Problem> {
+fn reject_form<T>(kind: &'static ProblemKind, text: &str) -> Result<T, Problem> {
     Err(Problem::new(kind, text))
 }
 
-fn fields_of<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parse_fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_html_form::from_bytes(bytes)
-        .or_else(|_| refused(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
+        .or_else(|_| reject_form(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
 }
 
 /// The fields of a form that carries its own credentials, or needs none, and that a page of this registry sent, in at
 /// most `limit` bytes.
 pub(crate) async fn read_form<T: DeserializeOwned>(
     request: &HttpRequest,
-    body: UnreadBody,
+    body: RawBody,
     limit: usize,
 ) -> Result<T, Problem> {
-    fields_of(&form_bytes(request, body, limit).await?)
+    parse_fields(&read_form_bytes(request, body, limit).await?)
 }
 
 /// Refuses U+0000, which not every database can store.
-fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
+fn reject_nul(bytes: &[u8]) -> Result<(), Problem> {
     if bytes.contains(&0) || bytes.windows(3).any(|part| part == b"%00") {
-        return refused(&problem_kinds::INVALID_REQUEST, "The form holds U+0000.");
+        return reject_form(&problem_kinds::INVALID_REQUEST, "The form holds U+0000.");
     }
     Ok(())
 }
 
 /// Refuses a form that no page of this registry sent.
-fn check_site(request: &HttpRequest) -> Result<(), Problem> {
+fn require_same_site(request: &HttpRequest) -> Result<(), Problem> {
     let authority = request
         .uri()
         .authority()
         .map(|authority| authority.as_str());
-    let ours = state(request)?.context.config().public_url();
-    if !same_site(request.headers(), authority, &ours) {
-        return refused(
+    let public_url = server_state(request)?.context.config().public_url();
+    if !is_same_site(request.headers(), authority, &public_url) {
+        return reject_form(
             &problem_kinds::FORM_REFUSED,
             "This form was sent from another site. Send it again from here.",
         );
@@ -194,15 +197,15 @@ fn check_site(request: &HttpRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-async fn form_bytes(
+async fn read_form_bytes(
     request: &HttpRequest,
-    body: UnreadBody,
+    body: RawBody,
     limit: usize,
 ) -> Result<bytes::BytesMut, Problem> {
-    check_site(request)?;
+    require_same_site(request)?;
     let bytes = body.read(limit).await?;
     if request.content_type() != "application/x-www-form-urlencoded" {
-        return refused(
+        return reject_form(
             &problem_kinds::WRONG_MEDIA_TYPE,
             "This address takes a form.",
         );
@@ -215,29 +218,30 @@ async fn form_bytes(
 ///
 /// This registry is the host that the request was sent to (`authority` with HTTP/2, else `Host`), and the host of
 /// `public_url`, for a registry behind a proxy.
-fn same_site(headers: &HeaderMap, authority: Option<&str>, public_url: &str) -> bool {
-    let read = |name: &str| {
+fn is_same_site(headers: &HeaderMap, authority: Option<&str>, public_url: &str) -> bool {
+    let header_text = |name: &str| {
         headers
             .get(name)
             .map(|value| value.to_str().unwrap_or_default())
     };
-    if let Some(site) = read("sec-fetch-site") {
+    if let Some(site) = header_text("sec-fetch-site") {
         return matches!(site, "same-origin" | "none");
     }
-    let Some(origin) = read(ORIGIN.as_str()) else {
+    let Some(origin) = header_text(ORIGIN.as_str()) else {
         return true;
     };
     let Ok(origin) = Url::parse(origin) else {
         return false;
     };
-    let called = Url::parse(public_url).is_ok_and(|ours| ours.origin() == origin.origin());
-    let asked = authority
-        .or_else(|| read(HOST.as_str()))
+    let matches_public_url =
+        Url::parse(public_url).is_ok_and(|ours| ours.origin() == origin.origin());
+    let matches_request_host = authority
+        .or_else(|| header_text(HOST.as_str()))
         .is_some_and(|host| {
             Url::parse(&format!("{}://{host}", origin.scheme()))
                 .is_ok_and(|ours| ours.has_host() && ours.origin() == origin.origin())
         });
-    called || asked
+    matches_public_url || matches_request_host
 }
 
 #[cfg(test)]
@@ -273,7 +277,7 @@ mod tests {
             &[("origin", "https://public.example:443")],
         ] {
             assert!(
-                same_site(&headers(good), None, "https://public.example"),
+                is_same_site(&headers(good), None, "https://public.example"),
                 "{good:?}"
             );
         }
@@ -290,7 +294,7 @@ mod tests {
             &[("origin", "http://registry.example:8080")],
         ] {
             assert!(
-                !same_site(&headers(bad), None, "https://public.example"),
+                !is_same_site(&headers(bad), None, "https://public.example"),
                 "{bad:?}"
             );
         }

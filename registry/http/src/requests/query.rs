@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
-use crate::requests::path::broken_escape;
+use crate::requests::path_parameters::first_invalid_escape;
 
 /// The query as a `T`. Repeated parameters fill lists; an unknown parameter, a repeated one that is no list, and one of
 /// the wrong type are refused by name.
@@ -20,12 +20,12 @@ impl<T: DeserializeOwned> FromRequest for Query<T> {
     type Future = Ready<Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(read(request.query_string()).map(Self))
+        ready(parse_query(request.query_string()).map(Self))
     }
 }
 
-pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
-    refuse_broken_text(query)?;
+pub fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+    reject_invalid_escapes(query)?;
     let form = serde_html_form::Deserializer::from_bytes(query.as_bytes());
     serde_path_to_error::deserialize(form).map_err(|error| {
         // The first step of the path is the parameter; an index inside its list means nothing to a caller.
@@ -36,7 +36,7 @@ pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
         let text = error.inner().to_string();
         match parameter {
             Some(parameter) => Problem::invalid(
-                crate::requests::body::pointer(&parameter),
+                crate::requests::body::json_pointer(&parameter),
                 format!("{parameter}: {text}"),
             ),
             None => Problem::new(
@@ -48,19 +48,19 @@ pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
 }
 
 /// Finds broken escapes, which the form decoder would silently repair.
-fn refuse_broken_text(query: &str) -> Result<(), Problem> {
+fn reject_invalid_escapes(query: &str) -> Result<(), Problem> {
     if !query.contains('%') {
         return Ok(());
     }
-    let broken = |detail: String| Err(Problem::new(&problem_kinds::INVALID_REQUEST, detail));
-    if let Some(place) = broken_escape(query) {
-        return broken(format!(
-            "The escape at `{place}` in the query is not followed by two hexadecimal digits."
+    let reject = |detail: String| Err(Problem::new(&problem_kinds::INVALID_REQUEST, detail));
+    if let Some(escape) = first_invalid_escape(query) {
+        return reject(format!(
+            "The escape at `{escape}` in the query is not followed by two hexadecimal digits."
         ));
     }
     match percent_encoding::percent_decode_str(query).decode_utf8() {
-        Err(_) => broken("The escapes in the query do not stand for UTF-8.".into()),
-        Ok(text) if text.contains('\0') => broken("The query holds U+0000.".into()),
+        Err(_) => reject("The escapes in the query do not stand for UTF-8.".into()),
+        Ok(text) if text.contains('\0') => reject("The query holds U+0000.".into()),
         Ok(_) => Ok(()),
     }
 }

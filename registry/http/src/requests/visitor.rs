@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use a2a_registry_core::accounts::authentication::authenticate_session;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::visibility::caller::Caller;
 use actix_web::dev::Payload;
@@ -21,13 +21,13 @@ use futures::future::LocalBoxFuture;
 use ring::hmac;
 
 use crate::problems::problem::Problem;
-use crate::requests::auth::{Needed, authenticate_request, bearer, with_network};
-use crate::requests::cookies::{self, NewCookie, Personal};
-use crate::requests::refusals::record_refusal;
-use crate::requests::state::state;
+use crate::requests::auth::{RequiredPermission, authenticate_request, bearer_token, set_network};
+use crate::requests::cookies::{self, NewCookie, Uncacheable};
+use crate::requests::refusal_recording::record_refusal;
+use crate::requests::server_state::server_state;
 
 /// The message of which a form token is the HMAC under the secret of a session.
-const FORM: &[u8] = b"a2a-registry form";
+const FORM_TOKEN_MESSAGE: &[u8] = b"a2a-registry form";
 
 /// The visitor of a page, signed in or not.
 #[derive(Debug, Clone, Default)]
@@ -39,13 +39,13 @@ pub struct Visitor {
 
 /// The visitor of a page for accounts with a permission. Anyone else is sent to the sign-in page.
 #[derive(Debug, Clone)]
-pub struct PageOf<P> {
+pub struct PermittedVisitor<P> {
     visitor: Visitor,
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: Arc<AppContext>,
     permission: PhantomData<P>,
 }
 
-impl<P> Deref for PageOf<P> {
+impl<P> Deref for PermittedVisitor<P> {
     type Target = Visitor;
 
     fn deref(&self) -> &Visitor {
@@ -54,7 +54,7 @@ impl<P> Deref for PageOf<P> {
 }
 
 #[derive(Debug)]
-pub enum PageRefusal {
+pub enum PageRejection {
     /// The visitor must sign in first; the path to return to.
     SignIn(String),
     Problem(Problem),
@@ -63,55 +63,56 @@ pub enum PageRefusal {
 /// The form token for the secret of a cookie. The secret cannot be computed from it.
 pub fn form_token(secret: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-    BASE64URL_NOPAD.encode(hmac::sign(&key, FORM).as_ref())
+    BASE64URL_NOPAD.encode(hmac::sign(&key, FORM_TOKEN_MESSAGE).as_ref())
 }
 
 pub fn is_form_token(secret: &str, token: &str) -> bool {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     BASE64URL_NOPAD
         .decode(token.as_bytes())
-        .is_ok_and(|tag| hmac::verify(&key, FORM, &tag).is_ok())
+        .is_ok_and(|tag| hmac::verify(&key, FORM_TOKEN_MESSAGE, &tag).is_ok())
 }
 
 /// The visitor by the cookie of the request, if its session has not ended.
-pub async fn by_session(request: &HttpRequest) -> Result<Option<Visitor>> {
-    let Some(mut secret) = cookies::cookie(request, cookies::SESSION) else {
+pub async fn session_visitor(request: &HttpRequest) -> Result<Option<Visitor>> {
+    let Some(mut secret) = cookies::secret_cookie(request, cookies::SESSION_COOKIE) else {
         return Ok(None);
     };
     // Any result depends on the cookie.
-    request.extensions_mut().insert(Personal);
-    let context = &state(request)?.context;
+    request.extensions_mut().insert(Uncacheable);
+    let context = &server_state(request)?.context;
     // A submitted form carries the token of the current secret.
     let may_rotate = request.method() == Method::GET;
-    let Some(known) = authenticate_session(context, &secret, may_rotate).await? else {
+    let Some(session_caller) = authenticate_session(context, &secret, may_rotate).await? else {
         return Ok(None);
     };
-    if let Some(rotated) = known.rotated {
-        if let Some(cookie) = cookies::set(cookies::SESSION, &rotated) {
+    if let Some(new_secret) = session_caller.new_secret {
+        if let Some(cookie) = cookies::set_cookie(cookies::SESSION_COOKIE, &new_secret) {
             request.extensions_mut().insert(NewCookie(cookie));
         }
-        secret = rotated;
+        secret = new_secret;
     }
     Ok(Some(Visitor {
-        caller: known.caller,
+        caller: session_caller.caller,
         form_token: Some(form_token(&secret)),
     }))
 }
 
 /// The visitor of a request: by its token if it has one, else by its cookie.
-async fn visitor(request: HttpRequest) -> Result<Visitor, Problem> {
+async fn extract_visitor(request: HttpRequest) -> Result<Visitor, Problem> {
     let visitor = if request.headers().contains_key(header::AUTHORIZATION) {
-        let token = bearer(&request).inspect_err(|problem| record_refusal(&request, problem))?;
+        let token =
+            bearer_token(&request).inspect_err(|problem| record_refusal(&request, problem))?;
         let token = token.unwrap_or_default().to_owned();
         Visitor {
             caller: authenticate_request(&request, &token).await?,
             form_token: None,
         }
     } else {
-        match by_session(&request).await? {
+        match session_visitor(&request).await? {
             Some(visitor) => visitor,
             None => Visitor {
-                caller: with_network(&request, Caller::default())?,
+                caller: set_network(&request, Caller::default())?,
                 form_token: None,
             },
         }
@@ -126,26 +127,28 @@ impl FromRequest for Visitor {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        visitor(request.clone()).boxed_local()
+        extract_visitor(request.clone()).boxed_local()
     }
 }
 
-impl<P: Needed> FromRequest for PageOf<P> {
-    type Error = PageRefusal;
-    type Future = LocalBoxFuture<'static, Result<Self, PageRefusal>>;
+impl<P: RequiredPermission> FromRequest for PermittedVisitor<P> {
+    type Error = PageRejection;
+    type Future = LocalBoxFuture<'static, Result<Self, PageRejection>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
         async move {
-            let here = request.uri().path_and_query().map(ToString::to_string);
-            let context = state(&request).map(|state| Arc::clone(&state.context));
-            let context = context.map_err(|error| PageRefusal::Problem(error.into()))?;
-            let visitor = visitor(request).await.map_err(PageRefusal::Problem)?;
+            let current_path = request.uri().path_and_query().map(ToString::to_string);
+            let context = server_state(&request).map(|state| Arc::clone(&state.context));
+            let context = context.map_err(|error| PageRejection::Problem(error.into()))?;
+            let visitor = extract_visitor(request)
+                .await
+                .map_err(PageRejection::Problem)?;
             if visitor.caller.account.is_none() {
-                return Err(PageRefusal::SignIn(here.unwrap_or_default()));
+                return Err(PageRejection::SignIn(current_path.unwrap_or_default()));
             }
-            let may = visitor.caller.demand(P::PERMISSION);
-            may.map_err(|error| PageRefusal::Problem(error.into()))?;
+            let permitted = visitor.caller.require(P::PERMISSION);
+            permitted.map_err(|error| PageRejection::Problem(error.into()))?;
             Ok(Self {
                 visitor,
                 context,
@@ -156,7 +159,7 @@ impl<P: Needed> FromRequest for PageOf<P> {
     }
 }
 
-impl PageRefusal {
+impl PageRejection {
     /// `None` if signing in is all that is needed.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
@@ -166,7 +169,7 @@ impl PageRefusal {
     }
 }
 
-impl std::fmt::Display for PageRefusal {
+impl std::fmt::Display for PageRejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::SignIn(_) => f.write_str("sign in first"),
@@ -175,7 +178,7 @@ impl std::fmt::Display for PageRefusal {
     }
 }
 
-impl ResponseError for PageRefusal {
+impl ResponseError for PageRejection {
     fn status_code(&self) -> StatusCode {
         match self {
             Self::SignIn(_) => StatusCode::SEE_OTHER,

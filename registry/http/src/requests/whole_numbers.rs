@@ -4,20 +4,20 @@
 use std::borrow::Cow;
 
 /// 2^53: below it a floating-point number holds every integer.
-const MOST: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// The text with every whole number written without point and exponent. Text that is not JSON stays invalid.
-pub(super) fn plain_integers(text: &[u8]) -> Cow<'_, [u8]> {
-    let mut plain: Vec<u8> = Vec::new();
+pub(super) fn normalize_integers(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut normalized: Vec<u8> = Vec::new();
     let (mut copied, mut at) = (0, 0);
     while let Some(byte) = text.get(at) {
         at = match byte {
             b'"' => end_of_string(text, at),
             b'-' | b'0'..=b'9' => {
                 let end = end_of_number(text, at);
-                if let Some(integer) = integer(&text[at..end]) {
-                    plain.extend_from_slice(&text[copied..at]);
-                    plain.extend_from_slice(integer.as_bytes());
+                if let Some(integer) = integer_text(&text[at..end]) {
+                    normalized.extend_from_slice(&text[copied..at]);
+                    normalized.extend_from_slice(integer.as_bytes());
                     copied = end;
                 }
                 end
@@ -28,8 +28,8 @@ pub(super) fn plain_integers(text: &[u8]) -> Cow<'_, [u8]> {
     if copied == 0 {
         return Cow::Borrowed(text);
     }
-    plain.extend_from_slice(&text[copied..]);
-    Cow::Owned(plain)
+    normalized.extend_from_slice(&text[copied..]);
+    Cow::Owned(normalized)
 }
 
 /// The index after the string that begins there.
@@ -53,13 +53,13 @@ fn end_of_number(text: &[u8], start: usize) -> usize {
 }
 
 /// A number with a point or an exponent as an integer; `None` if it is not whole, or has neither.
-fn integer(number: &[u8]) -> Option<String> {
+fn integer_text(number: &[u8]) -> Option<String> {
     if number.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-')) {
         return None;
     }
     // The parser of the standard library accepts more than JSON does.
     let value: f64 = serde_json::from_slice(number).ok()?;
-    let is_whole = value.fract() == 0.0 && value.abs() <= MOST;
+    let is_whole = value.fract() == 0.0 && value.abs() <= MAX_EXACT_INTEGER;
     // Adding zero turns -0.0, which is written with its sign, into 0.
     is_whole.then(|| format!("{:.0}", value + 0.0))
 }
@@ -88,7 +88,7 @@ mod tests {
             (r#""open 1.0"#, r#""open 1.0"#),
             (r#""\"#, r#""\"#),
         ] {
-            let plain = plain_integers(text.as_bytes());
+            let plain = normalize_integers(text.as_bytes());
             assert_eq!(String::from_utf8_lossy(&plain), expected);
             let was_json = serde_json::from_str::<serde_json::Value>(text).is_ok();
             let is_json = serde_json::from_slice::<serde_json::Value>(&plain).is_ok();

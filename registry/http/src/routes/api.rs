@@ -5,7 +5,7 @@
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::a2a_agent::{card_routes as own_card, fault as a2a_fault};
+use crate::a2a_agent::{card_routes as own_card, error as a2a_fault};
 use crate::api::accounts::{people, sessions};
 use crate::api::agents::{self, cards};
 use crate::api::policies::{self, waivers};
@@ -14,9 +14,9 @@ use crate::api::search::{self, saved as saved_searches};
 use crate::api::{accounts as tokens, collections, domains, events, federation, health, lint};
 use crate::ard::{routes as ard, well_known};
 use crate::mcp::endpoint as mcp;
-use crate::problems::dialect_errors::DialectErrors;
+use crate::problems::protocol_errors::ProtocolErrors;
 
-pub fn api(routes: &mut ServiceConfig<'_>) {
+pub fn mount_api(routes: &mut ServiceConfig<'_>) {
     routes
         .service(search::agent_search)
         .service(cards::agent_card)
@@ -58,13 +58,13 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
     routes
         .service(own_card::own_card)
         .service(own_card::own_keys);
-    policies_api(routes);
-    collections_api(routes);
-    ard_api(routes);
-    people_and_reviews(routes);
+    mount_policies(routes);
+    mount_collections(routes);
+    mount_ard(routes);
+    mount_accounts_and_reviews(routes);
 }
 
-fn people_and_reviews(routes: &mut ServiceConfig<'_>) {
+fn mount_accounts_and_reviews(routes: &mut ServiceConfig<'_>) {
     routes
         .service(reviews::review_list)
         .service(writing::review_decide_all)
@@ -102,7 +102,7 @@ fn people_and_reviews(routes: &mut ServiceConfig<'_>) {
 }
 
 /// ARD, of everything and of each collection.
-fn ard_api(routes: &mut ServiceConfig<'_>) {
+fn mount_ard(routes: &mut ServiceConfig<'_>) {
     routes
         .service(ard::ard_search)
         .service(ard::ard_explore)
@@ -113,7 +113,7 @@ fn ard_api(routes: &mut ServiceConfig<'_>) {
         .service(well_known::ai_catalog);
 }
 
-fn collections_api(routes: &mut ServiceConfig<'_>) {
+fn mount_collections(routes: &mut ServiceConfig<'_>) {
     routes
         .service(collections::collection_list)
         .service(collections::collection_show)
@@ -124,7 +124,7 @@ fn collections_api(routes: &mut ServiceConfig<'_>) {
         .service(saved_searches::saved_search_delete);
 }
 
-fn policies_api(routes: &mut ServiceConfig<'_>) {
+fn mount_policies(routes: &mut ServiceConfig<'_>) {
     routes
         .service(policies::policy_history)
         .service(policies::policies_show)
@@ -139,17 +139,17 @@ fn policies_api(routes: &mut ServiceConfig<'_>) {
 }
 
 /// How errors are written for protocols that have their own form.
-pub const DIALECT_ERRORS: &[DialectErrors] = &[
-    DialectErrors {
+pub const PROTOCOL_ERRORS: &[ProtocolErrors] = &[
+    ProtocolErrors {
         path: "/ard",
-        render: ard::failure,
+        render: ard::ard_error_response,
     },
-    DialectErrors {
+    ProtocolErrors {
         path: "/mcp",
-        render: mcp::refused,
+        render: mcp::problem_response,
     },
-    DialectErrors {
+    ProtocolErrors {
         path: "/a2a",
-        render: a2a_fault::failure,
+        render: a2a_fault::problem_response,
     },
 ];

@@ -40,14 +40,14 @@ macro_rules! plain_routes {
         $(
             $(#[$comment])*
             pub fn $group(routes: &mut web::ServiceConfig) {
-                $(routes.service(plain(Method::$method, $path).to($handler));)+
+                $(routes.service(undocumented_route(Method::$method, $path).to($handler));)+
             }
         )+
     };
 }
 
 /// A route outside of the document, which the router skips for other methods. Metrics count them under one name.
-fn plain(method: Method, path: &str) -> Resource {
+fn undocumented_route(method: Method, path: &str) -> Resource {
     web::resource(path)
         .name("page")
         .guard(guard::Method(method))
@@ -57,16 +57,16 @@ plain_routes! {
     /// The most frequent requests outside of the API, whose paths no other route has: they are tried before all others.
     frequent {
         // Messages of its own protocol, which an OpenAPI document cannot describe.
-        POST "/mcp" => mcp::mcp;
-        GET "/" => search_page::show;
+        POST "/mcp" => mcp::handle_mcp;
+        GET "/" => search_page::show_home_or_search;
     }
 
     /// The document and its page, the interfaces of the registry as an agent, and the HTML pages.
     pages {
         GET "/openapi.json" => openapi::openapi_json;
-        GET "/docs" => openapi::docs_folder;
+        GET "/docs" => openapi::redirect_to_docs;
         GET "/docs/{file:.*}" => openapi::docs;
-        GET "/problems/{slug}" => problems::explained;
+        GET "/problems/{slug}" => problems::show_problem_kind;
         POST "/a2a" => a2a_rpc::rpc_call;
         // Some clients add a slash to the address of an interface.
         POST "/a2a/" => a2a_rpc::rpc_call;
@@ -94,55 +94,55 @@ plain_routes! {
         DELETE "/a2a/tasks/{id}/pushNotificationConfigs/{c}" => a2a_rest::task_push;
         GET "/a2a/v1/extendedAgentCard" => a2a_rest::extended_card;
         GET "/a2a/extendedAgentCard" => a2a_rest::extended_card;
-        GET "/agents/{agent}/" => agent_page::show;
-        GET "/agents/{agent}/diff" => agent_page::diff::show;
-        GET "/agents/{agent}" => agent_page::without_slash;
-        GET "/register" => register_page::blank;
-        POST "/register" => register_page::submit;
-        POST "/account/domains" => register_page::submit_signed_in;
-        POST "/register/lint" => lint_form::submit;
-        GET "/domains/{domain}" => domain_page::show;
-        POST "/domains/{domain}/verify" => domain_page::verify;
-        POST "/domains/{domain}/owner-vouch" => domain_page::owner_vouch::set;
-        POST "/domains/{domain}/owner-vouch/end" => domain_page::owner_vouch::end;
-        GET "/sign-in" => sign_in::show;
-        POST "/sign-in" => sign_in::submit;
+        GET "/agents/{agent}/" => agent_page::show_agent_page;
+        GET "/agents/{agent}/diff" => agent_page::diff::show_diff;
+        GET "/agents/{agent}" => agent_page::redirect_to_slash;
+        GET "/register" => register_page::show_register_page;
+        POST "/register" => register_page::submit_registration;
+        POST "/account/domains" => register_page::submit_registration_signed_in;
+        POST "/register/lint" => lint_form::submit_lint_form;
+        GET "/domains/{domain}" => domain_page::show_domain;
+        POST "/domains/{domain}/verify" => domain_page::verify_domain;
+        POST "/domains/{domain}/owner-vouch" => domain_page::owner_vouch::set_owner_vouch;
+        POST "/domains/{domain}/owner-vouch/end" => domain_page::owner_vouch::end_owner_vouch;
+        GET "/sign-in" => sign_in::sign_in_page;
+        POST "/sign-in" => sign_in::submit_sign_in;
         POST "/sign-out" => sign_in::sign_out;
-        POST "/sign-in/{provider}" => provider_sign_in::begin;
-        GET "/sign-in/{provider}/callback" => provider_sign_in::finish;
-        GET "/account" => account_page::show;
-        POST "/account/tokens" => account_page::token_make;
-        POST "/account/tokens/revoke" => revocation_pages::token_end;
-        POST "/account/sessions/revoke" => revocation_pages::session_end;
-        GET "/reviews" => review_list_page::show;
-        POST "/reviews" => review_list_page::decide;
-        GET "/reviews/{review}" => review_page::show;
-        POST "/reviews/{review}" => review_page::submit;
-        POST "/agents/{agent}/report" => report_page::submit;
-        POST "/account/reports" => report_page::submit_signed_in;
-        GET "/waiting" => waiting_page::show;
-        POST "/waiting" => waiting_page::seen;
-        GET "/feeds/{secret}" => feeds::show;
-        POST "/account/feed" => revocation_pages::feed_renewed;
-        POST "/account/feed/end" => revocation_pages::feed_ended;
+        POST "/sign-in/{provider}" => provider_sign_in::start_provider_sign_in;
+        GET "/sign-in/{provider}/callback" => provider_sign_in::finish_provider_sign_in;
+        GET "/account" => account_page::account_page;
+        POST "/account/tokens" => account_page::create_token_from_form;
+        POST "/account/tokens/revoke" => revocation_pages::revoke_token_page;
+        POST "/account/sessions/revoke" => revocation_pages::revoke_session_page;
+        GET "/reviews" => review_list_page::show_reviews;
+        POST "/reviews" => review_list_page::submit_decisions;
+        GET "/reviews/{review}" => review_page::show_review;
+        POST "/reviews/{review}" => review_page::submit_review_action;
+        POST "/agents/{agent}/report" => report_page::submit_report;
+        POST "/account/reports" => report_page::submit_report_signed_in;
+        GET "/waiting" => waiting_page::show_inbox;
+        POST "/waiting" => waiting_page::submit_mark_read;
+        GET "/feeds/{secret}" => feeds::show_feed;
+        POST "/account/feed" => revocation_pages::renew_feed_page;
+        POST "/account/feed/end" => revocation_pages::end_feed_page;
         POST "/account/searches" => saved_searches::save;
         POST "/account/searches/delete" => saved_searches::forget;
-        GET "/collections" => collection_pages::show_all;
-        POST "/collections" => collection_pages::create;
-        GET "/collections/{collection}" => collection_pages::show;
-        POST "/collections/{collection}" => collection_pages::submit;
-        GET "/policies" => policy_page::show;
-        GET "/policies/edit" => policy_edit_page::show;
-        POST "/policies/edit" => policy_edit_page::submit;
-        GET "/policies/history" => policy_history_page::show;
-        POST "/policies/history" => policy_history_page::restore;
-        GET "/policies/{policy}/dry-run" => dry_run_page::show;
-        GET "/waivers" => waiver_page::show;
-        POST "/waivers" => waiver_page::grant;
-        POST "/waivers/end" => waiver_page::end;
-        GET "/about" => about::show;
-        GET "/crawler" => about::show;
-        GET "/robots.txt" => well_known::robots;
-        GET "/static/{name}" => assets::show;
+        GET "/collections" => collection_pages::show_collections;
+        POST "/collections" => collection_pages::create_collection;
+        GET "/collections/{collection}" => collection_pages::show_collection;
+        POST "/collections/{collection}" => collection_pages::submit_collection;
+        GET "/policies" => policy_page::show_policy_set;
+        GET "/policies/edit" => policy_edit_page::show_policy_editor;
+        POST "/policies/edit" => policy_edit_page::submit_policy_editor;
+        GET "/policies/history" => policy_history_page::show_policy_history;
+        POST "/policies/history" => policy_history_page::restore_policy_set;
+        GET "/policies/{policy}/dry-run" => dry_run_page::show_dry_run;
+        GET "/waivers" => waiver_page::show_waivers;
+        POST "/waivers" => waiver_page::submit_waiver;
+        POST "/waivers/end" => waiver_page::submit_waiver_end;
+        GET "/about" => about::about_page;
+        GET "/crawler" => about::about_page;
+        GET "/robots.txt" => well_known::robots_txt;
+        GET "/static/{name}" => assets::serve_asset;
     }
 }

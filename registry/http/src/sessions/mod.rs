@@ -1,43 +1,43 @@
 //! Sessions: begun by signing in to the pages, and ended by signing out, by revoking them, or with the credential that
 //! they were made by.
 
-pub mod attempts;
+pub mod sign_in_attempts;
 
 use std::net::IpAddr;
 
-use a2a_registry_api::limits::MAX_SESSIONS;
+use a2a_registry_api::limits::MAX_SESSIONS_PER_ACCOUNT;
 use a2a_registry_api::{Session, SessionList};
-use a2a_registry_core::accounts::authentication::{hash, session_secret, within};
-use a2a_registry_core::accounts::last_way_in::{refuse_without_way_in, session_lets_in};
-use a2a_registry_core::commit::ledger::Ledger;
-use a2a_registry_core::commit::publish::commit_ledger;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::accounts::admin_access::{require_admin_access, session_grants_admin};
+use a2a_registry_core::accounts::authentication::{effective_scopes, random_secret, sha256_hex};
+use a2a_registry_core::commit::change_set::ChangeSet;
+use a2a_registry_core::commit::publish::commit_changes;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::paging::{ListPage, PageRequest};
-use a2a_registry_core::visibility::caller::{Account, Caller, Credential};
+use a2a_registry_core::visibility::caller::{Caller, CallerAccount, Credential};
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::ids::new_id;
+use a2a_registry_domain::identifiers::new_uuid;
 use a2a_registry_domain::role::{Permission, Roles, Scopes};
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{account, session};
-use a2a_registry_store::{Write, accounts, sessions};
+use a2a_registry_store::{WriteTransaction, accounts, sessions};
 use actix_web::HttpRequest;
 use actix_web::http::header::USER_AGENT;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::limits::client_address::client_address;
-use crate::sessions::attempts::{AnsweredAttempt, use_attempt};
+use crate::sessions::sign_in_attempts::{CompletedAttempt, record_used_attempt};
 
 /// The maximum duration of a session.
-const LONGEST: i64 = 24 * HOUR;
+const MAX_SESSION_DURATION: i64 = 24 * HOUR;
 /// Characters of the description of a browser.
-const BROWSER: usize = 60;
+const MAX_BROWSER_CHARS: usize = 60;
 
 /// What a session is begun with, and without which it ends.
-enum Proof<'a> {
+enum SessionCredential<'a> {
     Token(Uuid),
-    Attempt(&'a AnsweredAttempt),
+    Attempt(&'a CompletedAttempt),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,10 +47,12 @@ pub struct SessionClient<'a> {
 }
 
 impl<'a> SessionClient<'a> {
-    pub(super) fn of(request: &'a HttpRequest, context: &Context) -> Self {
-        let name = request.headers().get(USER_AGENT);
+    pub(super) fn from_request(request: &'a HttpRequest, context: &AppContext) -> Self {
+        let user_agent = request.headers().get(USER_AGENT);
         Self {
-            user_agent: name.and_then(|name| name.to_str().ok()).unwrap_or_default(),
+            user_agent: user_agent
+                .and_then(|name| name.to_str().ok())
+                .unwrap_or_default(),
             address: client_address(request, &context.config().server.trusted_proxies),
         }
     }
@@ -58,112 +60,125 @@ impl<'a> SessionClient<'a> {
 
 /// Begins a session of a caller with a token; returns its secret. The session unused for longest makes way if the
 /// account has too many. An access token begins none: it is for services.
-pub async fn session_begin(
-    context: &Context,
+pub async fn begin_session(
+    context: &AppContext,
     caller: &Caller,
     client: &SessionClient<'_>,
 ) -> Result<String> {
-    let by = caller.account()?;
-    let Credential::Token(token) = by.credential else {
+    let actor = caller.require_account()?;
+    let Credential::Token(token) = actor.credential else {
         return Err(AppError::unauthenticated(
             "Nobody signs in with an access token: sign in with its identity provider.",
         ));
     };
-    begin(context, by.id, &Proof::Token(token), client).await
+    create_session(context, actor.id, &SessionCredential::Token(token), client).await
 }
 
 /// Begins a session for someone who has signed in with an identity provider, as [`session_begin`] does, and uses up the
 /// attempt.
-pub async fn session_begin_with_provider(
-    context: &Context,
+pub async fn begin_session_with_provider(
+    context: &AppContext,
     account: Uuid,
-    attempt: &AnsweredAttempt,
+    attempt: &CompletedAttempt,
     client: &SessionClient<'_>,
 ) -> Result<String> {
-    begin(context, account, &Proof::Attempt(attempt), client).await
+    create_session(
+        context,
+        account,
+        &SessionCredential::Attempt(attempt),
+        client,
+    )
+    .await
 }
 
-async fn begin(
-    context: &Context,
+async fn create_session(
+    context: &AppContext,
     account: Uuid,
-    proof: &Proof<'_>,
+    credential: &SessionCredential<'_>,
     client: &SessionClient<'_>,
 ) -> Result<String> {
-    let refused = || AppError::unauthenticated("This token has ended.");
+    let ended_token = || AppError::unauthenticated("This token has ended.");
     let now = context.now();
-    let write = context.store.write().await?;
-    write.accounts_lock().await?;
+    let write = context.store.begin_write().await?;
+    write.lock_accounts().await?;
     // Both are checked again under the lock: a revoked token or a disabled account has ended all its sessions by then.
-    let (token, issuer) = match proof {
-        Proof::Token(id) => {
+    let (token, issuer) = match credential {
+        SessionCredential::Token(id) => {
             let token = accounts::token_by_id(&write, *id).await?;
-            (Some(token.ok_or_else(refused)?), None)
+            (Some(token.ok_or_else(ended_token)?), None)
         }
-        Proof::Attempt(attempt) => {
-            use_attempt(&write, attempt, now.0).await?;
+        SessionCredential::Attempt(attempt) => {
+            record_used_attempt(&write, attempt, now.0).await?;
             (None, Some(attempt.issuer.as_str()))
         }
     };
-    let account = account_enabled(&write, account)
+    let account = find_enabled_account(&write, account)
         .await?
-        .ok_or_else(refused)?;
-    make_way(&write, account.id, now).await?;
-    let secret = session_secret(context);
-    let longest = now.plus(LONGEST).0;
+        .ok_or_else(ended_token)?;
+    delete_surplus_sessions(&write, account.id, now).await?;
+    let secret = random_secret(context);
+    let max_end = now.plus_micros(MAX_SESSION_DURATION).0;
     let token_end = token.as_ref().and_then(|token| token.expires_at);
     let row = session::Model {
-        id: new_id(now, context.entropy.as_ref()),
+        id: new_uuid(now, context.entropy.as_ref()),
         account_id: account.id,
-        hash: hash(&secret),
+        hash: sha256_hex(&secret),
         token_id: token.as_ref().map(|token| token.id),
         issuer: issuer.map(str::to_owned),
         roles: account.roles()?.to_string(),
-        browser: browser(client.user_agent),
+        browser: describe_browser(client.user_agent),
         created_at: now.0,
         last_seen_at: now.0,
-        expires_at: token_end.map_or(longest, |end| end.min(longest)),
+        expires_at: token_end.map_or(max_end, |end| end.min(max_end)),
         scopes: token.and_then(|token| token.scopes),
     };
-    write.session_insert(row.clone()).await?;
-    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    write.insert_session(row.clone()).await?;
+    let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     let name = account.name.as_str();
     let data = json!({
         "account": name, "token": row.token_id, "issuer": issuer, "address": client.address,
     });
-    ledger.event(EventKind::SessionBegun, row.id, name, data);
-    commit_ledger(context, write, ledger).await?;
+    change_set.add_event(EventKind::SessionBegun, row.id, name, data);
+    commit_changes(context, write, change_set).await?;
     Ok(secret)
 }
 
-async fn account_enabled(write: &Write, id: Uuid) -> Result<Option<account::Model>> {
-    let found = accounts::accounts_by_ids(write, &[id]).await?.pop();
-    Ok(found.filter(account::Model::may_be_used))
+async fn find_enabled_account(
+    write: &WriteTransaction,
+    id: Uuid,
+) -> Result<Option<account::Model>> {
+    let account = accounts::accounts_by_ids(write, &[id]).await?.pop();
+    Ok(account.filter(account::Model::is_active))
 }
 
-async fn make_way(write: &Write, account: Uuid, now: Timestamp) -> Result<()> {
-    let live = sessions::sessions_of(write, account, now.0).await?;
-    let surplus = (live.len() + 1).saturating_sub(MAX_SESSIONS);
-    for session in live.into_iter().take(surplus) {
-        write.session_delete(session.id).await?;
+async fn delete_surplus_sessions(
+    write: &WriteTransaction,
+    account: Uuid,
+    now: Timestamp,
+) -> Result<()> {
+    let active = sessions::live_sessions_by_account(write, account, now.0).await?;
+    let surplus = (active.len() + 1).saturating_sub(MAX_SESSIONS_PER_ACCOUNT);
+    for session in active.into_iter().take(surplus) {
+        write.delete_session(session.id).await?;
     }
     Ok(())
 }
 
-fn browser(user_agent: &str) -> String {
-    let named = |names: &[(&str, &'static str)]| {
+fn describe_browser(user_agent: &str) -> String {
+    let find_name = |names: &[(&str, &'static str)]| {
         let mut names = names.iter();
         names
             .find(|(mark, _)| user_agent.contains(mark))
             .map(|(_, name)| *name)
     };
-    let program = named(&[
+    let program = find_name(&[
         ("Edg/", "Edge"),
         ("OPR/", "Opera"),
         ("Firefox/", "Firefox"),
         ("Chrome/", "Chrome"),
         ("Safari/", "Safari"),
     ]);
-    let system = named(&[
+    let system = find_name(&[
         ("Android", "Android"),
         ("iPhone", "iPhone"),
         ("iPad", "iPad"),
@@ -177,38 +192,39 @@ fn browser(user_agent: &str) -> String {
         _ => user_agent
             .chars()
             .filter(char::is_ascii_graphic)
-            .take(BROWSER)
+            .take(MAX_BROWSER_CHARS)
             .collect(),
     }
 }
 
-pub async fn session_end(context: &Context, caller: &Caller) -> Result<()> {
-    let Some(Account {
+pub async fn end_session(context: &AppContext, caller: &Caller) -> Result<()> {
+    let Some(CallerAccount {
         credential: Credential::Session(id),
         ..
     }) = caller.account
     else {
         return Ok(());
     };
-    let write = context.store.write().await?;
-    write.session_delete(id).await?;
+    let write = context.store.begin_write().await?;
+    write.delete_session(id).await?;
     write.commit().await?;
     Ok(())
 }
 
 /// Sessions, newest first: all for an admin, else the caller's own.
 pub async fn session_list(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     page: &PageRequest,
 ) -> Result<SessionList> {
-    let by = caller.demand(Permission::Read)?;
-    let of = (!by.may(Permission::Administer)).then_some(by.id);
-    let list = ListPage::new(&context.signer, caller, "sessions", page)?;
-    let (before, limit) = (list.start()?, list.limit());
+    let actor = caller.require(Permission::Read)?;
+    let account_filter = (!actor.has_permission(Permission::Administer)).then_some(actor.id);
+    let list = ListPage::new(&context.page_token_signer, caller, "sessions", page)?;
+    let (before, limit) = (list.start_position()?, list.row_limit());
     let now = context.now().0;
-    let mut rows = sessions::session_page(&context.store, of, before, limit, now).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let mut rows =
+        sessions::session_page(&context.store, account_filter, before, limit, now).await?;
+    let next_page_token = list.truncate_rows(&mut rows, |last| last.id);
     let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let view = |row: session::Model| {
@@ -223,34 +239,37 @@ pub async fn session_list(
 
 /// One session: any for an admin, else the caller's own. Another account's session is not found, like one that does not
 /// exist.
-pub async fn session_show(context: &Context, caller: &Caller, id: Uuid) -> Result<Session> {
-    let by = caller.demand(Permission::Read)?;
+pub async fn session_show(context: &AppContext, caller: &Caller, id: Uuid) -> Result<Session> {
+    let actor = caller.require(Permission::Read)?;
     let row = sessions::session_by_id(&context.store, id, context.now().0).await?;
-    let row = row.filter(|row| row.account_id == by.id || by.may(Permission::Administer));
+    let row = row
+        .filter(|row| row.account_id == actor.id || actor.has_permission(Permission::Administer));
     let row = row.ok_or_else(|| AppError::no_session(id))?;
     let owner = accounts::accounts_by_ids(&context.store, &[row.account_id]).await?;
     let owner = owner.first().ok_or_else(|| AppError::no_session(id))?;
     Ok(session_view(row, &owner.name))
 }
 
-pub async fn sessions_own(context: &Context, by: &Account) -> Result<Vec<Session>> {
-    let mut rows = sessions::sessions_of(&context.store, by.id, context.now().0).await?;
+pub async fn own_sessions(context: &AppContext, actor: &CallerAccount) -> Result<Vec<Session>> {
+    let mut rows =
+        sessions::live_sessions_by_account(&context.store, actor.id, context.now().0).await?;
     rows.sort_by_key(|row| std::cmp::Reverse(row.id));
     let rows = rows.into_iter();
-    Ok(rows.map(|row| session_view(row, &by.name)).collect())
+    Ok(rows.map(|row| session_view(row, &actor.name)).collect())
 }
 
 /// Refuses one of the caller's own that may do more than what revokes it, and the last way in of an admin.
-pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<()> {
-    let by = caller.demand(Permission::Read)?;
+pub async fn session_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
+    let actor = caller.require(Permission::Read)?;
     let now = context.now();
-    let write = context.store.write().await?;
-    write.accounts_lock().await?;
+    let write = context.store.begin_write().await?;
+    write.lock_accounts().await?;
     let row = sessions::session_by_id(&write, id, now.0).await?;
-    let row = row.filter(|row| row.account_id == by.id || by.may(Permission::Administer));
+    let row = row
+        .filter(|row| row.account_id == actor.id || actor.has_permission(Permission::Administer));
     let row = row.ok_or_else(|| AppError::no_session(id))?;
-    if !by.may(Permission::Administer)
-        && let Some(scope) = own_scopes(&row, &by.roles).beyond(&by.scopes)
+    if !actor.has_permission(Permission::Administer)
+        && let Some(scope) = session_scopes(&row, &actor.roles).beyond(&actor.scopes)
     {
         return Err(AppError::forbidden(format!(
             "Without the scope {scope} no session with it can be revoked."
@@ -258,18 +277,18 @@ pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Res
     }
     let owner = accounts::accounts_by_ids(&write, &[row.account_id]).await?;
     let owner = owner.first().ok_or_else(|| AppError::no_session(id))?;
-    write.session_delete(id).await?;
-    if session_lets_in(context, owner, &row)? {
-        refuse_without_way_in(context, &write).await?;
+    write.delete_session(id).await?;
+    if session_grants_admin(context, owner, &row)? {
+        require_admin_access(context, &write).await?;
     }
-    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     let data = json!({"account": owner.name});
-    ledger.event(EventKind::SessionRevoked, id, &by.name, data);
-    commit_ledger(context, write, ledger).await
+    change_set.add_event(EventKind::SessionRevoked, id, &actor.name, data);
+    commit_changes(context, write, change_set).await
 }
 
-fn own_scopes(row: &session::Model, roles: &Roles) -> Scopes {
-    within(row.scopes(), roles)
+fn session_scopes(row: &session::Model, roles: &Roles) -> Scopes {
+    effective_scopes(row.scopes(), roles)
 }
 
 fn session_view(row: session::Model, account: &str) -> Session {
@@ -292,9 +311,9 @@ mod tests {
     #[test]
     fn a_browser_is_told_in_a_few_words() {
         let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0 Safari/537.36";
-        assert_eq!(browser(chrome), "Chrome on Linux");
-        assert_eq!(browser("curl/8.14"), "curl/8.14");
-        assert_eq!(browser("\u{202e}<b>\u{7}"), "<b>");
-        assert_eq!(browser(&"x".repeat(9000)).len(), BROWSER);
+        assert_eq!(describe_browser(chrome), "Chrome on Linux");
+        assert_eq!(describe_browser("curl/8.14"), "curl/8.14");
+        assert_eq!(describe_browser("\u{202e}<b>\u{7}"), "<b>");
+        assert_eq!(describe_browser(&"x".repeat(9000)).len(), MAX_BROWSER_CHARS);
     }
 }

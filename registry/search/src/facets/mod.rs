@@ -2,86 +2,90 @@
 //! index; many matches are counted as bit sets, starting with the most frequent values. Small segments, of which a living
 //! index has several, are always counted one by one, and added to either.
 
-mod column;
-mod columns;
-mod frequent;
-mod numbered;
-mod per_agent;
-mod sets;
-mod shown;
+mod column_counting;
+mod number_counting;
+mod precomputed;
+mod segment_columns;
+mod set_counting;
+mod top_values;
+mod values_per_agent;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use a2a_registry_domain::facet::Facet;
-use column::{ColumnBuffers, SegmentFacet};
-use columns::SegmentColumns;
-use numbered::LargeCounts;
-use sets::LargeMatches;
+use column_counting::{ColumnBuffers, FacetCounter};
+use number_counting::LargeSegmentCounts;
+use segment_columns::SegmentColumns;
+use set_counting::LargeSegmentSet;
 use tantivy::{DocId, Searcher, SegmentOrdinal, SegmentReader};
 
-use super::answer::FacetCounts;
-use super::bits::Bits;
-use super::schema::Fields;
+use super::doc_bit_set::DocBitSet;
+use super::response::FacetCounts;
+use super::schema::IndexFields;
 
-pub use frequent::FacetLimits;
-pub(super) use frequent::FrequentValues;
+pub use precomputed::FacetLimits;
+pub(super) use precomputed::PrecomputedFacets;
 
 /// Matches per block; the columns are read block by block.
-const BLOCK: usize = 512;
+const BLOCK_DOCS: usize = 512;
 
 #[derive(Clone, Default)]
-pub(super) struct Facets {
-    names: Vec<Facet>,
-    frequent: Arc<FrequentValues>,
+pub(super) struct RequestedFacets {
+    facets: Vec<Facet>,
+    precomputed: Arc<PrecomputedFacets>,
 }
 
-impl Facets {
+impl RequestedFacets {
     /// Creates the set of requested facets, without duplicates, with the frequent values of the searched index state.
-    pub fn new(mut names: Vec<Facet>, frequent: Arc<FrequentValues>) -> Self {
-        names.sort_unstable();
-        names.dedup();
-        Self { names, frequent }
+    pub fn new(mut facets: Vec<Facet>, precomputed: Arc<PrecomputedFacets>) -> Self {
+        facets.sort_unstable();
+        facets.dedup();
+        Self {
+            facets,
+            precomputed,
+        }
     }
 
-    pub fn columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
-        self.frequent.columns(reader)
+    pub fn segment_columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
+        self.precomputed.segment_columns(reader)
     }
 
     /// Counter for the matches of a segment with these columns; `None` if no facet is requested.
-    pub fn matches(
+    pub fn new_segment_matches(
         &self,
         ordinal: SegmentOrdinal,
         reader: &SegmentReader,
         columns: &Arc<SegmentColumns>,
     ) -> tantivy::Result<Option<SegmentMatches>> {
-        if self.names.is_empty() {
+        if self.facets.is_empty() {
             return Ok(None);
         }
-        Ok(Some(match self.frequent.place_of(reader) {
-            Some(segment) => SegmentMatches::Large(LargeSegment {
+        Ok(Some(match self.precomputed.large_segment_index(reader) {
+            Some(segment) => SegmentMatches::Large(LargeSegmentMatches {
                 ordinal,
-                segment,
-                agents: Bits::none(reader.max_doc()),
+                large_index: segment,
+                agents: DocBitSet::empty(reader.max_doc()),
                 columns: Arc::clone(columns),
             }),
-            None => SegmentMatches::Counted(SegmentCounter::new(columns, reader, &self.names)?),
+            None => SegmentMatches::Small(SmallSegmentCounter::new(columns, reader, &self.facets)?),
         }))
     }
 
-    pub fn counts(
+    pub fn count(
         &self,
         searcher: &Searcher,
-        fields: &Fields,
+        fields: &IndexFields,
         segments: Vec<SegmentMatches>,
     ) -> tantivy::Result<BTreeMap<Facet, FacetCounts>> {
-        let mut large = Vec::with_capacity(self.frequent.segments());
-        let mut counted: Vec<Vec<SegmentFacet>> = self.names.iter().map(|_| Vec::new()).collect();
+        let mut large = Vec::with_capacity(self.precomputed.large_segment_count());
+        let mut small_counters: Vec<Vec<FacetCounter>> =
+            self.facets.iter().map(|_| Vec::new()).collect();
         for segment in segments {
             match segment {
                 SegmentMatches::Large(matches) => large.push(matches),
-                SegmentMatches::Counted(segment) => {
-                    for (all, one) in counted.iter_mut().zip(segment.finish()) {
+                SegmentMatches::Small(segment) => {
+                    for (all, one) in small_counters.iter_mut().zip(segment.finish()) {
                         all.push(one);
                     }
                 }
@@ -89,133 +93,133 @@ impl Facets {
         }
         let mut counts = BTreeMap::new();
         let mut buffers = ColumnBuffers::default();
-        for (name, small) in self.names.iter().zip(counted) {
-            let found = match self.by_sets(searcher, fields, *name, &large, &small)? {
+        for (facet, small) in self.facets.iter().zip(small_counters) {
+            let facet_counts = match self.count_by_sets(searcher, fields, *facet, &large, &small)? {
                 Some(found) => found,
-                None => self.by_columns(searcher, *name, &large, small, &mut buffers)?,
+                None => self.count_by_columns(searcher, *facet, &large, small, &mut buffers)?,
             };
-            counts.insert(*name, found);
+            counts.insert(*facet, facet_counts);
         }
         Ok(counts)
     }
 
     /// The counts of one facet by set operations; `None` without large segments, or where those are not the faster way.
-    fn by_sets(
+    fn count_by_sets(
         &self,
         searcher: &Searcher,
-        fields: &Fields,
-        name: Facet,
-        large: &[LargeSegment],
-        small: &[SegmentFacet],
+        fields: &IndexFields,
+        facet: Facet,
+        large: &[LargeSegmentMatches],
+        small: &[FacetCounter],
     ) -> tantivy::Result<Option<FacetCounts>> {
-        let Some(values) = self.frequent.values(name) else {
+        let Some(values) = self.precomputed.facet_values(facet) else {
             return Ok(None);
         };
         let large = large.iter().map(|one| {
             let reader = searcher.segment_reader(one.ordinal);
-            Ok(LargeMatches {
-                segment: one.segment,
+            Ok(LargeSegmentSet {
+                large_index: one.large_index,
                 agents: &one.agents,
-                index: fields.keys.index(reader)?,
+                index: fields.keys.inverted_index(reader)?,
             })
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
-        sets::counts(values, &large, small, self.frequent.nanos())
+        set_counting::count_by_sets(values, &large, small, self.precomputed.nanos_per_value())
     }
 
-    fn by_columns(
+    fn count_by_columns(
         &self,
         searcher: &Searcher,
-        name: Facet,
-        large: &[LargeSegment],
-        mut small: Vec<SegmentFacet>,
+        facet: Facet,
+        large: &[LargeSegmentMatches],
+        mut small: Vec<FacetCounter>,
         buffers: &mut ColumnBuffers,
     ) -> tantivy::Result<FacetCounts> {
         let large = large.iter().map(|one| {
             let reader = searcher.segment_reader(one.ordinal);
-            Ok(LargeCounts {
-                segment: one.segment,
-                facet: one.counted(reader, name, buffers)?,
+            Ok(LargeSegmentCounts {
+                large_index: one.large_index,
+                counter: one.count_facet(reader, facet, buffers)?,
             })
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
-        if let Some(values) = self.frequent.values(name)
-            && let Some(found) = numbered::counts(values, &large, &small)?
+        if let Some(values) = self.precomputed.facet_values(facet)
+            && let Some(found) = number_counting::count_by_numbers(values, &large, &small)?
         {
             return Ok(found);
         }
-        small.extend(large.into_iter().map(|one| one.facet));
-        Ok(column::merge(&small)?)
+        small.extend(large.into_iter().map(|one| one.counter));
+        Ok(column_counting::merge_counts(&small)?)
     }
 }
 
 /// The matches of one segment, collected for its facets.
 pub(super) enum SegmentMatches {
     /// Matches of a small segment, counted while they are collected.
-    Counted(SegmentCounter),
+    Small(SmallSegmentCounter),
     /// Matches of a large segment, kept as a set until all are collected.
-    Large(LargeSegment),
+    Large(LargeSegmentMatches),
 }
 
 impl SegmentMatches {
     /// Adds the next match; document ids must ascend.
     pub fn insert(&mut self, document: DocId) {
         match self {
-            Self::Counted(counted) => counted.insert(document),
+            Self::Small(counted) => counted.insert(document),
             Self::Large(large) => large.agents.insert(document),
         }
     }
 }
 
-pub(super) struct LargeSegment {
+pub(super) struct LargeSegmentMatches {
     ordinal: SegmentOrdinal,
     /// Position of this segment among the large segments.
-    segment: usize,
-    agents: Bits,
+    large_index: usize,
+    agents: DocBitSet,
     columns: Arc<SegmentColumns>,
 }
 
-impl LargeSegment {
+impl LargeSegmentMatches {
     /// Counts one facet of these matches, match by match.
-    fn counted(
+    fn count_facet(
         &self,
         reader: &SegmentReader,
-        name: Facet,
+        facet: Facet,
         buffers: &mut ColumnBuffers,
-    ) -> tantivy::Result<SegmentFacet> {
-        let mut counted = SegmentFacet::new(self.columns.facet(reader, name)?);
-        let mut block = Vec::with_capacity(BLOCK);
+    ) -> tantivy::Result<FacetCounter> {
+        let mut counter = FacetCounter::new(self.columns.facet_column(reader, facet)?);
+        let mut block = Vec::with_capacity(BLOCK_DOCS);
         let mut documents = self.agents.iter();
         loop {
             block.clear();
-            block.extend(documents.by_ref().take(BLOCK));
+            block.extend(documents.by_ref().take(BLOCK_DOCS));
             if block.is_empty() {
-                return Ok(counted);
+                return Ok(counter);
             }
-            counted.count(&block, buffers);
+            counter.count_documents(&block, buffers);
         }
     }
 }
 
 /// Facet counts of a small segment, updated while its matches are collected.
-pub(super) struct SegmentCounter {
+pub(super) struct SmallSegmentCounter {
     block: Vec<DocId>,
-    facets: Vec<SegmentFacet>,
+    facets: Vec<FacetCounter>,
     buffers: ColumnBuffers,
 }
 
-impl SegmentCounter {
+impl SmallSegmentCounter {
     fn new(
         columns: &SegmentColumns,
         reader: &SegmentReader,
-        names: &[Facet],
+        facets: &[Facet],
     ) -> tantivy::Result<Self> {
-        let facets = names
+        let facets = facets
             .iter()
-            .map(|name| Ok(SegmentFacet::new(columns.facet(reader, *name)?)))
+            .map(|name| Ok(FacetCounter::new(columns.facet_column(reader, *name)?)))
             .collect::<tantivy::Result<_>>()?;
         Ok(Self {
-            block: Vec::with_capacity(BLOCK),
+            block: Vec::with_capacity(BLOCK_DOCS),
             facets,
             buffers: ColumnBuffers::default(),
         })
@@ -223,20 +227,20 @@ impl SegmentCounter {
 
     fn insert(&mut self, document: DocId) {
         self.block.push(document);
-        if self.block.len() == BLOCK {
-            self.count();
+        if self.block.len() == BLOCK_DOCS {
+            self.count_block();
         }
     }
 
-    fn count(&mut self) {
+    fn count_block(&mut self) {
         for facet in &mut self.facets {
-            facet.count(&self.block, &mut self.buffers);
+            facet.count_documents(&self.block, &mut self.buffers);
         }
         self.block.clear();
     }
 
-    fn finish(mut self) -> Vec<SegmentFacet> {
-        self.count();
+    fn finish(mut self) -> Vec<FacetCounter> {
+        self.count_block();
         self.facets
     }
 }

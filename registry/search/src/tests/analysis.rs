@@ -1,11 +1,11 @@
 //! Text analysis: splitting, folding and stemming.
 
-use crate::analysis::{IndexedWord, QueryText, asked_pieces, query_text};
-use crate::folding::fold;
-use crate::languages::{Languages, stem};
+use crate::analysis::{AnalyzedQuery, IndexedWord, analyze_query, query_tokens};
+use crate::languages::{LanguageSet, stem_by_script};
+use crate::text_folding::fold_text;
 
 fn pieces(text: &str) -> Vec<IndexedWord> {
-    crate::analysis::pieces(text, Languages::NONE)
+    crate::analysis::indexed_words(text, LanguageSet::NONE)
 }
 
 fn exact(text: &str) -> Vec<String> {
@@ -13,7 +13,7 @@ fn exact(text: &str) -> Vec<String> {
 }
 
 fn asked(text: &str) -> Vec<String> {
-    asked_pieces(text).map(|piece| piece.exact).collect()
+    query_tokens(text).map(|piece| piece.exact).collect()
 }
 
 #[test]
@@ -47,21 +47,21 @@ fn ids_and_names_come_apart() {
 #[test]
 fn accents_case_and_width_do_not_count() {
     assert_eq!(
-        fold("Café ＦＬＩＧＨＴ Straße Łódź İstanbul"),
+        fold_text("Café ＦＬＩＧＨＴ Straße Łódź İstanbul"),
         "cafe flight strasse lodz istanbul"
     );
     // Composed and decomposed forms are equal.
-    assert_eq!(fold("é"), fold("e\u{301}"));
+    assert_eq!(fold_text("é"), fold_text("e\u{301}"));
     assert_eq!(exact("re\u{301}sume\u{301}"), ["resume"]);
     // Arabic without vowel signs and stretched lines, with one letter for those that are written for each other; Russian
     // without the dots that are left out; Chinese in simplified characters.
-    assert_eq!(fold("جُرْعَةُ الأطفالِ"), fold("جرعه الاطفال"));
-    assert_eq!(fold("مســاء"), fold("مساء"));
-    assert_eq!(fold("Гололёд"), fold("гололед"));
-    assert_eq!(fold("發票"), fold("发票"));
+    assert_eq!(fold_text("جُرْعَةُ الأطفالِ"), fold_text("جرعه الاطفال"));
+    assert_eq!(fold_text("مســاء"), fold_text("مساء"));
+    assert_eq!(fold_text("Гололёд"), fold_text("гололед"));
+    assert_eq!(fold_text("發票"), fold_text("发票"));
     // A Hindi vowel sign and a Japanese voicing mark change the word, unlike an accent.
-    assert_ne!(fold("कि"), fold("क"));
-    assert_ne!(fold("が"), fold("か"));
+    assert_ne!(fold_text("कि"), fold_text("क"));
+    assert_ne!(fold_text("が"), fold_text("か"));
 }
 
 #[test]
@@ -106,13 +106,13 @@ fn marks_belong_to_the_character_before_them() {
 fn ranges_point_into_the_text() {
     let text = "Ünïcode—bookFlight bookAFlight 東京旅行 ｶﾞｲﾄﾞ";
     for piece in pieces(text) {
-        assert_eq!(fold(&text[piece.range.clone()]), piece.exact);
+        assert_eq!(fold_text(&text[piece.range.clone()]), piece.exact);
     }
 }
 
 #[test]
 fn stems_stand_beside_the_exact_form() {
-    let stem = |word: &str| stem(word, &fold(word));
+    let stem = |word: &str| stem_by_script(word, &fold_text(word));
     assert_eq!(stem("flights").as_deref(), Some("flight"));
     assert_eq!(stem("flight"), None);
     assert_eq!(stem("東京"), None);
@@ -122,7 +122,7 @@ fn stems_stand_beside_the_exact_form() {
 #[test]
 fn stop_words_never_empty_a_query() {
     let words = |text| -> Vec<String> {
-        query_text(text)
+        analyze_query(text)
             .words
             .into_iter()
             .map(|word| word.exact)
@@ -145,9 +145,17 @@ fn a_query_has_at_most_so_many_words() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let QueryText { words, cut, .. } = query_text(&many(32));
+    let AnalyzedQuery {
+        words,
+        truncated: cut,
+        ..
+    } = analyze_query(&many(32));
     assert_eq!((words.len(), cut), (32, false));
-    let QueryText { words, cut, .. } = query_text(&many(33));
+    let AnalyzedQuery {
+        words,
+        truncated: cut,
+        ..
+    } = analyze_query(&many(33));
     assert_eq!((words.len(), cut), (32, true));
 }
 

@@ -4,7 +4,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED, Term};
 
 use super::*;
-use crate::bits::{Bits, SeenBits};
+use crate::doc_bit_set::{DocBitSet, VisibleDocs};
 
 #[test]
 fn holders_equal_a_walk_over_all_postings() {
@@ -22,13 +22,13 @@ fn holders_equal_a_walk_over_all_postings() {
         agent(number, &format!("all {often} {seldom} {stretch}"))
     });
     let index = built(dir.path(), agents.collect());
-    let searcher = index.compiled_query(&all()).unwrap().searcher;
+    let searcher = index.compile_query(&all()).unwrap().searcher;
     let field = index.0.fields.text;
     for reader in searcher.segment_readers() {
         let inverted = reader.inverted_index(field).unwrap();
         let last = reader.max_doc();
         for set in 0..8_u32 {
-            let mut bits = Bits::none(last);
+            let mut bits = DocBitSet::empty(last);
             for document in 0..last {
                 let chosen = match set {
                     0 => true,
@@ -45,7 +45,7 @@ fn holders_equal_a_walk_over_all_postings() {
                     bits.insert(document);
                 }
             }
-            let seen = SeenBits::new(reader, Arc::new(bits.clone()));
+            let seen = VisibleDocs::new(reader, Arc::new(bits.clone()));
             assert_eq!(seen.len(), bits.len());
             for word in ["all", "often", "seldom", "stretch"] {
                 let term = Term::from_field_text(field, word);
@@ -64,11 +64,11 @@ fn holders_equal_a_walk_over_all_postings() {
                     }
                     walk.advance();
                 }
-                let among: Vec<_> = bits.among(postings()).collect();
+                let among: Vec<_> = bits.intersect_postings(postings()).collect();
                 assert_eq!(among, expected, "{word} {set}");
                 let count = u32::try_from(expected.len()).unwrap();
                 for enough in [1, 2, 50, u32::MAX] {
-                    let holders = seen.holders(&inverted, &info, enough).unwrap();
+                    let holders = seen.count_term_docs(&inverted, &info, enough).unwrap();
                     assert_eq!(holders, count.min(enough), "{word} {set} {enough}");
                 }
             }
@@ -84,11 +84,11 @@ fn living_documents_are_those_that_are_not_deleted() {
         (0..200).map(|number| agent(number, "Agent")).collect(),
     );
     let deleted: Vec<Uuid> = [0, 63, 64, 65, 127, 199].map(id).to_vec();
-    index.apply(Vec::new(), &deleted, 2).unwrap();
-    let searcher = index.compiled_query(&all()).unwrap().searcher;
+    index.apply_changes(Vec::new(), &deleted, 2).unwrap();
+    let searcher = index.compile_query(&all()).unwrap().searcher;
     let mut living = 0;
     for reader in searcher.segment_readers() {
-        let bits = Bits::living(reader);
+        let bits = DocBitSet::alive(reader);
         let expected: Vec<u32> = reader.doc_ids_alive().collect();
         assert_eq!(bits.iter().collect::<Vec<_>>(), expected);
         living += bits.len();

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::*;
 
 /// Agents that all have the word, with hits of so many bytes.
-fn large(count: u64, bytes: usize) -> Vec<Document> {
-    let agents = (1..=count).map(|number| Document {
+fn large(count: u64, bytes: usize) -> Vec<AgentDocument> {
+    let agents = (1..=count).map(|number| AgentDocument {
         hit: format!("{{\"n\":{number},\"x\":\"{}\"}}", "x".repeat(bytes)).into_bytes(),
         description: "flight ".repeat(usize::try_from(number % 7 + 1).unwrap()),
         identifier: format!("urn:air:a.example:{number:04}"),
@@ -21,7 +21,7 @@ fn large(count: u64, bytes: usize) -> Vec<Document> {
 fn a_page_ends_where_its_bytes_do_and_the_next_goes_on_there() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), large(50, 1_000));
-    for sort in [Sort::Relevance, Sort::Name] {
+    for sort in [SortOrder::Relevance, SortOrder::Name] {
         let mut request = SearchRequest {
             sort,
             max_bytes: Some(5_500),
@@ -36,10 +36,10 @@ fn a_page_ends_where_its_bytes_do_and_the_next_goes_on_there() {
         loop {
             let answer = index.search(&request).unwrap();
             assert_eq!(answer.total, 50);
-            assert_eq!(answer.more, visited.len() + answer.hits.len() < 50);
+            assert_eq!(answer.has_more, visited.len() + answer.hits.len() < 50);
             assert_eq!(answer.hits.len(), 5.min(50 - visited.len()));
             visited.extend(ids(&answer));
-            match answer.more {
+            match answer.has_more {
                 true => request.after = answer.hits.last().map(|hit| hit.position.clone()),
                 false => break,
             }
@@ -64,8 +64,8 @@ fn a_list_ends_where_its_bytes_do() {
         assert_eq!(page.total, 20);
         assert!((1..=3).contains(&page.rows.len()));
         visited.extend(page.rows.iter().map(|row| row.hit.clone()));
-        match page.more {
-            true => request.after = page.rows.last().map(|row| row.place.clone()),
+        match page.has_more {
+            true => request.after = page.rows.last().map(|row| row.position.clone()),
             false => break,
         }
     }
@@ -82,7 +82,7 @@ fn a_page_has_one_hit_however_large() {
     };
     for left in (0..3).rev() {
         let page = index.search(&request).unwrap();
-        assert_eq!((page.hits.len(), page.more), (1, left > 0));
+        assert_eq!((page.hits.len(), page.has_more), (1, left > 0));
         request.after = Some(page.hits[0].position.clone());
     }
     let list = ListRequest {
@@ -92,20 +92,20 @@ fn a_page_has_one_hit_however_large() {
         ..ListRequest::default()
     };
     let page = index.list(&list).unwrap();
-    assert_eq!((page.rows.len(), page.more), (1, true));
+    assert_eq!((page.rows.len(), page.has_more), (1, true));
 }
 
 /// An agent with so many skills, each with a word of its own, all with the same id.
-fn skilled(number: u64, skills: usize) -> Document {
+fn skilled(number: u64, skills: usize) -> AgentDocument {
     let skills = (0..skills).map(|place| SkillText {
         id: "same".to_owned(),
         name: format!("skill number w{place}"),
         rendered: format!("{{\"at\":{place},\"text\":\"a\\n,\\n\\\"b\"}}"),
         ..SkillText::default()
     });
-    Document {
+    AgentDocument {
         skills: skills.collect(),
-        lookups: vec!["urn:one".to_owned()],
+        lookup_keys: vec!["urn:one".to_owned()],
         ..agent(number, "flight")
     }
 }
@@ -149,11 +149,11 @@ fn the_skills_of_a_usual_agent_stay_in_the_order_of_its_card() {
     let similar = SimilarRequest {
         id: id(1),
         visible_to: public(),
-        class: public(),
+        class_labels: public(),
         limit: 5,
         vectors: None,
     };
-    let similar = index.similar(&similar).unwrap();
+    let similar = index.find_similar(&similar).unwrap();
     assert_eq!(skill_numbers(&similar.hits[0]), first);
 }
 
@@ -174,7 +174,7 @@ fn ten_hits_are_explained_by_the_terms_that_matter_most() {
         });
         words.collect::<Vec<String>>().join(" ")
     };
-    let agents = (1..=60).map(|number| Document {
+    let agents = (1..=60).map(|number| AgentDocument {
         description: words(number),
         ..agent(number, "One")
     });
@@ -192,7 +192,7 @@ fn ten_hits_are_explained_by_the_terms_that_matter_most() {
     let check = |hits: &[HitRow]| {
         let explained: Vec<bool> = hits.iter().map(|hit| hit.explain.is_some()).collect();
         let first = explained.iter().take_while(|one| **one).count();
-        assert_eq!(first, MAX_EXPLAINED);
+        assert_eq!(first, MAX_EXPLAINED_HITS);
         assert!(explained[first..].iter().all(|one| !one));
         for hit in &hits[..first] {
             let explain = hit.explain.as_ref().unwrap();
@@ -225,9 +225,9 @@ fn a_hit_has_the_parts_that_are_asked_for() {
         rendered: format!("{{\"id\":\"s{number}\"}}"),
         ..SkillText::default()
     };
-    let agents = (1..=8).map(|number| Document {
+    let agents = (1..=8).map(|number| AgentDocument {
         hit: format!("{{\"n\":{number}}}").into_bytes(),
-        entry: format!("{{\"e\":{number}}}").into_bytes(),
+        catalog_entry: format!("{{\"e\":{number}}}").into_bytes(),
         description: "flight ".repeat(usize::try_from(number).unwrap()),
         skills: (0..22).map(skill).collect(),
         ..agent(number, &format!("Agent {number}"))
@@ -236,7 +236,7 @@ fn a_hit_has_the_parts_that_are_asked_for() {
     let index = built(dir.path(), agents.collect());
     let none = HitParts {
         hit: false,
-        entry: false,
+        catalog_entry: false,
         highlights: false,
         computation: false,
     };
@@ -258,16 +258,16 @@ fn a_hit_has_the_parts_that_are_asked_for() {
     ] {
         let request = asked(HitParts {
             hit,
-            entry,
+            catalog_entry: entry,
             highlights,
             ..none
         });
         let answer = index.search(&request).unwrap();
-        assert_eq!((ids(&answer), answer.more), (ids(&full), full.more));
+        assert_eq!((ids(&answer), answer.has_more), (ids(&full), full.has_more));
         for (one, all) in answer.hits.iter().zip(&full.hits) {
             assert_eq!((one.id, one.weak), (all.id, all.weak));
             assert!(one.hit == if hit { &all.hit[..] } else { &[] });
-            assert!(one.entry == if entry { &all.entry[..] } else { &[] });
+            assert!(one.catalog_entry == if entry { &all.catalog_entry[..] } else { &[] });
             let excerpts: &[Highlight] = if highlights { &all.highlights } else { &[] };
             assert_eq!(one.highlights, excerpts);
             if hit {

@@ -11,11 +11,11 @@ use super::*;
 
 const ENDINGS: [&str; 7] = ["idx", "pos", "term", "store", "fast", "fieldnorm", "del"];
 
-fn agents() -> Vec<Document> {
+fn agents() -> Vec<AgentDocument> {
     let mut dice = Dice(0x0d_a8a6);
     (0..150)
         .map(|number| {
-            let agent = Document {
+            let agent = AgentDocument {
                 visible_to: public(),
                 ..random_agent(&mut dice, number)
             };
@@ -29,7 +29,9 @@ fn agents() -> Vec<Document> {
 fn damageable(dir: &Path) -> Index {
     let agents = agents();
     let index = built(dir, agents[..100].to_vec());
-    index.apply(agents[100..].to_vec(), &[id(3)], 2).unwrap();
+    index
+        .apply_changes(agents[100..].to_vec(), &[id(3)], 2)
+        .unwrap();
     index
 }
 
@@ -68,7 +70,7 @@ fn questions() -> Vec<SearchRequest> {
     .map(plain)
     .to_vec();
     asked.push(SearchRequest {
-        sort: Sort::Name,
+        sort: SortOrder::Name,
         ..all()
     });
     asked
@@ -76,9 +78,11 @@ fn questions() -> Vec<SearchRequest> {
 
 fn answers(index: &Index) -> Result<Vec<String>, IndexError> {
     let asked = questions();
-    let answers = asked
-        .iter()
-        .map(|request| Ok(whole(&index.asked(|index| index.search(request))?)));
+    let answers = asked.iter().map(|request| {
+        Ok(whole(
+            &index.run_with_damage_check(|index| index.search(request))?,
+        ))
+    });
     answers.collect()
 }
 
@@ -86,7 +90,7 @@ fn answers(index: &Index) -> Result<Vec<String>, IndexError> {
 fn mend(index: &Index) {
     let mut rebuild = index.begin_rebuild().unwrap();
     rebuild
-        .add(
+        .add_agents(
             agents()
                 .into_iter()
                 .filter(|agent| agent.id != id(3))
@@ -95,8 +99,8 @@ fn mend(index: &Index) {
         .unwrap();
     rebuild.finish(2).unwrap();
     assert_eq!(index.damage(), None);
-    index.check().unwrap();
-    assert!(index.damaged_files(|| false).unwrap().is_empty());
+    index.check_integrity().unwrap();
+    assert!(index.find_damaged_files(|| false).unwrap().is_empty());
 }
 
 #[test]
@@ -105,15 +109,18 @@ fn a_missing_file_is_noticed_under_way_and_at_the_start() {
         let dir = tempfile::tempdir().unwrap();
         let index = damageable(dir.path());
         let expected = answers(&index).unwrap();
-        index.check().unwrap();
+        index.check_integrity().unwrap();
         let file = files(dir.path())[ending].last().unwrap().clone();
         fs::remove_file(&file).unwrap();
-        let error = index.check().unwrap_err();
+        let error = index.check_integrity().unwrap_err();
         assert!(error.to_string().contains("missing"), "{ending}: {error}");
         assert!(index.damage().is_some(), "{ending}");
         drop(index);
         let (index, opened) = Index::open(dir.path(), config()).unwrap();
-        assert!(matches!(opened, Opened::Rebuild { .. }), "{ending}");
+        assert!(
+            matches!(opened, OpenResult::NeedsRebuild { .. }),
+            "{ending}"
+        );
         assert!(index.is_missing());
         mend(&index);
         assert_eq!(answers(&index).unwrap(), expected, "{ending}");
@@ -124,8 +131,8 @@ fn a_missing_file_is_noticed_under_way_and_at_the_start() {
 fn what_a_rebuild_has_replaced_meanwhile_is_nobodys_damage() {
     let dir = tempfile::tempdir().unwrap();
     let index = damageable(dir.path());
-    let before = index.rebuilt();
-    let failed = index.asked(|index| {
+    let before = index.rebuild_count();
+    let failed = index.run_with_damage_check(|index| {
         mend(index);
         Err::<(), _>(IndexError::Damaged("its files are gone".to_owned()))
     });
@@ -134,7 +141,7 @@ fn what_a_rebuild_has_replaced_meanwhile_is_nobodys_damage() {
     index.report_damage("its files are gone".to_owned(), before);
     assert_eq!(index.damage(), None);
     // A report with the current number of rebuilds concerns the index in use.
-    index.report_damage("its files are gone".to_owned(), index.rebuilt());
+    index.report_damage("its files are gone".to_owned(), index.rebuild_count());
     assert!(index.damage().is_some());
 }
 
@@ -165,13 +172,13 @@ fn whatever_is_changed_in_a_file_is_noticed() {
         drop(index);
         fs::write(file, &bytes).unwrap();
         let (index, opened) = Index::open(dir.path(), config()).unwrap();
-        if matches!(opened, Opened::Ready { .. }) {
+        if matches!(opened, OpenResult::Ready { .. }) {
             if let Err(error) = answers(&index) {
                 assert!(index.damage().is_some(), "{error}");
                 failed += 1;
             }
-            let _ = index.check();
-            let damaged = index.damaged_files(|| false);
+            let _ = index.check_integrity();
+            let damaged = index.find_damaged_files(|| false);
             // A file that the index no longer needs may change, and so may the note of the version that wrote it: then
             // the responses are the same as before.
             assert!(
@@ -204,7 +211,7 @@ fn what_is_changed_under_way_is_noticed() {
             let body = usize::try_from(length.saturating_sub(140).max(8)).unwrap();
             file.write_all(&vec![0xa5; body]).unwrap();
         }
-        let _ = index.check();
+        let _ = index.check_integrity();
         assert!(index.damage().is_some(), "{ending}");
         let _ = answers(&index);
         mend(&index);
@@ -218,18 +225,23 @@ fn what_passes_is_no_damage() {
     let dir = tempfile::tempdir().unwrap();
     let index = damageable(dir.path());
     let failing = std::cell::Cell::new(true);
-    let answer = index.asked(|index| match failing.replace(false) {
+    let answer = index.run_with_damage_check(|index| match failing.replace(false) {
         true => Err(IndexError::Damaged("for once".to_owned())),
         false => index.search(&all()),
     });
     assert_eq!(answer.unwrap().total, 149);
     let too_many = SearchRequest {
-        limit: MAX_LIMIT + 1,
+        limit: MAX_HITS + 1,
         ..all()
     };
-    assert!(index.asked(|index| index.search(&too_many)).is_err());
+    assert!(
+        index
+            .run_with_damage_check(|index| index.search(&too_many))
+            .is_err()
+    );
     assert_eq!(index.damage(), None);
-    let broken: Result<(), IndexError> = index.asked(|_| panic!("as the search library does"));
+    let broken: Result<(), IndexError> =
+        index.run_with_damage_check(|_| panic!("as the search library does"));
     assert!(matches!(broken, Err(IndexError::Damaged(_))));
     assert!(index.damage().is_some());
 }
@@ -258,17 +270,17 @@ fn a_shortage_of_descriptors_is_no_damage() {
         for (code, is_damage) in [(23, false), (24, false), (5, true)] {
             let told = format!("{way} {code}");
             for _ in 0..10 {
-                index.note_commit(&Err(error(way, code)), index.rebuilt());
+                index.record_commit_result(&Err(error(way, code)), index.rebuild_count());
             }
             assert_eq!(index.damage().is_some(), is_damage, "commits {told}");
             if !is_damage {
-                let asked = index.asked(|_| Err::<(), _>(error(way, code)));
+                let asked = index.run_with_damage_check(|_| Err::<(), _>(error(way, code)));
                 assert!(asked.is_err());
                 assert_eq!(index.damage(), None, "a search {told}");
             }
         }
         mend(&index);
     }
-    index.apply(Vec::new(), &[id(4)], 3).unwrap();
+    index.apply_changes(Vec::new(), &[id(4)], 3).unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 148);
 }

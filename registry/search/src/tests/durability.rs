@@ -4,18 +4,18 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::commits::MOST_UNCOMMITTED;
-use crate::small_commit::FEW_AGENTS;
-use crate::stamp::STAMP;
+use crate::commits::MAX_UNCOMMITTED_EVENTS;
+use crate::index_manifest::MANIFEST_FILE;
+use crate::small_commit::MAX_SMALL_COMMIT;
 
-fn reopen(dir: &Path) -> (Index, Opened) {
+fn reopen(dir: &Path) -> (Index, OpenResult) {
     Index::open(dir, config()).unwrap()
 }
 
-fn reason(opened: &Opened) -> &str {
+fn reason(opened: &OpenResult) -> &str {
     match opened {
-        Opened::Rebuild { reason } => reason,
-        Opened::Ready { .. } => panic!("the index opened"),
+        OpenResult::NeedsRebuild { reason } => reason,
+        OpenResult::Ready { .. } => panic!("the index opened"),
     }
 }
 
@@ -49,7 +49,7 @@ fn a_missing_index_asks_for_a_rebuild_and_answers_nothing() {
     );
     assert!(
         index
-            .apply(vec![agent(1, "A")], &[], 1)
+            .apply_changes(vec![agent(1, "A")], &[], 1)
             .unwrap_err()
             .needs_rebuild()
     );
@@ -63,21 +63,23 @@ fn upsert_delete_and_replay() {
     let first = index.generation();
     for _ in 0..2 {
         index
-            .apply(
+            .apply_changes(
                 vec![agent(3, "Old"), agent(3, "Three"), agent(1, "Uno")],
                 &[id(2), id(9)],
                 5,
             )
             .unwrap();
         let mut request = all();
-        request.sort = Sort::Name;
+        request.sort = SortOrder::Name;
         assert_eq!(names(&index, &request), [id(3), id(1)]);
         assert_eq!((index.applied_seq(), index.num_agents()), (5, 2));
     }
     assert!(index.generation() > first);
     assert_eq!(index.search(&text("old one")).unwrap().total, 0);
     // An id in both lists is kept, and an older event does not set the index back.
-    index.apply(vec![agent(2, "Two")], &[id(2)], 4).unwrap();
+    index
+        .apply_changes(vec![agent(2, "Two")], &[id(2)], 4)
+        .unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 3);
     assert_eq!(index.applied_seq(), 5);
 }
@@ -94,13 +96,13 @@ fn commits_of_any_size_replace_what_was_there() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![agent(1, "One"), agent(2, "Two")]);
     let mut seq = 1;
-    for agents in [1, FEW_AGENTS, FEW_AGENTS + 1, 2].repeat(6) {
+    for agents in [1, MAX_SMALL_COMMIT, MAX_SMALL_COMMIT + 1, 2].repeat(6) {
         seq += 1;
         let last = u64::try_from(agents).unwrap() + 100;
         let upserts = (101..last).map(|number| tagged(number, format!("first{seq}")));
         let upserts = upserts.chain([tagged(101, format!("later{seq}"))]);
         index
-            .apply(upserts.collect(), &[id(2), id(101)], seq)
+            .apply_changes(upserts.collect(), &[id(2), id(101)], seq)
             .unwrap();
         let expected: Vec<Uuid> = (102..last).rev().map(id).collect();
         let first = found(&index, format!("first{seq}"));
@@ -110,7 +112,7 @@ fn commits_of_any_size_replace_what_was_there() {
         assert_eq!(total, index.num_agents());
     }
     // The first agent, and those of the largest commit.
-    let left = 1 + FEW_AGENTS as u64;
+    let left = 1 + MAX_SMALL_COMMIT as u64;
     assert_eq!(index.num_agents(), left);
     drop(index);
     let (index, _) = reopen(dir.path());
@@ -122,12 +124,12 @@ fn commits_of_any_size_replace_what_was_there() {
 fn a_deletion_from_an_empty_index_deletes_nothing_later() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![agent(1, "One")]);
-    index.apply(Vec::new(), &[id(1)], 2).unwrap();
+    index.apply_changes(Vec::new(), &[id(1)], 2).unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 0);
     drop(index);
     let (index, _) = reopen(dir.path());
-    index.apply(Vec::new(), &[id(1)], 2).unwrap();
-    index.apply(vec![agent(1, "One")], &[], 3).unwrap();
+    index.apply_changes(Vec::new(), &[id(1)], 2).unwrap();
+    index.apply_changes(vec![agent(1, "One")], &[], 3).unwrap();
     assert_eq!(names(&index, &all()), [id(1)]);
 }
 
@@ -135,20 +137,23 @@ fn a_deletion_from_an_empty_index_deletes_nothing_later() {
 fn reopening_goes_on_after_the_last_commit() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![agent(1, "One")]);
-    index.apply(vec![agent(2, "Two")], &[], 7).unwrap();
+    index.apply_changes(vec![agent(2, "Two")], &[], 7).unwrap();
     // State after a crash: documents that were written and never committed.
     {
-        let mut live = lock(&index.0.live);
+        let mut live = lock(&index.0.writer_state);
         let state = live.as_mut().unwrap();
         let writer = state.writer.take().unwrap();
-        generation::replace(&writer, &index.0.fields, vec![agent(3, "Three")], &[id(1)]).unwrap();
+        index_folder::replace_agents(&writer, &index.0.fields, vec![agent(3, "Three")], &[id(1)])
+            .unwrap();
         drop(writer);
     }
     drop(index);
     let (index, opened) = reopen(dir.path());
-    assert_eq!(opened, Opened::Ready { applied_seq: 7 });
+    assert_eq!(opened, OpenResult::Ready { applied_seq: 7 });
     assert_eq!(names(&index, &all()), [id(2), id(1)]);
-    index.apply(vec![agent(3, "Three")], &[], 8).unwrap();
+    index
+        .apply_changes(vec![agent(3, "Three")], &[], 8)
+        .unwrap();
     assert_eq!(names(&index, &all()), [id(3), id(2), id(1)]);
 }
 
@@ -158,43 +163,43 @@ fn events_without_agents_cost_no_commit_each() {
     let dir = tempfile::tempdir().unwrap();
     let mut index = built(dir.path(), vec![agent(1, "One")]);
     let first = index.generation();
-    index.note_forbidden(&[id(1)], 8);
-    index.apply(Vec::new(), &[], 7).unwrap();
+    index.record_hidden(&[id(1)], 8);
+    index.apply_changes(Vec::new(), &[], 7).unwrap();
     assert_eq!((index.applied_seq(), index.overlay_len()), (7, 1));
-    index.apply(Vec::new(), &[], 9).unwrap();
+    index.apply_changes(Vec::new(), &[], 9).unwrap();
     assert_eq!((index.applied_seq(), index.overlay_len()), (9, 0));
     assert_eq!(index.generation(), first);
     // As after a kill.
     let opened = |dir: &Path| reopen(dir).1;
     drop(index);
-    assert_eq!(opened(dir.path()), Opened::Ready { applied_seq: 1 });
+    assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: 1 });
 
     index = reopen(dir.path()).0;
-    index.apply(Vec::new(), &[], 9).unwrap();
-    index.apply(vec![agent(2, "Two")], &[], 10).unwrap();
-    index.apply(Vec::new(), &[], 11).unwrap();
+    index.apply_changes(Vec::new(), &[], 9).unwrap();
+    index.apply_changes(vec![agent(2, "Two")], &[], 10).unwrap();
+    index.apply_changes(Vec::new(), &[], 11).unwrap();
     drop(index);
-    assert_eq!(opened(dir.path()), Opened::Ready { applied_seq: 10 });
+    assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: 10 });
 
     index = reopen(dir.path()).0;
-    let many = 10 + MOST_UNCOMMITTED;
-    index.apply(Vec::new(), &[], many).unwrap();
+    let many = 10 + MAX_UNCOMMITTED_EVENTS;
+    index.apply_changes(Vec::new(), &[], many).unwrap();
     drop(index);
-    assert_eq!(opened(dir.path()), Opened::Ready { applied_seq: many });
+    assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: many });
 
     index = reopen(dir.path()).0;
-    index.apply(Vec::new(), &[], many + 1).unwrap();
-    index.commit_applied().unwrap();
+    index.apply_changes(Vec::new(), &[], many + 1).unwrap();
+    index.commit_applied_seq().unwrap();
     drop(index);
     let last = many + 1;
-    assert_eq!(opened(dir.path()), Opened::Ready { applied_seq: last });
+    assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: last });
 }
 
 #[test]
 fn another_schema_is_kept_until_the_rebuild_is_finished() {
     let dir = tempfile::tempdir().unwrap();
     drop(built(dir.path(), vec![agent(1, "One")]));
-    let stamp = dir.path().join(STAMP);
+    let stamp = dir.path().join(MANIFEST_FILE);
     let older = fs::read_to_string(&stamp).unwrap().replace(
         &format!("\"schema\":{SCHEMA_VERSION}"),
         &format!("\"schema\":{}", SCHEMA_VERSION + 1),
@@ -205,14 +210,14 @@ fn another_schema_is_kept_until_the_rebuild_is_finished() {
     let (index, opened) = reopen(dir.path());
     assert!(reason(&opened).contains("schema"), "{opened:?}");
     let mut rebuild = index.begin_rebuild().unwrap();
-    rebuild.add(vec![agent(2, "Two")]).unwrap();
+    rebuild.add_agents(vec![agent(2, "Two")]).unwrap();
     assert!(old.exists());
     rebuild.finish(3).unwrap();
     assert_eq!(names(&index, &all()), [id(2)]);
     drop(index);
     // The old folder is removed at the next start at the latest.
     let (_, opened) = reopen(dir.path());
-    assert_eq!(opened, Opened::Ready { applied_seq: 3 });
+    assert_eq!(opened, OpenResult::Ready { applied_seq: 3 });
     assert_ne!(generation_folder(dir.path()), old);
 }
 
@@ -220,10 +225,10 @@ fn another_schema_is_kept_until_the_rebuild_is_finished() {
 fn damage_asks_for_a_rebuild() {
     type Harm = fn(&Path, &Path);
     let harms: [Harm; 6] = [
-        |dir, _| fs::write(dir.join(STAMP), "{").unwrap(),
+        |dir, _| fs::write(dir.join(MANIFEST_FILE), "{").unwrap(),
         |dir, _| {
             fs::write(
-                dir.join(STAMP),
+                dir.join(MANIFEST_FILE),
                 r#"{"schema":1,"tokenizer":1,"folder":"../elsewhere"}"#,
             )
             .unwrap()
@@ -247,7 +252,7 @@ fn damage_asks_for_a_rebuild() {
         let (index, opened) = reopen(dir.path());
         assert!(!reason(&opened).is_empty());
         let mut rebuild = index.begin_rebuild().unwrap();
-        rebuild.add(vec![agent(2, "Two")]).unwrap();
+        rebuild.add_agents(vec![agent(2, "Two")]).unwrap();
         rebuild.finish(2).unwrap();
         assert_eq!(names(&index, &all()), [id(2)]);
     }
@@ -258,19 +263,21 @@ fn a_folder_deleted_under_way_is_told_and_mended() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("index");
     let index = built(&home, vec![agent(1, "One")]);
-    index.apply(vec![agent(2, "Two")], &[], 2).unwrap();
+    index.apply_changes(vec![agent(2, "Two")], &[], 2).unwrap();
     fs::remove_dir_all(&home).unwrap();
     for _ in 0..2 {
-        let error = index.apply(vec![agent(3, "Three")], &[], 3).unwrap_err();
+        let error = index
+            .apply_changes(vec![agent(3, "Three")], &[], 3)
+            .unwrap_err();
         assert!(error.needs_rebuild(), "{error}");
     }
     assert_eq!(index.applied_seq(), 2);
     let mut rebuild = index.begin_rebuild().unwrap();
     rebuild
-        .add(vec![agent(1, "One"), agent(3, "Three")])
+        .add_agents(vec![agent(1, "One"), agent(3, "Three")])
         .unwrap();
     rebuild.finish(3).unwrap();
-    index.apply(vec![agent(4, "Four")], &[], 4).unwrap();
+    index.apply_changes(vec![agent(4, "Four")], &[], 4).unwrap();
     assert_eq!(names(&index, &all()), [id(4), id(3), id(1)]);
 }
 
@@ -283,8 +290,10 @@ fn a_rebuild_given_up_leaves_the_old_index() {
         index.begin_rebuild(),
         Err(IndexError::RebuildRunning)
     ));
-    rebuild.add(vec![agent(2, "Two")]).unwrap();
-    index.apply(vec![agent(3, "Three")], &[], 2).unwrap();
+    rebuild.add_agents(vec![agent(2, "Two")]).unwrap();
+    index
+        .apply_changes(vec![agent(3, "Three")], &[], 2)
+        .unwrap();
     drop(rebuild);
     generation_folder(dir.path());
     assert_eq!(names(&index, &all()), [id(3), id(1)]);
@@ -295,7 +304,7 @@ fn a_rebuild_given_up_leaves_the_old_index() {
     std::mem::forget(rebuild);
     drop(index);
     let (index, opened) = reopen(dir.path());
-    assert_eq!(opened, Opened::Ready { applied_seq: 2 });
+    assert_eq!(opened, OpenResult::Ready { applied_seq: 2 });
     generation_folder(dir.path());
     assert_eq!(names(&index, &all()), [id(3), id(1)]);
 }
@@ -325,10 +334,10 @@ fn searches_go_on_through_rebuilds() {
             .collect();
         for seq in 2..5 {
             let mut rebuild = index.begin_rebuild().unwrap();
-            rebuild.add(agents()).unwrap();
+            rebuild.add_agents(agents()).unwrap();
             rebuild.finish(seq).unwrap();
             index
-                .apply(vec![agent(1, "Flight booker")], &[], seq)
+                .apply_changes(vec![agent(1, "Flight booker")], &[], seq)
                 .unwrap();
         }
         done.store(true, Ordering::Release);
@@ -347,7 +356,7 @@ fn many_deletions_at_once_take_out_exactly_these() {
     let dir = tempfile::tempdir().unwrap();
     let many = |from, to| (from..=to).map(|number| agent(number, "Many")).collect();
     let index = built(dir.path(), many(1, 1_500));
-    index.apply(many(1_501, 1_600), &[], 2).unwrap();
+    index.apply_changes(many(1_501, 1_600), &[], 2).unwrap();
     let leaves = |number: &u64| *number <= 1_550 && !number.is_multiple_of(3);
     let unknown = id(9_999);
     let deletes: Vec<Uuid> = (1..=1_600)
@@ -356,7 +365,9 @@ fn many_deletions_at_once_take_out_exactly_these() {
         .chain([unknown])
         .collect();
     assert!(deletes.len() > 1_000, "{}", deletes.len());
-    index.apply(vec![agent(1, "Back")], &deletes, 3).unwrap();
+    index
+        .apply_changes(vec![agent(1, "Back")], &deletes, 3)
+        .unwrap();
 
     let left: Vec<u64> = (1..=1_600)
         .filter(|number| *number == 1 || !leaves(number))
@@ -365,7 +376,7 @@ fn many_deletions_at_once_take_out_exactly_these() {
     assert_eq!(index.search(&all()).unwrap().total, left.len() as u64);
     assert_eq!(names(&index, &text("back")), [id(1)]);
     let request = SearchRequest {
-        limit: MAX_LIMIT,
+        limit: MAX_HITS,
         ..all()
     };
     let mut found = names(&index, &request);

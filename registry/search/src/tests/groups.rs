@@ -6,19 +6,27 @@ use std::sync::Arc;
 
 use super::oracle::{counted, matches, random_agent, random_request};
 use super::*;
-use crate::vectors::{AgentVectors, VectorChange, Vectors};
+use crate::vectors::{AgentVectors, VectorChange, VectorStore};
 
-const SORTS: [Sort; 4] = [Sort::Relevance, Sort::Name, Sort::Updated, Sort::Newest];
+const SORTS: [SortOrder; 4] = [
+    SortOrder::Relevance,
+    SortOrder::Name,
+    SortOrder::Updated,
+    SortOrder::Newest,
+];
 
 /// Heads of all groups among these agents, each with the other members in their order.
-fn folded<'a>(agents: &[&'a Document]) -> BTreeMap<Uuid, Vec<Uuid>> {
-    let mut groups: BTreeMap<(u128, Uuid), Vec<&'a Document>> = BTreeMap::new();
+fn folded<'a>(agents: &[&'a AgentDocument]) -> BTreeMap<Uuid, Vec<Uuid>> {
+    let mut groups: BTreeMap<(u128, Uuid), Vec<&'a AgentDocument>> = BTreeMap::new();
     for agent in agents {
-        let alone = match agent.group {
+        let alone = match agent.duplicate_key {
             0 => agent.id,
             _ => Uuid::nil(),
         };
-        groups.entry((agent.group, alone)).or_default().push(agent);
+        groups
+            .entry((agent.duplicate_key, alone))
+            .or_default()
+            .push(agent);
     }
     let heads = groups.into_values().map(|mut members| {
         members.sort_by_key(|one| (Reverse(one.preference), one.created_at, one.id));
@@ -51,15 +59,15 @@ fn by_position(index: &Index, request: &SearchRequest) -> Vec<HitRow> {
         visited.extend(answer.hits);
         assert!(visited.len() <= 1_000, "{request:?} goes round in circles");
         match visited.last() {
-            Some(last) if answer.more => request.after = Some(last.position.clone()),
+            Some(last) if answer.has_more => request.after = Some(last.position.clone()),
             _ => return visited,
         }
     }
 }
 
-fn check(index: &Index, expected: &[&Document], request: &SearchRequest) {
+fn check(index: &Index, expected: &[&AgentDocument], request: &SearchRequest) {
     let request = SearchRequest {
-        grouped: true,
+        group_duplicates: true,
         ..request.clone()
     };
     let heads = folded(expected);
@@ -79,7 +87,7 @@ fn check(index: &Index, expected: &[&Document], request: &SearchRequest) {
     check_duplicates(&pages, &heads, &request);
     // Heads are in the order that they have among all matches.
     let all = SearchRequest {
-        grouped: false,
+        group_duplicates: false,
         ..request.clone()
     };
     let all = index.search(&all).unwrap();
@@ -91,14 +99,14 @@ fn check(index: &Index, expected: &[&Document], request: &SearchRequest) {
 }
 
 /// Agents of which most have duplicates.
-fn random_agents(dice: &mut Dice, numbers: std::ops::Range<u64>) -> Vec<Document> {
+fn random_agents(dice: &mut Dice, numbers: std::ops::Range<u64>) -> Vec<AgentDocument> {
     let group = |dice: &mut Dice| match dice.below(4) {
         0 => 0,
         // Two groups each have the same first half of their keys.
         _ => u128::from(1 + dice.below(12)) << 64 | u128::from(dice.below(2)),
     };
-    let agents = numbers.map(|number| Document {
-        group: group(dice),
+    let agents = numbers.map(|number| AgentDocument {
+        duplicate_key: group(dice),
         preference: u8::try_from(dice.below(3)).unwrap(),
         ..random_agent(dice, number)
     });
@@ -112,7 +120,7 @@ fn folded_searches_equal_a_naive_scan() {
         let dir = tempfile::tempdir().unwrap();
         let mut dice = Dice(seed * 0x51ed_270b);
         let first = random_agents(&mut dice, 0..120);
-        let mut agents: BTreeMap<Uuid, Document> =
+        let mut agents: BTreeMap<Uuid, AgentDocument> =
             first.iter().map(|one| (one.id, one.clone())).collect();
         let index = built(dir.path(), first);
         let mut hidden: BTreeSet<Uuid> = BTreeSet::new();
@@ -120,7 +128,7 @@ fn folded_searches_equal_a_naive_scan() {
             for _ in 0..12 {
                 let mut request = random_request(&mut dice);
                 request.sort = SORTS[usize::try_from(dice.below(4)).unwrap()];
-                let expected: Vec<&Document> = agents
+                let expected: Vec<&AgentDocument> = agents
                     .values()
                     .filter(|agent| !hidden.contains(&agent.id) && matches(agent, &request))
                     .collect();
@@ -130,7 +138,7 @@ fn folded_searches_equal_a_naive_scan() {
             let begin = dice.below(140);
             let changed = random_agents(&mut dice, begin..begin + 12);
             let ids: Vec<Uuid> = changed.iter().map(|one| one.id).collect();
-            index.note_forbidden(&ids, seq);
+            index.record_hidden(&ids, seq);
             hidden = ids.into_iter().collect();
             if seq % 2 == 0 {
                 let (deleted, upserted) = changed.split_at(4);
@@ -139,7 +147,9 @@ fn folded_searches_equal_a_naive_scan() {
                     agents.remove(id);
                 });
                 agents.extend(upserted.iter().map(|one| (one.id, one.clone())));
-                index.apply(upserted.to_vec(), &deletes, seq).unwrap();
+                index
+                    .apply_changes(upserted.to_vec(), &deletes, seq)
+                    .unwrap();
                 hidden.clear();
             }
         }
@@ -148,9 +158,9 @@ fn folded_searches_equal_a_naive_scan() {
 }
 
 /// The same agent this many times, the first one preferred.
-fn copies(count: u64) -> Vec<Document> {
-    let copies = (1..=count).map(|number| Document {
-        group: 7,
+fn copies(count: u64) -> Vec<AgentDocument> {
+    let copies = (1..=count).map(|number| AgentDocument {
+        duplicate_key: 7,
         preference: u8::from(number == 1),
         description: "books flights".to_owned(),
         ..agent(number, "Flights")
@@ -160,7 +170,7 @@ fn copies(count: u64) -> Vec<Document> {
 
 fn grouped(words: &str) -> SearchRequest {
     SearchRequest {
-        grouped: true,
+        group_duplicates: true,
         ..text(words)
     }
 }
@@ -170,7 +180,7 @@ fn no_more_duplicates_are_listed_than_the_bound_and_all_are_counted() {
     for (count, listed) in [(2, 1), (11, 10), (12, 10), (300, 10)] {
         let dir = tempfile::tempdir().unwrap();
         let index = built(dir.path(), copies(count));
-        index.apply(copies(count / 2), &[], 2).unwrap();
+        index.apply_changes(copies(count / 2), &[], 2).unwrap();
         let answer = index.search(&grouped("flights")).unwrap();
         assert_eq!((answer.total, answer.groups), (count, Some(1)));
         assert_eq!(ids(&answer), [id(1)]);
@@ -185,7 +195,7 @@ fn no_more_duplicates_are_listed_than_the_bound_and_all_are_counted() {
 fn a_copy_does_not_take_the_place_of_the_first_by_its_words_or_its_age() {
     let dir = tempfile::tempdir().unwrap();
     let mut copy = agent(2, "Flights");
-    copy.group = 7;
+    copy.duplicate_key = 7;
     copy.description = "flights flights flights flights".to_owned();
     copy.created_at = -5;
     let mut all = copies(1);
@@ -222,7 +232,7 @@ fn hidden_duplicates_neither_count_nor_lead() {
         })
     };
     assert_eq!(seen(&index), (vec![id(2)], 2, Some(1), one(4)));
-    index.note_forbidden(&[id(2)], 2);
+    index.record_hidden(&[id(2)], 2);
     assert_eq!(seen(&index), (vec![id(4)], 1, Some(1), None));
 }
 
@@ -230,7 +240,7 @@ fn hidden_duplicates_neither_count_nor_lead() {
 fn a_later_page_shows_no_duplicate_that_was_hidden_since() {
     let dir = tempfile::tempdir().unwrap();
     let mut all = copies(4);
-    all.push(Document {
+    all.push(AgentDocument {
         description: "flights flights flights flights".to_owned(),
         ..agent(9, "Flights")
     });
@@ -253,12 +263,12 @@ fn a_later_page_shows_no_duplicate_that_was_hidden_since() {
         })
     };
     assert_eq!(leads(&index), (id(1), others(&[2, 3, 4])));
-    index.note_forbidden(&[id(3)], 2);
+    index.record_hidden(&[id(3)], 2);
     assert_eq!(leads(&index), (id(1), others(&[2, 4])));
     // The next one stands for the group when its first is hidden.
-    index.note_forbidden(&[id(1)], 3);
+    index.record_hidden(&[id(1)], 3);
     assert_eq!(leads(&index), (id(2), others(&[4])));
-    index.note_forbidden(&[id(2)], 4);
+    index.record_hidden(&[id(2)], 4);
     assert_eq!(leads(&index), (id(4), None));
 }
 
@@ -269,7 +279,7 @@ fn nearest_neighbours_are_folded_like_other_matches() {
     let mut dice = Dice(77);
     let agents = random_agents(&mut dice, 0..300);
     let index = built(&dir.path().join("index"), agents.clone());
-    let vectors = Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap();
+    let vectors = VectorStore::create(&dir.path().join("vectors"), DIMENSIONS).unwrap();
     let vector = |dice: &mut Dice| {
         let values = (0..DIMENSIONS).map(|_| dice.below(2001) as f32 - 1000.0);
         let values: Vec<f32> = values.collect();
@@ -283,24 +293,24 @@ fn nearest_neighbours_are_folded_like_other_matches() {
         let vectors = AgentVectors::new(&[vector(&mut dice)]).unwrap();
         (agent.id, Some((1, vectors)))
     });
-    vectors.put(&changes.collect::<Vec<_>>()).unwrap();
+    vectors.replace(&changes.collect::<Vec<_>>()).unwrap();
     let vectors = Arc::new(vectors);
     for round in 0..40 {
         let mut request = random_request(&mut dice);
         request.text = Some("flight to a bank".to_owned());
-        request.sort = Sort::Relevance;
-        request.meaning = Some(Meaning {
+        request.sort = SortOrder::Relevance;
+        request.semantic = Some(SemanticQuery {
             vectors: Arc::clone(&vectors),
             query: vector(&mut dice).into(),
             cutoff: 0.2,
-            alone: round % 2 == 0,
+            semantic_only: round % 2 == 0,
         });
         let all = index.search(&request).unwrap();
-        let expected: Vec<&Document> = agents
+        let expected: Vec<&AgentDocument> = agents
             .iter()
             .filter(|agent| ids(&all).contains(&agent.id))
             .collect();
-        request.grouped = true;
+        request.group_duplicates = true;
         let heads = folded(&expected);
         let answer = index.search(&request).unwrap();
         let found: BTreeSet<Uuid> = ids(&answer).into_iter().collect();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn traveller(number: u64, tag: &str) -> Document {
-    let traveller = Document {
+fn traveller(number: u64, tag: &str) -> AgentDocument {
+    let traveller = AgentDocument {
         description: "Books flights and hotels".to_owned(),
         provider: "Acme Tours".to_owned(),
         ..agent(number, "Traveller")
@@ -13,7 +13,7 @@ fn traveller(number: u64, tag: &str) -> Document {
 }
 
 fn crowd(dir: &Path) -> Index {
-    let hidden = Document {
+    let hidden = AgentDocument {
         visible_to: vec!["group:x".to_owned()],
         ..traveller(4, "finance")
     };
@@ -30,7 +30,7 @@ fn told(index: &Index, request: &SearchRequest) -> Vec<(HintKind, String, Option
     let answer = index.search(request).unwrap();
     let hints = answer.hints.into_iter();
     hints
-        .map(|hint| (hint.kind, hint.text, hint.hidden))
+        .map(|hint| (hint.kind, hint.text, hint.matches_without))
         .collect()
 }
 
@@ -118,16 +118,16 @@ fn a_quotation_that_demands_nothing_is_told_of() {
 fn a_beginning_of_too_many_words_is_told_of() {
     let dir = tempfile::tempdir().unwrap();
     let named = |number: u64| agent(number, &format!("zz{number}"));
-    let mut agents: Vec<Document> = (1..=64).map(named).collect();
+    let mut agents: Vec<AgentDocument> = (1..=64).map(named).collect();
     // Words that only hidden agents hold, and more of them than are read, neither count nor displace others.
-    agents.extend((100..400).map(|number| Document {
+    agents.extend((100..400).map(|number| AgentDocument {
         visible_to: vec!["group:x".to_owned()],
         ..agent(number, &format!("zz{}", 1_000 + number / 3))
     }));
     let index = built(dir.path(), agents.clone());
     let answer = index.search(&text("zz*")).unwrap();
     assert_eq!((answer.total, answer.hints.len()), (64, 0));
-    index.apply(vec![named(65)], &[], 2).unwrap();
+    index.apply_changes(vec![named(65)], &[], 2).unwrap();
     let answer = index.search(&text("zz*")).unwrap();
     assert_eq!(answer.total, 64);
     let hint = &answer.hints[0];
@@ -148,7 +148,11 @@ fn a_beginning_that_finds_nothing_is_told_of_as_one() {
     assert_eq!(told(&index, &several), expected);
     // A prefix has no similar words.
     let near = text("hotle*");
-    assert!(index.search(&near).unwrap().hints[0].near.is_empty());
+    assert!(
+        index.search(&near).unwrap().hints[0]
+            .similar_words
+            .is_empty()
+    );
     // Words that only hidden agents hold do not match a prefix.
     assert_eq!(told(&index, &text("finan*")), [unknown("finan*")]);
 }

@@ -11,7 +11,7 @@ fn facets() -> impl Iterator<Item = Facet> {
     facets.filter(|facet| agent(0, "Agent").facets[*facet].is_empty())
 }
 
-fn having(property: Property) -> SearchRequest {
+fn having(property: AgentProperty) -> SearchRequest {
     let mut request = all();
     request.filters.exact.push(ExactFilter {
         property,
@@ -24,23 +24,23 @@ fn having(property: Property) -> SearchRequest {
 fn a_value_is_of_its_kind_alone() {
     let path = "metadata.same".to_owned();
     let mut agents = vec![
-        Document {
-            lookups: vec![SAME.to_owned()],
+        AgentDocument {
+            lookup_keys: vec![SAME.to_owned()],
             ..agent(101, "Agent")
         },
-        Document {
+        AgentDocument {
             identifier: SAME.to_owned(),
             ..agent(102, "Agent")
         },
-        Document {
+        AgentDocument {
             attributes: vec![(path.clone(), SAME.to_owned())],
             ..agent(103, "Agent")
         },
-        Document {
+        AgentDocument {
             visible_to: vec![SAME.to_owned()],
             ..agent(104, "Agent")
         },
-        Document {
+        AgentDocument {
             provider: SAME.to_owned(),
             ..agent(105, "Agent")
         },
@@ -57,13 +57,13 @@ fn a_value_is_of_its_kind_alone() {
     };
     let counted = index.search(&counting).unwrap().facets;
     for (number, facet) in (0..).zip(facets()) {
-        let found = names(&index, &having(Property::Facet(facet)));
+        let found = names(&index, &having(AgentProperty::Facet(facet)));
         assert_eq!(found, [id(number)], "{facet:?}");
         assert_eq!(counted[&facet].values, [(SAME.to_owned(), 1)], "{facet:?}");
     }
     let found = |property| names(&index, &having(property));
-    assert_eq!(found(Property::Identifier), [id(102)]);
-    assert_eq!(found(Property::Attribute(path)), [id(103)]);
+    assert_eq!(found(AgentProperty::Identifier), [id(102)]);
+    assert_eq!(found(AgentProperty::Attribute(path)), [id(103)]);
     let found = index.lookup(SAME, &public(), 10).unwrap();
     assert_eq!(
         found.iter().map(|hit| hit.id).collect::<Vec<_>>(),
@@ -83,7 +83,7 @@ fn a_value_is_of_its_kind_alone() {
 /// A segment has two term dictionaries, whatever its agents have.
 #[test]
 fn all_exact_values_share_a_dictionary() {
-    let (schema, fields) = crate::schema::Fields::build();
+    let (schema, fields) = crate::schema::IndexFields::build_schema();
     let indexed = schema.fields().filter(|(_, entry)| entry.is_indexed());
     let indexed: Vec<_> = indexed.map(|(field, _)| field).collect();
     assert_eq!(indexed, [fields.keys.field(), fields.text]);

@@ -45,7 +45,7 @@ fn sets_of_labels() -> impl Iterator<Item = Vec<String>> {
 }
 
 /// An index of only the agents that carry one of these labels, with its folder.
-fn alone(agents: &[Document], labels: &[String]) -> (tempfile::TempDir, Index) {
+fn alone(agents: &[AgentDocument], labels: &[String]) -> (tempfile::TempDir, Index) {
     let seen = agents.iter().filter(|agent| visible(agent, labels));
     let folder = tempfile::tempdir().unwrap();
     let index = built(folder.path(), seen.cloned().collect());
@@ -59,8 +59,8 @@ fn what_is_not_seen_leaves_no_trace() {
     for seed in 1..=3 {
         let mut dice = Dice(seed * 0x51_7cc1);
         // Few words each, so that often only hidden agents hold a word.
-        let agents: Vec<Document> = (0..40)
-            .map(|number| Document {
+        let agents: Vec<AgentDocument> = (0..40)
+            .map(|number| AgentDocument {
                 skills: Vec::new(),
                 description: dice.words(&WORDS, 1),
                 ..with(random_agent(&mut dice, number), Facet::Skill, &[])
@@ -78,13 +78,18 @@ fn what_is_not_seen_leaves_no_trace() {
                 let request = SearchRequest {
                     text: Some(format!("{word} {}", dice.words(&WORDS, 1))),
                     visible_to: labels.clone(),
-                    class: labels.clone(),
+                    class_labels: labels.clone(),
                     ..random_request(&mut dice)
                 };
                 let told = (told(&all, &request), told(&alone, &request));
                 assert_eq!(told.0, told.1, "{request:?}");
                 found_by_error += usize::from(MISTYPED.contains(&word) && told.0.1 > 0);
-                hinted += told.0.3.iter().filter(|hint| !hint.near.is_empty()).count();
+                hinted += told
+                    .0
+                    .3
+                    .iter()
+                    .filter(|hint| !hint.similar_words.is_empty())
+                    .count();
                 let prefix = &word[..word.floor_char_boundary(2)];
                 assert_eq!(
                     all.suggest(prefix, &labels, 50).unwrap(),
@@ -125,7 +130,7 @@ fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
     let mut hinted = 0;
     for seed in 1..=2 {
         let mut dice = Dice(seed * 0x2f_0b31);
-        let agents: Vec<Document> = (0..60)
+        let agents: Vec<AgentDocument> = (0..60)
             .map(|number| random_agent(&mut dice, number))
             .collect();
         let folder = tempfile::tempdir().unwrap();
@@ -136,13 +141,18 @@ fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
                 let request = SearchRequest {
                     text: Some(written(&mut dice)),
                     visible_to: labels.clone(),
-                    class: labels.clone(),
+                    class_labels: labels.clone(),
                     ..random_request(&mut dice)
                 };
                 let told = (told(&all, &request), told(&alone, &request));
                 assert_eq!(told.0, told.1, "{request:?}");
                 found += usize::from(told.0.1 > 0);
-                hinted += told.0.3.iter().filter(|hint| hint.hidden.is_some()).count();
+                hinted += told
+                    .0
+                    .3
+                    .iter()
+                    .filter(|hint| hint.matches_without.is_some())
+                    .count();
             }
         }
     }
@@ -152,7 +162,7 @@ fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
 /// Far more words, names, skills and tags with one prefix are hidden than are read of the visible ones.
 #[test]
 fn what_is_not_seen_crowds_nothing_out() {
-    let named = |number: u64, name: &str| Document {
+    let named = |number: u64, name: &str| AgentDocument {
         skills: vec![SkillText {
             id: "s".into(),
             name: name.to_owned(),
@@ -160,10 +170,10 @@ fn what_is_not_seen_crowds_nothing_out() {
         }],
         ..with(agent(number, name), Facet::Tag, &[&name.to_lowercase()])
     };
-    let seen: Vec<Document> = (0..40)
+    let seen: Vec<AgentDocument> = (0..40)
         .map(|number| named(number, &format!("Ab{number}")))
         .collect();
-    let hidden = (100..5_100).map(|number| Document {
+    let hidden = (100..5_100).map(|number| AgentDocument {
         visible_to: vec!["group:x".into()],
         ..named(number, &format!("Aa{number}"))
     });
@@ -206,7 +216,7 @@ fn shape(explanation: &serde_json::Value) -> serde_json::Value {
 #[test]
 fn explanations_count_nobody() {
     let mut dice = Dice(0x71_3355);
-    let agents: Vec<Document> = (0..200)
+    let agents: Vec<AgentDocument> = (0..200)
         .map(|number| random_agent(&mut dice, number))
         .collect();
     let (_alone, alone) = alone(&agents, &public());

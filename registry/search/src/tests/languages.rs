@@ -1,11 +1,11 @@
 //! Cards and questions in other languages than English.
 
 use super::*;
-use crate::folding::fold;
-use crate::languages::{Languages, languages_of_query, languages_of_texts};
+use crate::languages::{LanguageSet, detect_card_languages, detect_query_languages};
+use crate::text_folding::fold_text;
 
-fn described(number: u64, description: &str) -> Document {
-    Document {
+fn described(number: u64, description: &str) -> AgentDocument {
+    AgentDocument {
         description: description.to_owned(),
         ..agent(number, "Nameless")
     }
@@ -28,7 +28,7 @@ const KOREAN: &str = "날씨 예보와 미세먼지 농도를 안내합니다";
 
 #[test]
 fn sentences_tell_their_language() {
-    let letters = |texts: &[&str]| languages_of_texts(texts.iter().copied()).letters();
+    let letters = |texts: &[&str]| detect_card_languages(texts.iter().copied()).letters();
     for (text, expected) in [
         (GERMAN, "g"),
         (FRENCH, "f"),
@@ -45,7 +45,7 @@ fn sentences_tell_their_language() {
     // Only the beginning of long texts is read.
     let filler = "word ".repeat(4_000);
     assert_eq!(letters(&[&filler, GERMAN]), "");
-    assert_eq!(Languages::of_letters("gp").letters(), "gp");
+    assert_eq!(LanguageSet::from_letters("gp").letters(), "gp");
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn questions_tell_their_language_or_may_be_in_any() {
     let of = |text: &str| {
         let words: Vec<String> = text
             .split(' ')
-            .map(|word| fold(word).into_owned())
+            .map(|word| fold_text(word).into_owned())
             .collect();
-        let found = languages_of_query(words.iter().map(String::as_str));
+        let found = detect_query_languages(words.iter().map(String::as_str));
         (found.possible.letters(), found.certain.letters())
     };
     let certain = |letter: &str| (letter.to_owned(), letter.to_owned());
@@ -142,7 +142,7 @@ fn a_stem_of_one_language_is_no_word_of_another() {
     let near: Vec<String> = answer
         .hints
         .into_iter()
-        .flat_map(|hint| hint.near)
+        .flat_map(|hint| hint.similar_words)
         .collect();
     assert!(near.iter().all(|word| !word.contains('\u{1}')), "{near:?}");
 }
@@ -150,7 +150,7 @@ fn a_stem_of_one_language_is_no_word_of_another() {
 #[test]
 fn stop_words_go_with_the_language_of_the_question() {
     let words = |text: &str| -> Vec<String> {
-        let words = crate::analysis::query_text(text).words.into_iter();
+        let words = crate::analysis::analyze_query(text).words.into_iter();
         words.map(|word| word.exact).collect()
     };
     assert_eq!(
@@ -180,7 +180,7 @@ fn the_languages_of_a_card_are_not_shown() {
 fn a_rare_stem_tells_no_more_than_the_word_that_many_cards_hold() {
     let dir = tempfile::tempdir().unwrap();
     // Only one card is German, so that the German stem of `agenda` is the rarest form of all.
-    let mut agents: Vec<Document> = (1..20)
+    let mut agents: Vec<AgentDocument> = (1..20)
         .map(|number| described(number, "Keeps the agenda and the minutes of a meeting."))
         .collect();
     agents.push(described(

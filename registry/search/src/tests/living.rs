@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::oracle::{counted, counts_by, facet_limits, matches, random_agent, random_request};
 use super::*;
-use crate::folding::fold;
+use crate::text_folding::fold_text;
 
 /// Agents that the index begins with.
 const AGENTS: u64 = 900;
@@ -15,7 +15,7 @@ const EVENTS: i64 = 49;
 const PAGE: usize = 40;
 
 /// An agent with more values than a facet shows, most of them nearly equally frequent or rare.
-fn living_agent(dice: &mut Dice, number: u64) -> Document {
+fn living_agent(dice: &mut Dice, number: u64) -> AgentDocument {
     let mut agent = random_agent(dice, number);
     agent.facets[Facet::Tag].push(format!("tag{}", dice.below(160)));
     agent.facets[Facet::Skill].push(format!("skill{}", dice.below(2_000)));
@@ -27,7 +27,7 @@ fn living_agent(dice: &mut Dice, number: u64) -> Document {
 }
 
 /// Changes some agents, deletes others, and adds new ones.
-fn change(index: &Index, agents: &mut BTreeMap<Uuid, Document>, seq: i64, dice: &mut Dice) {
+fn change(index: &Index, agents: &mut BTreeMap<Uuid, AgentDocument>, seq: i64, dice: &mut Dice) {
     let numbers: BTreeSet<u64> = (0..=dice.below(6))
         .map(|_| dice.below(AGENTS + 300))
         .collect();
@@ -42,7 +42,7 @@ fn change(index: &Index, agents: &mut BTreeMap<Uuid, Document>, seq: i64, dice: 
         agents.remove(id);
     }
     agents.extend(upserts.iter().map(|agent| (agent.id, agent.clone())));
-    index.apply(upserts, &deletes, seq).unwrap();
+    index.apply_changes(upserts, &deletes, seq).unwrap();
 }
 
 fn some_request(dice: &mut Dice) -> SearchRequest {
@@ -51,7 +51,7 @@ fn some_request(dice: &mut Dice) -> SearchRequest {
         0 => request,
         _ => SearchRequest {
             visible_to: public(),
-            class: public(),
+            class_labels: public(),
             ..request
         },
     }
@@ -69,7 +69,7 @@ fn page_by_page(index: &Index, request: &SearchRequest, total: usize) -> Vec<Uui
         let answer = index.search(&request).unwrap();
         assert_eq!(answer.total, total as u64, "{request:?}");
         visited.extend(ids(&answer));
-        let last = answer.hits.last().filter(|_| answer.more);
+        let last = answer.hits.last().filter(|_| answer.has_more);
         let Some(last) = last else {
             return visited;
         };
@@ -78,20 +78,22 @@ fn page_by_page(index: &Index, request: &SearchRequest, total: usize) -> Vec<Uui
 }
 
 /// The ids of these agents in a sort order that depends on the agents alone.
-fn sorted(agents: &[&Document], sort: Sort) -> Vec<Uuid> {
-    let key = |agent: &&&Document| match sort {
-        Sort::Name => (fold(&agent.name).into_owned(), Reverse(0), agent.id),
-        Sort::Newest => (String::new(), Reverse(agent.created_at), agent.id),
-        Sort::Relevance | Sort::Updated => (String::new(), Reverse(agent.updated_at), agent.id),
+fn sorted(agents: &[&AgentDocument], sort: SortOrder) -> Vec<Uuid> {
+    let key = |agent: &&&AgentDocument| match sort {
+        SortOrder::Name => (fold_text(&agent.name).into_owned(), Reverse(0), agent.id),
+        SortOrder::Newest => (String::new(), Reverse(agent.created_at), agent.id),
+        SortOrder::Relevance | SortOrder::Updated => {
+            (String::new(), Reverse(agent.updated_at), agent.id)
+        }
     };
-    let mut sorted: Vec<&&Document> = agents.iter().collect();
+    let mut sorted: Vec<&&AgentDocument> = agents.iter().collect();
     sorted.sort_by_key(key);
     sorted.iter().map(|agent| agent.id).collect()
 }
 
-fn check(index: &Index, agents: &BTreeMap<Uuid, Document>, dice: &mut Dice) {
+fn check(index: &Index, agents: &BTreeMap<Uuid, AgentDocument>, dice: &mut Dice) {
     let request = some_request(dice);
-    let expected: Vec<&Document> = agents
+    let expected: Vec<&AgentDocument> = agents
         .values()
         .filter(|agent| matches(agent, &request))
         .collect();
@@ -99,11 +101,11 @@ fn check(index: &Index, agents: &BTreeMap<Uuid, Document>, dice: &mut Dice) {
     assert_eq!(answer.total, expected.len() as u64, "{request:?}");
     let found: BTreeSet<Uuid> = ids(&answer).into_iter().collect();
     assert_eq!(found, expected.iter().map(|agent| agent.id).collect());
-    let compiled = index.compiled_query(&request).unwrap();
+    let compiled = index.compile_query(&request).unwrap();
     let small_ones_apart = FacetLimits {
-        least_agents: 200,
-        nanos: u64::MAX,
-        values: 60,
+        min_agents: 200,
+        nanos_per_value: u64::MAX,
+        max_values: 60,
         ..FacetLimits::default()
     };
     for limits in facet_limits().into_iter().chain([small_ones_apart]) {
@@ -116,7 +118,7 @@ fn check(index: &Index, agents: &BTreeMap<Uuid, Document>, dice: &mut Dice) {
     }
     let whole = page_by_page(index, &request, expected.len());
     assert_eq!(whole, ids(&answer), "pages of {request:?}");
-    let sort = [Sort::Name, Sort::Updated, Sort::Newest][dice.below(3) as usize];
+    let sort = [SortOrder::Name, SortOrder::Updated, SortOrder::Newest][dice.below(3) as usize];
     let request = SearchRequest { sort, ..request };
     let whole = page_by_page(index, &request, expected.len());
     assert_eq!(whole, sorted(&expected, sort), "{request:?}");
@@ -124,22 +126,26 @@ fn check(index: &Index, agents: &BTreeMap<Uuid, Document>, dice: &mut Dice) {
 
 /// The values of large segments are numbered by their dictionaries, and counted by their columns.
 fn check_numbers(index: &Index) {
-    let view = index.0.view().unwrap();
+    let view = index.0.current_view().unwrap();
     for reader in view.searcher.segment_readers() {
-        let Some(place) = view.frequent.place_of(reader) else {
+        let Some(place) = view.precomputed_facets.large_segment_index(reader) else {
             continue;
         };
-        let columns = view.frequent.columns(reader);
+        let columns = view.precomputed_facets.segment_columns(reader);
         for &facet in Facet::ALL {
-            let column = columns.facet(reader, facet).unwrap();
-            let values = view.frequent.values(facet).unwrap();
-            assert_eq!(column.len(), values.numbers(place).len(), "{facet:?}");
+            let column = columns.facet_column(reader, facet).unwrap();
+            let values = view.precomputed_facets.facet_values(facet).unwrap();
+            assert_eq!(
+                column.len(),
+                values.segment_numbers(place).len(),
+                "{facet:?}"
+            );
         }
     }
 }
 
 fn segments(index: &Index) -> usize {
-    let searcher = index.0.view().unwrap().searcher;
+    let searcher = index.0.current_view().unwrap().searcher;
     searcher.segment_readers().len()
 }
 
@@ -150,7 +156,7 @@ fn a_living_index_equals_a_naive_scan() {
     for seed in 1..=3 {
         let folder = tempfile::tempdir().unwrap();
         let mut dice = Dice(seed * 0x2_9d35_77b1);
-        let mut agents: BTreeMap<Uuid, Document> = (0..AGENTS)
+        let mut agents: BTreeMap<Uuid, AgentDocument> = (0..AGENTS)
             .map(|number| (id(number), living_agent(&mut dice, number)))
             .collect();
         let index = built(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::oracle::{counted, matches, random_agent, random_request};
 use super::*;
-use crate::analysis::query_text;
-use crate::vectors::{AgentVectors, MAX_NEAREST, SlotBits, VectorChange, Vectors};
+use crate::analysis::analyze_query;
+use crate::vectors::{AgentVectors, MAX_NEAREST, SlotBitSet, VectorChange, VectorStore};
 
 const DIMENSIONS: usize = 32;
 
@@ -27,8 +27,8 @@ fn made(dice: &mut Dice) -> (u64, AgentVectors) {
 struct World {
     _dir: tempfile::TempDir,
     index: Index,
-    agents: BTreeMap<Uuid, Document>,
-    vectors: Arc<Vectors>,
+    agents: BTreeMap<Uuid, AgentDocument>,
+    vectors: Arc<VectorStore>,
     embedded: BTreeSet<Uuid>,
     hidden: BTreeSet<Uuid>,
 }
@@ -36,14 +36,14 @@ struct World {
 impl World {
     fn of(agents: u64, dice: &mut Dice) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let agents: BTreeMap<Uuid, Document> = (0..agents)
+        let agents: BTreeMap<Uuid, AgentDocument> = (0..agents)
             .map(|number| (id(number), random_agent(dice, number)))
             .collect();
         let index = built(
             &dir.path().join("index"),
             agents.values().cloned().collect(),
         );
-        let vectors = Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap();
+        let vectors = VectorStore::create(&dir.path().join("vectors"), DIMENSIONS).unwrap();
         let mut world = Self {
             _dir: dir,
             index,
@@ -60,16 +60,16 @@ impl World {
 
     fn embed(&mut self, ids: &[Uuid], dice: &mut Dice) {
         let changes: Vec<VectorChange> = ids.iter().map(|id| (*id, Some(made(dice)))).collect();
-        self.vectors.put(&changes).unwrap();
+        self.vectors.replace(&changes).unwrap();
         self.embedded.extend(ids);
     }
 
-    fn meaning(&self, dice: &mut Dice, cutoff: f32, alone: bool) -> Meaning {
-        Meaning {
+    fn meaning(&self, dice: &mut Dice, cutoff: f32, alone: bool) -> SemanticQuery {
+        SemanticQuery {
             vectors: Arc::clone(&self.vectors),
             query: vector(dice).into(),
             cutoff,
-            alone,
+            semantic_only: alone,
         }
     }
 
@@ -77,12 +77,12 @@ impl World {
     fn expected(
         &self,
         request: &SearchRequest,
-    ) -> (Vec<&Document>, BTreeSet<Uuid>, BTreeMap<Uuid, f32>) {
+    ) -> (Vec<&AgentDocument>, BTreeSet<Uuid>, BTreeMap<Uuid, f32>) {
         let filters = SearchRequest {
             text: None,
             ..request.clone()
         };
-        let passing: Vec<&Document> = self
+        let passing: Vec<&AgentDocument> = self
             .agents
             .values()
             .filter(|agent| !self.hidden.contains(&agent.id) && matches(agent, &filters))
@@ -90,22 +90,24 @@ impl World {
         let text = request
             .text
             .as_deref()
-            .map(|text| query_text(text).words)
+            .map(|text| analyze_query(text).words)
             .unwrap_or_default();
-        let meaning = request.meaning.as_ref().filter(|_| !text.is_empty());
-        let alone = meaning.is_some_and(|meaning| meaning.alone);
+        let meaning = request.semantic.as_ref().filter(|_| !text.is_empty());
+        let alone = meaning.is_some_and(|meaning| meaning.semantic_only);
         let by_words = passing
             .iter()
             .filter(|agent| !alone && matches(agent, request));
         let words: BTreeSet<Uuid> = by_words.map(|agent| agent.id).collect();
         let mut near = BTreeMap::new();
         if let Some(meaning) = meaning {
-            let slots = self.vectors.slots_of(passing.iter().map(|agent| agent.id));
+            let slots = self
+                .vectors
+                .assign_slots(passing.iter().map(|agent| agent.id));
             let snapshot = self.vectors.snapshot();
-            let mut bits = SlotBits::none(snapshot.slots());
+            let mut bits = SlotBitSet::with_capacity(snapshot.slot_count());
             slots.iter().for_each(|slot| bits.insert(*slot));
             let mut nearest: Vec<(f32, Uuid)> = Vec::new();
-            for one in snapshot.nearest(&meaning.query, &bits).unwrap() {
+            for one in snapshot.find_nearest(&meaning.query, &bits).unwrap() {
                 let place = slots.iter().position(|slot| *slot == one.slot).unwrap();
                 nearest.push((one.similarity.mean(), passing[place].id));
             }
@@ -123,7 +125,7 @@ impl World {
 
     /// tantivy's own collectors use other methods of the query, and find the same number.
     fn check_other_ways(&self, request: &SearchRequest, expected: usize) {
-        let compiled = self.index.compiled_query(request).unwrap();
+        let compiled = self.index.compile_query(request).unwrap();
         let (searcher, query) = (&compiled.searcher, &*compiled.query);
         let count = searcher.search(query, &tantivy::collector::Count).unwrap();
         assert_eq!(count, expected, "{request:?}");
@@ -182,7 +184,7 @@ impl World {
             "{order:?}"
         );
         let cutoff = request
-            .meaning
+            .semantic
             .as_ref()
             .map_or(0.0, |meaning| meaning.cutoff);
         for hit in answer.hits.iter().filter(|hit| hit.score.is_some()) {
@@ -196,7 +198,7 @@ impl World {
         for hit in answer
             .hits
             .iter()
-            .take(MAX_EXPLAINED)
+            .take(MAX_EXPLAINED_HITS)
             .filter(|hit| request.explain && hit.score.is_some() && !near.is_empty())
         {
             let told = hit.explain.as_ref().unwrap().to_string();
@@ -244,21 +246,25 @@ fn words_and_meaning_equal_a_naive_scan() {
                 let mut request = random_request(&mut dice);
                 let cutoff = [-1.0, 0.0, 0.1, 0.3][dice.below(4) as usize];
                 let alone = dice.below(3) == 0;
-                request.meaning = Some(world.meaning(&mut dice, cutoff, alone));
+                request.semantic = Some(world.meaning(&mut dice, cutoff, alone));
                 request.explain = true;
-                request.sort = [Sort::Relevance, Sort::Relevance, Sort::Name, Sort::Updated]
-                    [dice.below(4) as usize];
+                request.sort = [
+                    SortOrder::Relevance,
+                    SortOrder::Relevance,
+                    SortOrder::Name,
+                    SortOrder::Updated,
+                ][dice.below(4) as usize];
                 found += world.check(&request);
             }
             // Some agents change: their words and their vectors, one before the other.
             let changed: Vec<Uuid> = (0..12).map(|_| id(dice.below(150))).collect();
-            world.index.note_forbidden(&changed, seq);
+            world.index.record_hidden(&changed, seq);
             world.hidden = changed.iter().copied().collect();
             let mut request = random_request(&mut dice);
-            request.meaning = Some(world.meaning(&mut dice, 0.0, false));
+            request.semantic = Some(world.meaning(&mut dice, 0.0, false));
             found += world.check(&request);
             let (gone, renewed) = changed.split_at(3);
-            let upserts: Vec<Document> = renewed
+            let upserts: Vec<AgentDocument> = renewed
                 .iter()
                 .filter(|id| !gone.contains(id))
                 .map(|id| random_agent(&mut dice, id.as_u64_pair().1))
@@ -272,9 +278,9 @@ fn words_and_meaning_equal_a_naive_scan() {
             let ids: Vec<Uuid> = upserts.iter().map(|agent| agent.id).collect();
             if dice.below(2) == 0 {
                 world.embed(&ids, &mut dice);
-                world.index.apply(upserts, gone, seq).unwrap();
+                world.index.apply_changes(upserts, gone, seq).unwrap();
             } else {
-                world.index.apply(upserts, gone, seq).unwrap();
+                world.index.apply_changes(upserts, gone, seq).unwrap();
                 world.embed(&ids, &mut dice);
             }
             world.hidden.clear();
@@ -294,7 +300,7 @@ fn of_many_agents_only_the_nearest_match() {
         request.filters = by(Facet::Lifecycle, &["approved", "pending"]);
         request.visible_to = super::oracle::LABELS.map(str::to_owned).to_vec();
         request.limit = 1_000;
-        request.meaning = Some(world.meaning(&mut dice, -1.0, true));
+        request.semantic = Some(world.meaning(&mut dice, -1.0, true));
         assert_eq!(world.check(&request), MAX_NEAREST);
     }
 }
@@ -308,7 +314,7 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
         agent(3, "Money market news today"),
     ];
     let index = built(&dir.path().join("index"), agents);
-    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), 4).unwrap());
+    let vectors = Arc::new(VectorStore::create(&dir.path().join("vectors"), 4).unwrap());
     let axis = |place: usize| {
         (0..4)
             .map(|at| f32::from(at == place))
@@ -316,14 +322,14 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
     };
     let of = |place| Some((1, AgentVectors::new(&[axis(place)]).unwrap()));
     vectors
-        .put(&[(id(1), of(0)), (id(2), of(1)), (id(3), of(2))])
+        .replace(&[(id(1), of(0)), (id(2), of(1)), (id(3), of(2))])
         .unwrap();
     let mut request = text("swap my money abroad today");
-    request.meaning = Some(Meaning {
+    request.semantic = Some(SemanticQuery {
         vectors,
         query: axis(0).into(),
         cutoff: 0.5,
-        alone: false,
+        semantic_only: false,
     });
     let answer = index.search(&request).unwrap();
     // Two words of five weigh less than the semantic score, but are enough not to be weak. The nearest few are found
@@ -364,26 +370,26 @@ fn deep_pages_go_through_agents_of_equal_words() {
     let mut dice = Dice(5);
     let dir = tempfile::tempdir().unwrap();
     let agents = 1_400;
-    let all: Vec<Document> = (0..agents)
+    let all: Vec<AgentDocument> = (0..agents)
         .map(|number| agent(number, "flight to somewhere"))
         .collect();
     let index = built(&dir.path().join("index"), all);
-    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
+    let vectors = Arc::new(VectorStore::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
     let near: Vec<VectorChange> = (0..40)
         .map(|number| (id(number * 7), Some(made(&mut dice))))
         .collect();
-    vectors.put(&near).unwrap();
+    vectors.replace(&near).unwrap();
     for asked in ["book flight somewhere soon", "flight"] {
         let mut request = SearchRequest {
             limit: 60,
             ..text(asked)
         };
         let query: Arc<[f32]> = vector(&mut dice).into();
-        request.meaning = Some(Meaning {
+        request.semantic = Some(SemanticQuery {
             vectors: Arc::clone(&vectors),
             query,
             cutoff: -1.0,
-            alone: false,
+            semantic_only: false,
         });
         let mut found = Vec::new();
         loop {
@@ -391,12 +397,12 @@ fn deep_pages_go_through_agents_of_equal_words() {
             assert_eq!(answer.total, agents);
             found.extend(ids(&answer));
             assert_eq!(
-                answer.more,
+                answer.has_more,
                 (found.len() as u64) < agents,
                 "after {}",
                 found.len()
             );
-            let Some(last) = answer.hits.last().filter(|_| answer.more) else {
+            let Some(last) = answer.hits.last().filter(|_| answer.has_more) else {
                 break;
             };
             request.after = Some(last.position.clone());

@@ -1,7 +1,7 @@
 //! Merges of a living index: how many segments remain, and how much is rewritten for each change.
 
 use super::*;
-use crate::merge_policy::{SegmentSize, merges};
+use crate::merge_policy::{SegmentSize, plan_merges};
 
 /// An index as its merge policy sees it, whose merges end at once.
 struct Segments {
@@ -27,17 +27,17 @@ impl Segments {
     }
 
     fn living(&self) -> u32 {
-        self.sizes.iter().map(|size| size.living).sum()
+        self.sizes.iter().map(|size| size.alive).sum()
     }
 
     /// Deletes one agent, each with the same probability.
     fn delete(&mut self, dice: &mut Dice) {
         let mut place = dice.below(self.living().into());
         for size in &mut self.sizes {
-            match place.checked_sub(size.living.into()) {
+            match place.checked_sub(size.alive.into()) {
                 Some(rest) => place = rest,
                 None => {
-                    size.living -= 1;
+                    size.alive -= 1;
                     size.deleted += 1;
                     return;
                 }
@@ -48,13 +48,13 @@ impl Segments {
     /// Adds a segment and merges until the policy finds nothing to merge.
     fn commit(&mut self, added: u32) {
         self.sizes.push(SegmentSize {
-            living: added,
+            alive: added,
             deleted: 0,
         });
         // tantivy drops segments without a living agent.
-        self.sizes.retain(|size| size.living > 0);
+        self.sizes.retain(|size| size.alive > 0);
         loop {
-            let merges = merges(&self.sizes);
+            let merges = plan_merges(&self.sizes);
             if merges.is_empty() {
                 return;
             }
@@ -63,11 +63,14 @@ impl Segments {
             assert!(merged.is_sorted_by(|one, next| one < next), "{merges:?}");
             let mut after: Vec<SegmentSize> = Vec::new();
             for places in &merges {
-                let living: u32 = places.iter().map(|place| self.sizes[*place].living).sum();
-                let is_large = |place: &usize| self.sizes[*place].living >= self.large;
+                let living: u32 = places.iter().map(|place| self.sizes[*place].alive).sum();
+                let is_large = |place: &usize| self.sizes[*place].alive >= self.large;
                 self.large_merges += u32::from(places.iter().any(is_large));
                 self.rewritten += u64::from(living);
-                after.push(SegmentSize { living, deleted: 0 });
+                after.push(SegmentSize {
+                    alive: living,
+                    deleted: 0,
+                });
             }
             let rest = self.sizes.iter().enumerate();
             let rest = rest.filter(|(place, _)| !merged.contains(place));
@@ -87,7 +90,7 @@ impl Segments {
             assert!(at(level) < 4, "{:?}", self.sizes);
         }
         for size in &self.sizes {
-            let all = size.living + size.deleted;
+            let all = size.alive + size.deleted;
             assert!(all < 256 || size.deleted <= all / 4, "{size:?}");
         }
     }
@@ -148,10 +151,10 @@ fn a_large_segment_outlives_commits_of_single_agents() {
     config.rebuild_threads = 1;
     let (index, _) = Index::open(dir.path(), config).unwrap();
     let mut rebuild = index.begin_rebuild().unwrap();
-    rebuild.add(agents).unwrap();
+    rebuild.add_agents(agents).unwrap();
     rebuild.finish(1).unwrap();
     let large = |index: &Index| {
-        let searcher = index.0.view().unwrap().searcher;
+        let searcher = index.0.current_view().unwrap().searcher;
         let readers = searcher.segment_readers().iter();
         let large = readers.max_by_key(|reader| reader.max_doc());
         large.map(|reader| (reader.segment_id(), reader.num_docs()))
@@ -161,7 +164,7 @@ fn a_large_segment_outlives_commits_of_single_agents() {
     for seq in 2..42 {
         let number = 1_000 + u64::try_from(seq).unwrap();
         index
-            .apply(vec![agent(number, "Agent")], &[id(7)], seq)
+            .apply_changes(vec![agent(number, "Agent")], &[id(7)], seq)
             .unwrap();
     }
     assert_eq!(large(&index), Some((first.0, 599)));
@@ -170,7 +173,9 @@ fn a_large_segment_outlives_commits_of_single_agents() {
     drop(index);
     let (index, _) = Index::open(dir.path(), IndexConfig::default()).unwrap();
     for seq in 42..62 {
-        index.apply(vec![agent(7, "Agent")], &[], seq).unwrap();
+        index
+            .apply_changes(vec![agent(7, "Agent")], &[], seq)
+            .unwrap();
     }
     assert_eq!(large(&index), Some((first.0, 599)));
     assert_eq!(index.search(&all()).unwrap().total, 640);

@@ -44,8 +44,8 @@ fn id(number: u64) -> Uuid {
     Uuid::from_u64_pair(number % 3, number)
 }
 
-fn agent(number: u64, name: &str) -> Document {
-    Document {
+fn agent(number: u64, name: &str) -> AgentDocument {
+    AgentDocument {
         id: id(number),
         hit: format!("{{\"n\":{number}}}").into_bytes(),
         name: name.to_owned(),
@@ -58,12 +58,12 @@ fn agent(number: u64, name: &str) -> Document {
         visible_to: vec!["public".to_owned()],
         created_at: i64::try_from(number).unwrap(),
         updated_at: i64::try_from(number).unwrap(),
-        ..Document::default()
+        ..AgentDocument::default()
     }
 }
 
 /// The agent with these values of a facet, in place of its own.
-fn with(mut agent: Document, facet: Facet, values: &[&str]) -> Document {
+fn with(mut agent: AgentDocument, facet: Facet, values: &[&str]) -> AgentDocument {
     agent.facets[facet] = values.iter().map(|value| (*value).to_owned()).collect();
     agent
 }
@@ -84,7 +84,7 @@ fn public() -> Vec<String> {
 fn all() -> SearchRequest {
     SearchRequest {
         visible_to: public(),
-        class: public(),
+        class_labels: public(),
         limit: 100,
         ..SearchRequest::default()
     }
@@ -101,10 +101,10 @@ fn text(text: &str) -> SearchRequest {
 fn config() -> IndexConfig {
     IndexConfig {
         facets: FacetLimits {
-            least_agents: 1,
-            values: 8,
-            memory: 100,
-            nanos: u64::MAX,
+            min_agents: 1,
+            max_values: 8,
+            max_bitset_bytes: 100,
+            nanos_per_value: u64::MAX,
             ..FacetLimits::default()
         },
         ..IndexConfig::default()
@@ -112,15 +112,15 @@ fn config() -> IndexConfig {
 }
 
 /// An index of these agents, built like the first index of a server.
-fn built(dir: &Path, agents: Vec<Document>) -> Index {
+fn built(dir: &Path, agents: Vec<AgentDocument>) -> Index {
     let (index, _) = Index::open(dir, config()).unwrap();
     let mut rebuild = index.begin_rebuild().unwrap();
-    rebuild.add(agents).unwrap();
+    rebuild.add_agents(agents).unwrap();
     rebuild.finish(1).unwrap();
     index
 }
 
-fn ids(answer: &SearchAnswer) -> Vec<Uuid> {
+fn ids(answer: &IndexSearchResponse) -> Vec<Uuid> {
     answer.hits.iter().map(|hit| hit.id).collect()
 }
 

@@ -50,7 +50,7 @@ impl Operand {
         matches!(self, Self::Word(_) | Self::Beginning(_))
     }
 
-    fn holds(&self, agent: &Document) -> bool {
+    fn holds(&self, agent: &AgentDocument) -> bool {
         let words: Vec<&str> = agent.description.split(' ').collect();
         match self {
             Self::Word(word) => words.contains(word),
@@ -78,7 +78,7 @@ fn written(chain: &Chain) -> String {
     chain.iter().map(group).collect::<Vec<_>>().join(" OR ")
 }
 
-fn expected(agent: &Document, chains: &[Chain], excluded: Option<&str>) -> bool {
+fn expected(agent: &AgentDocument, chains: &[Chain], excluded: Option<&str>) -> bool {
     let met = |chain: &Chain| {
         let mut groups = chain.iter();
         groups.any(|group| group.iter().all(|one| one.holds(agent)))
@@ -105,9 +105,9 @@ fn leaked(word: &str) -> &'static str {
     WORDS.into_iter().find(|known| *known == word).unwrap()
 }
 
-fn crowd(dice: &mut Dice) -> Vec<Document> {
+fn crowd(dice: &mut Dice) -> Vec<AgentDocument> {
     let agents = (1..=150).map(|number| {
-        let mut agent = Document {
+        let mut agent = AgentDocument {
             description: (0..=dice.below(5))
                 .map(|_| dice.pick(&WORDS))
                 .collect::<Vec<_>>()
@@ -157,9 +157,9 @@ fn expressions_equal_a_naive_reading() {
             .any(|hint| hint.kind == HintKind::Syntax);
         assert!(!misread, "{query}");
         // The sort order that is reported is the effective one.
-        let by_relevance = Sort::Relevance.in_force(Some(&query)) == Sort::Relevance;
+        let by_relevance = SortOrder::Relevance.effective(Some(&query)) == SortOrder::Relevance;
         for (place, hit) in answer.hits.iter().enumerate() {
-            let explained = by_relevance && place < MAX_EXPLAINED;
+            let explained = by_relevance && place < MAX_EXPLAINED_HITS;
             assert_eq!(hit.score.is_some(), by_relevance, "{query}");
             assert_eq!(hit.explain.is_some(), explained, "{query}");
         }
@@ -171,18 +171,18 @@ fn expressions_equal_a_naive_reading() {
 #[test]
 fn the_order_in_force_is_told() {
     for (query, sort) in [
-        (None, Sort::Updated),
-        (Some(""), Sort::Updated),
-        (Some("?!"), Sort::Updated),
-        (Some("tag:travel"), Sort::Updated),
-        (Some("tag:travel OR provider:acme"), Sort::Updated),
-        (Some("tag:travel flights"), Sort::Relevance),
-        (Some("tag:travel OR flights"), Sort::Relevance),
-        (Some("book*"), Sort::Relevance),
-        (Some("-flights"), Sort::Relevance),
+        (None, SortOrder::Updated),
+        (Some(""), SortOrder::Updated),
+        (Some("?!"), SortOrder::Updated),
+        (Some("tag:travel"), SortOrder::Updated),
+        (Some("tag:travel OR provider:acme"), SortOrder::Updated),
+        (Some("tag:travel flights"), SortOrder::Relevance),
+        (Some("tag:travel OR flights"), SortOrder::Relevance),
+        (Some("book*"), SortOrder::Relevance),
+        (Some("-flights"), SortOrder::Relevance),
     ] {
-        assert_eq!(Sort::Relevance.in_force(query), sort, "{query:?}");
-        assert_eq!(Sort::Name.in_force(query), Sort::Name);
+        assert_eq!(SortOrder::Relevance.effective(query), sort, "{query:?}");
+        assert_eq!(SortOrder::Name.effective(query), SortOrder::Name);
     }
 }
 
@@ -190,7 +190,7 @@ fn the_order_in_force_is_told() {
 fn a_provider_is_given_by_its_words_in_a_query_and_whole_as_a_filter() {
     let dir = tempfile::tempdir().unwrap();
     let of = |number, provider: &str| {
-        let agent = Document {
+        let agent = AgentDocument {
             provider: provider.to_owned(),
             ..agent(number, "Agent acme")
         };

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::analysis::{IndexedWord, asked_pieces, pieces, query_text};
-use crate::collect::{Order, PageCollector};
-use crate::facets::{Facets, FrequentValues};
-use crate::languages::Languages;
-use crate::schema::{PROTOCOL, TELL_NOTHING};
+use crate::analysis::{IndexedWord, analyze_query, indexed_words, query_tokens};
+use crate::facets::{PrecomputedFacets, RequestedFacets};
+use crate::languages::LanguageSet;
+use crate::page_collector::{PageCollector, SortKey};
+use crate::schema::{PROTOCOL_FACETS, UNINFORMATIVE_VALUES};
 
 pub(super) const WORDS: [&str; 12] = [
     "flight",
@@ -29,7 +29,7 @@ const LIFECYCLES: [&str; 5] = ["approved", "approved", "deprecated", "pending", 
 const LIVENESS: [&str; 4] = ["fresh", "fresh", "stale", "gone"];
 const SIGNATURES: [&str; 3] = ["unsigned", "valid", "invalid"];
 
-pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
+pub(super) fn random_agent(dice: &mut Dice, number: u64) -> AgentDocument {
     let skills: Vec<SkillText> = (0..dice.below(3))
         .map(|place| SkillText {
             id: format!("{}-{place}", dice.pick(&WORDS)),
@@ -40,10 +40,10 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
             rendered: String::new(),
         })
         .collect();
-    Document {
+    AgentDocument {
         id: id(number),
         hit: number.to_string().into_bytes(),
-        entry: Vec::new(),
+        catalog_entry: Vec::new(),
         name: dice.words(&WORDS, 2),
         description: dice.words(&WORDS, 5),
         provider: dice.words(&WORDS, 1),
@@ -51,7 +51,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
         skills,
         other_texts: dice.some(&WORDS, 2),
         visible_to: dice.some(&LABELS, 2),
-        lookups: Vec::new(),
+        lookup_keys: Vec::new(),
         identifier: format!("urn:air:d{}.example:{number}", dice.below(70)),
         attributes: dice
             .some(&["eu", "us", "e"], 2)
@@ -59,7 +59,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
             .map(|value| ("metadata.location".to_owned(), value))
             .chain([("metadata.location.of".to_owned(), "eu".to_owned())])
             .collect(),
-        group: u128::from(number % 40) << 64,
+        duplicate_key: u128::from(number % 40) << 64,
         preference: u8::try_from(number % 3).unwrap(),
         created_at: i64::try_from(dice.below(20)).unwrap(),
         updated_at: i64::try_from(dice.below(20)).unwrap(),
@@ -119,14 +119,14 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
     let mut filters = random_filters(dice);
     if dice.below(4) == 0 {
         let within = 1 + dice.below(2);
-        filters.within = (0..within).map(|_| random_filters(dice)).collect();
+        filters.any_of = (0..within).map(|_| random_filters(dice)).collect();
     }
     let text = (dice.below(3) > 0).then(|| dice.words(&WORDS, 3));
     let labels = dice.some(&LABELS, 2);
     SearchRequest {
         text,
         filters,
-        class: labels.clone(),
+        class_labels: labels.clone(),
         visible_to: labels,
         limit: 1_000,
         facets: Facet::ALL.to_vec(),
@@ -145,18 +145,18 @@ fn holds(asked: &[String], has: &[String]) -> bool {
 
 /// Forms of all words of a text.
 fn forms(text: &str) -> BTreeSet<String> {
-    pieces(text, Languages::NONE)
+    indexed_words(text, LanguageSet::NONE)
         .into_iter()
         .flat_map(IndexedWord::forms)
         .collect()
 }
 
-fn texts(agent: &Document) -> BTreeSet<String> {
+fn texts(agent: &AgentDocument) -> BTreeSet<String> {
     let mut all = vec![&agent.name, &agent.description, &agent.provider];
     all.extend(&agent.facets[Facet::Domain]);
-    for facet in PROTOCOL {
+    for facet in PROTOCOL_FACETS {
         let told = agent.facets[facet].iter();
-        all.extend(told.filter(|value| !TELL_NOTHING.contains(&value.as_str())));
+        all.extend(told.filter(|value| !UNINFORMATIVE_VALUES.contains(&value.as_str())));
     }
     for skill in &agent.skills {
         all.extend([&skill.id, &skill.name, &skill.description]);
@@ -166,7 +166,7 @@ fn texts(agent: &Document) -> BTreeSet<String> {
     all.into_iter().flat_map(|text| forms(text)).collect()
 }
 
-fn has_skill(agent: &Document, asked: &[String]) -> bool {
+fn has_skill(agent: &AgentDocument, asked: &[String]) -> bool {
     let names: BTreeSet<String> = agent
         .skills
         .iter()
@@ -174,7 +174,7 @@ fn has_skill(agent: &Document, asked: &[String]) -> bool {
         .collect();
     asked.is_empty()
         || asked.iter().any(|value| {
-            let words: Vec<_> = asked_pieces(value).collect();
+            let words: Vec<_> = query_tokens(value).collect();
             agent.facets[Facet::Skill].contains(value)
                 || !words.is_empty()
                     && words
@@ -183,11 +183,11 @@ fn has_skill(agent: &Document, asked: &[String]) -> bool {
         })
 }
 
-pub(super) fn visible(agent: &Document, labels: &[String]) -> bool {
+pub(super) fn visible(agent: &AgentDocument, labels: &[String]) -> bool {
     agent.visible_to.iter().any(|label| labels.contains(label))
 }
 
-pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
+pub(super) fn matches(agent: &AgentDocument, request: &SearchRequest) -> bool {
     let filters = &request.filters;
     let is_any = |facet: Facet, of: &[&str]| {
         let mut values = agent.facets[facet].iter();
@@ -200,7 +200,7 @@ pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
     let text = request
         .text
         .as_deref()
-        .map(|text| query_text(text).words)
+        .map(|text| analyze_query(text).words)
         .unwrap_or_default();
     let found = text.is_empty() || {
         let texts = texts(agent);
@@ -214,11 +214,11 @@ pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
         && liveness
         && found
         && passes(agent, filters)
-        && (filters.within.is_empty() || filters.within.iter().any(|one| passes(agent, one)))
+        && (filters.any_of.is_empty() || filters.any_of.iter().any(|one| passes(agent, one)))
 }
 
 /// Whether an agent passes what filters name themselves.
-fn passes(agent: &Document, filters: &Filters) -> bool {
+fn passes(agent: &AgentDocument, filters: &Filters) -> bool {
     let by_facets = Facet::ALL.iter().all(|&facet| {
         let asked = &filters.values[facet];
         match facet {
@@ -236,18 +236,18 @@ fn passes(agent: &Document, filters: &Filters) -> bool {
 }
 
 /// What an agent has of a property.
-pub(super) fn property_values(agent: &Document, property: &Property) -> Vec<String> {
+pub(super) fn property_values(agent: &AgentDocument, property: &AgentProperty) -> Vec<String> {
     match property {
-        Property::Facet(facet) => values(agent, *facet),
-        Property::Identifier => vec![agent.identifier.clone()],
-        Property::Attribute(path) => {
+        AgentProperty::Facet(facet) => values(agent, *facet),
+        AgentProperty::Identifier => vec![agent.identifier.clone()],
+        AgentProperty::Attribute(path) => {
             let held = agent.attributes.iter().filter(|(one, _)| one == path);
             held.map(|(_, value)| value.clone()).collect()
         }
     }
 }
 
-fn values(agent: &Document, facet: Facet) -> Vec<String> {
+fn values(agent: &AgentDocument, facet: Facet) -> Vec<String> {
     let mut values = agent.facets[facet].clone();
     values.sort();
     values.dedup();
@@ -255,14 +255,14 @@ fn values(agent: &Document, facet: Facet) -> Vec<String> {
     values
 }
 
-pub(super) fn counted(agents: &[&Document], facet: Facet) -> FacetCounts {
+pub(super) fn counted(agents: &[&AgentDocument], facet: Facet) -> FacetCounts {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for value in agents.iter().flat_map(|agent| values(agent, facet)) {
         *counts.entry(value).or_default() += 1;
     }
     let mut values: Vec<(String, u64)> = counts.into_iter().collect();
     values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-    let other = values.split_off(values.len().min(FACET_VALUES));
+    let other = values.split_off(values.len().min(MAX_FACET_VALUES));
     FacetCounts {
         values,
         other_count: other.iter().map(|(_, count)| count).sum(),
@@ -271,19 +271,19 @@ pub(super) fn counted(agents: &[&Document], facet: Facet) -> FacetCounts {
 
 fn check(
     index: &Index,
-    agents: &BTreeMap<Uuid, Document>,
+    agents: &BTreeMap<Uuid, AgentDocument>,
     hidden: &BTreeSet<Uuid>,
     dice: &mut Dice,
 ) -> usize {
     let request = random_request(dice);
-    let expected: Vec<&Document> = agents
+    let expected: Vec<&AgentDocument> = agents
         .values()
         .filter(|agent| !hidden.contains(&agent.id) && matches(agent, &request))
         .collect();
     // What an agent's document says, and what the index says, is one.
     for agent in agents.values() {
         assert_eq!(
-            request.filters.hold(agent),
+            request.filters.match_document(agent),
             passes(agent, &request.filters),
             "{agent:?} {request:?}"
         );
@@ -310,7 +310,7 @@ fn check(
 
     let labels = &request.visible_to;
     let prefix = dice.pick(&["t", "tr", "f", "b", "a", "na", "東"]);
-    let listed: Vec<&Document> = agents
+    let listed: Vec<&AgentDocument> = agents
         .values()
         .filter(|agent| {
             let plain = SearchRequest {
@@ -321,7 +321,7 @@ fn check(
         })
         .collect();
     for suggestion in index.suggest(prefix, labels, 50).unwrap() {
-        let folded = |text: &str| crate::folding::fold(text).into_owned();
+        let folded = |text: &str| crate::text_folding::fold_text(text).into_owned();
         let count = listed
             .iter()
             .filter(|agent| {
@@ -349,7 +349,7 @@ fn searches_equal_a_naive_scan() {
     for seed in 1..=4 {
         let dir = tempfile::tempdir().unwrap();
         let mut dice = Dice(seed * 0x9e37_79b9);
-        let mut agents: BTreeMap<Uuid, Document> = (0..120)
+        let mut agents: BTreeMap<Uuid, AgentDocument> = (0..120)
             .map(|number| (id(number), random_agent(&mut dice, number)))
             .collect();
         let index = built(dir.path(), agents.values().cloned().collect());
@@ -362,12 +362,12 @@ fn searches_equal_a_naive_scan() {
             // Changes arrive: hidden at once, then applied, except the last ones, which stay hidden.
             let changed: Vec<u64> = (0..10).map(|_| dice.below(140)).collect();
             let ids: Vec<Uuid> = changed.iter().map(|number| id(*number)).collect();
-            index.note_forbidden(&ids, seq);
+            index.record_hidden(&ids, seq);
             hidden = ids.iter().copied().collect();
             found += check(&index, &agents, &hidden, &mut dice);
             if seq < 7 {
                 let (deleted, upserted) = changed.split_at(3);
-                let upserts: Vec<Document> = upserted
+                let upserts: Vec<AgentDocument> = upserted
                     .iter()
                     .map(|number| random_agent(&mut dice, *number))
                     .collect();
@@ -376,7 +376,7 @@ fn searches_equal_a_naive_scan() {
                     agents.remove(id);
                 }
                 agents.extend(upserts.iter().map(|agent| (agent.id, agent.clone())));
-                index.apply(upserts, &deletes, seq).unwrap();
+                index.apply_changes(upserts, &deletes, seq).unwrap();
                 hidden.clear();
             }
         }
@@ -388,43 +388,43 @@ fn searches_equal_a_naive_scan() {
 /// memory for sets, and given up at once or on the way; and all match by match, with and without large segments.
 pub(super) fn facet_limits() -> [FacetLimits; 8] {
     let by_sets = FacetLimits {
-        least_agents: 1,
-        nanos: u64::MAX,
+        min_agents: 1,
+        nanos_per_value: u64::MAX,
         ..FacetLimits::default()
     };
     [
         by_sets,
         FacetLimits {
-            values: 60,
-            memory: 0,
+            max_values: 60,
+            max_bitset_bytes: 0,
             ..by_sets
         },
         FacetLimits {
-            values: 700,
-            holders: 500,
-            memory: 4_096,
+            max_values: 700,
+            max_postings: 500,
+            max_bitset_bytes: 4_096,
             ..by_sets
         },
         FacetLimits {
-            least_agents: 1_500,
-            values: 300,
+            min_agents: 1_500,
+            max_values: 300,
             ..by_sets
         },
         FacetLimits {
-            values: 0,
+            max_values: 0,
             ..by_sets
         },
         FacetLimits {
-            nanos: 0,
+            nanos_per_value: 0,
             ..by_sets
         },
         FacetLimits {
-            nanos: 1,
-            values: 100,
+            nanos_per_value: 1,
+            max_values: 100,
             ..by_sets
         },
         FacetLimits {
-            least_agents: u32::MAX,
+            min_agents: u32::MAX,
             ..by_sets
         },
     ]
@@ -439,18 +439,18 @@ pub(super) fn counts_by(
     let CompiledQuery {
         searcher, query, ..
     } = compiled;
-    let frequent = FrequentValues::of(searcher, &index.0.fields, limits, None).unwrap();
+    let frequent = PrecomputedFacets::build(searcher, &index.0.fields, limits, None).unwrap();
     let page = PageCollector {
-        order: Order::Updated,
-        top: 0,
+        sort_key: SortKey::Updated,
+        limit: 0,
         after: None,
-        facets: Facets::new(Facet::ALL.to_vec(), frequent),
-        apart: None,
+        facets: RequestedFacets::new(Facet::ALL.to_vec(), frequent),
+        neighbors: None,
         groups: None,
     };
     let matches = searcher.search(&**query, &page).unwrap().matches;
     assert!(matches.len() > 1);
-    let counts = page.facets.counts(searcher, &index.0.fields, matches);
+    let counts = page.facets.count(searcher, &index.0.fields, matches);
     counts.unwrap()
 }
 
@@ -459,7 +459,7 @@ pub(super) fn counts_by(
 fn large_segments_equal_a_naive_scan() {
     let dir = tempfile::tempdir().unwrap();
     let mut dice = Dice(99);
-    let mut agents: BTreeMap<Uuid, Document> = BTreeMap::new();
+    let mut agents: BTreeMap<Uuid, AgentDocument> = BTreeMap::new();
     for number in 0..6_000 {
         let mut agent = random_agent(&mut dice, number);
         // Far more values than are shown, with nearly equal counts in every segment.
@@ -472,24 +472,24 @@ fn large_segments_equal_a_naive_scan() {
         };
         agents.insert(agent.id, agent);
     }
-    let all: Vec<Document> = agents.values().cloned().collect();
+    let all: Vec<AgentDocument> = agents.values().cloned().collect();
     let index = built(dir.path(), all[..5_000].to_vec());
-    index.apply(all[5_000..].to_vec(), &[], 2).unwrap();
+    index.apply_changes(all[5_000..].to_vec(), &[], 2).unwrap();
     let gone: Vec<Uuid> = all.iter().step_by(17).map(|agent| agent.id).collect();
     for id in &gone {
         agents.remove(id);
     }
-    index.apply(Vec::new(), &gone, 3).unwrap();
+    index.apply_changes(Vec::new(), &gone, 3).unwrap();
     let hidden: BTreeSet<Uuid> = agents.keys().step_by(13).copied().collect();
-    index.note_forbidden(&hidden.iter().copied().collect::<Vec<_>>(), 4);
+    index.record_hidden(&hidden.iter().copied().collect::<Vec<_>>(), 4);
     for _ in 0..40 {
         let mut request = random_request(&mut dice);
         if dice.below(3) == 0 {
             request.filters = by(Facet::Label, &["team=a"]);
         }
         request.visible_to = public();
-        request.class = public();
-        let expected: Vec<&Document> = agents
+        request.class_labels = public();
+        let expected: Vec<&AgentDocument> = agents
             .values()
             .filter(|agent| !hidden.contains(&agent.id) && matches(agent, &request))
             .collect();
@@ -502,7 +502,7 @@ fn large_segments_equal_a_naive_scan() {
                 "{facet:?} of {request:?}"
             );
         }
-        let compiled = index.compiled_query(&request).unwrap();
+        let compiled = index.compile_query(&request).unwrap();
         for limits in facet_limits() {
             let counts = counts_by(&index, &compiled, limits);
             for &facet in Facet::ALL {

@@ -3,8 +3,8 @@
 use super::*;
 
 /// An agent whose card says this beyond the model.
-fn saying(number: u64, other: &[&str]) -> Document {
-    Document {
+fn saying(number: u64, other: &[&str]) -> AgentDocument {
+    AgentDocument {
         other_texts: other.iter().map(|text| (*text).to_owned()).collect(),
         ..agent(number, "Council clerk")
     }
@@ -18,12 +18,12 @@ fn a_word_outside_the_model_finds_its_agent_behind_all_others() {
         saying(1, &["needs a quorum"]),
         saying(2, &[&often, "Quorum!", "quorum votes"]),
         agent(3, "Quorum"),
-        Document {
+        AgentDocument {
             description: "Counts the votes of members, and says whether there is a quorum"
                 .to_owned(),
             ..agent(4, "Council clerk")
         },
-        Document {
+        AgentDocument {
             skills: vec![SkillText {
                 examples: vec!["Is there a quorum?".to_owned()],
                 ..SkillText::default()
@@ -72,7 +72,10 @@ fn texts_outside_the_model_obey_the_query_language() {
 fn texts_outside_the_model_are_cut_at_their_limit() {
     let dir = tempfile::tempdir().unwrap();
     let filler = |bytes: usize| "x ".repeat(bytes / 2);
-    let (fits, beyond) = (filler(MAX_OTHER_BYTES - 6), filler(MAX_OTHER_BYTES));
+    let (fits, beyond) = (
+        filler(MAX_OTHER_TEXT_BYTES - 6),
+        filler(MAX_OTHER_TEXT_BYTES),
+    );
     let index = built(
         dir.path(),
         vec![

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn tagged(number: u64, name: &str) -> Document {
-    Document {
-        lookups: vec!["host:example.com".to_owned()],
+fn tagged(number: u64, name: &str) -> AgentDocument {
+    AgentDocument {
+        lookup_keys: vec!["host:example.com".to_owned()],
         ..with(agent(number, name), Facet::Tag, &["travel"])
     }
 }
@@ -21,7 +21,7 @@ fn changed_agents_are_hidden_everywhere() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![tagged(1, "Alpha"), tagged(2, "Alpine")]);
     let version = index.overlay_version();
-    index.note_forbidden(&[id(1), id(99)], 2);
+    index.record_hidden(&[id(1), id(99)], 2);
     assert!(index.overlay_version() > version);
 
     let answer = index.search(&with_facet()).unwrap();
@@ -50,17 +50,21 @@ fn changed_agents_are_hidden_everywhere() {
     );
 
     // A second change is recorded on top of the first, and looked up in the same searcher.
-    index.note_forbidden(&[id(2)], 3);
+    index.record_hidden(&[id(2)], 3);
     assert_eq!(index.search(&all()).unwrap().total, 0);
-    index.apply(vec![tagged(1, "Alpha")], &[], 2).unwrap();
+    index
+        .apply_changes(vec![tagged(1, "Alpha")], &[], 2)
+        .unwrap();
     assert_eq!(names(&index, &all()), [id(1)]);
-    index.apply(vec![tagged(2, "Alpine")], &[], 3).unwrap();
+    index
+        .apply_changes(vec![tagged(2, "Alpine")], &[], 3)
+        .unwrap();
     assert_eq!(
         (names(&index, &all()), index.overlay_len()),
         (vec![id(2), id(1)], 0)
     );
     // Changes that are applied already need no hiding.
-    index.note_forbidden(&[id(2)], 3);
+    index.record_hidden(&[id(2)], 3);
     assert_eq!(
         (index.search(&all()).unwrap().total, index.overlay_len()),
         (2, 0)
@@ -71,11 +75,15 @@ fn changed_agents_are_hidden_everywhere() {
 fn an_agent_applied_in_between_stays_hidden_until_its_last_change() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), Vec::new());
-    index.note_forbidden(&[id(1)], 2);
-    index.note_forbidden(&[id(1)], 3);
-    index.apply(vec![tagged(1, "Alpha")], &[], 2).unwrap();
+    index.record_hidden(&[id(1)], 2);
+    index.record_hidden(&[id(1)], 3);
+    index
+        .apply_changes(vec![tagged(1, "Alpha")], &[], 2)
+        .unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 0);
-    index.apply(vec![tagged(1, "Alpha")], &[], 3).unwrap();
+    index
+        .apply_changes(vec![tagged(1, "Alpha")], &[], 3)
+        .unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 1);
 }
 
@@ -85,15 +93,15 @@ fn a_rebuild_that_ends_older_hides_what_changed_meanwhile() {
     let index = built(dir.path(), vec![tagged(1, "Alpha"), tagged(2, "Beta")]);
     let mut rebuild = index.begin_rebuild().unwrap();
     rebuild
-        .add(vec![tagged(1, "Alpha"), tagged(2, "Beta")])
+        .add_agents(vec![tagged(1, "Alpha"), tagged(2, "Beta")])
         .unwrap();
     // During the rebuild, agent 1 is removed and the serving index follows.
-    index.note_forbidden(&[id(1)], 2);
-    index.apply(Vec::new(), &[id(1)], 2).unwrap();
+    index.record_hidden(&[id(1)], 2);
+    index.apply_changes(Vec::new(), &[id(1)], 2).unwrap();
     rebuild.finish(1).unwrap();
     assert_eq!(index.applied_seq(), 1);
     assert_eq!(names(&index, &all()), [id(2)]);
-    index.apply(Vec::new(), &[id(1)], 2).unwrap();
+    index.apply_changes(Vec::new(), &[id(1)], 2).unwrap();
     assert_eq!(
         (names(&index, &all()), index.overlay_len()),
         (vec![id(2)], 0)
@@ -110,12 +118,12 @@ fn beyond_its_bound_the_index_says_so_until_it_has_caught_up() {
     };
     let (index, _) = Index::open(dir.path(), small).unwrap();
     let others: Vec<Uuid> = (2..34).map(id).collect();
-    index.note_forbidden(&others, 4);
+    index.record_hidden(&others, 4);
     assert_eq!(
         (index.overlay_len(), index.search(&all()).unwrap().total),
         (32, 1)
     );
-    index.note_forbidden(&[id(1)], 5);
+    index.record_hidden(&[id(1)], 5);
     assert_eq!(index.overlay_len(), 32);
     assert!(matches!(
         index.search(&all()),
@@ -125,12 +133,12 @@ fn beyond_its_bound_the_index_says_so_until_it_has_caught_up() {
         index.suggest("a", &public(), 1),
         Err(IndexError::Behind { .. })
     ));
-    index.apply(Vec::new(), &[], 4).unwrap();
+    index.apply_changes(Vec::new(), &[], 4).unwrap();
     assert!(matches!(
         index.search(&all()),
         Err(IndexError::Behind { .. })
     ));
-    index.apply(Vec::new(), &[id(1)], 5).unwrap();
+    index.apply_changes(Vec::new(), &[id(1)], 5).unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 0);
 }
 
@@ -162,10 +170,10 @@ fn seen(index: &Index, labels: &[&str]) -> Vec<Uuid> {
 #[test]
 fn only_what_is_forbidden_is_hidden() {
     let dir = tempfile::tempdir().unwrap();
-    let pending = Document {
+    let pending = AgentDocument {
         visible_to: vec!["curators".to_owned()],
         // Look-ups are compared with searches below, which leave out what is not listed.
-        lookups: Vec::new(),
+        lookup_keys: Vec::new(),
         ..with(tagged(3, "Gamma"), Facet::Lifecycle, &["pending"])
     };
     let index = built(
@@ -174,18 +182,18 @@ fn only_what_is_forbidden_is_hidden() {
     );
     let everybody = ["public", "internal", "curators"];
     // A label, a deprecation, another version: the agent stays visible.
-    index.note(&[changed(1, &["public"], true)], 2);
+    index.record_changes(&[changed(1, &["public"], true)], 2);
     assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
     // Fewer callers may see it: the others no longer find it.
-    index.note(&[changed(1, &["internal"], true)], 3);
+    index.record_changes(&[changed(1, &["internal"], true)], 3);
     assert_eq!(seen(&index, &["public"]), [id(2)]);
     assert_eq!(seen(&index, &["public", "internal"]), [id(2), id(1)]);
     // More callers again, before the index has either change; the earlier change, noted late, has no effect.
-    index.note(&[changed(1, &["public"], true)], 5);
-    index.note(&[changed(1, &[], false)], 4);
+    index.record_changes(&[changed(1, &["public"], true)], 5);
+    index.record_changes(&[changed(1, &[], false)], 4);
     assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
     // On hold: no caller finds it among the listed agents, whatever other access they have.
-    index.note(&[changed(1, &["curators"], false)], 6);
+    index.record_changes(&[changed(1, &["curators"], false)], 6);
     assert_eq!(seen(&index, &everybody), [id(2)]);
     // An agent that was never listed stays where it was found.
     let waiting = SearchRequest {
@@ -193,12 +201,14 @@ fn only_what_is_forbidden_is_hidden() {
         filters: by(Facet::Lifecycle, &["pending"]),
         ..all()
     };
-    index.note(&[changed(3, &["curators", "account:1"], false)], 7);
+    index.record_changes(&[changed(3, &["curators", "account:1"], false)], 7);
     assert_eq!(names(&index, &waiting), [id(3)]);
-    index.note(&[changed(3, &["account:1"], false)], 8);
+    index.record_changes(&[changed(3, &["account:1"], false)], 8);
     assert!(names(&index, &waiting).is_empty());
     // The index catches up, and the overlay is empty.
-    index.apply(vec![tagged(1, "Alpha")], &[id(3)], 8).unwrap();
+    index
+        .apply_changes(vec![tagged(1, "Alpha")], &[id(3)], 8)
+        .unwrap();
     assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
     assert_eq!(index.overlay_len(), 0);
 }
@@ -209,15 +219,15 @@ fn what_was_hidden_comes_back_where_nothing_changed() {
     let index = built(dir.path(), vec![agent(1, "One"), agent(2, "Two")]);
     // From now on searches of this caller share the set of what they find.
     assert_eq!(names(&index, &all()), [id(2), id(1)]);
-    index.note_forbidden(&[id(2)], 2);
+    index.record_hidden(&[id(2)], 2);
     assert_eq!(names(&index, &all()), [id(1)]);
     let internal = SearchRequest {
         visible_to: vec!["internal".to_owned()],
         ..all()
     };
     assert!(names(&index, &internal).is_empty());
-    index.apply(Vec::new(), &[], 2).unwrap();
+    index.apply_changes(Vec::new(), &[], 2).unwrap();
     assert_eq!(names(&index, &all()), [id(2), id(1)]);
-    index.apply(Vec::new(), &[id(2)], 3).unwrap();
+    index.apply_changes(Vec::new(), &[id(2)], 3).unwrap();
     assert_eq!(names(&index, &all()), [id(1)]);
 }

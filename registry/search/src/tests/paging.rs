@@ -4,7 +4,12 @@ use std::collections::HashSet;
 
 use super::*;
 
-const SORTS: [Sort; 4] = [Sort::Relevance, Sort::Name, Sort::Updated, Sort::Newest];
+const SORTS: [SortOrder; 4] = [
+    SortOrder::Relevance,
+    SortOrder::Name,
+    SortOrder::Updated,
+    SortOrder::Newest,
+];
 
 /// Agents with many equal names, times and scores, in several segments, some without a usable name.
 fn crowded(dir: &Path) -> (Index, HashSet<Uuid>) {
@@ -18,7 +23,7 @@ fn crowded(dir: &Path) -> (Index, HashSet<Uuid>) {
             "b",
             "flight flight",
         ]);
-        Document {
+        AgentDocument {
             description: dice.words(&["flight", "hotel", "train"], 4) + " flight",
             updated_at: i64::try_from(dice.below(5)).unwrap() - 2,
             created_at: i64::try_from(dice.below(5)).unwrap(),
@@ -28,7 +33,7 @@ fn crowded(dir: &Path) -> (Index, HashSet<Uuid>) {
     let index = built(dir, agents.by_ref().take(30).collect());
     for seq in 2..5 {
         index
-            .apply(agents.by_ref().take(20).collect(), &[], seq)
+            .apply_changes(agents.by_ref().take(20).collect(), &[], seq)
             .unwrap();
     }
     (index, (1..=90).map(id).collect())
@@ -113,7 +118,7 @@ fn a_page_goes_on_after_a_value_that_is_gone() {
     );
     for (after, rest) in [("", 3), ("b", 2), ("c", 1), ("d", 1), ("f", 0), ("0", 3)] {
         let request = SearchRequest {
-            sort: Sort::Name,
+            sort: SortOrder::Name,
             after: Some(SortPosition {
                 weak: false,
                 value: SortValue::Name(after.to_owned()),
@@ -132,7 +137,7 @@ fn a_page_goes_on_after_a_value_that_is_gone() {
 #[test]
 fn a_later_page_shows_no_agent_that_was_hidden_since() {
     let dir = tempfile::tempdir().unwrap();
-    let agents = (1..=30).map(|number| Document {
+    let agents = (1..=30).map(|number| AgentDocument {
         description: "flight ".repeat(usize::try_from(number % 7).unwrap()),
         ..agent(number, "A flight")
     });
@@ -144,7 +149,7 @@ fn a_later_page_shows_no_agent_that_was_hidden_since() {
     assert_eq!(ids(&first), order[..10]);
     request.after = first.hits.last().map(|hit| hit.position.clone());
     // What changes is in the overlay: the scores of the others stay as they are.
-    index.note_forbidden(&[order[3], order[11]], 9);
+    index.record_hidden(&[order[3], order[11]], 9);
     let page = index.search(&request).unwrap();
     assert_eq!(page.total, 28);
     assert_eq!(ids(&page), [&order[10..11], &order[12..21]].concat());
@@ -163,7 +168,7 @@ fn a_page_continues_after_the_same_agent_where_scores_have_moved() {
     assert_eq!(ids(&first), order[..3]);
     let after = first.hits[2].position.clone();
     for (seq, gone) in [(2, order[9]), (3, order[8])] {
-        index.apply(Vec::new(), &[gone], seq).unwrap();
+        index.apply_changes(Vec::new(), &[gone], seq).unwrap();
     }
     request.limit = 10;
     let now = index.search(&request).unwrap().hits[2].position.clone();
@@ -206,7 +211,7 @@ fn bounds_are_errors() {
         index.search(&request)
     };
     let too_many: [fn(&mut SearchRequest); 3] = [
-        |request| request.limit = MAX_LIMIT + 1,
+        |request| request.limit = MAX_HITS + 1,
         |request| request.filters = by(Facet::Tag, &["x"; MAX_FILTER_VALUES + 1]),
         |request| request.visible_to = vec!["x".to_owned(); crate::MAX_LABELS + 1],
     ];
@@ -214,19 +219,19 @@ fn bounds_are_errors() {
         assert!(matches!(bad(change), Err(IndexError::TooMany { .. })));
     }
     let at_the_bound = bad(|request| {
-        request.limit = MAX_LIMIT;
+        request.limit = MAX_HITS;
         request.filters = by(Facet::Label, &["x"; MAX_FILTER_VALUES]);
     });
     assert_eq!(at_the_bound.unwrap().total, 0);
     let foreign = bad(|request| {
-        request.sort = Sort::Name;
+        request.sort = SortOrder::Name;
         request.after = Some(SortPosition {
             weak: false,
             value: SortValue::Time(1),
             id: Uuid::nil(),
         });
     });
-    assert!(matches!(foreign, Err(IndexError::Position)));
+    assert!(matches!(foreign, Err(IndexError::PositionMismatch)));
     assert!(index.suggest("o", &public(), 51).is_err());
     assert!(index.lookup("x", &public(), 101).is_err());
     assert_eq!(

@@ -7,10 +7,10 @@ use super::oracle::{matches, property_values, random_agent, random_request};
 use super::*;
 
 /// An index of random agents in several segments, some of them deleted, and its living agents.
-fn random_index(dir: &Path, dice: &mut Dice) -> (Index, BTreeMap<Uuid, Document>) {
+fn random_index(dir: &Path, dice: &mut Dice) -> (Index, BTreeMap<Uuid, AgentDocument>) {
     let mut agents = BTreeMap::new();
     let mut documents = |dice: &mut Dice, numbers: std::ops::Range<u64>| {
-        let made: Vec<Document> = numbers.map(|number| random_agent(dice, number)).collect();
+        let made: Vec<AgentDocument> = numbers.map(|number| random_agent(dice, number)).collect();
         agents.extend(made.iter().map(|agent| (agent.id, agent.clone())));
         made
     };
@@ -18,21 +18,21 @@ fn random_index(dir: &Path, dice: &mut Dice) -> (Index, BTreeMap<Uuid, Document>
     for seq in 2..6 {
         let batch = documents(dice, seq * 40..seq * 40 + 60);
         index
-            .apply(batch, &[], i64::try_from(seq).unwrap())
+            .apply_changes(batch, &[], i64::try_from(seq).unwrap())
             .unwrap();
     }
     let gone: Vec<Uuid> = (0..20).map(id).collect();
-    index.apply(Vec::new(), &gone, 6).unwrap();
+    index.apply_changes(Vec::new(), &gone, 6).unwrap();
     agents.retain(|id, _| !gone.contains(id));
     (index, agents)
 }
 
-const PROPERTIES: [fn() -> Property; 5] = [
-    || Property::Facet(Facet::Tag),
-    || Property::Facet(Facet::Skill),
-    || Property::Facet(Facet::Domain),
-    || Property::Attribute("metadata.location".to_owned()),
-    || Property::Attribute("metadata.nothing".to_owned()),
+const PROPERTIES: [fn() -> AgentProperty; 5] = [
+    || AgentProperty::Facet(Facet::Tag),
+    || AgentProperty::Facet(Facet::Skill),
+    || AgentProperty::Facet(Facet::Domain),
+    || AgentProperty::Attribute("metadata.location".to_owned()),
+    || AgentProperty::Attribute("metadata.nothing".to_owned()),
 ];
 
 #[test]
@@ -53,7 +53,7 @@ fn exact_conditions_and_counts_are_those_of_a_scan() {
             let values = held.into_iter().filter(|_| dice.below(3) == 0).collect();
             request.filters.exact.push(ExactFilter { property, values });
         }
-        let expected: Vec<&Document> = agents
+        let expected: Vec<&AgentDocument> = agents
             .values()
             .filter(|agent| matches(agent, &request))
             .collect();
@@ -62,10 +62,10 @@ fn exact_conditions_and_counts_are_those_of_a_scan() {
         let wanted: BTreeSet<Uuid> = expected.iter().map(|agent| agent.id).collect();
         assert_eq!(found, wanted, "{request:?}");
         let (limit, least) = (usize::try_from(dice.below(4)).unwrap(), dice.below(3));
-        let counted = PROPERTIES.map(|property| ValueCount {
+        let counted = PROPERTIES.map(|property| ValueCountRequest {
             property: property(),
             limit,
-            least,
+            min_count: least,
         });
         let counts = index.count_values(&request, &counted).unwrap();
         for (one, counts) in counted.iter().zip(counts) {
@@ -75,7 +75,7 @@ fn exact_conditions_and_counts_are_those_of_a_scan() {
     assert!(found_some > 100, "{found_some}");
 }
 
-fn scanned(agents: &[&Document], counted: &ValueCount) -> ValueCounts {
+fn scanned(agents: &[&AgentDocument], counted: &ValueCountRequest) -> ValueCounts {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for agent in agents {
         for value in property_values(agent, &counted.property) {
@@ -83,7 +83,7 @@ fn scanned(agents: &[&Document], counted: &ValueCount) -> ValueCounts {
         }
     }
     let mut values: Vec<(String, u64)> = counts.into_iter().collect();
-    values.retain(|(_, count)| *count >= counted.least);
+    values.retain(|(_, count)| *count >= counted.min_count);
     values.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     let others = values.split_off(values.len().min(counted.limit));
     ValueCounts {
@@ -118,7 +118,7 @@ fn lists_are_in_their_order_page_after_page() {
             filters: like.filters.clone(),
             visible_to: like.visible_to.clone(),
             created_after: after,
-            order,
+            sort_order: order,
             limit: 7,
             ..ListRequest::default()
         };
@@ -126,16 +126,17 @@ fn lists_are_in_their_order_page_after_page() {
             text: None,
             ..like.clone()
         };
-        let mut expected: Vec<&Document> = agents
+        let mut expected: Vec<&AgentDocument> = agents
             .values()
             .filter(|agent| matches(agent, &plain))
             .filter(|agent| after.is_none_or(|after| agent.created_at > after))
             .collect();
         expected.sort_by(|one, other| {
             let mut by = std::cmp::Ordering::Equal;
-            for (key, down) in request.whole_order() {
+            for (key, down) in request.full_sort_order() {
                 let this = match key {
-                    ListKey::Name => folding::fold(&one.name).cmp(&folding::fold(&other.name)),
+                    ListKey::Name => text_folding::fold_text(&one.name)
+                        .cmp(&text_folding::fold_text(&other.name)),
                     ListKey::Updated => one.updated_at.cmp(&other.updated_at),
                     ListKey::Created => one.created_at.cmp(&other.created_at),
                     ListKey::Identifier => one.identifier.cmp(&other.identifier),
@@ -149,13 +150,13 @@ fn lists_are_in_their_order_page_after_page() {
             let page = index.list(&request).unwrap();
             assert_eq!(page.total, expected.len() as u64, "{round}");
             listed.extend(page.rows.iter().map(|row| row.hit.clone()));
-            request.after = page.rows.last().map(|row| row.place.clone());
-            if !page.more {
+            request.after = page.rows.last().map(|row| row.position.clone());
+            if !page.has_more {
                 break;
             }
         }
         let expected: Vec<Vec<u8>> = expected.iter().map(|agent| agent.hit.clone()).collect();
-        assert_eq!(listed, expected, "{round} {:?}", request.order);
+        assert_eq!(listed, expected, "{round} {:?}", request.sort_order);
     }
 }
 
@@ -163,17 +164,17 @@ fn lists_are_in_their_order_page_after_page() {
 fn what_is_too_much_or_of_another_order_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![agent(1, "One")]);
-    let one = ValueCount {
-        property: Property::Facet(Facet::Tag),
+    let one = ValueCountRequest {
+        property: AgentProperty::Facet(Facet::Tag),
         limit: 1,
-        least: 1,
+        min_count: 1,
     };
     assert!(
         index
-            .count_values(&all(), &vec![one.clone(); MAX_COUNTED])
+            .count_values(&all(), &vec![one.clone(); MAX_COUNTED_PROPERTIES])
             .is_ok()
     );
-    let many = index.count_values(&all(), &vec![one; MAX_COUNTED + 1]);
+    let many = index.count_values(&all(), &vec![one; MAX_COUNTED_PROPERTIES + 1]);
     assert!(matches!(many, Err(IndexError::TooMany { .. })));
     let list = |limit, after| {
         index.list(&ListRequest {
@@ -183,13 +184,16 @@ fn what_is_too_much_or_of_another_order_is_refused() {
             ..ListRequest::default()
         })
     };
-    assert_eq!(list(MAX_LIMIT, None).unwrap().total, 1);
+    assert_eq!(list(MAX_HITS, None).unwrap().total, 1);
     assert!(matches!(
-        list(MAX_LIMIT + 1, None),
+        list(MAX_HITS + 1, None),
         Err(IndexError::TooMany { .. })
     ));
     for wrong in [vec![], vec![ListValue::Time(1)]] {
-        assert!(matches!(list(1, Some(wrong)), Err(IndexError::Position)));
+        assert!(matches!(
+            list(1, Some(wrong)),
+            Err(IndexError::PositionMismatch)
+        ));
     }
 }
 
@@ -204,7 +208,7 @@ fn attributes_beyond_the_bound_are_left_out() {
     let has = |value: usize| {
         let mut request = all();
         request.filters.exact = vec![ExactFilter {
-            property: Property::Attribute("n".to_owned()),
+            property: AgentProperty::Attribute("n".to_owned()),
             values: vec![value.to_string()],
         }];
         index.search(&request).unwrap().total
@@ -229,13 +233,13 @@ fn the_newest_agents_with_a_value_are_the_first_that_a_search_for_it_finds() {
         for facet in [Facet::Skill, Facet::Provider, Facet::Tag] {
             let values: BTreeSet<String> = agents
                 .values()
-                .flat_map(|agent| property_values(agent, &Property::Facet(facet)))
+                .flat_map(|agent| property_values(agent, &AgentProperty::Facet(facet)))
                 .filter(|value| !value.is_empty())
                 .chain(["of nobody".to_owned()])
                 .collect();
             let values: Vec<String> = values.into_iter().collect();
             let read: RefCell<BTreeMap<String, Vec<Vec<u8>>>> = RefCell::default();
-            let refused = index.newest_with(facet, &values, &labels, MOST, |value, hit| {
+            let refused = index.newest_by_value(facet, &values, &labels, MOST, |value, hit| {
                 let mut read = read.borrow_mut();
                 read.entry(value.to_owned()).or_default().push(hit.to_vec());
                 None::<()>
@@ -243,12 +247,12 @@ fn the_newest_agents_with_a_value_are_the_first_that_a_search_for_it_finds() {
             assert_eq!(refused.unwrap(), vec![None; values.len()]);
             let mut read = read.into_inner();
             let newest =
-                index.newest_with(facet, &values, &labels, MOST, |_, hit| Some(hit.to_vec()));
+                index.newest_by_value(facet, &values, &labels, MOST, |_, hit| Some(hit.to_vec()));
             for (value, newest) in values.iter().zip(newest.unwrap()) {
                 let request = SearchRequest {
                     filters: Filters {
                         exact: vec![ExactFilter {
-                            property: Property::Facet(facet),
+                            property: AgentProperty::Facet(facet),
                             values: vec![value.clone()],
                         }],
                         ..Filters::default()

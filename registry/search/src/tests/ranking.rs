@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::collect::compare;
-use crate::rescore::RESCORED;
+use crate::page_collector::compare_positions;
+use crate::rescore::RESCORED_COUNT;
 
 /// Far more matches than are rescored, in several segments, with many equal scores.
 const MATCHES: u64 = 650;
@@ -12,7 +12,7 @@ const MATCHES: u64 = 650;
 fn crowd(dir: &Path) -> Index {
     let mut dice = Dice(0x51_0a2d);
     let words = ["flight", "hotel", "train", "cheap", "tokyo"];
-    let mut agents = (1..=MATCHES).map(|number| Document {
+    let mut agents = (1..=MATCHES).map(|number| AgentDocument {
         description: format!("{} flight {}", dice.words(&words, 6), dice.words(&words, 3)),
         ..agent(
             number,
@@ -22,7 +22,7 @@ fn crowd(dir: &Path) -> Index {
     let index = built(dir, agents.by_ref().take(300).collect());
     for seq in 2..6 {
         index
-            .apply(agents.by_ref().take(100).collect(), &[], seq)
+            .apply_changes(agents.by_ref().take(100).collect(), &[], seq)
             .unwrap();
     }
     index
@@ -50,23 +50,23 @@ fn pages_behind_the_rescored_candidates_go_on_in_one_order() {
         assert_eq!(*counts, [("approved".to_owned(), MATCHES)]);
         visited.extend(ids(&answer));
         positions.extend(answer.hits.iter().map(|hit| hit.position.clone()));
-        assert_eq!(answer.more, (visited.len() as u64) < MATCHES);
-        if !answer.more {
+        assert_eq!(answer.has_more, (visited.len() as u64) < MATCHES);
+        if !answer.has_more {
             break;
         }
         request.after = positions.last().cloned();
     }
-    assert!(visited.len() > RESCORED);
+    assert!(visited.len() > RESCORED_COUNT);
     assert_eq!(visited, whole);
     assert_eq!(visited.iter().collect::<HashSet<_>>().len(), whole.len());
-    let ordered = positions.is_sorted_by(|one, next| compare(one, next).is_lt());
+    let ordered = positions.is_sorted_by(|one, next| compare_positions(one, next).is_lt());
     assert!(ordered, "{positions:?}");
 }
 
 #[test]
 fn words_near_each_other_are_worth_more_than_words_far_apart() {
     let dir = tempfile::tempdir().unwrap();
-    let described = |number, description: &str| Document {
+    let described = |number, description: &str| AgentDocument {
         description: description.to_owned(),
         ..agent(number, "Agent")
     };
@@ -116,7 +116,7 @@ fn a_phrase_is_worth_the_same_in_every_segment() {
     let named = |number: u64| agent(number, "Lodging search");
     // The second segment holds no agent with the word of the query.
     let index = built(dir.path(), vec![agent(1, "Hotel"), named(4)]);
-    index.apply(vec![named(7)], &[], 2).unwrap();
+    index.apply_changes(vec![named(7)], &[], 2).unwrap();
     let hits = index.search(&text("hotel search")).unwrap().hits;
     let score = |number| {
         let hit = hits.iter().find(|hit| hit.id == id(number));

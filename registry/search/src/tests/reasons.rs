@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::oracle::{WORDS, random_agent, random_request};
 use super::*;
-use crate::analysis::{QueryWord, pieces, query_text};
+use crate::analysis::{QueryWord, analyze_query, indexed_words};
 use crate::highlight::Highlighter;
-use crate::languages::Languages;
-use crate::vectors::{AgentVectors, VectorChange, Vectors};
+use crate::languages::LanguageSet;
+use crate::vectors::{AgentVectors, VectorChange, VectorStore};
 
 fn sentences(hit: &HitRow) -> Vec<String> {
     let summary = &hit.explain.as_ref().unwrap()["summary"];
@@ -50,7 +50,7 @@ fn check_sum(hit: &HitRow, request: &SearchRequest) {
 fn explained(request: &SearchRequest) -> SearchRequest {
     SearchRequest {
         explain: true,
-        sort: Sort::Relevance,
+        sort: SortOrder::Relevance,
         ..request.clone()
     }
 }
@@ -97,10 +97,10 @@ fn the_figures_of_full_text_add_up_to_the_score() {
         };
         request.filters = Filters::default();
         request.visible_to = public();
-        request.class = public();
+        request.class_labels = public();
         let hits = index.search(&request).unwrap().hits;
         let brief = index.search(&in_sentences(&request)).unwrap().hits;
-        for (hit, brief) in hits.iter().zip(&brief).take(MAX_EXPLAINED) {
+        for (hit, brief) in hits.iter().zip(&brief).take(MAX_EXPLAINED_HITS) {
             if hit.score.is_some() {
                 check_sum(hit, &request);
                 check_brief(hit, brief, &request);
@@ -116,11 +116,11 @@ fn the_figures_of_both_kinds_add_up_to_the_score() {
     const DIMENSIONS: usize = 16;
     let dir = tempfile::tempdir().unwrap();
     let mut dice = Dice(32);
-    let agents: Vec<Document> = (0..200)
+    let agents: Vec<AgentDocument> = (0..200)
         .map(|number| random_agent(&mut dice, number))
         .collect();
     let index = built(&dir.path().join("index"), agents.clone());
-    let vectors = Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap();
+    let vectors = VectorStore::create(&dir.path().join("vectors"), DIMENSIONS).unwrap();
     let vector = |dice: &mut Dice| {
         let values = (0..DIMENSIONS).map(|_| dice.below(2001) as f32 - 1000.0);
         let values: Vec<f32> = values.collect();
@@ -137,21 +137,21 @@ fn the_figures_of_both_kinds_add_up_to_the_score() {
             (agent.id, Some((1, AgentVectors::new(&vectors).unwrap())))
         })
         .collect();
-    vectors.put(&changes).unwrap();
+    vectors.replace(&changes).unwrap();
     let vectors = Arc::new(vectors);
     let mut by_meaning = 0;
     for round in 0..30 {
         let query = ["flight", "flight hotel translate bank Tokyo"][round % 2];
         let mut request = explained(&text(query));
-        request.meaning = Some(Meaning {
+        request.semantic = Some(SemanticQuery {
             vectors: Arc::clone(&vectors),
             query: vector(&mut dice).into(),
             cutoff: 0.2,
-            alone: round % 5 == 0,
+            semantic_only: round % 5 == 0,
         });
         let hits = index.search(&request).unwrap().hits;
         let brief = index.search(&in_sentences(&request)).unwrap().hits;
-        for (hit, brief) in hits.into_iter().zip(&brief).take(MAX_EXPLAINED) {
+        for (hit, brief) in hits.into_iter().zip(&brief).take(MAX_EXPLAINED_HITS) {
             check_sum(&hit, &request);
             check_brief(&hit, brief, &request);
             by_meaning += usize::from(
@@ -248,7 +248,7 @@ fn a_text_without_the_beginning_of_a_word_has_no_form_of_it() {
         "dying",
         "traveller's",
     ];
-    let agents: Vec<Document> = (0..100)
+    let agents: Vec<AgentDocument> = (0..100)
         .map(|number| random_agent(&mut dice, number))
         .collect();
     let mut texts: Vec<&str> = odd.to_vec();
@@ -263,16 +263,16 @@ fn a_text_without_the_beginning_of_a_word_has_no_form_of_it() {
     }
     let (mut skipped, mut held) = (0, 0);
     for _ in 0..60 {
-        let words = query_text(&dice.words(&WORDS, 3)).words;
-        let forms = words.iter().flat_map(QueryWord::weighed_forms);
+        let words = analyze_query(&dice.words(&WORDS, 3)).words;
+        let forms = words.iter().flat_map(QueryWord::weighted_forms);
         let forms: HashSet<String> = forms.map(|(form, _)| form.to_owned()).collect();
         let highlighter = Highlighter::new(&words);
         for text in &texts {
-            let found = pieces(text, Languages::NONE).into_iter();
+            let found = indexed_words(text, LanguageSet::NONE).into_iter();
             let has_form = found
                 .flat_map(|piece| piece.forms())
                 .any(|form| forms.contains(&form));
-            let may_hold = highlighter.may_hold_word(text);
+            let may_hold = highlighter.may_contain_word(text);
             assert!(may_hold || !has_form, "{text:?} {forms:?}");
             skipped += usize::from(!may_hold);
             held += usize::from(has_form);

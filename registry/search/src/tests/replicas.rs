@@ -6,16 +6,21 @@ use std::sync::Arc;
 use super::labels::written;
 use super::oracle::{WORDS, random_agent, random_request};
 use super::*;
-use crate::vectors::{AgentVectors, VectorChange, Vectors};
+use crate::vectors::{AgentVectors, VectorChange, VectorStore};
 
 const AGENTS: u64 = 240;
 const DIMENSIONS: usize = 16;
-const SORTS: [Sort; 4] = [Sort::Relevance, Sort::Name, Sort::Updated, Sort::Newest];
+const SORTS: [SortOrder; 4] = [
+    SortOrder::Relevance,
+    SortOrder::Name,
+    SortOrder::Updated,
+    SortOrder::Newest,
+];
 
 /// Agents in their final state, and in an earlier one.
 struct History {
-    agents: BTreeMap<Uuid, Document>,
-    earlier: Vec<Document>,
+    agents: BTreeMap<Uuid, AgentDocument>,
+    earlier: Vec<AgentDocument>,
 }
 
 impl History {
@@ -30,7 +35,7 @@ impl History {
         }
     }
 
-    fn last(&self) -> Vec<Document> {
+    fn last(&self) -> Vec<AgentDocument> {
         self.agents.values().cloned().collect()
     }
 
@@ -42,7 +47,7 @@ impl History {
     /// Builds the index at once.
     fn rebuilt(&self, dir: &Path) -> Index {
         let index = built(dir, self.last());
-        index.apply(Vec::new(), &[], 1_000).unwrap();
+        index.apply_changes(Vec::new(), &[], 1_000).unwrap();
         index
     }
 
@@ -58,22 +63,24 @@ impl History {
         let mut seq = 1;
         for some in self.earlier[60..].chunks(size * 2).chain(last.chunks(size)) {
             seq += 1;
-            index.apply(some.to_vec(), &[], seq).unwrap();
+            index.apply_changes(some.to_vec(), &[], seq).unwrap();
         }
-        index.apply(Vec::new(), &self.gone(), 1_000).unwrap();
+        index
+            .apply_changes(Vec::new(), &self.gone(), 1_000)
+            .unwrap();
         index
     }
 }
 
 fn segments(index: &Index) -> (usize, u32) {
-    let searcher = index.0.view().unwrap().searcher;
+    let searcher = index.0.current_view().unwrap().searcher;
     let readers = searcher.segment_readers();
     let deleted = readers.iter().map(|reader| reader.num_deleted_docs()).sum();
     (readers.len(), deleted)
 }
 
 /// The whole response as text, scores to the last bit.
-pub(super) fn whole(answer: &SearchAnswer) -> String {
+pub(super) fn whole(answer: &IndexSearchResponse) -> String {
     let hits: Vec<_> = answer
         .hits
         .iter()
@@ -92,7 +99,12 @@ pub(super) fn whole(answer: &SearchAnswer) -> String {
         .collect();
     format!(
         "{} {} {:?} {} {:?} {:?} {hits:#?}",
-        answer.applied_seq, answer.total, answer.groups, answer.more, answer.facets, answer.hints
+        answer.applied_seq,
+        answer.total,
+        answer.groups,
+        answer.has_more,
+        answer.facets,
+        answer.hints
     )
 }
 
@@ -105,10 +117,10 @@ fn vector(dice: &mut Dice) -> Vec<f32> {
 }
 
 /// Vectors of all agents, written in this order.
-fn vectors(dir: &Path, changes: impl Iterator<Item = VectorChange>) -> Arc<Vectors> {
-    let vectors = Vectors::create(dir, DIMENSIONS).unwrap();
+fn vectors(dir: &Path, changes: impl Iterator<Item = VectorChange>) -> Arc<VectorStore> {
+    let vectors = VectorStore::create(dir, DIMENSIONS).unwrap();
     for change in changes {
-        vectors.put(&[change]).unwrap();
+        vectors.replace(&[change]).unwrap();
     }
     Arc::new(vectors)
 }
@@ -129,12 +141,12 @@ fn asked(dice: &mut Dice, number: usize) -> SearchRequest {
     let visible_to = vec!["public".to_owned(), "internal".to_owned()];
     SearchRequest {
         text: Some(text),
-        class: visible_to[..1 + number % 2].to_vec(),
+        class_labels: visible_to[..1 + number % 2].to_vec(),
         visible_to,
         sort: SORTS[usize::try_from(dice.below(6)).unwrap() % 4],
         limit: 7,
         explain: true,
-        grouped: number.is_multiple_of(2),
+        group_duplicates: number.is_multiple_of(2),
         ..random_request(dice)
     }
 }
@@ -181,18 +193,18 @@ fn pages_of_two_indexes_are_pages_of_one() {
         let mut request = asked(&mut dice, number);
         let meaning = (number % 3 == 0).then(|| (vector(&mut dice), dice.below(2) == 0));
         for page in 0..40 {
-            let answers: Vec<SearchAnswer> = indexes
+            let answers: Vec<IndexSearchResponse> = indexes
                 .iter()
                 .zip(&near)
                 .map(|(index, vectors)| {
-                    let meaning = meaning.as_ref().map(|(query, alone)| Meaning {
+                    let meaning = meaning.as_ref().map(|(query, alone)| SemanticQuery {
                         vectors: Arc::clone(vectors),
                         query: query.clone().into(),
                         cutoff: 0.05,
-                        alone: *alone,
+                        semantic_only: *alone,
                     });
                     let request = SearchRequest {
-                        meaning,
+                        semantic: meaning,
                         ..request.clone()
                     };
                     index.search(&request).unwrap()
@@ -206,7 +218,7 @@ fn pages_of_two_indexes_are_pages_of_one() {
             // The next page continues after the page of another index.
             let shown = &answers[(number + page) % answers.len()];
             match shown.hits.last() {
-                Some(last) if shown.more => request.after = Some(last.position.clone()),
+                Some(last) if shown.has_more => request.after = Some(last.position.clone()),
                 _ => break,
             }
         }
@@ -217,11 +229,11 @@ fn pages_of_two_indexes_are_pages_of_one() {
             let request = SimilarRequest {
                 id: *id,
                 visible_to: vec!["public".to_owned(), "internal".to_owned()],
-                class: public(),
+                class_labels: public(),
                 limit: 10,
                 vectors: (number % 2 == 0).then(|| (Arc::clone(vectors), 0.05)),
             };
-            let found = index.similar(&request).unwrap();
+            let found = index.find_similar(&request).unwrap();
             let hits = found.hits.iter();
             let hits = hits.map(|hit| (hit.id, hit.score.map(f32::to_bits)));
             (hits.collect::<Vec<_>>(), found.duplicates)
@@ -250,7 +262,7 @@ fn pages_of_two_indexes_are_pages_of_one() {
 fn bounds_cut_the_same_wherever_agents_lie() {
     let named = |number: u64| {
         let name = format!("Ab{number:05}");
-        Document {
+        AgentDocument {
             description: format!(
                 "abcdef{} {name}",
                 char::from_u32(0x4e00 + number as u32).unwrap()
@@ -258,19 +270,19 @@ fn bounds_cut_the_same_wherever_agents_lie() {
             ..with(agent(number, &name), Facet::Tag, &[&name.to_lowercase()])
         }
     };
-    let all: Vec<Document> = (0..3_000).map(named).collect();
+    let all: Vec<AgentDocument> = (0..3_000).map(named).collect();
     let folder = tempfile::tempdir().unwrap();
     let whole_index = built(&folder.path().join("a"), all.clone());
-    whole_index.apply(Vec::new(), &[], 1_000).unwrap();
+    whole_index.apply_changes(Vec::new(), &[], 1_000).unwrap();
     let grown = built(
         &folder.path().join("b"),
         (3_000..4_500).map(named).collect(),
     );
     for (some, seq) in all.chunks(170).rev().zip(2..) {
-        grown.apply(some.to_vec(), &[], seq).unwrap();
+        grown.apply_changes(some.to_vec(), &[], seq).unwrap();
     }
     let gone: Vec<Uuid> = (3_000..4_500).map(id).collect();
-    grown.apply(Vec::new(), &gone, 1_000).unwrap();
+    grown.apply_changes(Vec::new(), &gone, 1_000).unwrap();
     for prefix in ["a", "ab", "ab0", "ab01"] {
         let suggested = whole_index.suggest(prefix, &public(), 50).unwrap();
         assert_eq!(suggested.len(), 50);
@@ -291,19 +303,19 @@ fn bounds_cut_the_same_wherever_agents_lie() {
 fn demands_are_summed_in_the_order_of_the_query() {
     let mut dice = Dice(0x77_1234);
     let words = ["alpha", "beta", "gamma", "delta", "epsilon"];
-    let described = |number: u64, dice: &mut Dice, often: &[&str]| Document {
+    let described = |number: u64, dice: &mut Dice, often: &[&str]| AgentDocument {
         description: format!("{} {}", words.join(" "), dice.words(often, 40)),
         ..agent(number, "Agent")
     };
-    let shared: Vec<Document> = (0..50)
+    let shared: Vec<AgentDocument> = (0..50)
         .map(|number| described(number, &mut dice, &words))
         .collect();
     let folder = tempfile::tempdir().unwrap();
     let mut indexes = Vec::new();
     for (place, rare) in words.iter().enumerate() {
         // Besides the same agents each segment is full of another word, whose agents are deleted again.
-        let filler: Vec<Document> = (100..400)
-            .map(|number| Document {
+        let filler: Vec<AgentDocument> = (100..400)
+            .map(|number| AgentDocument {
                 description: words
                     .iter()
                     .filter(|word| *word != rare)
@@ -317,7 +329,7 @@ fn demands_are_summed_in_the_order_of_the_query() {
         let both = shared.iter().cloned().chain(filler).collect();
         let index = built(&folder.path().join(place.to_string()), both);
         for (gone, seq) in gone.chunks(100).zip(2..) {
-            index.apply(Vec::new(), gone, seq).unwrap();
+            index.apply_changes(Vec::new(), gone, seq).unwrap();
         }
         indexes.push(index);
     }

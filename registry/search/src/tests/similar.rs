@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::vectors::{AgentVectors, Vectors};
+use crate::vectors::{AgentVectors, VectorStore};
 
-fn described(number: u64, name: &str, description: &str) -> Document {
-    Document {
+fn described(number: u64, name: &str, description: &str) -> AgentDocument {
+    AgentDocument {
         description: description.to_owned(),
         hit: format!("{{\"n\":{number}}}").into_bytes(),
         ..agent(number, name)
@@ -14,7 +14,7 @@ fn described(number: u64, name: &str, description: &str) -> Document {
 }
 
 /// Three agents about flights, of which two are duplicates, and two about other things.
-fn travel() -> Vec<Document> {
+fn travel() -> Vec<AgentDocument> {
     let mut all = vec![
         described(1, "Wings", "Books flights and hotels for a journey"),
         described(
@@ -30,8 +30,8 @@ fn travel() -> Vec<Document> {
         described(4, "Bard", "Writes poems on request"),
         described(5, "Flyer", "Finds flights"),
     ];
-    all[1].group = 7;
-    all[2].group = 7;
+    all[1].duplicate_key = 7;
+    all[2].duplicate_key = 7;
     all[1].preference = 1;
     all
 }
@@ -40,15 +40,15 @@ fn request(number: u64) -> SimilarRequest {
     SimilarRequest {
         id: id(number),
         visible_to: public(),
-        class: public(),
+        class_labels: public(),
         limit: 5,
         vectors: None,
     }
 }
 
 fn similar(index: &Index, request: &SimilarRequest) -> Vec<Uuid> {
-    let found = index.similar(request).unwrap();
-    assert_eq!(found.by_meaning, request.vectors.is_some());
+    let found = index.find_similar(request).unwrap();
+    assert_eq!(found.by_vectors, request.vectors.is_some());
     found.hits.iter().map(|hit| hit.id).collect()
 }
 
@@ -59,11 +59,11 @@ fn agents_that_share_telling_words_are_similar() {
     assert_eq!(similar(&index, &request(1)), [id(2), id(5)]);
     assert_eq!(similar(&index, &request(5)), [id(2), id(1)]);
     assert_eq!(similar(&index, &request(4)), [] as [Uuid; 0]);
-    let first = index.similar(&request(1)).unwrap();
+    let first = index.find_similar(&request(1)).unwrap();
     assert_eq!(first.hits[0].hit, b"{\"n\":2}");
     assert!(first.hits.iter().all(|hit| hit.score.is_some()));
     // One that is not in the index has none.
-    assert!(index.similar(&request(99)).unwrap().hits.is_empty());
+    assert!(index.find_similar(&request(99)).unwrap().hits.is_empty());
     let one = SimilarRequest {
         limit: 1,
         ..request(1)
@@ -80,8 +80,11 @@ fn no_more_similar_agents_are_shown_than_the_bound() {
         limit,
         ..request(1)
     };
-    assert_eq!(similar(&index, &asked(MAX_SIMILAR)).len(), MAX_SIMILAR);
-    let beyond = index.similar(&asked(MAX_SIMILAR + 1));
+    assert_eq!(
+        similar(&index, &asked(MAX_SIMILAR_AGENTS)).len(),
+        MAX_SIMILAR_AGENTS
+    );
+    let beyond = index.find_similar(&asked(MAX_SIMILAR_AGENTS + 1));
     assert!(matches!(beyond, Err(IndexError::TooMany { .. })));
 }
 
@@ -90,13 +93,13 @@ fn duplicates_are_shown_as_such_and_not_as_similar() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), travel());
     for (own, other) in [(2, 3), (3, 2)] {
-        let found = index.similar(&request(own)).unwrap();
+        let found = index.find_similar(&request(own)).unwrap();
         let hits: Vec<Uuid> = found.hits.iter().map(|hit| hit.id).collect();
         assert_eq!(hits, [id(1), id(5)]);
         let duplicates = found.duplicates.unwrap();
         assert_eq!((duplicates.count, duplicates.agents), (1, vec![id(other)]));
     }
-    assert_eq!(index.similar(&request(1)).unwrap().duplicates, None);
+    assert_eq!(index.find_similar(&request(1)).unwrap().duplicates, None);
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn agents_that_the_caller_may_not_see_leave_no_trace() {
     let without = built(dirs[1].path(), all);
     for number in [1, 2, 4] {
         let [with, without] = [&with, &without].map(|index| {
-            let found = index.similar(&request(number)).unwrap();
+            let found = index.find_similar(&request(number)).unwrap();
             let hits = found.hits.into_iter().map(|hit| (hit.id, hit.score));
             (hits.collect::<Vec<_>>(), found.duplicates)
         });
@@ -119,11 +122,11 @@ fn agents_that_the_caller_may_not_see_leave_no_trace() {
         assert_eq!(with.1, None);
     }
     // Hidden since the last commit, held ones and those that are gone are not shown either.
-    with.note_forbidden(&[id(2)], 2);
+    with.record_hidden(&[id(2)], 2);
     assert_eq!(similar(&with, &request(1)), [] as [Uuid; 0]);
     let mut gone = described(2, "Journey", "Plans a journey with flights");
     gone.facets[Facet::Liveness] = vec!["gone".to_owned()];
-    with.apply(vec![gone], &[], 3).unwrap();
+    with.apply_changes(vec![gone], &[], 3).unwrap();
     assert_eq!(similar(&with, &request(1)), [] as [Uuid; 0]);
 }
 
@@ -139,14 +142,14 @@ fn at(degrees: f32) -> Vec<f32> {
 fn the_nearest_neighbours_of_the_agent_s_vector_are_similar() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(&dir.path().join("index"), travel());
-    let vectors = Vectors::create(&dir.path().join("vectors"), 16).unwrap();
+    let vectors = VectorStore::create(&dir.path().join("vectors"), 16).unwrap();
     let changes: Vec<_> = [(1, 0.0), (2, 50.0), (3, 50.0), (4, 20.0)]
         .map(|(number, degrees)| {
             let made = AgentVectors::new(&[at(degrees)]).unwrap();
             (id(number), Some((1, made)))
         })
         .into();
-    vectors.put(&changes).unwrap();
+    vectors.replace(&changes).unwrap();
     let vectors = Arc::new(vectors);
     let by_meaning = |number, cutoff| SimilarRequest {
         vectors: Some((Arc::clone(&vectors), cutoff)),
@@ -155,11 +158,11 @@ fn the_nearest_neighbours_of_the_agent_s_vector_are_similar() {
     assert_eq!(similar(&index, &by_meaning(1, 0.1)), [id(4), id(2)]);
     assert_eq!(similar(&index, &by_meaning(1, 0.8)), [id(4)]);
     assert_eq!(similar(&index, &by_meaning(2, 0.1)), [id(4), id(1)]);
-    let score = index.similar(&by_meaning(1, 0.1)).unwrap().hits[0].score;
+    let score = index.find_similar(&by_meaning(1, 0.1)).unwrap().hits[0].score;
     assert!((score.unwrap() - 20.0_f32.to_radians().cos()).abs() < 0.02);
     // Without a vector of its own, words decide.
-    let found = index.similar(&by_meaning(5, 0.1)).unwrap();
-    assert!(!found.by_meaning);
+    let found = index.find_similar(&by_meaning(5, 0.1)).unwrap();
+    assert!(!found.by_vectors);
     assert_eq!(found.hits[0].id, id(2));
 }
 
@@ -168,7 +171,7 @@ fn the_nearest_neighbours_of_the_agent_s_vector_are_similar() {
 #[test]
 fn an_agent_is_seen_by_those_who_find_it() {
     let dir = tempfile::tempdir().unwrap();
-    let labelled = |number: u64, label: &str, lifecycle: &str| Document {
+    let labelled = |number: u64, label: &str, lifecycle: &str| AgentDocument {
         visible_to: vec![label.to_owned()],
         ..with(agent(number, "Agent"), Facet::Lifecycle, &[lifecycle])
     };
@@ -182,15 +185,15 @@ fn an_agent_is_seen_by_those_who_find_it() {
         labelled(4, "public", "suspended"),
         labelled(3, "group:x", "approved"),
     ];
-    index.apply(later, &[id(1)], 2).unwrap();
+    index.apply_changes(later, &[id(1)], 2).unwrap();
     let members = vec!["group:x".to_owned()];
     let seen = |labels: &[String]| -> Vec<u64> {
-        let sees = |number: &u64| index.sees(id(*number), labels).unwrap();
+        let sees = |number: &u64| index.is_visible(id(*number), labels).unwrap();
         (1..=5).filter(sees).collect()
     };
     assert_eq!(seen(&public()), [4]);
     assert_eq!(seen(&members), [2, 3]);
     assert_eq!(seen(&[]), [] as [u64; 0]);
-    index.note_forbidden(&[id(3)], 3);
+    index.record_hidden(&[id(3)], 3);
     assert_eq!(seen(&members), [2]);
 }

@@ -7,12 +7,12 @@ use super::labels::written;
 use super::oracle::{LABELS, WORDS, matches, random_agent, random_request, visible};
 use super::replicas::whole;
 use super::*;
-use crate::analysis::query_text;
-use crate::layout::{AgentTexts, LayoutTokenizer, written as laid_out};
-use crate::schema::PROTOCOL;
+use crate::analysis::analyze_query;
+use crate::schema::PROTOCOL_FACETS;
+use crate::text_layout::{AgentTexts, LayoutTokenizer, join_texts as laid_out};
 
 /// Words of an agent as they are searched.
-fn words_of(agent: &Document) -> Vec<String> {
+fn words_of(agent: &AgentDocument) -> Vec<String> {
     let mut texts = AgentTexts {
         name: agent.name.clone(),
         description: agent.description.clone(),
@@ -27,10 +27,12 @@ fn words_of(agent: &Document) -> Vec<String> {
         other: agent.other_texts.clone(),
         ..AgentTexts::default()
     };
-    texts.protocol = PROTOCOL.map(|facet| agent.facets[facet].clone()).concat();
+    texts.protocol = PROTOCOL_FACETS
+        .map(|facet| agent.facets[facet].clone())
+        .concat();
     texts.protocol.sort();
     texts.protocol.dedup();
-    let silent = crate::schema::TELL_NOTHING;
+    let silent = crate::schema::UNINFORMATIVE_VALUES;
     texts
         .protocol
         .retain(|value| !silent.contains(&value.as_str()));
@@ -48,7 +50,7 @@ struct Naive {
 }
 
 impl Naive {
-    fn of<'a>(agents: impl Iterator<Item = &'a Document>) -> Self {
+    fn of<'a>(agents: impl Iterator<Item = &'a AgentDocument>) -> Self {
         Self {
             counted: agents.map(words_of).collect(),
         }
@@ -78,7 +80,7 @@ impl Naive {
         }
     }
 
-    fn score(&self, agent: &Document, form: &str) -> f64 {
+    fn score(&self, agent: &AgentDocument, form: &str) -> f64 {
         let words = words_of(agent);
         let often = words.iter().filter(|word| *word == form).count() as f64;
         let length = u32::try_from(words.len()).unwrap();
@@ -90,12 +92,12 @@ impl Naive {
 
 /// Scores of the first scoring, which sums words.
 fn first_scores(index: &Index, request: &SearchRequest) -> Vec<(Uuid, f32)> {
-    let compiled = index.compiled_query(request).unwrap();
+    let compiled = index.compile_query(request).unwrap();
     let best = tantivy::collector::TopDocs::with_limit(1_000).order_by_score();
     let found = compiled.searcher.search(&*compiled.query, &best).unwrap();
     let found = found.into_iter().map(|(score, address)| {
         let reader = compiled.searcher.segment_reader(address.segment_ord);
-        let ids = crate::collect::AgentIds::open(reader).unwrap();
+        let ids = crate::page_collector::AgentIdReader::open(reader).unwrap();
         (ids.get(address.doc_id), score)
     });
     found.collect()
@@ -106,13 +108,13 @@ fn scores_equal_a_naive_count() {
     let mut scored = 0;
     for seed in 1..=3 {
         let mut dice = Dice(seed * 0x3d_9911);
-        let mut agents: std::collections::BTreeMap<Uuid, Document> = (0..90)
+        let mut agents: std::collections::BTreeMap<Uuid, AgentDocument> = (0..90)
             .map(|number| (id(number), random_agent(&mut dice, number)))
             .collect();
         let folder = tempfile::tempdir().unwrap();
         let index = built(folder.path(), agents.values().cloned().collect());
         for seq in 2..6 {
-            let changed: Vec<Document> = (0..12)
+            let changed: Vec<AgentDocument> = (0..12)
                 .map(|_| {
                     let number = dice.below(110);
                     random_agent(&mut dice, number)
@@ -123,7 +125,7 @@ fn scores_equal_a_naive_count() {
                 agents.remove(id);
             });
             agents.extend(changed.iter().map(|agent| (agent.id, agent.clone())));
-            index.apply(changed, &gone, seq).unwrap();
+            index.apply_changes(changed, &gone, seq).unwrap();
         }
         for number in 0..40 {
             // Every set of labels may be a class; the empty one has no agents.
@@ -135,7 +137,7 @@ fn scores_equal_a_naive_count() {
             let request = SearchRequest {
                 text: Some(word.to_owned()),
                 visible_to: LABELS.map(str::to_owned).to_vec(),
-                class: class.clone(),
+                class_labels: class.clone(),
                 limit: 1_000,
                 ..SearchRequest::default()
             };
@@ -144,14 +146,17 @@ fn scores_equal_a_naive_count() {
                 ..SearchRequest::default()
             };
             let naive = Naive::of(agents.values().filter(|agent| matches(agent, &plain)));
-            let prepared = index.0.prepare(&request).unwrap();
-            let statistics = index.0.statistics(&prepared.view, &request.class).unwrap();
+            let prepared = index.0.prepare_query(&request).unwrap();
+            let statistics = index
+                .0
+                .class_statistics(&prepared.view, &request.class_labels)
+                .unwrap();
             let length = f64::from(statistics.mean_length());
             assert!((length - naive.mean_length()).abs() < 1e-3);
             let mut forms: Vec<(String, f64)> = Vec::new();
             for word in &prepared.query.words {
-                forms.push((word.form().to_owned(), 1.0));
-                forms.extend(word.others.iter().map(|other| (other.clone(), 0.5)));
+                forms.push((word.base_form().to_owned(), 1.0));
+                forms.extend(word.other_forms.iter().map(|other| (other.clone(), 0.5)));
             }
             for (found, score) in first_scores(&index, &request) {
                 let worths = forms
@@ -173,7 +178,7 @@ fn scores_equal_a_naive_count() {
 #[test]
 fn hidden_agents_move_no_score() {
     let mut dice = Dice(0x51_aa07);
-    let mut agents: Vec<Document> = (0..80)
+    let mut agents: Vec<AgentDocument> = (0..80)
         .map(|number| random_agent(&mut dice, number))
         .collect();
     let folder = tempfile::tempdir().unwrap();
@@ -186,8 +191,8 @@ fn hidden_agents_move_no_score() {
             .cloned()
             .collect(),
     );
-    index.apply(Vec::new(), &[], 500).unwrap();
-    alone.apply(Vec::new(), &[], 500).unwrap();
+    index.apply_changes(Vec::new(), &[], 500).unwrap();
+    alone.apply_changes(Vec::new(), &[], 500).unwrap();
     let mut asked: Vec<SearchRequest> = (0..45)
         .map(|number| {
             let text = match number % 3 {
@@ -197,7 +202,7 @@ fn hidden_agents_move_no_score() {
             SearchRequest {
                 text: Some(text),
                 visible_to: public(),
-                class: public(),
+                class_labels: public(),
                 explain: true,
                 ..random_request(&mut dice)
             }
@@ -213,9 +218,9 @@ fn hidden_agents_move_no_score() {
     // Hidden agents are added, changed and removed; no score changes.
     let words = WORDS.join(" ");
     for round in 0..3 {
-        let hidden: Vec<Document> = (1_000..1_150)
+        let hidden: Vec<AgentDocument> = (1_000..1_150)
             .map(|number| {
-                let agent = Document {
+                let agent = AgentDocument {
                     description: format!("{words} {}", dice.words(&WORDS, 9)),
                     visible_to: vec!["internal".to_owned()],
                     ..agent(number, dice.pick(&WORDS))
@@ -226,28 +231,28 @@ fn hidden_agents_move_no_score() {
             .collect();
         let gone: Vec<Uuid> = (1_000..1_000 + round * 40).map(id).collect();
         agents = hidden.clone();
-        index.apply(hidden, &[], 500).unwrap();
+        index.apply_changes(hidden, &[], 500).unwrap();
         assert_eq!(answers(&index), expected);
-        index.apply(Vec::new(), &gone, 500).unwrap();
+        index.apply_changes(Vec::new(), &gone, 500).unwrap();
         assert_eq!(answers(&index), expected);
     }
     assert!(!agents.is_empty());
     // An agent that is on hold or gone is not counted either, whatever labels it has.
-    let held = Document {
+    let held = AgentDocument {
         description: words,
         ..agent(2_000, "flight")
     };
-    let gone = Document {
+    let gone = AgentDocument {
         id: id(2_001),
         ..with(held.clone(), Facet::Liveness, &["gone"])
     };
     let held = with(held, Facet::Lifecycle, &["suspended"]);
     let plain = text("flight hotel translate");
     let before = whole(&index.search(&plain).unwrap());
-    index.apply(vec![held, gone], &[], 500).unwrap();
+    index.apply_changes(vec![held, gone], &[], 500).unwrap();
     assert_eq!(whole(&index.search(&plain).unwrap()), before);
     assert_eq!(
-        index.listed_agents(&public()).unwrap(),
+        index.count_listed_agents(&public()).unwrap(),
         index
             .search(&SearchRequest { limit: 0, ..all() })
             .unwrap()
@@ -258,7 +263,7 @@ fn hidden_agents_move_no_score() {
 #[test]
 fn a_class_without_agents_scores_every_word_alike() {
     let folder = tempfile::tempdir().unwrap();
-    let pending = |number: u64, words: &str| Document {
+    let pending = |number: u64, words: &str| AgentDocument {
         description: words.to_owned(),
         visible_to: vec!["curators".to_owned()],
         ..agent(number, "Agent")
@@ -279,7 +284,7 @@ fn a_class_without_agents_scores_every_word_alike() {
         hits[0].score.unwrap()
     };
     assert!((score("common") - score("singular")).abs() < 1e-5);
-    let words = query_text("common").words;
+    let words = analyze_query("common").words;
     assert_eq!(words.len(), 1);
 }
 
@@ -287,7 +292,7 @@ fn a_class_without_agents_scores_every_word_alike() {
 fn domains_are_counted_once_however_many_segments_hold_them_and_only_those_of_visible_agents() {
     let folder = tempfile::tempdir().unwrap();
     let of = |number: u64, domain: &str| with(agent(number, "Agent"), Facet::Domain, &[domain]);
-    let hidden = Document {
+    let hidden = AgentDocument {
         visible_to: vec!["curators".to_owned()],
         ..of(3, "hidden.example")
     };
@@ -295,12 +300,12 @@ fn domains_are_counted_once_however_many_segments_hold_them_and_only_those_of_vi
         folder.path(),
         vec![of(1, "a.example"), of(2, "a.example"), hidden],
     );
-    assert_eq!(index.domains(&public()).unwrap(), 1);
+    assert_eq!(index.count_domains(&public()).unwrap(), 1);
     let later = vec![of(4, "a.example"), of(5, "b.example")];
-    index.apply(later, &[], 2).unwrap();
-    assert_eq!(index.domains(&public()).unwrap(), 2);
+    index.apply_changes(later, &[], 2).unwrap();
+    assert_eq!(index.count_domains(&public()).unwrap(), 2);
     let curators = ["curators".to_owned(), "public".to_owned()];
-    assert_eq!(index.domains(&curators).unwrap(), 3);
-    index.apply(Vec::new(), &[id(5)], 3).unwrap();
-    assert_eq!(index.domains(&public()).unwrap(), 1);
+    assert_eq!(index.count_domains(&curators).unwrap(), 3);
+    index.apply_changes(Vec::new(), &[id(5)], 3).unwrap();
+    assert_eq!(index.count_domains(&public()).unwrap(), 1);
 }

@@ -13,8 +13,8 @@ fn skill(id: &str, name: &str, description: &str) -> SkillText {
     }
 }
 
-fn travel() -> Document {
-    let mut travel = Document {
+fn travel() -> AgentDocument {
+    let mut travel = AgentDocument {
         description: "Plans journeys".to_owned(),
         provider: "Acme Tours".to_owned(),
         skills: vec![
@@ -73,7 +73,7 @@ fn every_text_of_an_agent_is_found() {
 #[test]
 fn better_matches_come_first() {
     let dir = tempfile::tempdir().unwrap();
-    let described = |number, name: &str, description: &str| Document {
+    let described = |number, name: &str, description: &str| AgentDocument {
         description: description.to_owned(),
         ..agent(number, name)
     };
@@ -166,7 +166,7 @@ fn long_texts_are_shown_in_pieces() {
     );
     let index = built(
         dir.path(),
-        vec![Document {
+        vec![AgentDocument {
             description: long,
             ..agent(1, "<b>flights</b>")
         }],
@@ -194,7 +194,7 @@ fn long_texts_are_shown_in_pieces() {
 #[test]
 fn an_empty_answer_says_what_to_try() {
     let dir = tempfile::tempdir().unwrap();
-    let hidden = Document {
+    let hidden = AgentDocument {
         visible_to: vec!["group:x".to_owned()],
         ..agent(2, "Submarine")
     };
@@ -210,14 +210,14 @@ fn an_empty_answer_says_what_to_try() {
             Hint {
                 kind: HintKind::UnknownWord,
                 text: "submarine".to_owned(),
-                hidden: None,
-                near: Vec::new(),
+                matches_without: None,
+                similar_words: Vec::new(),
             },
             Hint {
                 kind: HintKind::Filter,
                 text: String::new(),
-                hidden: Some(1),
-                near: Vec::new(),
+                matches_without: Some(1),
+                similar_words: Vec::new(),
             }
         ]
     );
@@ -225,15 +225,15 @@ fn an_empty_answer_says_what_to_try() {
     assert!(index.search(&request).unwrap().hints.contains(&Hint {
         kind: HintKind::Filter,
         text: "tag".to_owned(),
-        hidden: Some(1),
-        near: Vec::new(),
+        matches_without: Some(1),
+        similar_words: Vec::new(),
     }));
 }
 
 #[test]
 fn oversized_cards_are_cut_not_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let huge = Document {
+    let huge = AgentDocument {
         description: format!("{} beyond", "x".repeat(MAX_TEXT_BYTES)),
         skills: (0..=MAX_SKILLS)
             .map(|number| skill(&format!("s{number}"), &format!("unique{number}"), "d"))
@@ -249,7 +249,7 @@ fn oversized_cards_are_cut_not_refused() {
     assert_eq!(total(&text(&format!("unique{MAX_SKILLS}"))), 0);
     let mut facet = all();
     facet.facets = vec![Facet::Tag];
-    facet.sort = Sort::Name;
+    facet.sort = SortOrder::Name;
     let answer = index.search(&facet).unwrap();
     assert_eq!(answer.facets[&Facet::Tag].values, [(longest, 1)]);
     assert!(matches!(&answer.hits[0].position.value, SortValue::Name(name) if name.len() <= 256));
@@ -258,7 +258,7 @@ fn oversized_cards_are_cut_not_refused() {
 #[test]
 fn suggestions_complete_what_is_visible() {
     let dir = tempfile::tempdir().unwrap();
-    let named = |number, name: &str, tag: &str| Document {
+    let named = |number, name: &str, tag: &str| AgentDocument {
         skills: vec![skill("s", "Translate", "")],
         ..with(agent(number, name), Facet::Tag, &[tag])
     };
@@ -305,15 +305,15 @@ fn suggestions_complete_what_is_visible() {
 #[test]
 fn lookups_are_exact_and_best_first() {
     let dir = tempfile::tempdir().unwrap();
-    let keyed = |number, trust: &str, key: &str| Document {
-        lookups: vec![key.to_owned(), format!("urn:{number}")],
+    let keyed = |number, trust: &str, key: &str| AgentDocument {
+        lookup_keys: vec![key.to_owned(), format!("urn:{number}")],
         ..with(agent(number, "A"), Facet::Trust, &[trust])
     };
     let mut hidden = keyed(9, "L4", "host:a.example");
     hidden.visible_to.clear();
     let gone = keyed(5, "none", "host:a.example");
     let gone = with(gone, Facet::Liveness, &["gone"]);
-    let pending = Document {
+    let pending = AgentDocument {
         visible_to: vec!["curators".to_owned()],
         ..keyed(6, "L4", "host:a.example")
     };

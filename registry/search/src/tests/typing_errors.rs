@@ -4,15 +4,15 @@ use super::labels::told;
 use super::*;
 
 /// This many agents, with ids from this number on, that hold a word.
-fn holders(first: u64, count: u64, word: &str) -> impl Iterator<Item = Document> {
-    (first..first + count).map(move |number| Document {
+fn holders(first: u64, count: u64, word: &str) -> impl Iterator<Item = AgentDocument> {
+    (first..first + count).map(move |number| AgentDocument {
         description: format!("Will {word} whatever you give it"),
         ..agent(number, "Agent")
     })
 }
 
-fn hidden(agents: impl Iterator<Item = Document>) -> impl Iterator<Item = Document> {
-    agents.map(|agent| Document {
+fn hidden(agents: impl Iterator<Item = AgentDocument>) -> impl Iterator<Item = AgentDocument> {
+    agents.map(|agent| AgentDocument {
         visible_to: vec!["group:x".to_owned()],
         ..agent
     })
@@ -66,7 +66,7 @@ fn two_words_that_are_both_in_use_stay_two_words() {
 /// The agents that the caller may see decide whether a word is rare, and whether another is used far more.
 #[test]
 fn hidden_agents_neither_make_an_error_a_word_nor_a_word_an_error() {
-    let seen: Vec<Document> = holders(1, 1, "trasnlate")
+    let seen: Vec<AgentDocument> = holders(1, 1, "trasnlate")
         .chain(holders(100, 30, "translate"))
         .chain(holders(200, 5, "flight"))
         .chain(holders(300, 1, "contact"))

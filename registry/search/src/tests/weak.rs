@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
-use crate::vectors::{AgentVectors, VectorChange, Vectors};
+use crate::vectors::{AgentVectors, VectorChange, VectorStore};
 
 const QUESTION: &str = "find me an agent that can book a flight";
 
 /// Agents that only share common words with [`QUESTION`].
-fn keepers(numbers: std::ops::Range<u64>) -> Vec<Document> {
+fn keepers(numbers: std::ops::Range<u64>) -> Vec<AgentDocument> {
     numbers
         .map(|number| {
             let keeper = agent(number, "Agent for book keeping");
@@ -18,7 +18,7 @@ fn keepers(numbers: std::ops::Range<u64>) -> Vec<Document> {
         .collect()
 }
 
-fn kinds(answer: &SearchAnswer) -> Vec<HintKind> {
+fn kinds(answer: &IndexSearchResponse) -> Vec<HintKind> {
     answer.hints.iter().map(|hint| hint.kind).collect()
 }
 
@@ -32,7 +32,7 @@ fn paged(index: &Index, request: &SearchRequest, size: usize) -> Vec<(Uuid, bool
     loop {
         let answer = index.search(&request).unwrap();
         found.extend(answer.hits.iter().map(|hit| (hit.id, hit.weak)));
-        match answer.hits.last().filter(|_| answer.more) {
+        match answer.hits.last().filter(|_| answer.has_more) {
             Some(last) => request.after = Some(last.position.clone()),
             None => return found,
         }
@@ -51,7 +51,9 @@ fn a_hit_with_nothing_but_common_words_of_a_question_is_weak_and_counts() {
     assert_eq!(answer.facets[&Facet::Tag].values, [("office".into(), 30)]);
     assert_eq!(kinds(&answer), [HintKind::OnlyWeak]);
 
-    index.apply(vec![agent(70, "Flight desk")], &[], 2).unwrap();
+    index
+        .apply_changes(vec![agent(70, "Flight desk")], &[], 2)
+        .unwrap();
     let answer = index.search(&request).unwrap();
     assert_eq!((answer.total, answer.hits[0].id), (31, id(70)));
     assert!(!answer.hits[0].weak && answer.hits[1..].iter().all(|hit| hit.weak));
@@ -66,7 +68,7 @@ fn one_word_a_demand_a_filter_and_another_order_have_no_weak_hits() {
     agents[7].description = "and so on with many more words ".repeat(400) + "journey";
     let index = built(dir.path(), agents);
     let by_name = SearchRequest {
-        sort: Sort::Name,
+        sort: SortOrder::Name,
         ..text(QUESTION)
     };
     for (request, total) in [
@@ -107,7 +109,7 @@ fn page_after_page_the_weak_ones_follow_the_others() {
     agents.extend((300..560).map(|number| agent(number, "Flight desk, book here")));
     agents.extend((560..800).map(|number| agent(number, "Poems")));
     let index = built(&dir.path().join("index"), agents);
-    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), 4).unwrap());
+    let vectors = Arc::new(VectorStore::create(&dir.path().join("vectors"), 4).unwrap());
     let axis = |towards: f32| vec![towards, 0.0, 0.0, 0.0];
     // Every tenth agent is close to the query, and the others are far from it.
     let changes: Vec<VectorChange> = (0..800)
@@ -119,12 +121,12 @@ fn page_after_page_the_weak_ones_follow_the_others() {
             )
         })
         .collect();
-    vectors.put(&changes).unwrap();
-    let meaning = |alone| Meaning {
+    vectors.replace(&changes).unwrap();
+    let meaning = |alone| SemanticQuery {
         vectors: Arc::clone(&vectors),
         query: axis(1.0).into(),
         cutoff: 0.5,
-        alone,
+        semantic_only: alone,
     };
     for (meaning, strong, total) in [
         (None, 260, 560),
@@ -133,7 +135,7 @@ fn page_after_page_the_weak_ones_follow_the_others() {
         (Some(meaning(true)), 80, 80),
     ] {
         let mut request = text("book a flight desk");
-        request.meaning = meaning;
+        request.semantic = meaning;
         request.limit = 1_000;
         let whole = index.search(&request).unwrap();
         assert_eq!(whole.total, total);
@@ -155,7 +157,7 @@ fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
     let mut found = Vec::new();
     for hidden in [false, true] {
         let dir = tempfile::tempdir().unwrap();
-        let mut agents: Vec<Document> = (0..60).map(|number| agent(number, "Poems")).collect();
+        let mut agents: Vec<AgentDocument> = (0..60).map(|number| agent(number, "Poems")).collect();
         if hidden {
             agents.extend((100..180).map(|number| {
                 let mut agent = agent(number, "Poems");
@@ -181,15 +183,15 @@ fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
             })
             .collect();
         let index = built(&dir.path().join("index"), agents);
-        let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), 2).unwrap());
-        vectors.put(&changes).unwrap();
+        let vectors = Arc::new(VectorStore::create(&dir.path().join("vectors"), 2).unwrap());
+        vectors.replace(&changes).unwrap();
         let mut request = text("somebody who writes verses");
         request.facets = vec![Facet::Lifecycle];
-        request.meaning = Some(Meaning {
+        request.semantic = Some(SemanticQuery {
             vectors,
             query: Arc::new([1.0, 0.0]),
             cutoff: 0.5,
-            alone: false,
+            semantic_only: false,
         });
         let answer = index.search(&request).unwrap();
         assert_eq!(answer.total, 20);

@@ -3,7 +3,7 @@
 use super::*;
 
 fn crowd(dir: &Path) -> Index {
-    let described = |number, name: &str, description: &str| Document {
+    let described = |number, name: &str, description: &str| AgentDocument {
         description: description.to_owned(),
         ..agent(number, name)
     };
@@ -23,7 +23,7 @@ fn crowd(dir: &Path) -> Index {
                 Facet::Tag,
                 &["travel"],
             ),
-            Document {
+            AgentDocument {
                 visible_to: vec!["group:x".into()],
                 ..described(6, "Kubernets", "A secret with a typing error")
             },
@@ -66,7 +66,7 @@ fn one_typing_error_still_finds() {
 #[test]
 fn a_word_that_is_there_is_no_typing_error() {
     let dir = tempfile::tempdir().unwrap();
-    let described = |number, name: &str| Document {
+    let described = |number, name: &str| AgentDocument {
         description: String::new(),
         ..agent(number, name)
     };
@@ -149,8 +149,8 @@ fn several_demands_are_met_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let words = ["book", "flight", "cheap", "hotel", "tokyo"];
     let mut dice = Dice(11);
-    let agents: Vec<Document> = (1..=300)
-        .map(|number| Document {
+    let agents: Vec<AgentDocument> = (1..=300)
+        .map(|number| AgentDocument {
             description: (0..12)
                 .map(|_| dice.pick(&words))
                 .collect::<Vec<_>>()
@@ -158,7 +158,7 @@ fn several_demands_are_met_at_once() {
             ..agent(number, "Agent")
         })
         .collect();
-    let holds = |agent: &Document, phrase: &str| agent.description.contains(phrase);
+    let holds = |agent: &AgentDocument, phrase: &str| agent.description.contains(phrase);
     let index = built(dir.path(), agents.clone());
     for (query, required, excluded) in [
         (
@@ -203,7 +203,7 @@ fn who_finds_nothing_is_told_what_is_near() {
         let hints = index.search(&text(query)).unwrap().hints;
         hints
             .into_iter()
-            .flat_map(|hint| hint.near)
+            .flat_map(|hint| hint.similar_words)
             .collect::<Vec<_>>()
     };
     assert_eq!(near("kubrntes"), ["kubernetes"]);
@@ -217,7 +217,7 @@ fn who_finds_nothing_is_told_what_is_near() {
 #[test]
 fn a_single_character_and_any_way_to_write_a_mark_are_found() {
     let dir = tempfile::tempdir().unwrap();
-    let described = |number, description: &str| Document {
+    let described = |number, description: &str| AgentDocument {
         description: description.to_owned(),
         ..agent(number, "Agent")
     };
@@ -262,7 +262,7 @@ fn a_single_character_and_any_way_to_write_a_mark_are_found() {
 #[test]
 fn a_synonym_is_found_by_its_word_and_not_by_another_with_its_stem() {
     let dir = tempfile::tempdir().unwrap();
-    let described = |number, description: &str| Document {
+    let described = |number, description: &str| AgentDocument {
         description: description.to_owned(),
         ..agent(number, "Nameless")
     };

@@ -7,21 +7,21 @@ use uuid::Uuid;
 
 use super::codes::MAX_CODES;
 
-pub(super) const CHUNK: usize = 1024;
+pub(super) const CHUNK_SLOTS: usize = 1024;
 
 /// Slots whose codes are interleaved; a word of [`SlotBits`](super::SlotBits) covers a whole number of such groups.
 const LANES: usize = 8;
 
 /// The most words whose bit counts are added up in bytes: each adds up to 8.
-const SUMMED: usize = 31;
+const MAX_SUMMED_WORDS: usize = 31;
 
 /// Distance of a slot that is not compared.
-pub(super) const FAR: u16 = u16::MAX;
+pub(super) const NOT_COMPARED: u16 = u16::MAX;
 
 /// Location of an agent's vectors in the file: byte offset and number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct VectorPlace {
-    pub at: u64,
+pub(super) struct VectorLocation {
+    pub offset: u64,
     pub count: u8,
 }
 
@@ -29,94 +29,97 @@ pub(super) struct VectorPlace {
 #[derive(Debug)]
 pub(super) struct Chunk {
     /// `u64` words per code.
-    words: usize,
+    words_per_code: usize,
     pub ids: Vec<Uuid>,
     /// The codes of each group of [`LANES`] slots: the first codes of all its slots, then the second ones, up to
     /// [`MAX_CODES`]; within a code the first words of all slots, then the second ones. A slot with fewer codes repeats
     /// its first one in place of the missing ones.
     codes: Vec<u64>,
-    at: Vec<u64>,
+    offsets: Vec<u64>,
     /// Vectors per slot; 0 while its agent has none.
-    vectors: Vec<u8>,
+    vector_counts: Vec<u8>,
 }
 
 impl Clone for Chunk {
     /// Copies with the full capacity: a copy that grew while it is filled would take up to twice the memory.
     fn clone(&self) -> Self {
-        let mut copy = Self::new(self.words);
+        let mut copy = Self::new(self.words_per_code);
         copy.ids.extend_from_slice(&self.ids);
         copy.codes.extend_from_slice(&self.codes);
-        copy.at.extend_from_slice(&self.at);
-        copy.vectors.extend_from_slice(&self.vectors);
+        copy.offsets.extend_from_slice(&self.offsets);
+        copy.vector_counts.extend_from_slice(&self.vector_counts);
         copy
     }
 }
 
 impl Chunk {
-    pub fn new(words: usize) -> Self {
+    pub fn new(words_per_code: usize) -> Self {
         Self {
-            words,
-            ids: Vec::with_capacity(CHUNK),
-            codes: Vec::with_capacity(CHUNK * MAX_CODES * words),
-            at: Vec::with_capacity(CHUNK),
-            vectors: Vec::with_capacity(CHUNK),
+            words_per_code,
+            ids: Vec::with_capacity(CHUNK_SLOTS),
+            codes: Vec::with_capacity(CHUNK_SLOTS * MAX_CODES * words_per_code),
+            offsets: Vec::with_capacity(CHUNK_SLOTS),
+            vector_counts: Vec::with_capacity(CHUNK_SLOTS),
         }
     }
 
-    pub fn add(&mut self, id: Uuid) {
+    pub fn add_slot(&mut self, id: Uuid) {
         if self.ids.len().is_multiple_of(LANES) {
-            let group = LANES * MAX_CODES * self.words;
+            let group = LANES * MAX_CODES * self.words_per_code;
             self.codes.extend(std::iter::repeat_n(0, group));
         }
         self.ids.push(id);
-        self.at.push(0);
-        self.vectors.push(0);
+        self.offsets.push(0);
+        self.vector_counts.push(0);
     }
 
     /// Sets the codes and the file location of a slot; empty `codes` clear it.
-    pub fn set(&mut self, slot: usize, codes: &[u64], place: VectorPlace) {
-        let group = slot / LANES * MAX_CODES * self.words;
-        if let Some(first) = codes.get(..self.words) {
-            let codes = codes.chunks_exact(self.words);
+    pub fn set_codes(&mut self, slot: usize, codes: &[u64], location: VectorLocation) {
+        let group = slot / LANES * MAX_CODES * self.words_per_code;
+        if let Some(first) = codes.get(..self.words_per_code) {
+            let codes = codes.chunks_exact(self.words_per_code);
             let codes = codes.chain(std::iter::repeat(first)).take(MAX_CODES);
             for (row, word) in (group..).zip(codes.flatten()) {
                 self.codes[row * LANES + slot % LANES] = *word;
             }
         }
-        (self.at[slot], self.vectors[slot]) = (place.at, place.count);
+        (self.offsets[slot], self.vector_counts[slot]) = (location.offset, location.count);
     }
 
-    pub fn place(&self, slot: usize) -> VectorPlace {
-        VectorPlace {
-            at: self.at[slot],
-            count: self.vectors[slot],
+    pub fn location(&self, slot: usize) -> VectorLocation {
+        VectorLocation {
+            offset: self.offsets[slot],
+            count: self.vector_counts[slot],
         }
     }
 
-    pub fn size(&self) -> usize {
+    pub fn byte_size(&self) -> usize {
         self.ids.capacity() * size_of::<Uuid>()
-            + (self.codes.capacity() + self.at.capacity()) * size_of::<u64>()
-            + self.vectors.capacity()
+            + (self.codes.capacity() + self.offsets.capacity()) * size_of::<u64>()
+            + self.vector_counts.capacity()
     }
 
     /// Sets the distance of each allowed slot with vectors, which is that of its nearest code; leaves the others alone.
     #[inline(always)]
-    pub fn distances(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
-        match self.words {
-            6 => self.each::<6>(query, allowed, distances),
-            8 => self.each::<8>(query, allowed, distances),
-            12 => self.each::<12>(query, allowed, distances),
-            16 => self.each::<16>(query, allowed, distances),
+    pub fn update_distances(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
+        match self.words_per_code {
+            6 => self.update_distances_of::<6>(query, allowed, distances),
+            8 => self.update_distances_of::<8>(query, allowed, distances),
+            12 => self.update_distances_of::<12>(query, allowed, distances),
+            16 => self.update_distances_of::<16>(query, allowed, distances),
             _ => {
                 let (rows, _) = self.codes.as_chunks::<LANES>();
-                self.compare(
+                self.compare_groups(
                     allowed,
                     distances,
                     #[inline(always)]
                     |group| {
-                        let stride = MAX_CODES * self.words;
+                        let stride = MAX_CODES * self.words_per_code;
                         let codes = rows.get(group * stride..)?.get(..stride)?;
-                        Some(nearest(codes.chunks_exact(self.words), query))
+                        Some(nearest_distances(
+                            codes.chunks_exact(self.words_per_code),
+                            query,
+                        ))
                     },
                 );
             }
@@ -125,30 +128,38 @@ impl Chunk {
 
     /// The same for a code length known at compile time, so that the compiler unrolls the comparison.
     #[inline(always)]
-    fn each<const WORDS: usize>(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
+    fn update_distances_of<const WORDS: usize>(
+        &self,
+        query: &[u64],
+        allowed: &[u64],
+        distances: &mut [u16],
+    ) {
         let Some(query) = query.first_chunk::<WORDS>() else {
             return;
         };
         let (rows, _) = self.codes.as_chunks::<LANES>();
         let (codes, _) = rows.as_chunks::<WORDS>();
         let (groups, _) = codes.as_chunks::<MAX_CODES>();
-        self.compare(
+        self.compare_groups(
             allowed,
             distances,
             #[inline(always)]
-            |group| Some(nearest(groups.get(group)?.iter(), query)),
+            |group| Some(nearest_distances(groups.get(group)?.iter(), query)),
         );
     }
 
     /// Computes the distances in each group that contains an allowed slot.
     #[inline(always)]
-    fn compare(
+    fn compare_groups(
         &self,
         allowed: &[u64],
         distances: &mut [u16],
         nearest: impl Fn(usize) -> Option<[u64; LANES]>,
     ) {
-        let (vectors, distances) = (self.vectors.chunks(LANES), distances.chunks_mut(LANES));
+        let (vectors, distances) = (
+            self.vector_counts.chunks(LANES),
+            distances.chunks_mut(LANES),
+        );
         for (group, (vectors, distances)) in vectors.zip(distances).enumerate() {
             let word = allowed.get(group * LANES / u64::BITS as usize);
             let allowed = word.map_or(0, |word| word >> (group * LANES % u64::BITS as usize));
@@ -172,7 +183,7 @@ impl Chunk {
 
 /// Distance of the nearest code, for each slot of a group.
 #[inline(always)]
-fn nearest<'a, C>(codes: impl Iterator<Item = &'a C>, query: &[u64]) -> [u64; LANES]
+fn nearest_distances<'a, C>(codes: impl Iterator<Item = &'a C>, query: &[u64]) -> [u64; LANES]
 where
     C: AsRef<[[u64; LANES]]> + ?Sized + 'a,
 {
@@ -180,11 +191,14 @@ where
     for code in codes {
         let code = code.as_ref();
         let mut differing = [0; LANES];
-        for (words, query) in code.chunks(SUMMED).zip(query.chunks(SUMMED)) {
+        for (words, query) in code
+            .chunks(MAX_SUMMED_WORDS)
+            .zip(query.chunks(MAX_SUMMED_WORDS))
+        {
             let mut counts = [0; LANES];
             for (words, query) in words.iter().zip(query) {
                 for lane in 0..LANES {
-                    counts[lane] += counts_by_byte(words[lane] ^ query);
+                    counts[lane] += bit_counts_by_byte(words[lane] ^ query);
                 }
             }
             for lane in 0..LANES {
@@ -201,7 +215,7 @@ where
 /// The number of set bits of each byte, in that byte. Spelled out, because with `count_ones` the compiler arranges the
 /// comparison word by word instead of lane by lane, which takes twice as long.
 #[inline(always)]
-const fn counts_by_byte(word: u64) -> u64 {
+const fn bit_counts_by_byte(word: u64) -> u64 {
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
     (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f

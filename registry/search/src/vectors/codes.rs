@@ -1,54 +1,59 @@
 //! One-bit codes, the sign of each number, kept in memory and compared by Hamming distance.
 
-use super::quantised::AgentVectors;
+use super::quantized::AgentVectors;
 
 /// The most codes of an agent: the whole card's, and those of the parts that differ most.
 pub const MAX_CODES: usize = 4;
 
 /// Number of `u64` words of a code.
-pub(super) fn words(dimensions: usize) -> usize {
+pub(super) fn words_per_code(dimensions: usize) -> usize {
     dimensions.div_ceil(u64::BITS as usize)
 }
 
 pub(super) fn query_code(query: &[f32]) -> Vec<u64> {
-    code(query.iter().map(|value| *value < 0.0))
+    sign_code(query.iter().map(|value| *value < 0.0))
 }
 
 /// The codes of an agent, one after another: the whole card's first, then repeatedly that of the part furthest from all
 /// chosen ones, up to [`MAX_CODES`].
 pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
     let negative = |number: &u8| number.cast_signed() < 0;
-    let mut left: Vec<Vec<u64>> = vectors
-        .directions()
-        .map(|numbers| code(numbers.iter().map(negative)))
+    let mut remaining: Vec<Vec<u64>> = vectors
+        .quantized_numbers()
+        .map(|numbers| sign_code(numbers.iter().map(negative)))
         .collect();
-    let mut taken: Vec<Vec<u64>> = vec![left.remove(0)];
-    while taken.len() < MAX_CODES {
-        let nearest = |code: &Vec<u64>| taken.iter().map(|taken| differing(code, taken)).min();
-        let furthest =
-            (0..left.len()).max_by_key(|place| (nearest(&left[*place]), std::cmp::Reverse(*place)));
+    let mut chosen: Vec<Vec<u64>> = vec![remaining.remove(0)];
+    while chosen.len() < MAX_CODES {
+        let nearest = |code: &Vec<u64>| {
+            chosen
+                .iter()
+                .map(|taken| hamming_distance(code, taken))
+                .min()
+        };
+        let furthest = (0..remaining.len())
+            .max_by_key(|place| (nearest(&remaining[*place]), std::cmp::Reverse(*place)));
         let Some(furthest) = furthest else { break };
-        taken.push(left.remove(furthest));
+        chosen.push(remaining.remove(furthest));
     }
-    taken.concat()
+    chosen.concat()
 }
 
 #[inline(always)]
-pub(super) fn differing(left: &[u64], right: &[u64]) -> u32 {
+pub(super) fn hamming_distance(left: &[u64], right: &[u64]) -> u32 {
     left.iter()
         .zip(right)
         .map(|(left, right)| (left ^ right).count_ones())
         .sum()
 }
 
-fn code(negative: impl Iterator<Item = bool>) -> Vec<u64> {
+fn sign_code(negative: impl Iterator<Item = bool>) -> Vec<u64> {
     let mut words = Vec::new();
-    for (place, negative) in negative.enumerate() {
-        if place % u64::BITS as usize == 0 {
+    for (index, negative) in negative.enumerate() {
+        if index % u64::BITS as usize == 0 {
             words.push(0);
         }
         if let Some(word) = words.last_mut() {
-            *word |= u64::from(negative) << (place % u64::BITS as usize);
+            *word |= u64::from(negative) << (index % u64::BITS as usize);
         }
     }
     words

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Extension of the file's name. Such files in the folder at the start of a process are left over.
-const EXTENSION: &str = "vectors";
+const VECTOR_FILE_EXTENSION: &str = "vectors";
 
 /// Deleted when its last reader is dropped.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl VectorFile {
     /// Creates the folder too if it is missing.
     pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let path = folder.join(format!("{number}.{EXTENSION}"));
+        let path = folder.join(format!("{number}.{VECTOR_FILE_EXTENSION}"));
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -32,12 +32,12 @@ impl VectorFile {
     }
 
     /// Nothing may have been written at this offset before. Fails for example on a full disk.
-    pub fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        write_all_at(&self.file, bytes, at)
+    pub fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        write_all_at(&self.file, bytes, offset)
     }
 
-    pub fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
-        read_exact_at(&self.file, bytes, at)
+    pub fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        read_exact_at(&self.file, bytes, offset)
     }
 }
 
@@ -50,7 +50,7 @@ impl Drop for VectorFile {
 }
 
 /// Removes the files that earlier processes left behind.
-pub fn remove_left_over(folder: &Path) -> io::Result<()> {
+pub fn remove_leftover_files(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -59,7 +59,7 @@ pub fn remove_left_over(folder: &Path) -> io::Result<()> {
         let path = entry?.path();
         if path
             .extension()
-            .is_some_and(|extension| extension == EXTENSION)
+            .is_some_and(|extension| extension == VECTOR_FILE_EXTENSION)
         {
             fs::remove_file(path)?;
         }

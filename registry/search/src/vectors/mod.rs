@@ -13,7 +13,7 @@ mod codes;
 mod error;
 mod file;
 mod nearest;
-mod quantised;
+mod quantized;
 mod slots;
 
 use std::collections::HashMap;
@@ -22,29 +22,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use chunk::{CHUNK, Chunk, VectorPlace};
+use chunk::{CHUNK_SLOTS, Chunk, VectorLocation};
 use file::VectorFile;
 use uuid::Uuid;
 
 pub use codes::MAX_CODES;
 pub use error::VectorsError;
-pub use file::remove_left_over;
-pub use nearest::{MAX_NEAREST, Near, Snapshot};
-pub use quantised::{AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, NotVectors, Similarity};
-pub use slots::{NO_SLOT, SlotBits};
+pub use file::remove_leftover_files;
+pub use nearest::{MAX_NEAREST, Neighbor, VectorSnapshot};
+pub use quantized::{AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, Similarity, VectorDecodeError};
+pub use slots::{NO_SLOT, SlotBitSet};
 
 /// Unused bytes of the file from which a rebuild is due, if they are also more than half of the file.
-const WASTE: u64 = 64 * 1024 * 1024;
+const MIN_REBUILD_WASTE: u64 = 64 * 1024 * 1024;
 
-static NUMBER: AtomicU64 = AtomicU64::new(1);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 #[derive(Debug)]
-pub struct Vectors {
-    number: u64,
+pub struct VectorStore {
+    store_id: u64,
     dimensions: usize,
     /// Locked briefly, and while a change is written.
     state: Mutex<VectorsState>,
-    shown: ArcSwap<Snapshot>,
+    current: ArcSwap<VectorSnapshot>,
 }
 
 /// A change of an agent's vectors: a stamp of the text they were computed from, and the vectors; `None` removes them.
@@ -54,31 +54,31 @@ pub type VectorChange = (Uuid, Option<(u64, AgentVectors)>);
 struct AgentSlot {
     slot: u32,
     /// Stamp of the text that the vectors were computed from; 0 if the agent has none.
-    stamp: u64,
+    text_stamp: u64,
 }
 
 #[derive(Debug, Default)]
 struct VectorsState {
     agents_by_id: HashMap<Uuid, AgentSlot>,
-    end: u64,
+    file_end: u64,
     /// Bytes of the file that are no longer used.
-    waste: u64,
-    agents: usize,
+    wasted_bytes: u64,
+    agent_count: usize,
 }
 
-impl Vectors {
+impl VectorStore {
     /// Creates empty vectors, with their file in this folder. Fails for 0 or more than [`MAX_DIMENSIONS`] dimensions.
     pub fn create(folder: &Path, dimensions: usize) -> Result<Self, VectorsError> {
         if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
             return Err(VectorsError::Dimensions(dimensions));
         }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let file = VectorFile::create(folder, number)?;
         Ok(Self {
-            number,
+            store_id: number,
             dimensions,
             state: Mutex::default(),
-            shown: ArcSwap::from_pointee(Snapshot {
+            current: ArcSwap::from_pointee(VectorSnapshot {
                 chunks: Vec::new(),
                 file: Arc::new(file),
                 dimensions,
@@ -88,151 +88,160 @@ impl Vectors {
     }
 
     /// Unique within this process.
-    pub fn number(&self) -> u64 {
-        self.number
+    pub fn store_id(&self) -> u64 {
+        self.store_id
     }
 
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    pub fn agents(&self) -> usize {
-        self.state().agents
+    pub fn agent_count(&self) -> usize {
+        self.lock_state().agent_count
     }
 
     /// Bytes of memory, without the overhead of the allocator.
-    pub fn size(&self) -> usize {
+    pub fn byte_size(&self) -> usize {
         let chunks: usize = self
             .snapshot()
             .chunks
             .iter()
-            .map(|chunk| chunk.size())
+            .map(|chunk| chunk.byte_size())
             .sum();
         // A hash table keeps one more byte for each entry.
-        chunks + self.state().agents_by_id.capacity() * (size_of::<(Uuid, AgentSlot)>() + 1)
+        chunks + self.lock_state().agents_by_id.capacity() * (size_of::<(Uuid, AgentSlot)>() + 1)
     }
 
     /// The stamp of the text that an agent's vectors were computed from; `None` if it has no vectors.
-    pub fn stamp(&self, id: Uuid) -> Option<u64> {
-        let state = self.state();
+    pub fn text_stamp(&self, id: Uuid) -> Option<u64> {
+        let state = self.lock_state();
         let known = state.agents_by_id.get(&id)?;
-        let (chunk, slot) = split(known.slot);
-        let held = self.shown.load().chunks.get(chunk)?.place(slot).count > 0;
-        held.then_some(known.stamp)
+        let (chunk, slot) = chunk_and_index(known.slot);
+        let held = self.current.load().chunks.get(chunk)?.location(slot).count > 0;
+        held.then_some(known.text_stamp)
     }
 
     /// Does not change while it is held.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.shown.load_full()
+    pub fn snapshot(&self) -> Arc<VectorSnapshot> {
+        self.current.load_full()
     }
 
     /// Whether so much of the file is unused that these vectors should be rebuilt.
-    pub fn is_wasteful(&self) -> bool {
-        let state = self.state();
-        state.waste > WASTE && state.waste > state.end / 2
+    pub fn needs_rebuild(&self) -> bool {
+        let state = self.lock_state();
+        state.wasted_bytes > MIN_REBUILD_WASTE && state.wasted_bytes > state.file_end / 2
     }
 
     /// Replaces the vectors of agents; searches see all changes at once. Of two changes to one agent the later counts.
     /// On an error, such as vectors of another length, nothing has changed.
-    pub fn put(&self, changes: &[VectorChange]) -> Result<(), VectorsError> {
-        let other = |vectors: &&AgentVectors| vectors.dimensions() != self.dimensions;
+    pub fn replace(&self, changes: &[VectorChange]) -> Result<(), VectorsError> {
+        let has_other_dimensions =
+            |vectors: &&AgentVectors| vectors.dimensions() != self.dimensions;
         let vectors = || {
             changes
                 .iter()
                 .filter_map(|(_, made)| made.as_ref().map(|(_, vectors)| vectors))
         };
-        if let Some(other) = vectors().find(other) {
+        if let Some(other) = vectors().find(has_other_dimensions) {
             return Err(VectorsError::Dimensions(other.dimensions()));
         }
-        let mut state = self.state();
-        let shown = self.shown.load();
+        let mut state = self.lock_state();
+        let current = self.current.load();
         let bytes: Vec<u8> = vectors()
             .flat_map(AgentVectors::as_bytes)
             .copied()
             .collect();
-        shown.file.write(&bytes, state.end)?;
-        let mut next = Snapshot::clone(&shown);
+        current.file.write(&bytes, state.file_end)?;
+        let mut next = VectorSnapshot::clone(&current);
         for (id, made) in changes {
             let known = state.agents_by_id.get(id).copied();
             let slot = match (known, made) {
                 (Some(known), _) => known.slot,
-                (None, Some(_)) => self.add(&mut state, &mut next, *id),
+                (None, Some(_)) => self.add_slot(&mut state, &mut next, *id),
                 // An agent that has no vectors and gets none needs no slot.
                 (None, None) => continue,
             };
-            let stamp = made.as_ref().map_or(0, |(stamp, _)| *stamp);
-            state.agents_by_id.insert(*id, AgentSlot { slot, stamp });
-            let (chunk, slot) = split(slot);
+            let text_stamp = made.as_ref().map_or(0, |(stamp, _)| *stamp);
+            state
+                .agents_by_id
+                .insert(*id, AgentSlot { slot, text_stamp });
+            let (chunk, slot) = chunk_and_index(slot);
             let chunk = Arc::make_mut(&mut next.chunks[chunk]);
-            let before = chunk.place(slot);
-            state.waste += self.length(before);
-            state.agents -= usize::from(before.count > 0);
+            let before = chunk.location(slot);
+            state.wasted_bytes += self.byte_length(before);
+            state.agent_count -= usize::from(before.count > 0);
             match made {
-                None => chunk.set(slot, &[], VectorPlace::default()),
+                None => chunk.set_codes(slot, &[], VectorLocation::default()),
                 Some((_, vectors)) => {
-                    let count = u8::try_from(vectors.count()).unwrap_or(u8::MAX);
-                    let place = VectorPlace {
-                        at: state.end,
+                    let count = u8::try_from(vectors.vector_count()).unwrap_or(u8::MAX);
+                    let location = VectorLocation {
+                        offset: state.file_end,
                         count,
                     };
-                    chunk.set(slot, &codes::agent_codes(vectors), place);
-                    state.end += self.length(place);
-                    state.agents += 1;
+                    chunk.set_codes(slot, &codes::agent_codes(vectors), location);
+                    state.file_end += self.byte_length(location);
+                    state.agent_count += 1;
                 }
             }
         }
         next.version += 1;
-        self.shown.store(Arc::new(next));
+        self.current.store(Arc::new(next));
         Ok(())
     }
 
     /// The slots of these agents, in order; an agent without a slot is given one.
-    pub fn slots_of(&self, ids: impl Iterator<Item = Uuid>) -> Vec<u32> {
-        let mut state = self.state();
-        let mut next = Snapshot::clone(&self.shown.load());
-        let known = state.agents_by_id.len();
+    pub fn assign_slots(&self, ids: impl Iterator<Item = Uuid>) -> Vec<u32> {
+        let mut state = self.lock_state();
+        let mut next = VectorSnapshot::clone(&self.current.load());
+        let known_count = state.agents_by_id.len();
         let slots = ids
             .map(|id| match state.agents_by_id.get(&id) {
                 Some(known) => known.slot,
-                None => self.add(&mut state, &mut next, id),
+                None => self.add_slot(&mut state, &mut next, id),
             })
             .collect();
-        if state.agents_by_id.len() > known {
-            self.shown.store(Arc::new(next));
+        if state.agents_by_id.len() > known_count {
+            self.current.store(Arc::new(next));
         }
         slots
     }
 
-    fn add(&self, state: &mut VectorsState, next: &mut Snapshot, id: Uuid) -> u32 {
+    fn add_slot(&self, state: &mut VectorsState, next: &mut VectorSnapshot, id: Uuid) -> u32 {
         let full = next
             .chunks
             .last()
-            .is_none_or(|chunk| chunk.ids.len() == CHUNK);
+            .is_none_or(|chunk| chunk.ids.len() == CHUNK_SLOTS);
         if full {
             next.chunks
-                .push(Arc::new(Chunk::new(codes::words(self.dimensions))));
+                .push(Arc::new(Chunk::new(codes::words_per_code(self.dimensions))));
         }
         if let Some(last) = next.chunks.last_mut() {
-            Arc::make_mut(last).add(id);
+            Arc::make_mut(last).add_slot(id);
         }
         // An index holds fewer than 2^31 agents, so every slot fits.
         let slot = u32::try_from(state.agents_by_id.len()).unwrap_or(NO_SLOT);
-        state.agents_by_id.insert(id, AgentSlot { slot, stamp: 0 });
+        state.agents_by_id.insert(
+            id,
+            AgentSlot {
+                slot,
+                text_stamp: 0,
+            },
+        );
         slot
     }
 
-    fn length(&self, place: VectorPlace) -> u64 {
-        u64::from(place.count) * quantised::stride(self.dimensions) as u64
+    fn byte_length(&self, location: VectorLocation) -> u64 {
+        u64::from(location.count) * quantized::vector_bytes(self.dimensions) as u64
     }
 
     /// Locks the state, even after a panic of another holder: its counts are rebuilt with the process.
-    fn state(&self) -> MutexGuard<'_, VectorsState> {
+    fn lock_state(&self) -> MutexGuard<'_, VectorsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn split(slot: u32) -> (usize, usize) {
-    (slot as usize / CHUNK, slot as usize % CHUNK)
+fn chunk_and_index(slot: u32) -> (usize, usize) {
+    (slot as usize / CHUNK_SLOTS, slot as usize % CHUNK_SLOTS)
 }
 
 #[cfg(test)]

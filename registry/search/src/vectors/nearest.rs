@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
-use a2a_registry_simd::widened;
+use a2a_registry_simd::run_vectorized;
 use uuid::Uuid;
 
-use super::chunk::{CHUNK, Chunk, FAR};
+use super::chunk::{CHUNK_SLOTS, Chunk, NOT_COMPARED};
 use super::error::VectorsError;
 use super::file::VectorFile;
-use super::quantised::{
-    MAX_DIMENSIONS, MAX_VECTORS, QuantisedQuery, Similarity, direction, similarity, stride,
+use super::quantized::{
+    MAX_DIMENSIONS, MAX_VECTORS, QuantizedQuery, Similarity, compute_similarity,
+    decode_unit_vector, vector_bytes,
 };
-use super::slots::SlotBits;
-use super::{codes, split};
+use super::slots::SlotBitSet;
+use super::{chunk_and_index, codes};
 
 /// The most candidates whose vectors are compared.
 pub const MAX_NEAREST: usize = 240;
 
 /// The vectors as one search sees them.
 #[derive(Debug, Clone)]
-pub struct Snapshot {
+pub struct VectorSnapshot {
     pub(super) chunks: Vec<Arc<Chunk>>,
     pub(super) file: Arc<VectorFile>,
     pub(super) dimensions: usize,
@@ -27,25 +28,25 @@ pub struct Snapshot {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Near {
+pub struct Neighbor {
     pub slot: u32,
     pub similarity: Similarity,
 }
 
-impl Snapshot {
+impl VectorSnapshot {
     /// Rises with every change.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    pub fn slots(&self) -> usize {
+    pub fn slot_count(&self) -> usize {
         let last = self.chunks.last().map_or(0, |chunk| chunk.ids.len());
-        self.chunks.len().saturating_sub(1) * CHUNK + last
+        self.chunks.len().saturating_sub(1) * CHUNK_SLOTS + last
     }
 
     /// Nil if there is no such slot.
-    pub fn id(&self, slot: u32) -> Uuid {
-        let (chunk, place) = split(slot);
+    pub fn agent_id(&self, slot: u32) -> Uuid {
+        let (chunk, place) = chunk_and_index(slot);
         let chunk = self.chunks.get(chunk);
         let id = chunk.and_then(|chunk| chunk.ids.get(place));
         id.copied().unwrap_or_default()
@@ -53,55 +54,59 @@ impl Snapshot {
 
     /// Finds the [`MAX_NEAREST`] allowed agents whose codes differ least from the query's, with the similarities of
     /// their vectors, in slot order. Agents at equal distance are chosen by id.
-    pub fn nearest(&self, query: &[f32], allowed: &SlotBits) -> Result<Vec<Near>, VectorsError> {
+    pub fn find_nearest(
+        &self,
+        query: &[f32],
+        allowed: &SlotBitSet,
+    ) -> Result<Vec<Neighbor>, VectorsError> {
         if query.len() != self.dimensions {
             return Err(VectorsError::Dimensions(query.len()));
         }
         let code = codes::query_code(query);
-        let mut distances = vec![FAR; self.slots()];
-        widened(
+        let mut distances = vec![NOT_COMPARED; self.slot_count()];
+        run_vectorized(
             #[inline(always)]
-            || self.distances(&code, allowed, &mut distances),
+            || self.fill_distances(&code, allowed, &mut distances),
         );
-        self.compare(query, self.best(&distances))
+        self.compute_similarities(query, self.nearest_slots(&distances))
     }
 
     /// The first vector of the agent in a slot, that of its whole card, of unit length; `None` if it has no vectors.
-    pub fn first_vector(&self, slot: u32) -> Result<Option<Vec<f32>>, VectorsError> {
-        let (chunk, place) = split(slot);
+    pub fn card_vector(&self, slot: u32) -> Result<Option<Vec<f32>>, VectorsError> {
+        let (chunk, index) = chunk_and_index(slot);
         let chunk = self.chunks.get(chunk);
-        let Some(chunk) = chunk.filter(|chunk| place < chunk.ids.len()) else {
+        let Some(chunk) = chunk.filter(|chunk| index < chunk.ids.len()) else {
             return Ok(None);
         };
-        let place = chunk.place(place);
-        if place.count == 0 {
+        let location = chunk.location(index);
+        if location.count == 0 {
             return Ok(None);
         }
-        let mut bytes = vec![0; stride(self.dimensions)];
-        self.file.read(&mut bytes, place.at)?;
-        Ok(Some(direction(&bytes)))
+        let mut bytes = vec![0; vector_bytes(self.dimensions)];
+        self.file.read(&mut bytes, location.offset)?;
+        Ok(Some(decode_unit_vector(&bytes)))
     }
 
     #[inline(always)]
-    fn distances(&self, code: &[u64], allowed: &SlotBits, distances: &mut [u16]) {
-        let chunks = self.chunks.iter().zip(distances.chunks_mut(CHUNK));
+    fn fill_distances(&self, code: &[u64], allowed: &SlotBitSet, distances: &mut [u16]) {
+        let chunks = self.chunks.iter().zip(distances.chunks_mut(CHUNK_SLOTS));
         for (index, (chunk, distances)) in chunks.enumerate() {
-            let allowed = allowed.words(index * CHUNK, CHUNK);
-            chunk.distances(code, allowed, distances);
+            let allowed = allowed.words(index * CHUNK_SLOTS, CHUNK_SLOTS);
+            chunk.update_distances(code, allowed, distances);
         }
     }
 
-    fn best(&self, distances: &[u16]) -> Vec<u32> {
-        let mut count = [0_usize; MAX_DIMENSIONS + 1];
+    fn nearest_slots(&self, distances: &[u16]) -> Vec<u32> {
+        let mut counts = [0_usize; MAX_DIMENSIONS + 1];
         for distance in distances {
-            if let Some(count) = count.get_mut(usize::from(*distance)) {
+            if let Some(count) = counts.get_mut(usize::from(*distance)) {
                 *count += 1;
             }
         }
         let mut room = MAX_NEAREST;
         // Slots nearer than `limit` are all among the best; of those at `limit` only some fit.
-        let mut limit = count.len();
-        for (distance, count) in count.iter().enumerate() {
+        let mut limit = counts.len();
+        for (distance, count) in counts.iter().enumerate() {
             if *count > room {
                 limit = distance;
                 break;
@@ -112,10 +117,10 @@ impl Snapshot {
         let mut equal: Vec<(Uuid, u32)> = Vec::new();
         for (slot, distance) in (0_u32..).zip(distances) {
             let distance = usize::from(*distance);
-            if distance < limit && distance < count.len() {
+            if distance < limit && distance < counts.len() {
                 best.push(slot);
             } else if distance == limit {
-                let (chunk, place) = split(slot);
+                let (chunk, place) = chunk_and_index(slot);
                 equal.push((self.chunks[chunk].ids[place], slot));
             }
         }
@@ -125,21 +130,25 @@ impl Snapshot {
         best
     }
 
-    fn compare(&self, query: &[f32], slots: Vec<u32>) -> Result<Vec<Near>, VectorsError> {
-        let stride = stride(self.dimensions);
-        let query = QuantisedQuery::new(query);
+    fn compute_similarities(
+        &self,
+        query: &[f32],
+        slots: Vec<u32>,
+    ) -> Result<Vec<Neighbor>, VectorsError> {
+        let stride = vector_bytes(self.dimensions);
+        let query = QuantizedQuery::new(query);
         let mut bytes = vec![0; MAX_VECTORS * stride];
-        let near = slots.into_iter().map(|slot| {
-            let (chunk, place) = split(slot);
-            let place = self.chunks[chunk].place(place);
+        let neighbors = slots.into_iter().map(|slot| {
+            let (chunk, place) = chunk_and_index(slot);
+            let place = self.chunks[chunk].location(place);
             let bytes = &mut bytes[..usize::from(place.count).min(MAX_VECTORS) * stride];
-            self.file.read(bytes, place.at)?;
-            let similarity = widened(
+            self.file.read(bytes, place.offset)?;
+            let similarity = run_vectorized(
                 #[inline(always)]
-                || similarity(bytes, &query),
+                || compute_similarity(bytes, &query),
             );
-            Ok(Near { slot, similarity })
+            Ok(Neighbor { slot, similarity })
         });
-        near.collect()
+        neighbors.collect()
     }
 }

@@ -4,11 +4,11 @@
 pub const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SlotBits(Vec<u64>);
+pub struct SlotBitSet(Vec<u64>);
 
-impl SlotBits {
+impl SlotBitSet {
     /// An empty set, with room for slots below `slots`.
-    pub fn none(slots: usize) -> Self {
+    pub fn with_capacity(slots: usize) -> Self {
         Self(vec![0; slots.div_ceil(64)])
     }
 

@@ -1,9 +1,9 @@
 //! Tasks of the registry as an A2A agent are bounded for each caller.
 
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_domain::task_state::TaskState;
-use a2a_registry_http::a2a_agent::inserting::*;
-use a2a_registry_store::a2a_tasks::task_of;
+use a2a_registry_http::a2a_agent::task_insert_queue::*;
+use a2a_registry_store::a2a_tasks::live_task;
 use a2a_registry_store::entity::a2a_task;
 use futures::FutureExt as _;
 use futures::future::join_all;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Registry;
 
-fn row(context: &Context, account_id: Option<Uuid>) -> a2a_task::Model {
+fn row(context: &AppContext, account_id: Option<Uuid>) -> a2a_task::Model {
     let now = context.now().0;
     a2a_task::Model {
         id: Uuid::new_v4(),
@@ -28,8 +28,8 @@ fn row(context: &Context, account_id: Option<Uuid>) -> a2a_task::Model {
     }
 }
 
-async fn is_kept(context: &Context, id: Uuid) -> bool {
-    let found = task_of(&context.store, None, id, context.now().0).await;
+async fn is_kept(context: &AppContext, id: Uuid) -> bool {
+    let found = live_task(&context.store, None, id, context.now().0).await;
     found.unwrap().is_some()
 }
 
@@ -40,7 +40,7 @@ async fn a_task_that_fails_costs_itself_alone() {
     let mut rows: Vec<_> = (0..40).map(|_| row(context, None)).collect();
     // Of an account that does not exist.
     rows[20].account_id = Some(Uuid::nil());
-    let inserted = join_all(rows.iter().map(|row| insert(context, row.clone()))).await;
+    let inserted = join_all(rows.iter().map(|row| insert_task(context, row.clone()))).await;
     for (place, (row, outcome)) in rows.iter().zip(inserted).enumerate() {
         assert_eq!(outcome.is_ok(), place != 20, "{place}: {outcome:?}");
         assert_eq!(is_kept(context, row.id).await, place != 20, "{place}");
@@ -53,10 +53,10 @@ async fn tasks_whose_clients_went_away_keep_no_others_waiting() {
     let context = &registry.state.context;
     let rows: Vec<_> = (0..600).map(|_| row(context, None)).collect();
     for row in &rows {
-        assert!(insert(context, row.clone()).now_or_never().is_none());
+        assert!(insert_task(context, row.clone()).now_or_never().is_none());
     }
     let last = row(context, None);
-    insert(context, last.clone()).await.unwrap();
+    insert_task(context, last.clone()).await.unwrap();
     for id in [rows[0].id, last.id] {
         // The bound of those without a known address is lower than their number, and the first are the oldest.
         assert_eq!(is_kept(context, id).await, id == last.id);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::role::Role;
-use a2a_registry_http::routes::openapi::openapi_document;
-use a2a_registry_http::routes::openapi::operations::{Operation, all as operations};
+use a2a_registry_http::routes::openapi::default_document_text;
+use a2a_registry_http::routes::openapi::operations::{ApiOperation, all_operations as operations};
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
@@ -17,11 +17,11 @@ use url::form_urlencoded;
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(&openapi_document()).unwrap());
+    LazyLock::new(|| serde_json::from_str(&default_document_text()).unwrap());
 
 /// A request of an operation, well-formed, so that only its caller decides the response: the document's examples, without
 /// what may be left out.
-pub(super) fn request(operation: &Operation) -> TestRequest {
+pub(super) fn request(operation: &ApiOperation) -> TestRequest {
     let method = operation.method.to_lowercase();
     let described = &DOCUMENT["paths"][&operation.path][&method];
     let mut path = operation.path.clone();
@@ -110,7 +110,7 @@ fn reads_tokens(id: &str) -> bool {
 }
 
 /// A token was refused, in the form of the dialect.
-fn unauthenticated(operation: &Operation, answer: &TestResponse) {
+fn unauthenticated(operation: &ApiOperation, answer: &TestResponse) {
     if operation.path.starts_with("/ard/") {
         assert_eq!(answer.status, 401, "{answer:?}");
         assert_eq!(answer.json()["errorCode"], "UNAUTHENTICATED");

@@ -1,6 +1,6 @@
 //! Registration in bulk over HTTP: its bounds, and an answer for each registration.
 
-use a2a_registry_api::limits::{MAX_REGISTRATIONS, MAX_REGISTRATIONS_BODY};
+use a2a_registry_api::limits::{MAX_BULK_REGISTRATIONS, MAX_REGISTRATIONS_BODY_BYTES};
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
@@ -59,15 +59,15 @@ async fn a_bulk_is_bounded() {
     let registry = Registry::new().await;
     let refused = json!({"card_url": "http://10.0.0.1/card.json"});
     let bulk = |count: usize| json!({"registrations": vec![refused.clone(); count]}).to_string();
-    for count in [0, MAX_REGISTRATIONS + 1] {
+    for count in [0, MAX_BULK_REGISTRATIONS + 1] {
         let problem = send(&registry, bulk(count)).await;
         let problem = problem.problem(400, "invalid-request");
         assert_eq!(problem["errors"][0]["pointer"], "/registrations");
     }
-    let most = send(&registry, bulk(MAX_REGISTRATIONS)).await.json();
+    let most = send(&registry, bulk(MAX_BULK_REGISTRATIONS)).await.json();
     assert_eq!(
         most["outcomes"].as_array().unwrap().len(),
-        MAX_REGISTRATIONS
+        MAX_BULK_REGISTRATIONS
     );
 
     let frame = json!({"registrations": [{"domain": ""}]}).to_string();
@@ -75,9 +75,11 @@ async fn a_bulk_is_bounded() {
         let domain = "a".repeat(bytes - frame.len());
         frame.replace("\"\"", &format!("\"{domain}\""))
     };
-    let read = send(&registry, sized(MAX_REGISTRATIONS_BODY)).await.json();
+    let read = send(&registry, sized(MAX_REGISTRATIONS_BODY_BYTES))
+        .await
+        .json();
     assert_eq!(read["outcomes"][0]["status"], 422);
-    send(&registry, sized(MAX_REGISTRATIONS_BODY + 1))
+    send(&registry, sized(MAX_REGISTRATIONS_BODY_BYTES + 1))
         .await
         .problem(413, "too-large");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Registration;
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use ring::digest::{SHA256, digest};
@@ -15,8 +15,8 @@ use crate::tests::{ADMIN, Registry, bearer};
 pub(crate) async fn with_agents(
     registry: &Registry,
 ) -> (String, jobs::Jobs, a2a_registry_demo::SampleAgents) {
-    let jobs = jobs::start(&registry.state.context, JobOptions::default());
-    let samples = a2a_registry_demo::start_agents(registry.context().clock())
+    let jobs = jobs::start_jobs(&registry.state.context, JobOptions::default());
+    let samples = a2a_registry_demo::start_sample_agents(registry.context().clock())
         .await
         .unwrap();
     let admin = registry.admin().await;
@@ -25,7 +25,9 @@ pub(crate) async fn with_agents(
             card_url: Some(agent.card_url.clone()),
             ..Registration::default()
         };
-        register(registry.context(), &admin, &what).await.unwrap();
+        register_domain(registry.context(), &admin, &what)
+            .await
+            .unwrap();
     }
     let mut signal = registry.context().event_signal();
     let found = async {
@@ -49,7 +51,7 @@ async fn a_card_is_given_in_the_form_of_another_version() {
     let registry = Registry::with(|config| config.governance.approve_all = true).await;
     let (id, jobs, samples) = with_agents(&registry).await;
     let card = registry.get(&format!("/v1/agents/{id}/card")).await;
-    let original = a2a_card::parse(&card.body).unwrap();
+    let original = a2a_card::parse_card(&card.body).unwrap();
     assert!(!card.headers.contains_key("a2a-registry-conversion"));
     for (target, members) in [
         ("1.0", ["supportedInterfaces", "skills"]),
@@ -59,7 +61,7 @@ async fn a_card_is_given_in_the_form_of_another_version() {
         let converted = registry.get(&path).await;
         assert_eq!(converted.status, 200);
         assert_eq!(converted.header("content-type"), "application/json");
-        let read = a2a_card::parse(&converted.body).unwrap();
+        let read = a2a_card::parse_card(&converted.body).unwrap();
         let document = converted.json();
         for member in members {
             assert!(document.get(member).is_some(), "{member} to {target}");
@@ -73,7 +75,7 @@ async fn a_card_is_given_in_the_form_of_another_version() {
         let told = converted.header("a2a-registry-conversion").to_owned();
         let told = told.split(", ").filter(|rule| !rule.is_empty());
         let told: BTreeSet<&str> = told.collect();
-        let findings = a2a_card::convert(&original, target.parse().unwrap()).findings;
+        let findings = a2a_card::convert_card(&original, target.parse().unwrap()).findings;
         let rules: BTreeSet<&str> = findings.iter().map(|one| one.rule.as_str()).collect();
         assert_eq!(told, rules, "{target}");
         // The agent speaks version 1.0 only.
@@ -82,7 +84,7 @@ async fn a_card_is_given_in_the_form_of_another_version() {
             .uri(&path)
             .insert_header(("if-none-match", tag));
         assert_eq!(registry.ask(known).await.status, 304);
-        let digest = a2a_card::digest(&card.body);
+        let digest = a2a_card::bytes_digest(&card.body);
         let version = registry.get(&format!("{path}&version={digest}")).await;
         assert_eq!(version.body, converted.body);
     }
@@ -279,7 +281,7 @@ async fn an_agent_has_a_tag_for_what_each_caller_sees() {
     // A token that has ended is refused whatever is kept.
     let token = registry.token(Role::Publisher).await;
     assert_eq!(ask(Some(&token), "").await.status, 200);
-    let gone = a2a_registry_core::accounts::authentication::hash(&token);
+    let gone = a2a_registry_core::accounts::authentication::sha256_hex(&token);
     let (row, _) = a2a_registry_store::accounts::token_by_hash(&registry.context().store, &gone)
         .await
         .unwrap()

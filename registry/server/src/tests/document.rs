@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_http::routes::openapi::openapi_document;
-use a2a_registry_http::routes::openapi::operations::all as operations;
+use a2a_registry_http::routes::openapi::default_document_text;
+use a2a_registry_http::routes::openapi::operations::all_operations as operations;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::tests::{ADMIN, Registry, bearer};
 
 #[test]
 fn every_operation_is_named_once_and_tagged() {
-    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&default_document_text()).unwrap();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let all = operations();
     for (index, operation) in all.iter().enumerate() {
@@ -61,7 +61,7 @@ fn enums_are_named_as_on_the_wire() {
     use a2a_registry_domain::role::{Role, Scope};
     use a2a_registry_domain::signature::SignatureState;
 
-    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&default_document_text()).unwrap();
     let mut documented = 0;
     macro_rules! same {
         ($($name:ident)+) => {$(
@@ -90,7 +90,7 @@ fn enums_are_named_as_on_the_wire() {
 /// Every field of a hit that can be asked for is named where they are described.
 #[test]
 fn the_fields_of_hits_are_described() {
-    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let document: Value = serde_json::from_str(&default_document_text()).unwrap();
     let parameters = document["paths"]["/v1/agents"]["get"]["parameters"].as_array();
     let mut parameters = parameters.unwrap().iter();
     let fields = parameters.find(|one| one["name"] == "fields").unwrap();
@@ -98,7 +98,7 @@ fn the_fields_of_hits_are_described() {
     let (usual, named) = description.split_once("Shown only where").unwrap();
     for name in a2a_registry_api::HitFields::names() {
         let written = format!("`{name}`");
-        let is_usual = a2a_registry_api::HitFields::default().has(name);
+        let is_usual = a2a_registry_api::HitFields::default().includes(name);
         assert_eq!(usual.contains(&written), is_usual, "{name}");
         assert_eq!(named.contains(&written), !is_usual, "{name}");
     }
@@ -108,11 +108,11 @@ fn the_fields_of_hits_are_described() {
 #[test]
 fn limits_are_those_of_the_code() {
     use a2a_registry_api::limits::{
-        DEFAULT_PAGE, DEFAULT_SIMILAR, MAX_PAGE, MAX_REASON, MAX_SIMILAR,
+        DEFAULT_PAGE_SIZE, DEFAULT_SIMILAR_AGENTS, MAX_PAGE_SIZE, MAX_REASON, MAX_SIMILAR_AGENTS,
     };
     use a2a_registry_core::config::LimitsConfig;
 
-    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&default_document_text()).unwrap();
     let mut page_sizes = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let parameters = item["get"]["parameters"].as_array().into_iter().flatten();
@@ -121,8 +121,8 @@ fn limits_are_those_of_the_code() {
             match parameter["name"].as_str().unwrap() {
                 "page_size" => {
                     let (most, default) = match path.ends_with("/similar") {
-                        true => (MAX_SIMILAR, DEFAULT_SIMILAR),
-                        false => (MAX_PAGE, DEFAULT_PAGE),
+                        true => (MAX_SIMILAR_AGENTS, DEFAULT_SIMILAR_AGENTS),
+                        false => (MAX_PAGE_SIZE, DEFAULT_PAGE_SIZE),
                     };
                     assert_eq!(schema["minimum"], 1, "{path}");
                     assert_eq!(schema["maximum"], most, "{path}");
@@ -174,7 +174,7 @@ fn no_alternative_is_a_list_of_alternatives() {
             _ => {}
         }
     }
-    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let document: Value = serde_json::from_str(&default_document_text()).unwrap();
     check(&document, &document, "");
 }
 
@@ -196,7 +196,7 @@ fn every_reference_leads_somewhere() {
             _ => {}
         }
     }
-    let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&default_document_text()).unwrap();
     let mut found = Vec::new();
     references(&document, &mut found);
     assert!(found.len() > 20);
@@ -233,7 +233,7 @@ fn outside(schema: &Value) -> Vec<Value> {
 #[actix_web::test]
 async fn the_limits_of_parameters_are_those_of_the_code() {
     let registry = Registry::new().await;
-    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let document: Value = serde_json::from_str(&default_document_text()).unwrap();
     let mut seen = BTreeSet::new();
     for operation in operations() {
         let method = operation.method.to_lowercase();
@@ -296,7 +296,7 @@ async fn the_limits_of_parameters_are_those_of_the_code() {
 #[actix_web::test]
 async fn the_limits_of_a_new_token_are_those_of_the_code() {
     let registry = Registry::new().await;
-    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let document: Value = serde_json::from_str(&default_document_text()).unwrap();
     let schema = &document["components"]["schemas"]["NewToken"];
     let mut tried = 0;
     for (name, member) in schema["properties"].as_object().unwrap() {
@@ -316,7 +316,7 @@ async fn the_limits_of_a_new_token_are_those_of_the_code() {
 async fn the_document_and_its_page_are_served() {
     let registry = Registry::new().await;
     let document = registry.get("/openapi.json").await;
-    assert_eq!(document.body, openapi_document());
+    assert_eq!(document.body, default_document_text());
     let folder = registry.get("/docs").await;
     assert_eq!(
         (folder.status.as_u16(), folder.header("location")),

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::{AccountPatch, NewToken, Registration};
-use a2a_registry_core::accounts::identity::account_of;
-use a2a_registry_core::accounts::people::account_patch;
+use a2a_registry_core::accounts::account_operations::account_patch;
+use a2a_registry_core::accounts::identity::account_for_subject;
 use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
 use a2a_registry_core::domains::register;
 use a2a_registry_core::metrics::Metrics;
-use a2a_registry_core::precondition::Precondition;
-use a2a_registry_core::providers::{Entry, EntryRefusal, Holder};
+use a2a_registry_core::precondition::IfMatch;
+use a2a_registry_core::providers::{AccountGrant, GrantRejection, TokenSubject};
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use futures::StreamExt;
@@ -36,7 +36,7 @@ pub(super) fn serve(registry: &Registry) -> Served {
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let context = Arc::clone(&registry.state.context);
-    let running = crate::serve::run(
+    let running = crate::serve::run_server(
         context,
         listener,
         shutdown.clone(),
@@ -94,7 +94,7 @@ async fn register(registry: &Registry, port: u16) {
         card_url: Some(format!("http://127.0.0.1:{port}/card.json")),
         ..Registration::default()
     };
-    register::register(registry.context(), &registry.admin().await, &what)
+    register::register_domain(registry.context(), &registry.admin().await, &what)
         .await
         .unwrap();
 }
@@ -160,21 +160,21 @@ enum End {
 }
 
 /// The claims about a curator, who is let in or is not.
-fn watcher(issued_at: i64, is_let_in: bool) -> Holder {
-    let refusal = EntryRefusal {
+fn watcher(issued_at: i64, is_let_in: bool) -> TokenSubject {
+    let refusal = GrantRejection {
         text: "not let in".into(),
         ends_access: true,
     };
-    let entry = Entry {
+    let entry = AccountGrant {
         account_name: "watcher".into(),
         groups: None,
         roles: [Role::Curator].into_iter().collect(),
     };
-    Holder {
+    TokenSubject {
         issuer: "https://login.example".into(),
         subject: "1".into(),
         issued_at,
-        entry: is_let_in.then_some(entry).ok_or(refusal),
+        grant: is_let_in.then_some(entry).ok_or(refusal),
     }
 }
 
@@ -188,7 +188,7 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
     let served = serve(&registry);
     let admin = registry.admin().await;
     let issued_at = clock.now().unix_timestamp();
-    account_of(registry.context(), &watcher(issued_at, true))
+    account_for_subject(registry.context(), &watcher(issued_at, true))
         .await
         .unwrap();
     let days = match end {
@@ -219,7 +219,7 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
                 roles,
                 groups: None,
             };
-            let seen = Precondition::default();
+            let seen = IfMatch::default();
             let changed = account_patch(registry.context(), &admin, "watcher", &patch, &seen).await;
             changed.unwrap();
         }
@@ -227,7 +227,9 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
         End::Absent => *clock.0.lock().unwrap() += Duration::from_secs(2 * 24 * 3600),
         End::Left => {
             let left = watcher(issued_at + 1, false);
-            account_of(registry.context(), &left).await.unwrap_err();
+            account_for_subject(registry.context(), &left)
+                .await
+                .unwrap_err();
         }
     }
     // On an idle stream no event triggers the check, so the stream itself has to notice.

@@ -1,8 +1,8 @@
 //! Forms of pages that act for a session: collections, the feed, saved searches and reports.
 
-use a2a_registry_api::limits::MAX_AUDIENCE;
-use a2a_registry_core::accounts::identity::account_of;
-use a2a_registry_core::providers::{Entry, Holder};
+use a2a_registry_api::limits::MAX_AUDIENCE_GROUPS;
+use a2a_registry_core::accounts::identity::account_for_subject;
+use a2a_registry_core::providers::{AccountGrant, TokenSubject};
 use a2a_registry_domain::role::Role;
 use a2a_registry_http::requests::visitor::form_token;
 use actix_web::test::TestRequest;
@@ -137,21 +137,23 @@ async fn a_collection_is_saved_as_its_page_shows_it() {
     let registry = Registry::new().await;
     let curator = sign_in(&registry, &registry.token(Role::Curator).await).await;
     let issuer = "https://idp.example";
-    let mut groups: Vec<String> = (0..MAX_AUDIENCE - 2)
+    let mut groups: Vec<String> = (0..MAX_AUDIENCE_GROUPS - 2)
         .map(|number| format!("CN=staff,OU={number} {}", "x".repeat(150)))
         .collect();
     groups.extend([" <b>&\u{202e}".to_owned(), "ü, ö".to_owned()]);
-    let holder = Holder {
+    let holder = TokenSubject {
         issuer: issuer.into(),
         subject: "1".into(),
         issued_at: 1,
-        entry: Ok(Entry {
+        grant: Ok(AccountGrant {
             account_name: "ann@corp".into(),
             groups: Some(groups.clone()),
             roles: [Role::Reader].into_iter().collect(),
         }),
     };
-    account_of(registry.context(), &holder).await.unwrap();
+    account_for_subject(registry.context(), &holder)
+        .await
+        .unwrap();
     let audience = groups.iter().map(|name| format!("{issuer}#{name}"));
     let content = json!({
         "filter": "label:\"team=a\u{a0}b\" tag:\"x\u{200b}<y\"",
@@ -181,7 +183,10 @@ async fn a_collection_is_saved_as_its_page_shows_it() {
     for name in ["filter", "description", "audience", "owners"] {
         assert_eq!(after[name], before[name], "{name}");
     }
-    assert_eq!(after["audience"].as_array().unwrap().len(), MAX_AUDIENCE);
+    assert_eq!(
+        after["audience"].as_array().unwrap().len(),
+        MAX_AUDIENCE_GROUPS
+    );
 }
 
 #[actix_web::test]

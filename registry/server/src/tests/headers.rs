@@ -1,6 +1,6 @@
 //! Headers that every response carries, or must not carry.
 
-use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_domain::role::{Role, Scope};
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
@@ -141,7 +141,7 @@ async fn a_resource_that_is_known_is_not_sent_again() {
         card_url: Some("http://127.0.0.1:9/card.json".into()),
         ..Default::default()
     };
-    let domain = register(registry.context(), &admin, &what)
+    let domain = register_domain(registry.context(), &admin, &what)
         .await
         .unwrap()
         .domain;
@@ -202,7 +202,7 @@ async fn metrics_count_by_route_and_never_by_name() {
 #[actix_web::test]
 async fn figures_of_the_registry_are_for_auditors() {
     let registry = Registry::new().await;
-    registry.state.metrics.crawl_outcome("card");
+    registry.state.metrics.count_crawl_outcome("card");
     let of_registry = [
         "a2a_registry_http_requests_total",
         "a2a_registry_http_request_duration",

@@ -1,18 +1,18 @@
 //! A hidden agent, its domain and a hidden collection are answered like missing ones, by the same reads.
 
 use a2a_registry_api::{Act, AgentPatch, CollectionContent, GroupMembers};
-use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::groups::group_put;
-use a2a_registry_core::agents::acts::agent_suspend;
-use a2a_registry_core::agents::owner::agent_patch;
-use a2a_registry_core::collections::acts::collection_put;
-use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
+use a2a_registry_core::agents::owner_updates::agent_patch;
+use a2a_registry_core::collections::actions::collection_put;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::agents::agents_by_ids;
-use a2a_registry_store::reviews::reviews_open;
-use a2a_registry_store::statements::statements_of;
+use a2a_registry_store::reviews::open_reviews_by_agent;
+use a2a_registry_store::statements::record_statements;
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use uuid::Uuid;
@@ -109,7 +109,7 @@ impl Registry {
                 None => self.ask(request).await,
             }
         };
-        let (answer, mut statements) = statements_of(answer).await;
+        let (answer, mut statements) = record_statements(answer).await;
         if let Some(token) = token {
             self.remove_second_authentication(token, &mut statements)
                 .await;
@@ -123,7 +123,8 @@ impl Registry {
     /// Removes the statements of a second authentication: a caller is authenticated again once the body has come, unless the body
     /// was there first, which differs from request to request.
     async fn remove_second_authentication(&self, token: &str, statements: &mut Vec<String>) {
-        let (_, authentication) = statements_of(authenticate(self.context(), token)).await;
+        let (_, authentication) =
+            record_statements(authenticate_token(self.context(), token)).await;
         let count = |one: &String| statements.iter().filter(|other| *other == one).count();
         if !authentication.iter().all(|one| count(one) > 1) {
             return;
@@ -163,7 +164,7 @@ impl Registry {
             members: vec!["curator".into()],
         };
         self.token(Role::Curator).await;
-        let (context, any) = (self.context(), Precondition::default());
+        let (context, any) = (self.context(), IfMatch::default());
         let made = group_put(context, admin, "team", &members, &any).await;
         made.unwrap();
         let content = CollectionContent {
@@ -188,8 +189,8 @@ async fn hidden_and_missing_cost_the_same_reads() {
     let mut row = row.pop().unwrap();
     row.urn = Some(URN.to_owned());
     let host = row.domain.clone();
-    let write = context.store.write().await.unwrap();
-    write.agents_put(vec![row]).await.unwrap();
+    let write = context.store.begin_write().await.unwrap();
+    write.upsert_agents(vec![row]).await.unwrap();
     write.commit().await.unwrap();
     let admin = registry.admin().await;
     let publisher = registry.token(Role::Publisher).await;
@@ -246,7 +247,7 @@ async fn hidden_and_missing_cost_the_same_reads() {
             registry.compare(token, recrawl, &host, NO_HOST).await;
         }
     }
-    let review = reviews_open(&context.store, &[id]).await.unwrap();
+    let review = open_reviews_by_agent(&context.store, &[id]).await.unwrap();
     let review = review.first().map_or(NOBODY, |review| review.id);
     for token in [&reader, &publisher] {
         let operation = ("GET", "/v1/reviews/{}", "");

@@ -5,33 +5,35 @@ use std::time::Duration;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_core::config::Config;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::network::Network;
-use a2a_registry_core::search::follow::{GATHER, MANY_EVENTS, gather, start};
-use a2a_registry_core::search::indexing::EVENTS;
+use a2a_registry_core::search::index_job::{
+    GATHER_PAUSE, GATHER_THRESHOLD, start_index_job, wait_for_more_events,
+};
+use a2a_registry_core::search::indexing::MAX_EVENTS_PER_COMMIT;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_store::events::NewEvent;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::start::start_registry;
+use crate::startup::start_registry;
 
 /// Generous: it only matters when something is broken.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-async fn registry() -> (tempfile::TempDir, Arc<Context>) {
+async fn registry() -> (tempfile::TempDir, Arc<AppContext>) {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let entropy = Arc::new(SystemEntropy::default());
-    let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+    let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
     let started = start_registry(config, Arc::new(SystemClock), entropy, network, None);
     (folder, started.await.unwrap().context)
 }
 
 /// Another process appends an event, which is to be followed.
-async fn is_followed(context: &Context, applied: &mut watch::Receiver<i64>) {
+async fn is_followed(context: &AppContext, applied: &mut watch::Receiver<i64>) {
     let event = NewEvent {
         at: context.now(),
         kind: EventKind::DomainRegistered,
@@ -40,8 +42,8 @@ async fn is_followed(context: &Context, applied: &mut watch::Receiver<i64>) {
         actor: "another process".into(),
         data: serde_json::json!({}),
     };
-    let write = context.store.write().await.unwrap();
-    let seq = write.events_append(vec![event]).await.unwrap().unwrap();
+    let write = context.store.begin_write().await.unwrap();
+    let seq = write.append_events(vec![event]).await.unwrap().unwrap();
     write.commit().await.unwrap();
     let followed = applied.wait_for(|applied| *applied >= seq);
     tokio::time::timeout(DEADLINE, followed)
@@ -53,16 +55,16 @@ async fn is_followed(context: &Context, applied: &mut watch::Receiver<i64>) {
 #[tokio::test]
 async fn a_rebuild_that_fails_keeps_no_event_waiting() {
     let (_folder, context) = registry().await;
-    let mut applied = context.wake.applied.subscribe();
-    let built = context.index().rebuilt();
+    let mut applied = context.signals.applied_event.subscribe();
+    let built = context.index().rebuild_count();
     // Two at a time cannot be.
     let in_the_way = context.index().begin_rebuild().unwrap();
     let cancel = CancellationToken::new();
-    let following = start(&context, Some("a test".into()), cancel.clone());
+    let following = start_index_job(&context, Some("a test".into()), cancel.clone());
     is_followed(&context, &mut applied).await;
     drop(in_the_way);
-    context.wake.reindex.notify_one();
-    let rebuilt = applied.wait_for(|_| context.index().rebuilt() == built + 1);
+    context.signals.reindex.notify_one();
+    let rebuilt = applied.wait_for(|_| context.index().rebuild_count() == built + 1);
     tokio::time::timeout(DEADLINE, rebuilt)
         .await
         .unwrap()
@@ -74,22 +76,22 @@ async fn a_rebuild_that_fails_keeps_no_event_waiting() {
 #[tokio::test]
 async fn damage_is_repaired_once_however_often_it_is_reported() {
     let (_folder, context) = registry().await;
-    let mut applied = context.wake.applied.subscribe();
-    let built = context.index().rebuilt();
+    let mut applied = context.signals.applied_event.subscribe();
+    let built = context.index().rebuild_count();
     let cancel = CancellationToken::new();
-    let following = start(&context, None, cancel.clone());
+    let following = start_index_job(&context, None, cancel.clone());
     context.index().report_damage("a test".into(), built);
-    context.wake.damage.notify_one();
-    let rebuilt = applied.wait_for(|_| context.index().rebuilt() == built + 1);
+    context.signals.index_damage.notify_one();
+    let rebuilt = applied.wait_for(|_| context.index().rebuild_count() == built + 1);
     tokio::time::timeout(DEADLINE, rebuilt)
         .await
         .unwrap()
         .unwrap();
     // A search that began before the rebuild ended may still report the damage.
-    context.wake.damage.notify_one();
+    context.signals.index_damage.notify_one();
     is_followed(&context, &mut applied).await;
     is_followed(&context, &mut applied).await;
-    assert_eq!(context.index().rebuilt(), built + 1);
+    assert_eq!(context.index().rebuild_count(), built + 1);
     cancel.cancel();
     following.await.unwrap();
 }
@@ -101,14 +103,14 @@ async fn after_many_events_further_ones_are_awaited_unless_a_caller_waits() {
     tokio::time::pause();
     let waited = async |events: u64| {
         let began = tokio::time::Instant::now();
-        gather(&context, events, &cancel).await;
+        wait_for_more_events(&context, events, &cancel).await;
         began.elapsed()
     };
-    assert_eq!(waited(MANY_EVENTS - 1).await, Duration::ZERO);
-    assert_eq!(waited(EVENTS).await, Duration::ZERO);
-    assert!(waited(MANY_EVENTS).await >= GATHER);
-    context.wake.awaited.notify_one();
-    assert_eq!(waited(MANY_EVENTS).await, Duration::ZERO);
+    assert_eq!(waited(GATHER_THRESHOLD - 1).await, Duration::ZERO);
+    assert_eq!(waited(MAX_EVENTS_PER_COMMIT).await, Duration::ZERO);
+    assert!(waited(GATHER_THRESHOLD).await >= GATHER_PAUSE);
+    context.signals.index_awaited.notify_one();
+    assert_eq!(waited(GATHER_THRESHOLD).await, Duration::ZERO);
     cancel.cancel();
-    assert_eq!(waited(MANY_EVENTS).await, Duration::ZERO);
+    assert_eq!(waited(GATHER_THRESHOLD).await, Duration::ZERO);
 }

@@ -1,8 +1,8 @@
 //! Linting of cards that somebody sends.
 
-use a2a_card::{MAX_CARD_BYTES, MAX_DEPTH, digest};
+use a2a_card::{MAX_CARD_BYTES, MAX_DEPTH, bytes_digest};
 use a2a_registry_api::CardLint;
-use a2a_registry_core::memory::lints::PLACES;
+use a2a_registry_core::process_state::lint_pool::MAX_PENDING_LINTS;
 use actix_web::test::TestRequest;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ async fn anyone_may_lint_a_card_and_learns_what_it_was_read_as() {
     let registry = Registry::new().await;
     let text = "{\"name\": \"Echo\",\n  \"protocolVersion\": \"0.3.0\",\n  \"url\": \"http://localhost:9000\"}";
     let found = linted(&registry.ask(card(text)).await);
-    assert_eq!(found.digest, digest(text.as_bytes()));
+    assert_eq!(found.digest, bytes_digest(text.as_bytes()));
     assert_eq!(
         (found.name.as_str(), found.wire_family.as_str()),
         ("Echo", "0.3")
@@ -55,7 +55,7 @@ async fn the_findings_are_those_of_the_linter() {
     let text =
         json!({"name": "Echo", "skills": [{"id": "a"}, 7], "url": "ftp://a.example"}).to_string();
     let found = linted(&registry.ask(card(text.clone())).await);
-    let parsed = a2a_card::parse(text.as_bytes()).unwrap();
+    let parsed = a2a_card::parse_card(text.as_bytes()).unwrap();
     let rules: Vec<String> = a2a_card::all_findings(&parsed, text.as_bytes())
         .into_iter()
         .map(|finding| finding.rule)
@@ -158,9 +158,9 @@ async fn without_a_token_an_address_lints_as_often_as_it_may_write() {
 #[actix_web::test]
 async fn a_card_beyond_the_last_place_is_refused_and_a_place_is_free_again() {
     let registry = Registry::new().await;
-    let places = &registry.context().lints.places;
+    let places = &registry.context().lint_pool.pending;
     let taken = places
-        .acquire_many(u32::try_from(PLACES).unwrap())
+        .acquire_many(u32::try_from(MAX_PENDING_LINTS).unwrap())
         .await
         .unwrap();
     let full = registry.ask(card("{\"name\": \"a\"}")).await;
@@ -168,5 +168,5 @@ async fn a_card_beyond_the_last_place_is_refused_and_a_place_is_free_again() {
     assert_eq!(full.header("retry-after"), "1");
     drop(taken);
     linted(&registry.ask(card("{\"name\": \"a\"}")).await);
-    assert_eq!(places.available_permits(), PLACES);
+    assert_eq!(places.available_permits(), MAX_PENDING_LINTS);
 }

@@ -1,8 +1,8 @@
 //! The HTML pages over HTTP: the registration form, errors as pages, cacheable files.
 
 use a2a_registry_core::config::Registration;
-use a2a_registry_core::context::Context;
-use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
@@ -33,7 +33,7 @@ async fn page(registry: &Registry, path: &str) -> TestResponse {
 }
 
 /// Whether the domain of [`CARD`] is registered.
-async fn is_registered(context: &Context, admin: &Caller) -> bool {
+async fn is_registered(context: &AppContext, admin: &Caller) -> bool {
     match domain_show(context, admin, "127.0.0.1:9").await {
         Ok(_) => true,
         Err(error) if error.kind == ErrorKind::NotFound => false,

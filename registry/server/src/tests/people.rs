@@ -1,8 +1,8 @@
 //! Accounts and groups: what admins change, when it acts, and what may not be lost.
 
-use a2a_registry_api::limits::{MAX_GROUPS, MAX_GROUPS_OF_ACCOUNT, MAX_MEMBERS};
-use a2a_registry_core::accounts::authentication::authenticate;
-use a2a_registry_domain::ids::new_id;
+use a2a_registry_api::limits::{MAX_GROUP_MEMBERS, MAX_GROUPS, MAX_GROUPS_PER_ACCOUNT};
+use a2a_registry_core::accounts::authentication::authenticate_token;
+use a2a_registry_domain::identifiers::new_uuid;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::accounts;
 use a2a_registry_store::entity::{account, account_group, group_member};
@@ -59,7 +59,7 @@ async fn the_groups_of_a_caller_are_known_with_the_request() {
     let registry = Registry::new().await;
     let own = registry.token(Role::Publisher).await;
     let groups = async || {
-        let caller = authenticate(registry.context(), &own).await.unwrap();
+        let caller = authenticate_token(registry.context(), &own).await.unwrap();
         caller.account.unwrap().groups
     };
     assert!(groups().await.is_empty());
@@ -282,7 +282,7 @@ async fn groups_of_two_origins_are_two_groups() {
     let me = get(&registry, &own, "/v1/me").await.json();
     let context = registry.context();
     let row = account_group::Model {
-        id: new_id(context.now(), context.entropy.as_ref()),
+        id: new_uuid(context.now(), context.entropy.as_ref()),
         origin: "https://issuer.example".into(),
         name: "travel".into(),
         created_at: context.now().0,
@@ -291,9 +291,9 @@ async fn groups_of_two_origins_are_two_groups() {
         group_id: row.id,
         account_id: me["id"].as_str().unwrap().parse().unwrap(),
     };
-    let write = context.store.write().await.unwrap();
-    write.group_insert(row).await.unwrap();
-    write.members_add(vec![member]).await.unwrap();
+    let write = context.store.begin_write().await.unwrap();
+    write.insert_group(row).await.unwrap();
+    write.insert_members(vec![member]).await.unwrap();
     write.commit().await.unwrap();
     let theirs = json!({"origin": "https://issuer.example", "name": "travel"});
     get(&registry, ADMIN, "/v1/groups/travel")
@@ -322,7 +322,7 @@ async fn groups_of_two_origins_are_two_groups() {
 
 /// Adds that many groups, each with this member, without the API.
 async fn add_groups(registry: &Registry, count: u128, member: Option<Uuid>) {
-    let write = registry.context().store.write().await.unwrap();
+    let write = registry.context().store.begin_write().await.unwrap();
     for number in 0..count {
         let group = account_group::Model {
             id: Uuid::from_u128(number + 1),
@@ -334,8 +334,11 @@ async fn add_groups(registry: &Registry, count: u128, member: Option<Uuid>) {
             group_id: group.id,
             account_id,
         });
-        write.group_insert(group).await.unwrap();
-        write.members_add(row.into_iter().collect()).await.unwrap();
+        write.insert_group(group).await.unwrap();
+        write
+            .insert_members(row.into_iter().collect())
+            .await
+            .unwrap();
     }
     write.commit().await.unwrap();
 }
@@ -346,7 +349,7 @@ async fn an_account_is_in_a_bounded_number_of_groups() {
     let own = registry.token(Role::Publisher).await;
     let me = get(&registry, &own, "/v1/me").await.json();
     let me = me["id"].as_str().unwrap().parse().unwrap();
-    add_groups(&registry, MAX_GROUPS_OF_ACCOUNT as u128 - 1, Some(me)).await;
+    add_groups(&registry, MAX_GROUPS_PER_ACCOUNT as u128 - 1, Some(me)).await;
     for _ in 0..2 {
         let last = put(&registry, "last", json!(["publisher"])).await;
         assert_eq!(last.status, 200);
@@ -358,7 +361,7 @@ async fn an_account_is_in_a_bounded_number_of_groups() {
     get(&registry, ADMIN, "/v1/groups/more")
         .await
         .problem(404, "not-found");
-    let names: Vec<String> = (0..=MAX_GROUPS_OF_ACCOUNT)
+    let names: Vec<String> = (0..=MAX_GROUPS_PER_ACCOUNT)
         .map(|number| format!("group-{number}"))
         .collect();
     patch(&registry, "publisher", json!({"groups": names}))
@@ -378,13 +381,13 @@ async fn groups_and_their_members_are_bounded() {
         put(&registry, "group-1", json!(["admin"])).await.status,
         200
     );
-    let names: Vec<String> = (0..=MAX_MEMBERS)
+    let names: Vec<String> = (0..=MAX_GROUP_MEMBERS)
         .map(|number| format!("a{number}"))
         .collect();
     put(&registry, "group-1", json!(names))
         .await
         .problem(400, "invalid-request");
-    let write = registry.context().store.write().await.unwrap();
+    let write = registry.context().store.begin_write().await.unwrap();
     for (number, name) in names.iter().enumerate().skip(2) {
         let row = account::Model {
             id: Uuid::from_u128(number as u128),
@@ -397,12 +400,12 @@ async fn groups_and_their_members_are_bounded() {
             news_seen_at: None,
             created_at: 0,
         };
-        write.account_insert(row).await.unwrap();
+        write.insert_account(row).await.unwrap();
     }
     write.commit().await.unwrap();
     let mut members: Vec<&str> = names.iter().skip(2).map(String::as_str).collect();
     members.push("admin");
-    assert_eq!(members.len(), MAX_MEMBERS);
+    assert_eq!(members.len(), MAX_GROUP_MEMBERS);
     assert_eq!(put(&registry, "group-1", json!(members)).await.status, 200);
     patch(&registry, "publisher", json!({"groups": ["group-1"]}))
         .await

@@ -1,6 +1,6 @@
 //! The pages of policies and waivers: who sees them, and what the editor does with what is typed.
 
-use a2a_registry_api::limits::MAX_POLICIES_BODY;
+use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
 use a2a_registry_domain::role::Role;
 use a2a_registry_http::requests::visitor::form_token;
 use actix_web::test::TestRequest;
@@ -393,7 +393,7 @@ async fn the_editor_takes_as_much_as_the_api() {
     // A line feed has two bytes in JSON, and six in a form.
     let lines = 60_000;
     let long = format!("{OPEN}{}", "\r\n".repeat(lines));
-    let most = MAX_POLICIES_BODY / (2 * lines + 200);
+    let most = MAX_POLICIES_BODY_BYTES / (2 * lines + 200);
     let ids: Vec<String> = (0..most).map(|number| format!("p{number}")).collect();
     let policies: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), long.as_str())).collect();
     let checked = admin.edit("check", "0", &policies).await;

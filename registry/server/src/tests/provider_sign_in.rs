@@ -4,10 +4,10 @@ use a2a_registry_core::config::{AllowPorts, ProviderConfig};
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_domain::timestamp::MINUTE;
 use a2a_registry_http::requests::visitor::form_token;
-use a2a_registry_http::sessions::attempts::{AnsweredAttempt, MAX_USED};
-use a2a_registry_http::sessions::{SessionClient, session_begin_with_provider};
-use a2a_registry_store::entity::used_attempt;
-use a2a_registry_store::identities::{attempt_is_used, used_attempt_count};
+use a2a_registry_http::sessions::sign_in_attempts::{CompletedAttempt, MAX_USED_ATTEMPTS};
+use a2a_registry_http::sessions::{SessionClient, begin_session_with_provider};
+use a2a_registry_store::entity::used_sign_in_attempt;
+use a2a_registry_store::identities::{is_sign_in_attempt_used, used_sign_in_attempt_count};
 use actix_web::test::TestRequest;
 
 use crate::tests::sessions::{BEFORE, form, near, sign_in, text, with};
@@ -73,12 +73,12 @@ async fn a_provider_that_does_not_respond_says_so_and_attempts_are_limited() {
 async fn session_by(registry: &Registry, state: &str) -> Result<String, AppError> {
     let context = registry.context();
     let account = registry.admin().await.account.unwrap().id;
-    let attempt = AnsweredAttempt {
-        state: state.into(),
+    let attempt = CompletedAttempt {
+        state_hash: state.into(),
         issuer: "http://127.0.0.1:1".into(),
     };
     let client = SessionClient::default();
-    session_begin_with_provider(context, account, &attempt, &client).await
+    begin_session_with_provider(context, account, &attempt, &client).await
 }
 
 #[actix_web::test]
@@ -97,14 +97,17 @@ async fn a_session_has_its_provider_by_the_title_that_the_button_had() {
 async fn while_no_more_used_attempts_can_be_recorded_nobody_signs_in() {
     let registry = registry().await;
     let context = registry.context();
-    let end = context.now().plus(MINUTE).0;
-    let used = |number: u64, expires_at: i64| used_attempt::Model {
+    let end = context.now().plus_micros(MINUTE).0;
+    let used = |number: u64, expires_at: i64| used_sign_in_attempt::Model {
         state: format!("s{number}"),
         expires_at,
     };
-    let write = context.store.write().await.unwrap();
-    for number in 1..MAX_USED {
-        write.used_attempt_insert(used(number, end)).await.unwrap();
+    let write = context.store.begin_write().await.unwrap();
+    for number in 1..MAX_USED_ATTEMPTS {
+        write
+            .mark_sign_in_attempt_used(used(number, end))
+            .await
+            .unwrap();
     }
     write.commit().await.unwrap();
     session_by(&registry, "last").await.unwrap();
@@ -112,17 +115,27 @@ async fn while_no_more_used_attempts_can_be_recorded_nobody_signs_in() {
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert!(error.retry_after.is_some());
     for state in ["s1", "last"] {
-        assert!(attempt_is_used(&context.store, state).await.unwrap());
+        assert!(
+            is_sign_in_attempt_used(&context.store, state)
+                .await
+                .unwrap()
+        );
     }
     // What has expired is forgotten, and makes room.
-    let write = context.store.write().await.unwrap();
-    write.used_attempts_forget(end - 1).await.unwrap();
-    assert_eq!(used_attempt_count(&write).await.unwrap(), MAX_USED);
-    write.used_attempts_forget(end).await.unwrap();
-    write.used_attempt_insert(used(0, 1)).await.unwrap();
+    let write = context.store.begin_write().await.unwrap();
+    write
+        .delete_expired_sign_in_attempts(end - 1)
+        .await
+        .unwrap();
+    assert_eq!(
+        used_sign_in_attempt_count(&write).await.unwrap(),
+        MAX_USED_ATTEMPTS
+    );
+    write.delete_expired_sign_in_attempts(end).await.unwrap();
+    write.mark_sign_in_attempt_used(used(0, 1)).await.unwrap();
     write.commit().await.unwrap();
     session_by(&registry, "more").await.unwrap();
-    let kept = used_attempt_count(&context.store).await.unwrap();
+    let kept = used_sign_in_attempt_count(&context.store).await.unwrap();
     assert_eq!(kept, 2, "the one that lasts, and the new one");
 }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use a2a_crawler::{Clock as _, SystemClock};
 use a2a_registry_api::NewToken;
-use a2a_registry_core::accounts::authentication::authenticate;
-use a2a_registry_core::accounts::refusals::write_refusals;
+use a2a_registry_core::accounts::authentication::authenticate_token;
+use a2a_registry_core::accounts::refusal_events::write_refusal_events;
 use a2a_registry_core::accounts::tokens::token_create;
-use a2a_registry_core::events::list::events_after;
-use a2a_registry_core::metrics::ProcessGauges;
+use a2a_registry_core::events::list::load_events_after;
+use a2a_registry_core::metrics::GaugeValues;
 use a2a_registry_domain::role::Role;
 use a2a_registry_http::requests::visitor::form_token;
-use a2a_registry_http::routes::openapi::operations::all as operations;
+use a2a_registry_http::routes::openapi::operations::all_operations as operations;
 use a2a_registry_http::routes::plain::PLAIN_ROUTES;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ const UNKNOWN: &str = "a2ar_a-token-that-this-registry-never-made";
 
 /// What the metric says, by reason and in all.
 fn counted(registry: &Registry) -> (Vec<(String, u64)>, u64) {
-    let text = registry.state.metrics.text(ProcessGauges::default());
+    let text = registry.state.metrics.encode_all(GaugeValues::default());
     let text = text.unwrap();
     let lines = text.lines().filter_map(|line| {
         let line = line.strip_prefix("a2a_registry_sign_in_refusals_total{reason=\"")?;
@@ -167,7 +167,7 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
     }
     let before = events(&registry, ADMIN, "sign_in.refused").await;
     assert!(before.is_empty(), "a refusal is no write");
-    write_refusals(registry.context()).await.unwrap();
+    write_refusal_events(registry.context()).await.unwrap();
     let written = events(&registry, &auditor, "sign_in.refused").await;
     assert_eq!(written.len(), 1, "{written:?}");
     assert_eq!(written[0]["subject"], "198.51.100.0/24");
@@ -179,13 +179,13 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
             .is_empty()
     );
     // The next minute has nothing to write, and then something of its own.
-    write_refusals(registry.context()).await.unwrap();
+    write_refusal_events(registry.context()).await.unwrap();
     assert_eq!(events(&registry, ADMIN, "sign_in.refused").await.len(), 1);
     // However many networks there are, the events are few and count them all.
     for network in 0..60 {
         refused(format!("203.0.{network}.1")).await;
     }
-    write_refusals(registry.context()).await.unwrap();
+    write_refusal_events(registry.context()).await.unwrap();
     let written = events(&registry, ADMIN, "sign_in.refused").await;
     let newer = &written[1..];
     assert_eq!(newer.len(), 21);
@@ -195,10 +195,12 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
     assert_eq!(counts.sum::<u64>(), 60);
     assert_eq!(newer[20]["subject"], "other networks");
     // A stream of somebody who may not read them reads them once, however many there are.
-    let reader = authenticate(registry.context(), &curator).await.unwrap();
+    let reader = authenticate_token(registry.context(), &curator)
+        .await
+        .unwrap();
     let last = newer[20]["seq"].as_i64().unwrap();
     let mut position = newer[0]["seq"].as_i64().unwrap() - 1;
-    let shown = events_after(registry.context(), &reader, &mut position, 5).await;
+    let shown = load_events_after(registry.context(), &reader, &mut position, 5).await;
     assert_eq!((shown.unwrap().len(), position), (0, last));
 }
 

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex};
 
 use a2a_crawler::SystemClock;
 use a2a_registry_core::config::Config;
-use a2a_registry_core::context::Context;
-use a2a_registry_core::index_pool::run;
-use a2a_registry_core::memory::fair_semaphore::{
-    FairPermit, MAX_WAITING, MAX_WAITING_PER_CALLER, QueueFull,
-};
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::metrics::Metrics;
 use a2a_registry_core::network::Network;
-use a2a_registry_core::search::find::{Extra, Search};
+use a2a_registry_core::process_state::fair_semaphore::{
+    FairPermit, MAX_WAITING, MAX_WAITING_PER_CALLER, QueueFull,
+};
+use a2a_registry_core::search::engine::{PreparedSearch, SurfaceQuery};
 use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::facet::Facet;
-use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_http::requests::state::State;
+use a2a_registry_domain::identifiers::SystemEntropy;
+use a2a_registry_http::requests::server_state::ServerState;
 use a2a_registry_policy::{PolicySet, PolicyText};
 use a2a_registry_search::Index;
 use actix_web::body::to_bytes;
@@ -30,28 +30,28 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::application::application;
+use crate::application::create_application;
 
 /// An empty registry, and its folder.
-async fn registry() -> (tempfile::TempDir, Arc<Context>) {
+async fn registry() -> (tempfile::TempDir, Arc<AppContext>) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let entropy = Arc::new(SystemEntropy::default());
-    let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+    let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
     let started =
-        crate::start::start_registry(config, Arc::new(SystemClock), entropy, network, None)
+        crate::startup::start_registry(config, Arc::new(SystemClock), entropy, network, None)
             .await
             .unwrap();
     (folder, started.context)
 }
 
 /// The status, `Retry-After` and body of an answer.
-async fn get(context: &Arc<Context>, path: &str) -> (u16, Option<String>, Value) {
+async fn get(context: &Arc<AppContext>, path: &str) -> (u16, Option<String>, Value) {
     let metrics = Arc::new(Metrics::new());
-    let state = State::new(Arc::clone(context), metrics, CancellationToken::new());
-    let service = init_service(application(web::Data::new(state))).await;
+    let state = ServerState::new(Arc::clone(context), metrics, CancellationToken::new());
+    let service = init_service(create_application(web::Data::new(state))).await;
     let request = TestRequest::get().uri(path).to_request();
     let response = service.call(request).await.unwrap();
     let status = response.status().as_u16();
@@ -70,9 +70,9 @@ fn client(last: u8) -> Caller {
 }
 
 /// Acquires every free permit.
-async fn all_permits(context: &Context) -> Vec<FairPermit> {
+async fn all_permits(context: &AppContext) -> Vec<FairPermit> {
     let mut permits = Vec::new();
-    let acquire = || context.searches.permits.acquire(client(0).key());
+    let acquire = || context.search_cache.permits.acquire(client(0).key());
     while let Some(permit) = acquire().now_or_never() {
         permits.push(permit.unwrap());
     }
@@ -82,8 +82,8 @@ async fn all_permits(context: &Context) -> Vec<FairPermit> {
 type WaitingSearch = Pin<Box<dyn Future<Output = Result<FairPermit, QueueFull>>>>;
 
 /// A search of that client, which waits; the reason if it may not.
-fn wait(context: &Arc<Context>, last: u8) -> Result<WaitingSearch, QueueFull> {
-    let permits = Arc::clone(&context.searches.permits);
+fn wait(context: &Arc<AppContext>, last: u8) -> Result<WaitingSearch, QueueFull> {
+    let permits = Arc::clone(&context.search_cache.permits);
     let mut search: WaitingSearch =
         Box::pin(async move { permits.acquire(client(last).key()).await });
     match (&mut search).now_or_never() {
@@ -93,7 +93,7 @@ fn wait(context: &Arc<Context>, last: u8) -> Result<WaitingSearch, QueueFull> {
 }
 
 /// Has searches of that client wait, as many as may.
-fn fill(context: &Arc<Context>, last: u8) -> Vec<WaitingSearch> {
+fn fill(context: &Arc<AppContext>, last: u8) -> Vec<WaitingSearch> {
     std::iter::from_fn(|| wait(context, last).ok()).collect()
 }
 
@@ -147,8 +147,8 @@ async fn every_door_counts_searches_for_its_caller() {
     let waiting = fill(&context, 1);
     assert_eq!(waiting.len(), MAX_WAITING_PER_CALLER);
     let metrics = Arc::new(Metrics::new());
-    let state = State::new(Arc::clone(&context), metrics, CancellationToken::new());
-    let service = init_service(application(web::Data::new(state))).await;
+    let state = ServerState::new(Arc::clone(&context), metrics, CancellationToken::new());
+    let service = init_service(create_application(web::Data::new(state))).await;
     for (door, request) in doors() {
         let request = request.peer_addr("192.0.2.1:1".parse().unwrap());
         let answer = service.call(request.to_request()).await.unwrap();
@@ -204,7 +204,7 @@ async fn a_search_waits_for_one_of_each_other_caller() {
                 order.lock().unwrap().push(last);
                 Ok(())
             };
-            run(&context, &client(last), noted).await.unwrap();
+            run_search(&context, &client(last), noted).await.unwrap();
         });
         assert!((&mut search).now_or_never().is_none());
         search
@@ -245,10 +245,10 @@ async fn a_full_queue_refuses_searches_for_a_moment() {
 #[actix_web::test]
 async fn labels_and_class_of_a_search_come_from_one_policy_set() {
     let (_folder, context) = registry().await;
-    let (caller, query, extra) = (client(1), SearchQuery::default(), Extra::default());
-    let search = Search::prepare(&context, &caller, &query, &extra);
+    let (caller, query, extra) = (client(1), SearchQuery::default(), SurfaceQuery::default());
+    let search = PreparedSearch::prepare(&context, &caller, &query, &extra);
     let search = search.await.unwrap();
-    let before = context.policies.in_force();
+    let before = context.policy_sets.enforced_set();
     let tagged = PolicyText {
         id: "tagged".to_owned(),
         text: r#"permit (principal, action == Action::"discover", resource)
@@ -258,10 +258,10 @@ async fn labels_and_class_of_a_search_come_from_one_policy_set() {
     let next = PolicySet::compile(1, &[tagged]).unwrap();
     assert_ne!(caller.class_labels(&next), caller.class_labels(&before));
     // Another set is in force before the search runs.
-    context.policies.enforce(Arc::new(next));
-    let request = search.request(&context, &caller).unwrap();
+    context.policy_sets.enforce(Arc::new(next));
+    let request = search.build_request(&context, &caller).unwrap();
     assert_eq!(request.visible_to, caller.labels(&before));
-    assert_eq!(request.class, caller.class_labels(&before));
+    assert_eq!(request.class_labels, caller.class_labels(&before));
 }
 
 #[actix_web::test]

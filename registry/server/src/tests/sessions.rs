@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
-use a2a_registry_api::limits::MAX_SESSIONS;
+use a2a_registry_api::limits::MAX_SESSIONS_PER_ACCOUNT;
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_http::requests::visitor::form_token;
-use a2a_registry_http::routes::api::DIALECT_ERRORS;
-use a2a_registry_http::routes::openapi::operations::all as operations;
+use a2a_registry_http::routes::api::PROTOCOL_ERRORS;
+use a2a_registry_http::routes::openapi::operations::all_operations as operations;
 use a2a_registry_http::routes::plain::PLAIN_ROUTES;
 use actix_web::http::header::SET_COOKIE;
 use actix_web::test::TestRequest;
@@ -191,7 +191,7 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
     let secret = sign_in(&registry, ADMIN).await;
     let other = sign_in(&registry, &registry.token(Role::Curator).await).await;
     // What a dialect takes is no form: it identifies its callers by their tokens alone.
-    let is_dialect = |path: &str| DIALECT_ERRORS.iter().any(|one| path.starts_with(one.path));
+    let is_dialect = |path: &str| PROTOCOL_ERRORS.iter().any(|one| path.starts_with(one.path));
     let forms = PLAIN_ROUTES.iter().filter(|(_, method)| *method == "POST");
     let forms = forms.filter(|(path, _)| !is_dialect(path));
     for (path, _) in forms.filter(|(path, _)| !OPEN_FORMS.contains(path)) {
@@ -351,17 +351,17 @@ async fn sessions_are_listed_revoked_and_bounded() {
     let registry = Registry::new().await;
     let own = registry.token(Role::Publisher).await;
     let mut secrets = Vec::new();
-    for _ in 0..=MAX_SESSIONS {
+    for _ in 0..=MAX_SESSIONS_PER_ACCOUNT {
         // The limit of attempts is per address and account, and in the memory of one process.
         let context = registry.context();
-        let caller = a2a_registry_core::accounts::authentication::authenticate(context, &own)
+        let caller = a2a_registry_core::accounts::authentication::authenticate_token(context, &own)
             .await
             .unwrap();
         let client = a2a_registry_http::sessions::SessionClient {
             user_agent: "curl",
             address: None,
         };
-        let begun = a2a_registry_http::sessions::session_begin(context, &caller, &client).await;
+        let begun = a2a_registry_http::sessions::begin_session(context, &caller, &client).await;
         secrets.push(begun.unwrap());
     }
     assert_eq!(account_page(&registry, &secrets[0]).await.status, 303);
@@ -372,16 +372,16 @@ async fn sessions_are_listed_revoked_and_bounded() {
         list["sessions"].as_array().unwrap().clone()
     };
     let listed = list(own.clone()).await;
-    assert_eq!(listed.len(), MAX_SESSIONS);
+    assert_eq!(listed.len(), MAX_SESSIONS_PER_ACCOUNT);
     assert_eq!(listed[0]["account"], "publisher");
     assert_eq!(listed[0]["browser"], "curl");
     let stranger = registry.token(Role::Curator).await;
     assert!(list(stranger.clone()).await.is_empty());
-    assert_eq!(list(ADMIN.to_owned()).await.len(), MAX_SESSIONS);
+    assert_eq!(list(ADMIN.to_owned()).await.len(), MAX_SESSIONS_PER_ACCOUNT);
     // Sessions of one millisecond are in no order among themselves, so each is known by its secret.
     let id_of = async |secret: &str| {
         let (store, now) = (&registry.context().store, registry.context().now().0);
-        let hash = a2a_registry_core::accounts::authentication::hash(secret);
+        let hash = a2a_registry_core::accounts::authentication::sha256_hex(secret);
         let found = a2a_registry_store::sessions::session_by_hash(store, &hash, now).await;
         found.unwrap().unwrap().0.id.to_string()
     };
@@ -458,21 +458,21 @@ async fn a_session_ends_unused_after_eight_hours_and_in_any_case_after_a_day() {
         hours(7);
         assert_eq!(account_page(&registry, &used).await.status, 200);
         // The use is noted beside the request; here it is noted for certain.
-        let hash = a2a_registry_core::accounts::authentication::hash(&used);
+        let hash = a2a_registry_core::accounts::authentication::sha256_hex(&used);
         let now = registry.context().now().0;
         let found = a2a_registry_store::sessions::session_by_hash(store, &hash, now).await;
-        let write = store.write().await.unwrap();
+        let write = store.begin_write().await.unwrap();
         write
-            .session_seen(found.unwrap().unwrap().0.id, now)
+            .record_session_use(found.unwrap().unwrap().0.id, now)
             .await
             .unwrap();
         write.commit().await.unwrap();
     }
     hours(3);
     assert_eq!(account_page(&registry, &used).await.status, 303);
-    let write = store.write().await.unwrap();
+    let write = store.begin_write().await.unwrap();
     let now = registry.context().now().0;
-    assert_eq!(write.sessions_forget(now).await.unwrap(), 2);
+    assert_eq!(write.delete_ended_sessions(now).await.unwrap(), 2);
 }
 
 /// The queue, a review and what waits are pages for who is signed in, and their forms need the form token.

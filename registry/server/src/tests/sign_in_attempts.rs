@@ -1,9 +1,9 @@
 //! Attempts to sign in with an identity provider.
 
-use a2a_registry_core::providers::CodeAnswer;
+use a2a_registry_core::providers::AuthorizationResponse;
 use a2a_registry_domain::timestamp::MINUTE;
 use a2a_registry_http::requests::cookies;
-use a2a_registry_http::sessions::attempts::*;
+use a2a_registry_http::sessions::sign_in_attempts::*;
 use actix_web::HttpRequest;
 use actix_web::http::header::COOKIE;
 use actix_web::test::TestRequest;
@@ -29,7 +29,7 @@ fn sealed(registry: &Registry, attempt: &SignInAttempt) -> String {
     let text = serde_json::to_vec(attempt).unwrap();
     let sealed = context
         .sealer
-        .seal(PURPOSE, &text, context.entropy.as_ref());
+        .seal(SEAL_PURPOSE, &text, context.entropy.as_ref());
     sealed.unwrap()
 }
 
@@ -45,8 +45,9 @@ fn with(cookies: &str) -> HttpRequest {
 async fn is_known(registry: &Registry, cookies: &str, state: &str) -> bool {
     let context = registry.context();
     let provider = context.providers.by_name("corp").unwrap();
-    let answer: CodeAnswer = serde_html_form::from_str(&format!("state={state}")).unwrap();
-    let known = attempt_of(context, provider, &with(cookies), &answer).await;
+    let answer: AuthorizationResponse =
+        serde_html_form::from_str(&format!("state={state}")).unwrap();
+    let known = find_attempt(context, provider, &with(cookies), &answer).await;
     known.is_ok()
 }
 
@@ -54,7 +55,7 @@ async fn is_known(registry: &Registry, cookies: &str, state: &str) -> bool {
 async fn an_answer_finds_the_attempt_of_its_own_browser_for_ten_minutes() {
     let registry = registry().await;
     let one = attempt(&registry, "one", 0);
-    let two = attempt(&registry, "two", LONGEST - MINUTE);
+    let two = attempt(&registry, "two", ATTEMPT_LIFETIME - MINUTE);
     let (first, second) = (sealed(&registry, &one), sealed(&registry, &two));
     let both = [cookie(&one.state, &first), cookie(&two.state, &second)].join("; ");
     assert!(is_known(&registry, &both, &one.state).await);
@@ -74,7 +75,7 @@ async fn an_answer_finds_the_attempt_of_its_own_browser_for_ten_minutes() {
         issuer: "http://127.0.0.1:2".into(),
         ..attempt(&registry, "other", 0)
     };
-    let late = attempt(&registry, "late", LONGEST);
+    let late = attempt(&registry, "late", ATTEMPT_LIFETIME);
     for attempt in [other, late] {
         let own = cookie(&attempt.state, &sealed(&registry, &attempt));
         assert!(!is_known(&registry, &own, &attempt.state).await);
@@ -92,7 +93,7 @@ async fn the_oldest_attempt_of_a_browser_makes_way_and_no_other_browsers() {
             .map(|own| cookie(&own.state, &sealed(&registry, &own)));
         all.collect::<Vec<String>>().join("; ")
     };
-    let makes_way = |cookies: &str| attempts_to_clear(context, &with(cookies), context.now().0);
+    let makes_way = |cookies: &str| cookies_to_clear(context, &with(cookies), context.now().0);
     let name = |number: i64| cookie_name(&own(number).state).unwrap();
     assert_eq!(makes_way(""), [""; 0]);
     assert_eq!(makes_way(&cookies(0..4)), [""; 0]);
@@ -100,8 +101,11 @@ async fn the_oldest_attempt_of_a_browser_makes_way_and_no_other_browsers() {
     assert_eq!(makes_way(&cookies(0..7)), [name(6), name(5), name(4)]);
     // What is no good any more goes in any case.
     assert_eq!(makes_way(&cookies(9..12)), [name(10), name(11)]);
-    let junk = format!("{}junk=AAAA", cookies::ATTEMPT);
-    assert_eq!(makes_way(&junk), [format!("{}junk", cookies::ATTEMPT)]);
+    let junk = format!("{}junk=AAAA", cookies::ATTEMPT_COOKIE_PREFIX);
+    assert_eq!(
+        makes_way(&junk),
+        [format!("{}junk", cookies::ATTEMPT_COOKIE_PREFIX)]
+    );
 }
 
 /// All attempts of a browser fit into the header of a request with room for the rest of it.
@@ -109,12 +113,16 @@ async fn the_oldest_attempt_of_a_browser_makes_way_and_no_other_browsers() {
 async fn the_cookies_of_a_browser_are_bounded() {
     let registry = registry().await;
     let longest = SignInAttempt {
-        next: format!("/{}", "a".repeat(MAX_NEXT - 1)),
+        next: format!("/{}", "a".repeat(MAX_NEXT_BYTES - 1)),
         secret: "s".repeat(43),
         issuer: "i".repeat(300),
         ..attempt(&registry, "one", 0)
     };
     let one = cookie(&longest.state, &sealed(&registry, &longest));
-    assert!(one.len() * PER_BROWSER < 7 * 1024, "{}", one.len());
-    assert_eq!(cookies::attempts(&with(&one)).len(), 1);
+    assert!(
+        one.len() * MAX_ATTEMPTS_PER_BROWSER < 7 * 1024,
+        "{}",
+        one.len()
+    );
+    assert_eq!(cookies::attempt_cookies(&with(&one)).len(), 1);
 }

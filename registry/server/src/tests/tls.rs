@@ -27,7 +27,7 @@ async fn https_is_spoken_where_a_certificate_is_configured() {
         let context = Arc::clone(&registry.state.context);
         (
             port,
-            crate::serve::run(
+            crate::serve::run_server(
                 context,
                 listener,
                 shutdown.clone(),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
-use a2a_registry_api::limits::MAX_TOKENS;
+use a2a_registry_api::limits::MAX_TOKENS_PER_ACCOUNT;
 use a2a_registry_domain::role::{Role, Scope};
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
@@ -180,7 +180,7 @@ async fn an_account_has_a_bounded_number_of_tokens() {
     let registry = Registry::by(clock.clone(), |_| {}).await;
     let own = registry.token(Role::Publisher).await;
     let body = || json!({"name": "x", "expires_in_days": 1});
-    for _ in 1..MAX_TOKENS {
+    for _ in 1..MAX_TOKENS_PER_ACCOUNT {
         assert_eq!(create(&registry, &own, body()).await.status, 201);
     }
     create(&registry, &own, body())

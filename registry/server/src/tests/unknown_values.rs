@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
-use a2a_registry_core::accounts::authentication::authenticate;
-use a2a_registry_core::accounts::records::{account_row, token_row};
+use a2a_registry_core::accounts::authentication::authenticate_token;
+use a2a_registry_core::accounts::records::{new_account_row, new_token_row};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::domains::acts::{domain_list, domain_show};
+use a2a_registry_core::domains::actions::{domain_list, domain_show};
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::network::Network;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::sources::new_domain;
-use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_domain::identifiers::SystemEntropy;
 use a2a_registry_domain::role::{Role, Roles};
-use a2a_registry_store::Kept;
+use a2a_registry_store::StoredEnum;
 use a2a_registry_store::entity::{account, domain};
 
-use crate::start::start_registry;
+use crate::startup::start_registry;
 
 const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
 const THEIRS: &str = "a-token-of-somebody-whose-role-is-a-later-one";
@@ -28,25 +28,30 @@ async fn a_role_that_is_not_known_may_nothing() {
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let entropy = Arc::new(SystemEntropy::default());
-    let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+    let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
     let clock = Arc::new(SystemClock);
     let build = start_registry(config, clock, entropy.clone(), network, Some(ADMIN));
     let context = build.await.unwrap().context;
     let now = context.now();
     let account = account::Model {
         roles: Some("admin,warden".into()),
-        ..account_row("later", &Roles::of_one(Role::Admin), now, entropy.as_ref())
+        ..new_account_row(
+            "later",
+            &Roles::from_legacy_role(Role::Admin),
+            now,
+            entropy.as_ref(),
+        )
     };
-    let token = token_row(THEIRS, account.id, "test", false, now, entropy.as_ref());
-    let write = context.store.write().await.unwrap();
-    write.account_insert(account.clone()).await.unwrap();
-    write.token_insert(token).await.unwrap();
+    let token = new_token_row(THEIRS, account.id, "test", false, now, entropy.as_ref());
+    let write = context.store.begin_write().await.unwrap();
+    write.insert_account(account.clone()).await.unwrap();
+    write.insert_token(token).await.unwrap();
     write.commit().await.unwrap();
-    let error = authenticate(&context, THEIRS).await.unwrap_err();
+    let error = authenticate_token(&context, THEIRS).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Internal);
     let told = format!("accounts.roles of {} holds \"admin,warden\"", account.id);
     assert_eq!(error.internal, Some(told));
-    assert!(authenticate(&context, ADMIN).await.is_ok());
+    assert!(authenticate_token(&context, ADMIN).await.is_ok());
 }
 
 #[tokio::test]
@@ -56,18 +61,18 @@ async fn a_domain_in_an_unknown_state_is_left_out_alone() {
     let mut config = Config::default();
     config.store.data_dir = folder.path().to_owned();
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
-    let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
+    let network = Network::offline(&config, Arc::new(SystemClock)).unwrap();
     let started = start_registry(config, clock, entropy, network, Some(ADMIN)).await;
     let context = started.unwrap().context;
-    let caller = authenticate(&context, ADMIN).await.unwrap();
+    let caller = authenticate_token(&context, ADMIN).await.unwrap();
     let row = |name| new_domain(name, "https", context.now());
-    let write = context.store.write().await.unwrap();
-    write.domain_insert(row("known.example")).await.unwrap();
+    let write = context.store.begin_write().await.unwrap();
+    write.insert_domain(row("known.example")).await.unwrap();
     let later = domain::Model {
-        state: Kept::read("moonlit".into()),
+        state: StoredEnum::from_text("moonlit".into()),
         ..row("later.example")
     };
-    let later = write.domain_insert(later).await.unwrap();
+    let later = write.insert_domain(later).await.unwrap();
     write.commit().await.unwrap();
 
     let error = domain_show(&context, &caller, &later.name)

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use a2a_registry_domain::facet::{Facet, FacetMap};
-use a2a_registry_search::Document;
+use a2a_registry_search::AgentDocument;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -17,7 +17,7 @@ const LARGE: usize = 16 * 1024 * 1024;
 
 /// Puts agents with hits of so many bytes into the index.
 fn index_agents(registry: &Registry, count: u128, bytes: usize) {
-    let agents = (1..=count).map(|number| Document {
+    let agents = (1..=count).map(|number| AgentDocument {
         id: Uuid::from_u128(number),
         hit: format!("{{\"id\":{number},\"x\":\"{}\"}}", "x".repeat(bytes)).into_bytes(),
         name: format!("Agent {number:03}"),
@@ -27,10 +27,10 @@ fn index_agents(registry: &Registry, count: u128, bytes: usize) {
             (Facet::Liveness, vec!["fresh".to_owned()]),
         ]),
         visible_to: vec!["public".to_owned()],
-        ..Document::default()
+        ..AgentDocument::default()
     });
     let mut rebuild = registry.context().index.begin_rebuild().unwrap();
-    rebuild.add(agents.collect()).unwrap();
+    rebuild.add_agents(agents.collect()).unwrap();
     rebuild.finish(1).unwrap();
 }
 

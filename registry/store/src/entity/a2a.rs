@@ -12,7 +12,7 @@ pub mod a2a_task {
         /// A keyed hash of the network that the first message came from: a task without an account counts for it.
         pub sender: Option<i64>,
         pub context_id: String,
-        pub state: Kept<TaskState>,
+        pub state: StoredEnum<TaskState>,
         /// The client's messages: a JSON array in the form of A2A 1.0.
         pub history: String,
         /// JSON; null while the task is worked on.

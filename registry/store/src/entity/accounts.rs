@@ -10,7 +10,7 @@ pub mod account {
         pub id: Uuid,
         pub name: String,
         /// The main role, which stands for all its roles.
-        pub role: Kept<Role>,
+        pub role: StoredEnum<Role>,
         /// Joined by commas; where null, the roles that `role` stands for.
         pub roles: Option<String>,
         /// Null while it may be used.
@@ -26,16 +26,18 @@ pub mod account {
 
     impl Model {
         /// Whether no admin has disabled it, and its identity provider has not ended its access.
-        pub const fn may_be_used(&self) -> bool {
+        pub const fn is_active(&self) -> bool {
             self.disabled_at.is_none() && self.access_ended_at.is_none()
         }
 
         pub fn roles(&self) -> Result<Roles, StoreError> {
             let Some(roles) = &self.roles else {
-                return Ok(Roles::of_one(self.role.of("accounts", "role", self.id)?));
+                return Ok(Roles::from_legacy_role(
+                    self.role.require_known("accounts", "role", self.id)?,
+                ));
             };
             roles.parse().map_err(|_| {
-                StoreError::corrupt(CorruptRow {
+                StoreError::corrupt_row(CorruptRow {
                     table: "accounts",
                     column: "roles",
                     id: self.id.to_string(),
@@ -72,13 +74,13 @@ pub mod token {
         /// `None` for all that its account's roles allow. A scope that only a later program knows is left out, so that
         /// such a token may do less here and never more.
         pub fn scopes(&self) -> Option<Scopes> {
-            self.scopes.as_deref().map(super::known_scopes)
+            self.scopes.as_deref().map(super::parse_known_scopes)
         }
     }
 }
 
 /// The scopes in a column that this program knows.
-pub(super) fn known_scopes(scopes: &str) -> a2a_registry_domain::role::Scopes {
+pub(super) fn parse_known_scopes(scopes: &str) -> a2a_registry_domain::role::Scopes {
     let words = scopes.split(',');
     words.filter_map(|scope| scope.parse().ok()).collect()
 }
@@ -107,7 +109,7 @@ pub mod session {
 
     impl Model {
         pub fn scopes(&self) -> Option<Scopes> {
-            self.scopes.as_deref().map(super::known_scopes)
+            self.scopes.as_deref().map(super::parse_known_scopes)
         }
     }
 }
@@ -130,7 +132,7 @@ pub mod identity {
 }
 
 /// An attempt to sign in with an identity provider that has begun a session, until it expires.
-pub mod used_attempt {
+pub mod used_sign_in_attempt {
     table_row! { "used_sign_in_attempts":
         /// SHA-256 of the state that the provider returns, lower-case hex.
         #[sea_orm(primary_key, auto_increment = false)]

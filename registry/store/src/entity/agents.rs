@@ -13,10 +13,10 @@ pub mod agent {
         pub slot: String,
         /// Assigned with the first proof of the domain.
         pub urn: Option<String>,
-        pub lifecycle: Kept<Lifecycle>,
+        pub lifecycle: StoredEnum<Lifecycle>,
         /// A `Deprecation` as JSON, from the last time the agent was deprecated.
         pub deprecation: Option<String>,
-        pub visibility: Kept<Visibility>,
+        pub visibility: StoredEnum<Visibility>,
         /// A JSON array of the ids of groups that see it while it is restricted; null for none.
         pub audience: Option<String>,
         /// A JSON array of the ids of collections whose audience sees it too while it is restricted.
@@ -44,7 +44,7 @@ pub mod agent {
         pub recertify_at: Option<i64>,
         pub newest_version: Option<Uuid>,
         pub tls: bool,
-        pub liveness: Kept<LivenessState>,
+        pub liveness: StoredEnum<LivenessState>,
         pub liveness_reason: Option<String>,
         /// The last response with status 200 or 304.
         pub last_seen_at: Option<i64>,
@@ -60,7 +60,7 @@ pub mod agent {
 
     impl Model {
         /// An agent whose card was fetched for the first time.
-        pub fn found(id: Uuid, domain_id: i64, domain: String, slot: String, now: i64) -> Self {
+        pub fn new(id: Uuid, domain_id: i64, domain: String, slot: String, now: i64) -> Self {
             Self {
                 id,
                 domain_id,
@@ -113,7 +113,7 @@ pub mod hold {
         #[sea_orm(primary_key, auto_increment = false)]
         pub agent_id: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]
-        pub hold: Kept<Hold>,
+        pub hold: StoredEnum<Hold>,
         pub reason: String,
         pub actor: String,
         pub since: i64,
@@ -121,13 +121,13 @@ pub mod hold {
 
     impl Model {
         /// The hold as it is shown: a kind that only a later program knows is shown as an operator's hold.
-        pub fn shown(&self) -> Hold {
-            self.hold.known().unwrap_or(Hold::Operator)
+        pub fn known_hold(&self) -> Hold {
+            self.hold.known_value().unwrap_or(Hold::Operator)
         }
     }
 }
 
-pub mod body {
+pub mod card_body {
     table_row! { "bodies":
         /// `sha256:` and 64 hex digits.
         #[sea_orm(primary_key, auto_increment = false)]
@@ -151,7 +151,7 @@ pub mod version {
         pub content_digest: String,
         pub signing: String,
         /// The state of its signatures apart from the proof of the domain; only a proof makes it `valid`.
-        pub signature: Kept<SignatureState>,
+        pub signature: StoredEnum<SignatureState>,
         /// The key sets that verified its signatures, as JSON.
         pub key_sets: String,
         /// The thumbprints of the keys that verify its signatures, separated by spaces.
@@ -168,13 +168,13 @@ pub mod version {
         pub derivation: i32,
         pub observed_at: i64,
         /// The class of its change from the version that was approved then.
-        pub change_class: Option<Kept<ChangeClass>>,
-        pub state: Kept<VersionState>,
+        pub change_class: Option<StoredEnum<ChangeClass>>,
+        pub state: StoredEnum<VersionState>,
         pub ever_approved: bool,
         /// The number of fetches with different bytes but the same content.
         pub repeats: i64,
         /// The coverage of the source that it came from.
-        pub standing: Kept<CoverageLevel>,
+        pub standing: StoredEnum<CoverageLevel>,
     }
 
     enum_columns! { "versions", id:

@@ -34,7 +34,7 @@ pub mod saved_search {
 pub mod feed {
     use a2a_registry_domain::role::Scopes;
 
-    use super::super::accounts::known_scopes;
+    use super::super::accounts::parse_known_scopes;
 
     table_row! { "feeds":
         #[sea_orm(primary_key, auto_increment = false)]
@@ -49,7 +49,7 @@ pub mod feed {
     impl Model {
         /// `None` for a feed that may show nothing.
         pub fn scopes(&self) -> Option<Scopes> {
-            self.scopes.as_deref().map(known_scopes)
+            self.scopes.as_deref().map(parse_known_scopes)
         }
     }
 }

@@ -11,7 +11,7 @@ pub mod domain {
         pub name: String,
         /// `https` or `http`.
         pub scheme: String,
-        pub state: Kept<DomainState>,
+        pub state: StoredEnum<DomainState>,
         /// Increases with each new owner.
         pub generation: i64,
         pub account_id: Option<Uuid>,
@@ -26,7 +26,7 @@ pub mod domain {
         /// The methods of the proofs that verify it, in order, separated by spaces; null while it is not verified.
         pub proof_methods: Option<String>,
         pub contact: Option<String>,
-        pub opted_out_by: Option<Kept<OptOut>>,
+        pub opted_out_by: Option<StoredEnum<OptOut>>,
         pub lapsed_at: Option<i64>,
         pub check_due_at: Option<i64>,
         pub created_at: i64,
@@ -100,7 +100,7 @@ pub mod proof {
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
-        pub method: Kept<Method>,
+        pub method: StoredEnum<Method>,
         pub actor: String,
         /// Null for an admin's vouch.
         pub account_id: Option<Uuid>,
@@ -128,7 +128,7 @@ pub mod source {
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
-        pub kind: Kept<SourceKind>,
+        pub kind: StoredEnum<SourceKind>,
         /// The origin, or the URL of the card or catalog.
         pub url: String,
         /// Its identifier in the catalog that lists it.
@@ -173,7 +173,7 @@ pub mod source {
         pub cause_since: Option<i64>,
         pub cause_latest: Option<i64>,
         pub cause_looks: i32,
-        pub liveness: Kept<SourceState>,
+        pub liveness: StoredEnum<SourceState>,
         pub liveness_reason: Option<String>,
         pub created_at: i64,
         pub ended_at: Option<i64>,
@@ -186,7 +186,7 @@ pub mod source {
     }
 }
 
-pub mod attempt {
+pub mod fetch_attempt {
     table_row! { "attempts":
         #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
@@ -247,7 +247,7 @@ pub mod source_registrant {
         /// Null for a registrant without an account.
         pub account_id: Option<Uuid>,
         pub network: Option<String>,
-        pub role: Option<Kept<Role>>,
+        pub role: Option<StoredEnum<Role>>,
         pub registered_at: i64,
     }
 }

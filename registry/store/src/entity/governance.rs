@@ -11,7 +11,7 @@ pub mod decision {
         pub content_digest: String,
         pub signing: String,
         pub approved: bool,
-        pub rule: Kept<Rule>,
+        pub rule: StoredEnum<Rule>,
         /// The account's name, or `policy`.
         pub actor: String,
         pub reason: Option<String>,
@@ -29,10 +29,10 @@ pub mod review {
         pub id: Uuid,
         pub agent_id: Uuid,
         pub version_id: Uuid,
-        pub kind: Kept<ReviewKind>,
+        pub kind: StoredEnum<ReviewKind>,
         pub previous_version: Option<Uuid>,
-        pub change_class: Option<Kept<ChangeClass>>,
-        pub state: Kept<ReviewState>,
+        pub change_class: Option<StoredEnum<ChangeClass>>,
+        pub state: StoredEnum<ReviewState>,
         /// The account that registered the source.
         pub submitter: Option<String>,
         pub assignee: Option<Uuid>,
@@ -58,7 +58,7 @@ pub mod event {
         #[sea_orm(primary_key)]
         pub seq: i64,
         pub at: i64,
-        pub kind: Kept<EventKind>,
+        pub kind: StoredEnum<EventKind>,
         /// The id or name of what it is about.
         pub subject: String,
         /// The agent whose index entry it changes.

@@ -21,7 +21,7 @@ macro_rules! enum_columns {
         impl Model {
             pub fn $column(&self) -> Result<Option<$value>, StoreError> {
                 let kept = self.$column.as_ref();
-                kept.map(|kept| kept.of($table, stringify!($column), self.$key))
+                kept.map(|kept| kept.require_known($table, stringify!($column), self.$key))
                     .transpose()
             }
         }
@@ -30,7 +30,7 @@ macro_rules! enum_columns {
     ($table:literal, $key:ident: $column:ident -> $value:ident, $($rest:tt)*) => {
         impl Model {
             pub fn $column(&self) -> Result<$value, StoreError> {
-                self.$column.of($table, stringify!($column), self.$key)
+                self.$column.require_known($table, stringify!($column), self.$key)
             }
         }
         enum_columns! { $table, $key: $($rest)* }
@@ -52,17 +52,17 @@ mod vectors;
 
 pub use a2a::a2a_task;
 pub use accounts::{
-    account, account_group, group_member, identity, session, setting, token, used_attempt,
+    account, account_group, group_member, identity, session, setting, token, used_sign_in_attempt,
 };
-pub use agents::{agent, body, hold, version, version_source};
+pub use agents::{agent, card_body, hold, version, version_source};
 pub use collections::{collection, feed, saved_search};
-pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
+pub use domains::{domain, fetch_attempt, pace, proof, source, source_day, source_registrant};
 pub use governance::{decision, event, review};
-pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
+pub use ownership::{challenge, enrolled_key, owner_fingerprint, proof_check};
 pub use peer_candidates::peer_candidate;
 pub use policies::{dry_run_change, policy_set, waiver};
 pub use reviews::{agent_report, break_glass, review_approval, review_comment};
-pub use vectors::{agent_vectors, model};
+pub use vectors::{agent_vectors, embedding_model};
 
 use sea_orm::{DeriveRelation, EnumIter};
 
@@ -74,5 +74,5 @@ mod prelude {
     pub(super) use sea_orm::entity::prelude::*;
 
     pub(super) use super::Relation;
-    pub(super) use crate::{Kept, StoreError};
+    pub(super) use crate::{StoreError, StoredEnum};
 }

@@ -37,10 +37,10 @@ pub mod proof_check {
         /// Who requested it, or `system`.
         pub actor: String,
         pub at: i64,
-        pub method: Kept<Method>,
+        pub method: StoredEnum<Method>,
         /// The name or URL that was checked.
         pub place: String,
-        pub outcome: Kept<ProofOutcome>,
+        pub outcome: StoredEnum<ProofOutcome>,
         pub detail: String,
         /// The value that should have been found.
         pub wanted: Option<String>,
@@ -52,7 +52,7 @@ pub mod proof_check {
 }
 
 /// The owner marks of a domain, as of the last check that found a proof.
-pub mod owner_marks {
+pub mod owner_fingerprint {
     table_row! { "owner_marks":
         #[sea_orm(primary_key, auto_increment = false)]
         pub domain_id: i64,

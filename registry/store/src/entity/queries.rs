@@ -5,12 +5,12 @@ use sea_orm::{
     UpdateMany, Value,
 };
 
-use crate::rows::padded;
-use crate::{Handle, StoreError, Write};
+use crate::bulk_rows::pad_keys;
+use crate::{Executor, StoreError, WriteTransaction};
 
 /// The rows of a query that have one of these values in a column. Without values the database is not queried.
-pub(crate) async fn rows_with<E: EntityTrait, V: Clone + Into<Value>>(
-    on: &impl Handle,
+pub(crate) async fn rows_where_in<E: EntityTrait, V: Clone + Into<Value>>(
+    db: &impl Executor,
     query: Select<E>,
     column: E::Column,
     values: &[V],
@@ -18,8 +18,8 @@ pub(crate) async fn rows_with<E: EntityTrait, V: Clone + Into<Value>>(
     if values.is_empty() {
         return Ok(Vec::new());
     }
-    let query = query.filter(column.is_in(padded(values)));
-    Ok(query.all(on.connection()).await?)
+    let query = query.filter(column.is_in(pad_keys(values)));
+    Ok(query.all(db.connection()).await?)
 }
 
 /// A page of the rows of a query, the highest keys first: those below `before`, if it is given.
@@ -44,20 +44,20 @@ pub(crate) fn page_after<E: EntityTrait>(
     page.apply_if(after, |page, after| page.filter(key.gt(after)))
 }
 
-impl Write {
+impl WriteTransaction {
     pub(crate) async fn update_rows<E: EntityTrait>(
         &self,
-        rows: UpdateMany<E>,
+        update: UpdateMany<E>,
     ) -> Result<(), StoreError> {
-        rows.exec(self.connection()).await?;
+        update.exec(self.connection()).await?;
         Ok(())
     }
 
     pub(crate) async fn delete_rows<E: EntityTrait>(
         &self,
-        rows: DeleteMany<E>,
+        delete: DeleteMany<E>,
     ) -> Result<(), StoreError> {
-        rows.exec(self.connection()).await?;
+        delete.exec(self.connection()).await?;
         Ok(())
     }
 }

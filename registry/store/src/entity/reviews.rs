@@ -51,7 +51,7 @@ pub mod break_glass {
         pub agent_id: Uuid,
         pub account_id: Uuid,
         /// The kind of the review that was decided this way.
-        pub asked: Kept<ReviewKind>,
+        pub asked: StoredEnum<ReviewKind>,
         pub version_id: Uuid,
         pub content_digest: String,
         pub signing: String,

@@ -1,6 +1,6 @@
 //! Rows: vectors of agents, and the models that made them.
 
-pub mod model {
+pub mod embedding_model {
     use crate::entity::prelude::*;
 
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]

@@ -4,39 +4,41 @@ use std::fmt::Write as _;
 
 use url::form_urlencoded::byte_serialize;
 
-use super::{Credential, Dialect, Plan, Snippet};
-use crate::text::quote::{json, shell};
+use super::{CredentialPlacement, ProtocolBinding, Snippet, SnippetSpec};
+use crate::text::quote::{json_string, shell_word};
 
 /// `-g` keeps curl from reading brackets in the address as patterns.
-pub fn snippet(plan: &Plan) -> Snippet {
-    let mut code = format!("curl -gsS {}", address(plan));
-    let mut option = |text: &str| {
+pub fn snippet(spec: &SnippetSpec) -> Snippet {
+    let mut code = format!("curl -gsS {}", shell_url(spec));
+    let mut push_option = |text: &str| {
         let _ = write!(code, " \\\n  {text}");
     };
-    option("-H 'Content-Type: application/json'");
-    if plan.route.dialect.is_v1() {
-        option("-H 'A2A-Version: 1.0'");
+    push_option("-H 'Content-Type: application/json'");
+    if spec.route.protocol_binding.is_v1() {
+        push_option("-H 'A2A-Version: 1.0'");
     }
-    for credential in &plan.credentials {
+    for credential in &spec.credentials {
         match credential {
-            Credential::Bearer => option("-H \"Authorization: Bearer $A2A_TOKEN\""),
-            Credential::Authorization => option("-H \"Authorization: $A2A_AUTHORIZATION\""),
-            Credential::HeaderKey(name) => {
-                option(&format!(
+            CredentialPlacement::Bearer => push_option("-H \"Authorization: Bearer $A2A_TOKEN\""),
+            CredentialPlacement::Authorization => {
+                push_option("-H \"Authorization: $A2A_AUTHORIZATION\"")
+            }
+            CredentialPlacement::HeaderKey(name) => {
+                push_option(&format!(
                     "-H {}\"$A2A_API_KEY\"",
-                    shell(&format!("{name}: "))
+                    shell_word(&format!("{name}: "))
                 ));
             }
-            Credential::CookieKey(name) => {
-                option(&format!(
+            CredentialPlacement::CookieKey(name) => {
+                push_option(&format!(
                     "-H {}\"$A2A_API_KEY\"",
-                    shell(&format!("Cookie: {name}="))
+                    shell_word(&format!("Cookie: {name}="))
                 ));
             }
-            Credential::QueryKey(_) => {}
+            CredentialPlacement::QueryKey(_) => {}
         }
     }
-    option(&format!("-d {}", shell(&body(plan))));
+    push_option(&format!("-d {}", shell_word(&request_body(spec))));
     Snippet {
         id: "curl",
         title: "curl",
@@ -46,53 +48,61 @@ pub fn snippet(plan: &Plan) -> Snippet {
 }
 
 /// The address as a shell word, with keys in its query if the card asks for that.
-fn address(plan: &Plan) -> String {
-    let mut url = match plan.route.dialect {
-        Dialect::V1Rest => plan.route.below(&["message:send"]),
-        Dialect::V0Rest => plan.route.below(&["v1", "message:send"]),
-        _ => plan.route.url.clone(),
+fn shell_url(spec: &SnippetSpec) -> String {
+    let mut url = match spec.route.protocol_binding {
+        ProtocolBinding::V1Rest => spec.route.operation_url(&["message:send"]),
+        ProtocolBinding::V0Rest => spec.route.operation_url(&["v1", "message:send"]),
+        _ => spec.route.url.clone(),
     };
     url.set_fragment(None);
-    let mut keys = plan
+    let mut keys = spec
         .credentials
         .iter()
         .filter_map(|credential| match credential {
-            Credential::QueryKey(name) => Some(name),
+            CredentialPlacement::QueryKey(name) => Some(name),
             _ => None,
         });
     let Some(first) = keys.next() else {
-        return shell(url.as_str());
+        return shell_word(url.as_str());
     };
     url.query_pairs_mut().append_pair(first, "");
-    let mut word = format!("{}\"$A2A_API_KEY\"", shell(url.as_str()));
+    let mut argument = format!("{}\"$A2A_API_KEY\"", shell_word(url.as_str()));
     for name in keys {
         let name: String = byte_serialize(name.as_bytes()).collect();
-        let _ = write!(word, "{}\"$A2A_API_KEY\"", shell(&format!("&{name}=")));
+        let _ = write!(
+            argument,
+            "{}\"$A2A_API_KEY\"",
+            shell_word(&format!("&{name}="))
+        );
     }
-    word
+    argument
 }
 
-fn body(plan: &Plan) -> String {
-    let text = json(&plan.message);
-    let tenant = plan.route.tenant().map_or_else(String::new, |tenant| {
-        format!(r#","tenant":{}"#, json(tenant))
+fn request_body(spec: &SnippetSpec) -> String {
+    let text = json_string(&spec.message);
+    let tenant = spec.route.tenant().map_or_else(String::new, |tenant| {
+        format!(r#","tenant":{}"#, json_string(tenant))
     });
-    let v1 = format!(
+    let v1_message = format!(
         r#""message":{{"messageId":"message-1","role":"ROLE_USER","parts":[{{"text":{text}}}]}}"#
     );
-    match plan.route.dialect {
-        Dialect::V1Rest | Dialect::SkillRest => format!("{{{v1}}}"),
-        Dialect::V0Rest => format!(
+    match spec.route.protocol_binding {
+        ProtocolBinding::V1Rest | ProtocolBinding::SkillRest => format!("{{{v1_message}}}"),
+        ProtocolBinding::V0Rest => format!(
             r#"{{"message":{{"messageId":"message-1","role":"ROLE_USER","content":[{{"text":{text}}}]}},"configuration":{{"blocking":true}}}}"#
         ),
-        Dialect::V1JsonRpc | Dialect::SkillJsonRpc | Dialect::V1Grpc => format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{{v1}{tenant}}}}}"#
-        ),
-        Dialect::V01JsonRpc => format!(
+        ProtocolBinding::V1JsonRpc | ProtocolBinding::SkillJsonRpc | ProtocolBinding::V1Grpc => {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{{v1_message}{tenant}}}}}"#
+            )
+        }
+        ProtocolBinding::V01JsonRpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{{"id":"task-1","message":{{"role":"user","parts":[{{"type":"text","text":{text}}}]}}}}}}"#
         ),
         // Over gRPC there is no snippet for curl.
-        Dialect::V0JsonRpc | Dialect::PromptKitJsonRpc | Dialect::V0Grpc => format!(
+        ProtocolBinding::V0JsonRpc
+        | ProtocolBinding::PromptKitJsonRpc
+        | ProtocolBinding::V0Grpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"message/send","params":{{"message":{{"kind":"message","messageId":"message-1","role":"user","parts":[{{"kind":"text","text":{text}}}]}},"configuration":{{"acceptedOutputModes":["text/plain","text","application/json"],"blocking":true}}}}}}"#
         ),
     }

@@ -1,14 +1,14 @@
 //! A module for JavaScript's @a2a-js/sdk, of the generation that reads the card.
 
-use super::{AgentLocation, Credential, Plan, Snippet};
-use crate::text::quote::javascript;
+use super::{AgentUrls, CredentialPlacement, Snippet, SnippetSpec};
+use crate::text::quote::javascript_string;
 
 /// The registry supplies the card; the transport adds credentials to requests to the agent alone.
-pub fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
-    let v1 = plan.route.dialect.is_v1();
-    let resolver = javascript(place.resolver);
-    let text = javascript(&plan.message);
-    let (factory_import, setup, factory) = match fetch_with_credentials(plan) {
+pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
+    let v1 = spec.route.protocol_binding.is_v1();
+    let resolver = javascript_string(urls.resolver);
+    let text = javascript_string(&spec.message);
+    let (factory_import, setup, factory) = match fetch_with_credentials(spec) {
         None => ("ClientFactory", String::new(), "new ClientFactory()"),
         Some(fetch) => (
             "ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory, RestTransportFactory",
@@ -56,32 +56,32 @@ pub fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
 }
 
 /// A `fetch` that adds the credentials; `None` if the agent asks for none.
-fn fetch_with_credentials(plan: &Plan) -> Option<String> {
-    if plan.credentials.is_empty() {
+fn fetch_with_credentials(spec: &SnippetSpec) -> Option<String> {
+    if spec.credentials.is_empty() {
         return None;
     }
     let mut lines = Vec::new();
-    for credential in &plan.credentials {
+    for credential in &spec.credentials {
         lines.push(match credential {
-            Credential::Bearer => {
+            CredentialPlacement::Bearer => {
                 "headers.set(\"Authorization\", `Bearer ${process.env.A2A_TOKEN}`);".to_owned()
             }
-            Credential::Authorization => {
+            CredentialPlacement::Authorization => {
                 "headers.set(\"Authorization\", process.env.A2A_AUTHORIZATION);".to_owned()
             }
-            Credential::HeaderKey(name) => {
+            CredentialPlacement::HeaderKey(name) => {
                 format!(
                     "headers.set({}, process.env.A2A_API_KEY);",
-                    javascript(name)
+                    javascript_string(name)
                 )
             }
-            Credential::CookieKey(name) => format!(
+            CredentialPlacement::CookieKey(name) => format!(
                 "headers.set(\"Cookie\", {} + process.env.A2A_API_KEY);",
-                javascript(&format!("{name}="))
+                javascript_string(&format!("{name}="))
             ),
-            Credential::QueryKey(name) => format!(
+            CredentialPlacement::QueryKey(name) => format!(
                 "url.searchParams.set({}, process.env.A2A_API_KEY);",
-                javascript(name)
+                javascript_string(name)
             ),
         });
     }

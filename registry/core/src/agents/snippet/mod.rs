@@ -3,20 +3,20 @@
 //! `plan` chooses interface, message and credentials; one file for each language renders them.
 //! Card text reaches a snippet only through `pages::quote`.
 
-pub mod command;
+pub mod cli;
 pub mod curl;
 pub mod javascript;
-pub mod plan;
 pub mod python;
+pub mod spec;
 #[cfg(test)]
 mod tests;
 
 use a2a_card::AgentCard;
-use a2a_client::choice::{Credential, Dialect, Route};
+use a2a_client::route_selection::{CredentialPlacement, ProtocolBinding, Route};
 
-pub use plan::NoPlan;
-pub use plan::fits;
-use plan::{Generation, Plan};
+pub use spec::SnippetUnavailable;
+pub use spec::is_representable;
+use spec::{SdkGeneration, SnippetSpec};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
@@ -40,56 +40,59 @@ pub struct Snippets {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct AgentLocation<'a> {
+pub struct AgentUrls<'a> {
     pub agent: &'a str,
     /// The base URL for an SDK's card resolver.
     pub resolver: &'a str,
     pub registry: &'a str,
 }
 
-pub fn snippets(card: &AgentCard, place: AgentLocation<'_>) -> Result<Snippets, NoPlan> {
-    let plan = plan::plan(card)?;
+pub fn build_snippets(
+    card: &AgentCard,
+    urls: AgentUrls<'_>,
+) -> Result<Snippets, SnippetUnavailable> {
+    let spec = spec::choose_spec(card)?;
     let mut variables = Vec::new();
-    for credential in &plan.credentials {
-        let variable = plan::variable(credential);
+    for credential in &spec.credentials {
+        let variable = spec::credential_variable(credential);
         if !variables.contains(&variable) {
             variables.push(variable);
         }
     }
-    let command = command::snippet(&plan, place);
+    let command = cli::snippet(&spec, urls);
     Ok(Snippets {
-        dialect: plan.label(),
-        snippets: match plan.route.dialect {
-            Dialect::V1Grpc | Dialect::V0Grpc => vec![command],
-            Dialect::V01JsonRpc => vec![curl::snippet(&plan), command],
+        dialect: spec.label(),
+        snippets: match spec.route.protocol_binding {
+            ProtocolBinding::V1Grpc | ProtocolBinding::V0Grpc => vec![command],
+            ProtocolBinding::V01JsonRpc => vec![curl::snippet(&spec), command],
             _ => vec![
-                curl::snippet(&plan),
-                python::snippet(&plan, place),
-                javascript::snippet(&plan, place),
+                curl::snippet(&spec),
+                python::snippet(&spec, urls),
+                javascript::snippet(&spec, urls),
                 command,
             ],
         },
         variables,
-        notes: plan.notes,
-        url: plan.route.url.into(),
+        notes: spec.notes,
+        url: spec.route.url.into(),
     })
 }
 
-pub fn label(route: &Route) -> &'static str {
-    let plan = Plan {
+pub fn route_label(route: &Route) -> &'static str {
+    let spec = SnippetSpec {
         route: route.clone(),
         credentials: Vec::new(),
         message: String::new(),
         notes: Vec::new(),
     };
-    plan.label()
+    spec.label()
 }
 
 /// The command that sends the agent a message, for an agent that this page cannot call by itself. Unlike a snippet it
 /// is printed for every card: the program itself reports what it cannot do.
-pub fn send_command(card: &AgentCard, place: AgentLocation<'_>) -> String {
-    match plan::plan(card) {
-        Ok(plan) => command::snippet(&plan, place).code,
-        Err(_) => command::code(&[], &plan::message(card), place),
+pub fn send_command(card: &AgentCard, urls: AgentUrls<'_>) -> String {
+    match spec::choose_spec(card) {
+        Ok(spec) => cli::snippet(&spec, urls).code,
+        Err(_) => cli::code(&[], &spec::example_message(card), urls),
     }
 }

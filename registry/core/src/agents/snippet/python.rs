@@ -2,37 +2,37 @@
 
 use std::fmt::Write as _;
 
-use super::{AgentLocation, Credential, Dialect, Generation, Plan, Snippet};
-use crate::text::quote::python;
+use super::{AgentUrls, CredentialPlacement, ProtocolBinding, SdkGeneration, Snippet, SnippetSpec};
+use crate::text::quote::python_string;
 
-struct SdkUse {
-    versions: &'static str,
+struct SdkCode {
+    version_range: &'static str,
     /// What it imports from the standard library besides `asyncio` and `os`.
     standard_import: &'static str,
     imports: &'static str,
-    exchange: String,
+    request_code: String,
 }
 
 /// The registry supplies the card; credentials go to the agent alone, which is why there are two HTTP clients.
-pub fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
-    let agent_client = agent_client(plan);
-    let resolver = python(place.resolver);
-    let text = python(&plan.message);
-    let os = if plan.credentials.is_empty() {
+pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
+    let agent_client = http_client_code(spec);
+    let resolver = python_string(urls.resolver);
+    let text = python_string(&spec.message);
+    let os = if spec.credentials.is_empty() {
         ""
     } else {
         "import os\n"
     };
-    let SdkUse {
-        versions,
+    let SdkCode {
+        version_range: versions,
         standard_import,
         imports,
-        exchange,
-    } = match plan.generation() {
-        Generation::V1 => v1(plan.route.dialect, &text),
-        Generation::V03 => v03(plan.route.dialect, &text),
+        request_code: exchange,
+    } = match spec.generation() {
+        SdkGeneration::V1 => sdk_v1_code(spec.route.protocol_binding, &text),
+        SdkGeneration::V03 => sdk_v03_code(spec.route.protocol_binding, &text),
         // There is no SDK for 0.1, and no snippet.
-        Generation::V02 | Generation::V01 => v02(&text),
+        SdkGeneration::V02 | SdkGeneration::V01 => sdk_v02_code(&text),
     };
     let code = format!(
         "import asyncio\n{os}{standard_import}\nimport httpx\n{imports}\n\n\
@@ -48,18 +48,18 @@ pub fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     }
 }
 
-fn v1(dialect: Dialect, text: &str) -> SdkUse {
+fn sdk_v1_code(dialect: ProtocolBinding, text: &str) -> SdkCode {
     let bindings = match dialect {
-        Dialect::V1Rest => ", supported_protocol_bindings=[\"HTTP+JSON\"]",
+        ProtocolBinding::V1Rest => ", supported_protocol_bindings=[\"HTTP+JSON\"]",
         _ => "",
     };
-    SdkUse {
-        versions: ">=1.3,<2",
+    SdkCode {
+        version_range: ">=1.3,<2",
         standard_import: "",
         imports: "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
              from a2a.helpers import get_stream_response_text, new_text_message\n\
              from a2a.types import Role, SendMessageRequest\n",
-        exchange: format!(
+        request_code: format!(
             "        client = ClientFactory(ClientConfig(httpx_client=http{bindings})).create(card)\n        \
              message = new_text_message({text}, role=Role.ROLE_USER)\n        \
              async for event in client.send_message(SendMessageRequest(message=message)):\n            \
@@ -68,17 +68,17 @@ fn v1(dialect: Dialect, text: &str) -> SdkUse {
     }
 }
 
-fn v03(dialect: Dialect, text: &str) -> SdkUse {
+fn sdk_v03_code(dialect: ProtocolBinding, text: &str) -> SdkCode {
     let transports = match dialect {
-        Dialect::V0Rest => ", supported_transports=[\"HTTP+JSON\"]",
+        ProtocolBinding::V0Rest => ", supported_transports=[\"HTTP+JSON\"]",
         _ => "",
     };
-    SdkUse {
-        versions: ">=0.3.26,<0.4",
+    SdkCode {
+        version_range: ">=0.3.26,<0.4",
         standard_import: "",
         imports: "from a2a.client import A2ACardResolver, ClientConfig, ClientFactory\n\
              from a2a.client.helpers import create_text_message_object\n",
-        exchange: format!(
+        request_code: format!(
             "        client = ClientFactory(ClientConfig(httpx_client=http{transports})).create(card)\n        \
              message = create_text_message_object(content={text})\n        \
              async for event in client.send_message(message):\n            \
@@ -87,13 +87,13 @@ fn v03(dialect: Dialect, text: &str) -> SdkUse {
     }
 }
 
-fn v02(text: &str) -> SdkUse {
-    SdkUse {
-        versions: "==0.2.16",
+fn sdk_v02_code(text: &str) -> SdkCode {
+    SdkCode {
+        version_range: "==0.2.16",
         standard_import: "import uuid\n",
         imports: "from a2a.client import A2ACardResolver, A2AClient\n\
              from a2a.types import Message, MessageSendParams, Part, Role, SendMessageRequest, TextPart\n",
-        exchange: format!(
+        request_code: format!(
             "        message = Message(\n            role=Role.user,\n            \
              parts=[Part(root=TextPart(text={text}))],\n            \
              message_id=str(uuid.uuid4()),\n        )\n        \
@@ -104,29 +104,32 @@ fn v02(text: &str) -> SdkUse {
     }
 }
 
-fn agent_client(plan: &Plan) -> String {
+fn http_client_code(spec: &SnippetSpec) -> String {
     let mut headers = Vec::new();
     let mut params = String::new();
-    for credential in &plan.credentials {
+    for credential in &spec.credentials {
         match credential {
-            Credential::Bearer => {
+            CredentialPlacement::Bearer => {
                 headers.push("\"Authorization\": f\"Bearer {os.environ['A2A_TOKEN']}\"".to_owned())
             }
-            Credential::Authorization => {
+            CredentialPlacement::Authorization => {
                 headers.push("\"Authorization\": os.environ[\"A2A_AUTHORIZATION\"]".to_owned());
             }
-            Credential::HeaderKey(name) => {
-                headers.push(format!("{}: os.environ[\"A2A_API_KEY\"]", python(name)));
+            CredentialPlacement::HeaderKey(name) => {
+                headers.push(format!(
+                    "{}: os.environ[\"A2A_API_KEY\"]",
+                    python_string(name)
+                ));
             }
-            Credential::CookieKey(name) => headers.push(format!(
+            CredentialPlacement::CookieKey(name) => headers.push(format!(
                 "\"Cookie\": {} + os.environ[\"A2A_API_KEY\"]",
-                python(&format!("{name}="))
+                python_string(&format!("{name}="))
             )),
-            Credential::QueryKey(name) => {
+            CredentialPlacement::QueryKey(name) => {
                 let _ = write!(
                     params,
                     "params={{{}: os.environ[\"A2A_API_KEY\"]}}, ",
-                    python(name)
+                    python_string(name)
                 );
             }
         }

@@ -5,14 +5,17 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use a2a_card::AgentCard;
-use a2a_client::choice::{CredentialChoice, Given, Means, choose_credentials, routes};
+use a2a_client::route_selection::{
+    AvailableCredentials, CredentialChoice, ProvidedCredentials, callable_routes,
+    choose_credentials,
+};
 use serde_json::{Value, json};
 
-use super::plan::plan;
+use super::spec::choose_spec;
 use super::*;
 use crate::text::quote;
 
-const PLACE: AgentLocation<'_> = AgentLocation {
+const PLACE: AgentUrls<'_> = AgentUrls {
     agent: "0193f00d-7000-8000-0000-000000000007",
     resolver: "https://registry.example.com/agents/0193f00d-7000-8000-0000-000000000007/",
     registry: "https://registry.example.com",
@@ -127,7 +130,7 @@ fn round_trip(
 
 #[test]
 fn a_shell_word_stands_for_the_text_and_nothing_else() {
-    let words: Vec<String> = nasty().iter().map(|text| quote::shell(text)).collect();
+    let words: Vec<String> = nasty().iter().map(|text| quote::shell_word(text)).collect();
     for shell in ["sh", "bash", "dash", "zsh"] {
         round_trip(
             shell,
@@ -140,7 +143,10 @@ fn a_shell_word_stands_for_the_text_and_nothing_else() {
 
 #[test]
 fn a_python_literal_stands_for_the_text_and_nothing_else() {
-    let literals: Vec<String> = nasty().iter().map(|text| quote::python(text)).collect();
+    let literals: Vec<String> = nasty()
+        .iter()
+        .map(|text| quote::python_string(text))
+        .collect();
     let script = |literal: &str| {
         format!("import sys; sys.stdout.buffer.write({literal}.encode() + b'\\xef\\xa3\\xb0END')\n")
     };
@@ -149,7 +155,10 @@ fn a_python_literal_stands_for_the_text_and_nothing_else() {
 
 #[test]
 fn a_javascript_literal_stands_for_the_text_and_nothing_else() {
-    let literals: Vec<String> = nasty().iter().map(|text| quote::javascript(text)).collect();
+    let literals: Vec<String> = nasty()
+        .iter()
+        .map(|text| quote::javascript_string(text))
+        .collect();
     let script = |literal: &str| format!("process.stdout.write({literal} + '\\uf8f0END');\n");
     round_trip("node", &["-"], script, &literals);
 }
@@ -157,7 +166,7 @@ fn a_javascript_literal_stands_for_the_text_and_nothing_else() {
 #[test]
 fn a_json_literal_stands_for_the_text_and_nothing_else() {
     for text in nasty() {
-        let literal = quote::json(&text);
+        let literal = quote::json_string(&text);
         assert_eq!(
             serde_json::from_str::<String>(&literal).unwrap(),
             text,
@@ -170,14 +179,14 @@ fn a_json_literal_stands_for_the_text_and_nothing_else() {
 fn no_literal_hides_a_character() {
     for text in nasty() {
         let single_line = [
-            quote::python(&text),
-            quote::javascript(&text),
-            quote::json(&text),
+            quote::python_string(&text),
+            quote::javascript_string(&text),
+            quote::json_string(&text),
         ];
         for literal in single_line {
             assert!(!literal.chars().any(crate::text::is_hidden), "{literal:?}");
         }
-        let word = quote::shell(&text);
+        let word = quote::shell_word(&text);
         let hidden = word
             .chars()
             .find(|c| crate::text::is_hidden(*c) && *c != '\n');
@@ -195,7 +204,7 @@ fn card(interfaces: Value, schemes: Value, security: Value, examples: &[&str]) -
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
         "skills": [{"id": "s", "name": "s", "description": "d", "tags": [], "examples": examples}],
     });
-    a2a_card::parse(&serde_json::to_vec(&document).unwrap())
+    a2a_card::parse_card(&serde_json::to_vec(&document).unwrap())
         .unwrap()
         .card
 }
@@ -245,7 +254,7 @@ fn every_kind() -> Vec<Snippets> {
                 security,
                 &["'; $(id) <script> \" \\ \u{202e}!"],
             );
-            all.push(snippets(&card, PLACE).unwrap());
+            all.push(build_snippets(&card, PLACE).unwrap());
         }
     }
     for text in nasty() {
@@ -255,7 +264,7 @@ fn every_kind() -> Vec<Snippets> {
             json!([]),
             &[&text],
         );
-        all.push(snippets(&card, PLACE).unwrap());
+        all.push(build_snippets(&card, PLACE).unwrap());
     }
     all
 }
@@ -338,7 +347,7 @@ fn argument(code: &str, option: &str) -> Vec<String> {
 }
 
 fn curl(card: &AgentCard) -> String {
-    snippets(card, PLACE).unwrap().snippets.remove(0).code
+    build_snippets(card, PLACE).unwrap().snippets.remove(0).code
 }
 
 #[test]
@@ -388,7 +397,7 @@ fn the_sdk_is_of_the_cards_generation() {
             json!([]),
             &[],
         );
-        snippets(&card, PLACE)
+        build_snippets(&card, PLACE)
             .unwrap()
             .snippets
             .into_iter()
@@ -445,7 +454,7 @@ fn credentials_go_where_the_card_asks() {
     // A name that is no header's leaves nothing to be sent, and a note.
     let broken =
         with(json!({"apiKeySecurityScheme": {"location": "header", "name": "X\r\nEvil: 1"}}));
-    let made = snippets(&broken, PLACE).unwrap();
+    let made = build_snippets(&broken, PLACE).unwrap();
     assert!(
         !made.snippets[0].code.contains("Evil") && made.notes.len() == 1,
         "{made:?}"
@@ -455,16 +464,19 @@ fn credentials_go_where_the_card_asks() {
 #[test]
 fn the_cards_order_decides_between_what_is_spoken() {
     let open = |interfaces: Value| card(interfaces, json!({}), json!([]), &[]);
-    let chosen = plan(&open(json!([
+    let chosen = choose_spec(&open(json!([
         interface("GRPC", "1.0", ""),
         interface("HTTP+JSON", "1.0", ""),
         interface("JSONRPC", "1.0", "")
     ])));
-    assert_eq!(chosen.unwrap().route.dialect, Dialect::V1Rest);
+    assert_eq!(
+        chosen.unwrap().route.protocol_binding,
+        ProtocolBinding::V1Rest
+    );
     // What speaks gRPC alone is called by this program's own client alone.
     let bare =
         json!([{"url": "desk.example:443", "protocolBinding": "GRPC", "protocolVersion": "0.3"}]);
-    let made = snippets(&open(bare), PLACE).unwrap();
+    let made = build_snippets(&open(bare), PLACE).unwrap();
     assert_eq!(made.url, "https://desk.example/");
     assert_eq!(made.dialect, "A2A 0.3 over gRPC");
     let [only] = made.snippets.as_slice() else {
@@ -472,25 +484,31 @@ fn the_cards_order_decides_between_what_is_spoken() {
     };
     assert_eq!((only.id, made.notes.len()), ("send", 1));
     let nowhere = json!([{"url": "javascript:alert(1)", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
-    assert_eq!(plan(&open(nowhere)).unwrap_err(), NoPlan::NoneSpoken);
     assert_eq!(
-        plan(&AgentCard {
+        choose_spec(&open(nowhere)).unwrap_err(),
+        SnippetUnavailable::NoSupportedInterface
+    );
+    assert_eq!(
+        choose_spec(&AgentCard {
             name: "A".into(),
             ..AgentCard::default()
         })
         .unwrap_err(),
-        NoPlan::NoInterface
+        SnippetUnavailable::NoInterface
     );
     let long = format!("https://a.example/{}", "a".repeat(2_000));
     let long = json!([{"url": long, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
-    assert_eq!(plan(&open(long)).unwrap_err(), NoPlan::NoneSpoken);
+    assert_eq!(
+        choose_spec(&open(long)).unwrap_err(),
+        SnippetUnavailable::NoSupportedInterface
+    );
 }
 
 #[test]
 fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
     let schemes = json!({"tls": {"mtlsSecurityScheme": {}}, "token": {"httpAuthSecurityScheme": {"scheme": "bearer"}}});
     let asked = |security: Value| {
-        plan(&card(
+        choose_spec(&card(
             json!([interface("JSONRPC", "1.0", "")]),
             schemes.clone(),
             security,
@@ -501,15 +519,15 @@ fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
     let either = asked(json!([{"schemes": {"tls": {}}}, {"schemes": {"token": {}}}]));
     assert_eq!(
         (either.credentials, either.notes.len()),
-        (vec![Credential::Bearer], 0)
+        (vec![CredentialPlacement::Bearer], 0)
     );
     let both = asked(json!([{"schemes": {"tls": {}, "token": {}}}]));
     assert_eq!(both.notes.len(), 1, "{:?}", both.notes);
     let open = asked(json!([{"schemes": {"token": {}}}, {"schemes": {}}]));
     assert_eq!((open.credentials, open.notes.len()), (vec![], 0));
     let unread = json!({"name": "A", "url": "https://a.example", "auth_required": true});
-    let unread = a2a_card::parse(unread.to_string().as_bytes()).unwrap();
-    let unread = plan(&unread.card).unwrap();
+    let unread = a2a_card::parse_card(unread.to_string().as_bytes()).unwrap();
+    let unread = choose_spec(&unread.card).unwrap();
     assert_eq!(unread.credentials, []);
     assert!(
         unread.notes[0].contains("not understood"),
@@ -519,12 +537,12 @@ fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
 }
 
 /// Whoever has everything a card can ask for: a token, a key and no header of their own.
-fn everything() -> Means<'static> {
-    Means::Given(Given {
+fn everything() -> AvailableCredentials<'static> {
+    AvailableCredentials::Provided(ProvidedCredentials {
         bearer: true,
         api_key: true,
         headers: Vec::new(),
-        ..Given::default()
+        ..ProvidedCredentials::default()
     })
 }
 
@@ -535,21 +553,21 @@ fn a_snippet_calls_as_send_does() {
     for family in std::fs::read_dir(folder).unwrap() {
         for file in std::fs::read_dir(family.unwrap().path()).unwrap() {
             let path = file.unwrap().path();
-            let Ok(parsed) = a2a_card::parse(&std::fs::read(&path).unwrap()) else {
+            let Ok(parsed) = a2a_card::parse_card(&std::fs::read(&path).unwrap()) else {
                 continue;
             };
             let card = parsed.card;
-            let (Ok(shown), Ok(sent)) = (plan(&card), routes(&card)) else {
-                assert!(routes(&card).is_err(), "{path:?}");
+            let (Ok(shown), Ok(sent)) = (choose_spec(&card), callable_routes(&card)) else {
+                assert!(callable_routes(&card).is_err(), "{path:?}");
                 continue;
             };
             // What only some snippets can call comes last in all of them.
-            let web = sent.iter().find(|route| !route.dialect.is_grpc());
+            let web = sent.iter().find(|route| !route.protocol_binding.is_grpc());
             assert_eq!(&shown.route, web.unwrap_or(&sent[0]), "{path:?}");
             compared += 1;
             // Where the card leaves a choice, or asks in no known way, a page has less to send.
-            let asked = choose_credentials(&card, &Means::Nameable);
-            if let (CredentialChoice::With(named), CredentialChoice::With(given)) =
+            let asked = choose_credentials(&card, &AvailableCredentials::AnyDescribable);
+            if let (CredentialChoice::Placements(named), CredentialChoice::Placements(given)) =
                 (asked, choose_credentials(&card, &everything()))
             {
                 assert_eq!(shown.credentials, named, "{path:?}");
@@ -573,7 +591,7 @@ fn one_key_goes_to_every_place_the_card_names() {
         json!([{"schemes": {"a": {}, "b": {}, "c": {}}}]),
         &[],
     );
-    let made = snippets(&asked, PLACE).unwrap();
+    let made = build_snippets(&asked, PLACE).unwrap();
     assert_eq!(made.variables.len(), 1, "{:?}", made.variables);
     let code = &made.snippets[0].code;
     assert!(argument(code, "-H").contains(&"X-A: K Y".to_owned()));
@@ -589,12 +607,12 @@ fn a_scheme_that_is_named_and_not_declared_is_what_its_name_says() {
     let asked = |name: &str| {
         let security = json!([{"schemes": {name: {}}}]);
         let interfaces = json!([interface("JSONRPC", "1.0", "")]);
-        plan(&card(interfaces, json!({}), security, &[])).unwrap()
+        choose_spec(&card(interfaces, json!({}), security, &[])).unwrap()
     };
     let bearer = asked("bearer");
     assert_eq!(
         (bearer.credentials, bearer.notes.len()),
-        (vec![Credential::Bearer], 0)
+        (vec![CredentialPlacement::Bearer], 0)
     );
     let own = asked("dance");
     assert_eq!((own.credentials.len(), own.notes.len()), (0, 1));

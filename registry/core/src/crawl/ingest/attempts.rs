@@ -1,31 +1,31 @@
 //! The attempts of a fetch as the owner reads them.
 
-use a2a_crawler::fetch::{MAX_SUMMARY, bounded};
-use a2a_crawler::{Attempt, SourceOutcome, SourceVerdict};
+use a2a_crawler::fetch::{MAX_SUMMARY, sanitize_text};
+use a2a_crawler::{FetchAttempt, SourceOutcome, SourceResult};
 
 /// The attempts of a fetch with their details for the owner, in the order in which they are stored: the last one
 /// represents the fetch wherever only one is shown.
 ///
 /// For a card at the older well-known path, the response of the newer path is no failure: it is mentioned in the detail
 /// of the successful attempt. Of two URLs without a card the one that decided is last, and mentions both.
-pub fn attempts_with_details(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
-    let one = |attempt: &Attempt| attempt.detail.clone();
-    match (result.attempts.as_slice(), &result.verdict) {
-        ([first, good], SourceVerdict::Fetched(_) | SourceVerdict::NotModified(_)) => {
+pub fn attempts_with_details(result: &SourceOutcome) -> Vec<(&FetchAttempt, String)> {
+    let one = |attempt: &FetchAttempt| attempt.detail.clone();
+    match (result.attempts.as_slice(), &result.result) {
+        ([first, good], SourceResult::Fetched(_) | SourceResult::NotModified(_)) => {
             let detail = format!("{}; at {}: {}", good.detail, first.url, first.detail);
-            vec![(good, bounded(&detail, MAX_SUMMARY))]
+            vec![(good, sanitize_text(&detail, MAX_SUMMARY))]
         }
-        ([first, second], SourceVerdict::Failed { outcome, .. }) => {
+        ([first, second], SourceResult::Failed { outcome, .. }) => {
             let (deciding, other) = if first.outcome == *outcome {
                 (first, second)
             } else {
                 (second, first)
             };
-            let placed = |attempt: &Attempt| format!("{}, at {}", attempt.detail, attempt.url);
+            let placed = |attempt: &FetchAttempt| format!("{}, at {}", attempt.detail, attempt.url);
             let detail = format!("{}; {}", placed(deciding), placed(other));
             vec![
                 (other, one(other)),
-                (deciding, bounded(&detail, MAX_SUMMARY)),
+                (deciding, sanitize_text(&detail, MAX_SUMMARY)),
             ]
         }
         (attempts, _) => attempts.iter().map(|each| (each, one(each))).collect(),
@@ -40,15 +40,15 @@ mod tests {
 
     use super::*;
 
-    fn attempt(url: &str, outcome: AttemptOutcome, detail: &str) -> Attempt {
-        Attempt {
-            at: OffsetDateTime::UNIX_EPOCH,
+    fn attempt(url: &str, outcome: AttemptOutcome, detail: &str) -> FetchAttempt {
+        FetchAttempt {
+            started_at: OffsetDateTime::UNIX_EPOCH,
             url: url.into(),
             outcome,
             status: None,
             address: None,
             detail: detail.into(),
-            conditional: false,
+            is_conditional: false,
             elapsed_ms: 1,
         }
     }
@@ -69,7 +69,7 @@ mod tests {
                     attempt(new, outcomes.0, &long),
                     attempt(old, outcomes.1, &long),
                 ],
-                verdict: SourceVerdict::Failed {
+                result: SourceResult::Failed {
                     outcome: decided,
                     retry_after: None,
                 },

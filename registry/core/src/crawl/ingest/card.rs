@@ -5,150 +5,163 @@ use a2a_crawler::FetchedCard;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::entity::{agent, version};
 use a2a_registry_store::versions::{self, VersionKey};
-use a2a_registry_store::{Write, accounts};
+use a2a_registry_store::{WriteTransaction, accounts};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::urn;
-use crate::commit::approver::CRAWLER;
-use crate::commit::ledger::Ledger;
-use crate::commit::state::AgentState;
-use crate::context::Context;
-use crate::crawl::derivation::{CardSurroundings, derive};
-use crate::crawl::ingest::arrival::{Arrival, CardContent};
-use crate::crawl::ingest::catalog::miss_every_entry;
-use crate::crawl::ingest::group::Group;
-use crate::crawl::ingest::ruling::rule_again;
-use crate::crawl::ingest::slot::agent_for;
-use crate::crawl::ingest::version::{add_version, note_giver};
+use crate::commit::agent_state::AgentState;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::CRAWLER_ACTOR;
+use crate::context::AppContext;
+use crate::crawl::derivation::{DerivationContext, derive_card};
+use crate::crawl::ingest::agent_matching::match_or_create_agent;
+use crate::crawl::ingest::batch::IngestBatch;
+use crate::crawl::ingest::catalog::mark_all_entries_missing;
+use crate::crawl::ingest::ingested_card::{CardContent, IngestedCard};
+use crate::crawl::ingest::new_version::{add_version, record_version_source};
+use crate::crawl::ingest::version_admission::redecide_version;
 use crate::error::Result;
 use crate::ownership::challenges::claimed_account;
-use crate::signatures::KeptKeySet;
-use crate::signatures::pins::{self, key_changed};
+use crate::signatures::StoredKeySet;
+use crate::signatures::pins::{self, hold_for_changed_key};
 
 /// Ingests a card; returns whether its content is new.
 pub async fn ingest_card(
-    context: &Context,
-    write: &Write,
-    group: &mut Group,
-    ledger: &mut Ledger<'_>,
+    context: &AppContext,
+    write: &WriteTransaction,
+    batch: &mut IngestBatch,
+    change_set: &mut ChangeSet<'_>,
     source: i64,
     fetched: &FetchedCard,
 ) -> Result<bool> {
-    miss_every_entry(write, group, ledger, source).await?;
-    let enrolled = group.enrolled_keys(source);
-    let content = CardContent::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
-    let answered_by = group.answered(source, &fetched.url);
-    let word = word_given(group, source);
-    let Some(id) = agent_for(context, group, ledger, source, &content) else {
+    mark_all_entries_missing(write, batch, change_set, source).await?;
+    let enrolled = batch.enrolled_keys(source);
+    let content = CardContent::from_fetched(fetched, content_digest(&fetched.bytes), &[], enrolled);
+    let answered_by = batch.record_response_origin(source, &fetched.url);
+    let preapproved_by = preapproval_account(batch, source);
+    let Some(id) = match_or_create_agent(context, batch, change_set, source, &content) else {
         return Ok(false);
     };
-    if let Some(row) = group.touch(source) {
+    if let Some(row) = batch.source_mut(source) {
         // The approval is for the first card only, whatever the decision on it.
         row.approve_as = None;
     }
-    let standing = group.coverage_of(source);
-    let Some(mut state) = group.agents.remove(&id) else {
+    let coverage_level = batch.source_coverage(source);
+    let Some(mut state) = batch.agents.remove(&id) else {
         return Ok(false);
     };
-    let known = known_key_sets(write, &state.agent, fetched).await?;
-    let content = content.judged_with(fetched, &known, group.enrolled_keys(source));
-    state.agent.tls = fetched.tls;
-    follow_claim(context, write, group, &mut state, fetched).await?;
+    let stored_key_sets = load_stored_key_sets(write, &state.agent, fetched).await?;
+    let content = content.verified_with(fetched, &stored_key_sets, batch.enrolled_keys(source));
+    state.agent.tls = fetched.over_tls;
+    set_claimed_owner(context, write, batch, &mut state, fetched).await?;
     let newest = state.agent.newest_version;
-    let card = Arrival {
+    let card = IngestedCard {
         source,
         fetched,
         answered_by,
-        word,
-        newest: newest.and_then(|id| group.versions.get(&id)).cloned(),
-        rotated: pins::check_keys(&mut state.agent, &content.signatures.thumbprints()),
-        standing,
+        preapproved_by,
+        newest: newest.and_then(|id| batch.versions.get(&id)).cloned(),
+        keys_rotated: pins::check_and_pin_keys(&mut state.agent, &content.signatures.thumbprints()),
+        coverage_level,
         content,
     };
-    if card.content.signatures.renews(&known) {
-        let but = card.repeats().map(|newest| newest.id);
-        group.marked |= write.versions_judge_anew(&[id], but).await? > 0;
+    if card.content.signatures.has_new_keys(&stored_key_sets) {
+        let but = card.repeated_version().map(|newest| newest.id);
+        batch.needs_reverification |= write.mark_for_reverification(&[id], but).await? > 0;
     }
-    let repeated = card.repeats().cloned();
+    let repeated = card.repeated_version().cloned();
     let is_new = repeated.is_none();
     match repeated {
         Some(newest) => {
-            repeat_version(context, write, group, ledger, &mut state, &card, &newest).await?;
+            ingest_repeat(
+                context, write, batch, change_set, &mut state, &card, &newest,
+            )
+            .await?;
         }
-        None => add_version(context, write, group, ledger, &mut state, &card).await?,
+        None => add_version(context, write, batch, change_set, &mut state, &card).await?,
     }
-    if card.rotated {
-        key_changed(write, ledger, &mut state).await?;
+    if card.keys_rotated {
+        hold_for_changed_key(write, change_set, &mut state).await?;
     }
-    assign_name(write, group, ledger, &mut state, &card).await?;
-    group.add_agent(state);
+    assign_agent_urn(write, batch, change_set, &mut state, &card).await?;
+    batch.add_agent(state);
     Ok(is_new)
 }
 
 /// The account that approved the first card of a source with its registration, until the source has an agent.
-fn word_given(group: &Group, source: i64) -> Option<Uuid> {
-    let row = group.sources.get(&source)?;
+fn preapproval_account(batch: &IngestBatch, source: i64) -> Option<Uuid> {
+    let row = batch.sources.get(&source)?;
     row.approve_as.filter(|_| row.agent_id.is_none())
 }
 
 /// Ingests a card with the content and signatures of the newest version. The same card signed by another key of the
 /// same name is verified again too: it makes no new version.
-async fn repeat_version(
-    context: &Context,
-    write: &Write,
-    group: &mut Group,
-    ledger: &mut Ledger<'_>,
+async fn ingest_repeat(
+    context: &AppContext,
+    write: &WriteTransaction,
+    batch: &mut IngestBatch,
+    change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
-    card: &Arrival<'_>,
+    card: &IngestedCard<'_>,
     newest: &VersionKey,
 ) -> Result<()> {
     if card.content.digest != newest.digest {
-        ledger.repeats.push(newest.id);
+        change_set.repeated_versions.push(newest.id);
     }
-    ledger.put_agent(&state.agent);
-    note_giver(group, ledger, newest.id, card);
-    if newest.standing != card.standing {
-        group.coverage_changed.insert(state.agent.domain_id);
+    change_set.put_agent(&state.agent);
+    record_version_source(batch, change_set, newest.id, card);
+    if newest.standing != card.coverage_level {
+        batch.coverage_changed.insert(state.agent.domain_id);
     }
-    let Some(has_error) = judge_again(write, group, ledger, newest, card).await? else {
+    let Some(has_error) = store_reverified_version(write, batch, change_set, newest, card).await?
+    else {
         return Ok(());
     };
-    rule_again(context, write, group, ledger, state, card, has_error).await
+    redecide_version(context, write, batch, change_set, state, card, has_error).await
 }
 
 /// Gives an agent its URN by its card, domain and catalog entries, if it may have one.
-async fn assign_name(
-    write: &Write,
-    group: &Group,
-    ledger: &mut Ledger<'_>,
+async fn assign_agent_urn(
+    write: &WriteTransaction,
+    batch: &IngestBatch,
+    change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
-    card: &Arrival<'_>,
+    card: &IngestedCard<'_>,
 ) -> Result<()> {
-    let Some(domain) = group.domains.get(&state.agent.domain_id) else {
+    let Some(domain) = batch.domains.get(&state.agent.domain_id) else {
         return Ok(());
     };
     let name = &card.fetched.parsed.card.name;
-    let identifiers = group.identifiers_of(domain.id, state.agent.id);
-    let standing = card.standing;
-    urn::assign(write, ledger, state, domain, identifiers, name, standing).await
+    let identifiers = batch.agent_identifiers(domain.id, state.agent.id);
+    let coverage_level = card.coverage_level;
+    urn::assign_urn(
+        write,
+        change_set,
+        state,
+        domain,
+        identifiers,
+        name,
+        coverage_level,
+    )
+    .await
 }
 
 /// Sets the account that the card itself names as owner, which owns the agent while its domain is not proved.
-async fn follow_claim(
-    context: &Context,
-    write: &Write,
-    group: &Group,
+async fn set_claimed_owner(
+    context: &AppContext,
+    write: &WriteTransaction,
+    batch: &IngestBatch,
     state: &mut AgentState,
     fetched: &FetchedCard,
 ) -> Result<()> {
     let claimed = claimed_account(context, &fetched.parsed.card);
     if claimed != state.agent.claimed_by {
-        let known: Vec<Uuid> = claimed.into_iter().collect();
-        let known = accounts::accounts_by_ids(write, &known).await?;
-        state.agent.claimed_by = known.first().map(|account| account.id);
+        let claimed_ids: Vec<Uuid> = claimed.into_iter().collect();
+        let existing = accounts::accounts_by_ids(write, &claimed_ids).await?;
+        state.agent.claimed_by = existing.first().map(|account| account.id);
     }
-    let owner = group
+    let owner = batch
         .domains
         .get(&state.agent.domain_id)
         .and_then(|domain| domain.owner_at(context.now()));
@@ -157,37 +170,37 @@ async fn follow_claim(
 }
 
 /// The key sets that verified the newest and the approved version of an agent, for a signed card.
-async fn known_key_sets(
-    write: &Write,
+async fn load_stored_key_sets(
+    write: &WriteTransaction,
     agent: &agent::Model,
     fetched: &FetchedCard,
-) -> Result<Vec<KeptKeySet>> {
+) -> Result<Vec<StoredKeySet>> {
     if fetched.parsed.card.signatures.is_empty() {
         return Ok(Vec::new());
     }
     let ids = agent.newest_version.into_iter();
     let ids: Vec<Uuid> = ids.chain(agent.approved_version).collect();
-    let kept = versions::key_sets_of(write, &ids).await?;
-    let of = |id: &Uuid| kept.iter().find(|(kept, _)| kept == id);
+    let stored = versions::key_sets_by_version(write, &ids).await?;
+    let of = |id: &Uuid| stored.iter().find(|(kept, _)| kept == id);
     let sets = ids.iter().filter_map(of);
     Ok(sets
-        .flat_map(|(_, sets)| KeptKeySet::read_all(sets))
+        .flat_map(|(_, sets)| StoredKeySet::parse_all(sets))
         .collect())
 }
 
 /// Stores a version whose signatures are in another state with the present keys, though content and signatures are the
 /// same; returns whether the card has an error then, and `None` if the state is the same.
-async fn judge_again(
-    write: &Write,
-    group: &mut Group,
-    ledger: &mut Ledger<'_>,
+async fn store_reverified_version(
+    write: &WriteTransaction,
+    batch: &mut IngestBatch,
+    change_set: &mut ChangeSet<'_>,
     newest: &VersionKey,
-    card: &Arrival<'_>,
+    card: &IngestedCard<'_>,
 ) -> Result<Option<bool>> {
-    let Arrival {
+    let IngestedCard {
         fetched,
         content,
-        rotated,
+        keys_rotated: rotated,
         ..
     } = card;
     if fetched.parsed.card.signatures.is_empty() {
@@ -196,27 +209,35 @@ async fn judge_again(
     let Some(row) = versions::versions_by_ids(write, &[newest.id]).await?.pop() else {
         return Ok(None);
     };
-    let (key_sets, verdicts) = (content.signatures.kept(), content.signatures.verdicts());
+    let (key_sets, verdicts) = (
+        content.signatures.key_sets_json(),
+        content.signatures.results_json(),
+    );
     if (&row.key_sets, &row.verdicts) == (&key_sets, &verdicts) && !*rotated {
         return Ok(None);
     }
-    let around = CardSurroundings::of_version(write, &row).await?;
-    let derived = derive(
+    let derivation_context = DerivationContext::load_for_version(write, &row).await?;
+    let derived = derive_card(
         &fetched.parsed,
         &fetched.bytes,
         &content.signatures,
-        &around,
+        &derivation_context,
     );
     let (state, thumbprints) = (content.signatures.state(), content.signatures.thumbprints());
     if row.signature != state || row.thumbprints != thumbprints || *rotated {
         let data = json!({"digest": newest.digest, "signature": state, "before": newest.signature});
-        ledger.agent_event(EventKind::AgentUpdated, newest.agent_id, CRAWLER, data);
+        change_set.add_agent_event(
+            EventKind::AgentUpdated,
+            newest.agent_id,
+            CRAWLER_ACTOR,
+            data,
+        );
     }
-    if let Some(key) = group.versions.get_mut(&newest.id) {
+    if let Some(key) = batch.versions.get_mut(&newest.id) {
         key.signature = state.into();
         key.thumbprints.clone_from(&thumbprints);
     }
-    ledger.judged.push(version::Model {
+    change_set.reverified.push(version::Model {
         signature: state.into(),
         key_sets,
         thumbprints,

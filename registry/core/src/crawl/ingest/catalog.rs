@@ -4,52 +4,52 @@ use std::collections::BTreeSet;
 
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::CatalogEntry;
-use a2a_crawler::fetch::bounded;
+use a2a_crawler::fetch::sanitize_text;
 use a2a_crawler::liveness::{NOT_FOUND_FETCHES, NOT_FOUND_PERIOD};
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::source;
-use a2a_registry_store::{Write, domains};
+use a2a_registry_store::{WriteTransaction, domains};
 use serde_json::json;
 use time::Duration;
 
-use crate::commit::approver::CRAWLER;
-use crate::commit::ledger::Ledger;
-use crate::context::Context;
-use crate::crawl::ingest::group::Group;
-use crate::crawl::ingest::nominations::{MAX_NOMINATED, Nominations};
-use crate::crawl::ingest::relisting::Relisting;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::CRAWLER_ACTOR;
+use crate::context::AppContext;
+use crate::crawl::ingest::batch::IngestBatch;
+use crate::crawl::ingest::nominations::{MAX_NOMINATED, NominationAllowance};
+use crate::crawl::ingest::source_updates::SourceUpdate;
 use crate::error::Result;
-use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
-use crate::sources::{asks, is_catalog, new_source};
+use crate::sources::quota::{DomainAgentQuota, card_targets, domain_agent_quota};
+use crate::sources::{fetches_card_at, is_catalog, new_source};
 
-const MAX_NAMED: usize = 5;
+const MAX_IDENTIFIERS_SHOWN: usize = 5;
 
 /// The identifiers of the entries of a catalog that are not fetched, by reason.
 #[derive(Debug, Default)]
 struct SkippedEntries {
     /// Entries beyond the domain's quota of agents.
-    too_many: Vec<String>,
+    over_quota: Vec<String>,
     /// Entries beyond the nominations that the catalog and its registrant have left.
-    not_nominated: Vec<String>,
+    over_nomination_limit: Vec<String>,
     /// Entries of agents that were retired.
     retired: Vec<String>,
     /// Entries whose agent has another URL in another catalog or entry of the domain.
-    placed: Vec<String>,
+    other_url: Vec<String>,
 }
 
 impl SkippedEntries {
     /// A phrase for the owner; `None` if no entry is skipped.
-    fn sentence(&self, limit: usize) -> Option<String> {
+    fn message(&self, limit: usize) -> Option<String> {
         let reasons = [
             (
-                &self.too_many,
+                &self.over_quota,
                 format!("beyond the limit of {limit} agents per domain"),
             ),
             (
-                &self.not_nominated,
+                &self.over_nomination_limit,
                 format!(
                     "beyond the {MAX_NOMINATED} that such a catalog may nominate, or beyond the cards that its registrant may register"
                 ),
@@ -58,23 +58,28 @@ impl SkippedEntries {
                 &self.retired,
                 "of retired agents, whose card URLs would have to be registered".to_owned(),
             ),
-            (&self.placed, "with another URL in another entry".to_owned()),
+            (
+                &self.other_url,
+                "with another URL in another entry".to_owned(),
+            ),
         ];
         let parts = reasons.iter().filter(|(skipped, _)| !skipped.is_empty());
         let parts: Vec<String> = parts
-            .map(|(skipped, reason)| format!("{} {reason} ({})", skipped.len(), named_few(skipped)))
+            .map(|(skipped, reason)| {
+                format!("{} {reason} ({})", skipped.len(), join_first_names(skipped))
+            })
             .collect();
         (!parts.is_empty()).then(|| format!("not fetched: {}", parts.join(", ")))
     }
 }
 
-fn named_few(names: &[String]) -> String {
+fn join_first_names(names: &[String]) -> String {
     let few: Vec<String> = names
         .iter()
-        .take(MAX_NAMED)
-        .map(|name| bounded(name, 80))
+        .take(MAX_IDENTIFIERS_SHOWN)
+        .map(|name| sanitize_text(name, 80))
         .collect();
-    let more = match names.len().saturating_sub(MAX_NAMED) {
+    let more = match names.len().saturating_sub(MAX_IDENTIFIERS_SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -84,50 +89,50 @@ fn named_few(names: &[String]) -> String {
 /// Ingests a catalog: every card that it names becomes a source, and entries that it no longer names end after the same
 /// time as a card that is not found. Returns whether anything has changed.
 pub async fn ingest_catalog(
-    context: &Context,
-    write: &Write,
-    group: &mut Group,
-    ledger: &mut Ledger<'_>,
+    context: &AppContext,
+    write: &WriteTransaction,
+    batch: &mut IngestBatch,
+    change_set: &mut ChangeSet<'_>,
     source: i64,
     fetched: &FetchedCatalog,
 ) -> Result<bool> {
-    group.answered(source, &fetched.url);
-    let Some(catalog) = group.sources.get(&source).cloned() else {
+    batch.record_response_origin(source, &fetched.url);
+    let Some(catalog) = batch.sources.get(&source).cloned() else {
         return Ok(false);
     };
-    let mut reading = CatalogReader::begin(context, write, group, ledger.now(), catalog).await?;
+    let mut reader = CatalogReader::load(context, write, batch, change_set.now(), catalog).await?;
     for entry in &fetched.entries {
-        match group.source_of(&reading.catalog, entry) {
-            Some(known) => {
-                reading
-                    .names_again(write, group, ledger, known, entry)
+        match batch.entry_source(&reader.catalog, entry) {
+            Some(existing) => {
+                reader
+                    .read_existing_entry(write, batch, change_set, existing, entry)
                     .await?;
             }
-            None => reading.names_first(write, group, entry).await?,
+            None => reader.read_new_entry(write, batch, entry).await?,
         }
     }
-    if let Some(skipped) = reading
-        .left
-        .sentence(context.config.limits.agents_per_domain)
+    if let Some(skipped) = reader
+        .skipped
+        .message(context.config.limits.agents_per_domain)
     {
-        group.explain(source, &skipped);
+        batch.append_attempt_detail(source, &skipped);
     }
     let CatalogReader {
         catalog,
         listed,
         mut changed,
         ..
-    } = reading;
-    if let Some(row) = group.touch(source) {
+    } = reader;
+    if let Some(row) = batch.source_mut(source) {
         // The approval is for what the first fetch lists, and not for a card that the URL brings later.
         row.approve_as = None;
     }
-    if fetched.complete {
+    if fetched.is_complete {
         let missing = |row: &source::Model| !listed.contains(&row.id);
-        changed |= miss(write, group, ledger, &catalog, missing).await?;
+        changed |= mark_missing_entries(write, batch, change_set, &catalog, missing).await?;
     }
     if changed {
-        group.coverage_changed.insert(catalog.domain_id);
+        batch.coverage_changed.insert(catalog.domain_id);
     }
     Ok(changed)
 }
@@ -135,42 +140,42 @@ pub async fn ingest_catalog(
 struct CatalogReader {
     catalog: source::Model,
     now: Timestamp,
-    standing: CoverageLevel,
-    quota: AgentQuota,
+    coverage_level: CoverageLevel,
+    quota: DomainAgentQuota,
     /// What it may nominate, if it was registered by its URL and its entries are not covered.
-    nominations: Option<Nominations>,
+    nominations: Option<NominationAllowance>,
     listed: BTreeSet<i64>,
-    left: SkippedEntries,
+    skipped: SkippedEntries,
     /// The sources of the domain that ended with their agents, loaded on first use.
-    retired: Option<Vec<source::Model>>,
+    retired_sources: Option<Vec<source::Model>>,
     changed: bool,
 }
 
 impl CatalogReader {
-    async fn begin(
-        context: &Context,
-        write: &Write,
-        group: &Group,
+    async fn load(
+        context: &AppContext,
+        write: &WriteTransaction,
+        batch: &IngestBatch,
         now: Timestamp,
         catalog: source::Model,
     ) -> Result<Self> {
-        let sources = group.of_domain(catalog.domain_id);
-        let asked = cards_asked_for(sources, |row| group.coverage_of(row.id));
-        let standing = match group.standings.of_catalog(&catalog) {
+        let sources = batch.live_domain_sources(catalog.domain_id);
+        let targets = card_targets(sources, |row| batch.source_coverage(row.id));
+        let coverage_level = match batch.coverage_evidence.catalog_coverage(&catalog) {
             CoverageLevel::Covered => CoverageLevel::Covered,
             _ => CoverageLevel::Nomination,
         };
-        let nominates = standing == CoverageLevel::Nomination && !is_catalog(&catalog);
+        let nominates = coverage_level == CoverageLevel::Nomination && !is_catalog(&catalog);
         Ok(Self {
-            standing,
+            coverage_level,
             nominations: match nominates {
-                true => Some(Nominations::load(context, write, group, &catalog).await?),
+                true => Some(NominationAllowance::load(context, write, batch, &catalog).await?),
                 false => None,
             },
-            quota: quota(&context.config.limits, asked.into_values()),
+            quota: domain_agent_quota(&context.config.limits, targets.into_values()),
             listed: BTreeSet::new(),
-            left: SkippedEntries::default(),
-            retired: None,
+            skipped: SkippedEntries::default(),
+            retired_sources: None,
             changed: false,
             now,
             catalog,
@@ -178,24 +183,24 @@ impl CatalogReader {
     }
 
     /// Handles an entry of an existing source.
-    async fn names_again(
+    async fn read_existing_entry(
         &mut self,
-        write: &Write,
-        group: &mut Group,
-        ledger: &mut Ledger<'_>,
-        known: i64,
+        write: &WriteTransaction,
+        batch: &mut IngestBatch,
+        change_set: &mut ChangeSet<'_>,
+        existing: i64,
         entry: &CatalogEntry,
     ) -> Result<()> {
-        self.listed.insert(known);
-        match group.relist(known, &self.catalog, entry, self.now) {
-            Relisting::Same => {}
-            Relisting::Anew => self.changed = true,
-            Relisting::Elsewhere => self.left.placed.push(entry.identifier.clone()),
-            Relisting::Moved => {
-                write.source_move(known, entry.url.as_str()).await?;
-                if let Some(agent) = group.agent_of_source(known) {
+        self.listed.insert(existing);
+        match batch.apply_entry(existing, &self.catalog, entry, self.now) {
+            SourceUpdate::Unchanged => {}
+            SourceUpdate::NewlyListed => self.changed = true,
+            SourceUpdate::OtherUrl => self.skipped.other_url.push(entry.identifier.clone()),
+            SourceUpdate::Moved => {
+                write.set_source_url(existing, entry.url.as_str()).await?;
+                if let Some(agent) = batch.agent_of_source(existing) {
                     let data = json!({"source": entry.url, "fed": true});
-                    ledger.agent_event(EventKind::AgentUpdated, agent, CRAWLER, data);
+                    change_set.add_agent_event(EventKind::AgentUpdated, agent, CRAWLER_ACTOR, data);
                 }
                 self.changed = true;
             }
@@ -204,32 +209,32 @@ impl CatalogReader {
     }
 
     /// Handles an entry without a source: adds one, unless its agent was retired or the quota is used up.
-    async fn names_first(
+    async fn read_new_entry(
         &mut self,
-        write: &Write,
-        group: &mut Group,
+        write: &WriteTransaction,
+        batch: &mut IngestBatch,
         entry: &CatalogEntry,
     ) -> Result<()> {
         let identifier = || entry.identifier.clone();
-        if self.was_retired(write, group, entry).await? {
-            self.left.retired.push(identifier());
-        } else if self.quota.refusal("", self.standing).is_some() {
-            self.left.too_many.push(identifier());
+        if self.was_retired(write, batch, entry).await? {
+            self.skipped.retired.push(identifier());
+        } else if self.quota.limit_message("", self.coverage_level).is_some() {
+            self.skipped.over_quota.push(identifier());
         } else if self
             .nominations
             .as_ref()
-            .is_some_and(Nominations::is_used_up)
+            .is_some_and(NominationAllowance::is_used_up)
         {
-            self.left.not_nominated.push(identifier());
+            self.skipped.over_nomination_limit.push(identifier());
         } else {
-            self.quota.take(self.standing);
-            let row = named(&self.catalog, entry, self.now);
-            let row = write.source_insert(row).await?;
+            self.quota.count_agent(self.coverage_level);
+            let row = new_entry_source(&self.catalog, entry, self.now);
+            let row = write.insert_source(row).await?;
             if let Some(nominations) = &mut self.nominations {
-                nominations.take(write, row.id, self.now).await?;
+                nominations.consume(write, row.id, self.now).await?;
             }
             self.listed.insert(row.id);
-            group.add_source(row);
+            batch.add_source(row);
             self.changed = true;
         }
         Ok(())
@@ -238,35 +243,37 @@ impl CatalogReader {
     /// Whether the source of an entry ended with its agent.
     async fn was_retired(
         &mut self,
-        write: &Write,
-        group: &Group,
+        write: &WriteTransaction,
+        batch: &IngestBatch,
         entry: &CatalogEntry,
     ) -> Result<bool> {
-        let ended = match &mut self.retired {
+        let retired_sources = match &mut self.retired_sources {
             Some(ended) => ended,
             None => {
-                let ended = domains::sources_retired(write, self.catalog.domain_id).await?;
-                self.retired.insert(ended)
+                let ended =
+                    domains::sources_of_retired_agents(write, self.catalog.domain_id).await?;
+                self.retired_sources.insert(ended)
             }
         };
         let catalog = &self.catalog;
-        let is_same =
-            |row: &source::Model| group.is_named(row, catalog, entry) || asks(row, &entry.url);
-        Ok(ended.iter().any(is_same))
+        let is_same = |row: &source::Model| {
+            batch.is_named_by_entry(row, catalog, entry) || fetches_card_at(row, &entry.url)
+        };
+        Ok(retired_sources.iter().any(is_same))
     }
 }
 
 /// Ends the entries that a catalog no longer names, also of one that has become a card.
-pub async fn catalog_is_the_same(
-    write: &Write,
-    group: &mut Group,
-    ledger: &mut Ledger<'_>,
+pub async fn end_unlisted_entries(
+    write: &WriteTransaction,
+    batch: &mut IngestBatch,
+    change_set: &mut ChangeSet<'_>,
     source: i64,
 ) -> Result<()> {
-    let row = group.sources.get(&source);
+    let row = batch.sources.get(&source);
     if let Some(catalog) = row.filter(|row| is_catalog(row) || row.kind == SourceKind::Url) {
         let catalog = catalog.clone();
-        miss(write, group, ledger, &catalog, |row| {
+        mark_missing_entries(write, batch, change_set, &catalog, |row| {
             row.unlisted_since.is_some()
         })
         .await?;
@@ -275,41 +282,43 @@ pub async fn catalog_is_the_same(
 }
 
 /// Marks all entries of a registered URL that returns a card now: it is no longer a catalog.
-pub async fn miss_every_entry(
-    write: &Write,
-    group: &mut Group,
-    ledger: &mut Ledger<'_>,
+pub async fn mark_all_entries_missing(
+    write: &WriteTransaction,
+    batch: &mut IngestBatch,
+    change_set: &mut ChangeSet<'_>,
     source: i64,
 ) -> Result<()> {
-    let row = group.sources.get(&source);
+    let row = batch.sources.get(&source);
     if let Some(row) = row.filter(|row| row.kind == SourceKind::Url).cloned() {
-        miss(write, group, ledger, &row, |_| true).await?;
+        mark_missing_entries(write, batch, change_set, &row, |_| true).await?;
     }
     Ok(())
 }
 
 /// Marks the entries that a catalog does not name, and ends those that it has not named for long enough. Returns
 /// whether anything has changed.
-async fn miss(
-    write: &Write,
-    group: &mut Group,
-    ledger: &mut Ledger<'_>,
+async fn mark_missing_entries(
+    write: &WriteTransaction,
+    batch: &mut IngestBatch,
+    change_set: &mut ChangeSet<'_>,
     catalog: &source::Model,
-    missing: impl Fn(&source::Model) -> bool,
+    is_missing: impl Fn(&source::Model) -> bool,
 ) -> Result<bool> {
-    let now = ledger.now();
-    let named_by = |row: &source::Model| {
-        row.catalog_id == Some(catalog.id) && row.ended_at.is_none() && missing(row)
+    let now = change_set.now();
+    let is_missed_entry = |row: &source::Model| {
+        row.catalog_id == Some(catalog.id) && row.ended_at.is_none() && is_missing(row)
     };
-    let missed: Vec<i64> = group
-        .all_of_domain(catalog.domain_id)
-        .filter(|row| named_by(row))
+    let missed_ids: Vec<i64> = batch
+        .all_domain_sources(catalog.domain_id)
+        .filter(|row| is_missed_entry(row))
         .map(|row| row.id)
         .collect();
-    let mut news = false;
-    for id in missed {
-        let Some(row) = group.touch(id) else { continue };
-        news |= row.unlisted_since.is_none();
+    let mut has_newly_missing = false;
+    for id in missed_ids {
+        let Some(row) = batch.source_mut(id) else {
+            continue;
+        };
+        has_newly_missing |= row.unlisted_since.is_none();
         let since = *row.unlisted_since.get_or_insert(now.0);
         row.unlisted_looks = row.unlisted_looks.saturating_add(1);
         if row.kind != SourceKind::Entry {
@@ -324,31 +333,35 @@ async fn miss(
         if lasted >= NOT_FOUND_PERIOD && looks >= NOT_FOUND_FETCHES {
             row.ended_at = Some(now.0);
             let (agent, url) = (row.agent_id, row.url.clone());
-            write.source_end(id, now.0).await?;
+            write.end_source(id, now.0).await?;
             if let Some(agent) = agent {
                 let data = json!({"source": url, "fed": false});
-                ledger.agent_event(EventKind::AgentUpdated, agent, CRAWLER, data);
+                change_set.add_agent_event(EventKind::AgentUpdated, agent, CRAWLER_ACTOR, data);
             }
         }
     }
-    if news {
-        group.coverage_changed.insert(catalog.domain_id);
+    if has_newly_missing {
+        batch.coverage_changed.insert(catalog.domain_id);
         // Another catalog may name it, but would not be read again unchanged.
-        group.want_other_catalogs(catalog);
+        batch.refetch_other_catalogs(catalog);
     }
-    Ok(news)
+    Ok(has_newly_missing)
 }
 
 /// A new source for a catalog entry. An approval with the domain's registration applies to the entries of the catalog's
 /// first fetch.
-fn named(catalog: &source::Model, entry: &CatalogEntry, now: Timestamp) -> source::Model {
+fn new_entry_source(
+    catalog: &source::Model,
+    entry: &CatalogEntry,
+    now: Timestamp,
+) -> source::Model {
     let url = entry.url.to_string();
-    let first_look = catalog.last_success_at.is_none();
+    let is_first_fetch = catalog.last_success_at.is_none();
     source::Model {
         identifier: Some(entry.identifier.clone()),
         entry_digest: entry.digest.clone(),
         catalog_id: Some(catalog.id),
-        approve_as: catalog.approve_as.filter(|_| first_look),
+        approve_as: catalog.approve_as.filter(|_| is_first_fetch),
         ..new_source(catalog.domain_id, SourceKind::Entry, url, now)
     }
 }

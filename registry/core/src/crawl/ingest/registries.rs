@@ -3,33 +3,33 @@
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::MAX_REGISTRIES;
 use a2a_registry_domain::coverage::CoverageLevel;
-use a2a_registry_store::Write;
+use a2a_registry_store::WriteTransaction;
 use a2a_registry_store::entity::peer_candidate;
-use a2a_registry_store::peer_candidates::peer_candidates_of;
+use a2a_registry_store::peer_candidates::peer_candidates_by_catalog;
 
-use crate::crawl::ingest::group::Group;
+use crate::crawl::ingest::batch::IngestBatch;
 use crate::error::Result;
-use crate::visibility::stands_behind_catalogs;
+use crate::visibility::is_catalog_authority;
 
 /// Stores the registries that a catalog names as candidates for peers, replacing those that it named before; returns
 /// whether anything has changed. Nothing is stored for a domain that is not proved, or whose catalog came from a place
 /// that the proof does not cover.
 pub async fn ingest_registries(
-    write: &Write,
-    group: &Group,
+    write: &WriteTransaction,
+    batch: &IngestBatch,
     source: i64,
     fetched: &FetchedCatalog,
 ) -> Result<bool> {
-    let catalog = group.sources.get(&source);
-    let domain = catalog.and_then(|row| group.domains.get(&row.domain_id));
-    let is_covered = group.coverage_of(source) == CoverageLevel::Covered;
-    let is_trusted = is_covered && domain.is_some_and(stands_behind_catalogs);
-    if !is_trusted || !group.is_catalog(source) {
+    let catalog = batch.sources.get(&source);
+    let domain = catalog.and_then(|row| batch.domains.get(&row.domain_id));
+    let is_covered = batch.source_coverage(source) == CoverageLevel::Covered;
+    let is_trusted = is_covered && domain.is_some_and(is_catalog_authority);
+    if !is_trusted || !batch.is_catalog(source) {
         return Ok(false);
     }
-    let known = peer_candidates_of(write, source).await?;
-    let named = fetched.registries.iter();
-    let mut rows: Vec<peer_candidate::Model> = named
+    let previous = peer_candidates_by_catalog(write, source).await?;
+    let listed = fetched.registries.iter();
+    let mut rows: Vec<peer_candidate::Model> = listed
         .map(|registry| peer_candidate::Model {
             catalog_id: source,
             identifier: registry.identifier.clone(),
@@ -37,18 +37,19 @@ pub async fn ingest_registries(
             url: registry.url.to_string(),
         })
         .collect();
-    if !fetched.complete {
+    if !fetched.is_complete {
         // A missing one may be in a part that was not read.
         let is_missing = |row: &&peer_candidate::Model| {
-            let mut named = fetched.registries.iter();
-            !named.any(|registry| registry.identifier == row.identifier)
+            let mut listed = fetched.registries.iter();
+            !listed.any(|registry| registry.identifier == row.identifier)
         };
-        rows.extend(known.iter().filter(is_missing).cloned());
+        rows.extend(previous.iter().filter(is_missing).cloned());
         rows.truncate(MAX_REGISTRIES);
     }
-    let has_changed = rows.len() != known.len() || !rows.iter().all(|row| known.contains(row));
+    let has_changed =
+        rows.len() != previous.len() || !rows.iter().all(|row| previous.contains(row));
     if has_changed {
-        write.peer_candidates_replace(source, rows).await?;
+        write.replace_peer_candidates(source, rows).await?;
     }
     Ok(has_changed)
 }

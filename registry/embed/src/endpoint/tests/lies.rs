@@ -58,7 +58,7 @@ async fn odd_answers_are_failures() {
             "ended before",
         ),
         (
-            ScriptedReply::json(vec![b' '; 2 * wire::VECTOR_BYTES + 1]),
+            ScriptedReply::json(vec![b' '; 2 * wire::MAX_VECTOR_BYTES + 1]),
             "larger",
         ),
         (
@@ -133,7 +133,7 @@ async fn who_is_overloaded_or_broken_is_away_and_who_refuses_has_failed() {
     for status in [400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 529] {
         let error = asked(ScriptedReply::new(status, "", &said)).await;
         let text = match (&error, status) {
-            (EmbedError::Away(text), 429 | 500..) => text,
+            (EmbedError::Unavailable(text), 429 | 500..) => text,
             (EmbedError::Failed(text), ..429) => text,
             _ => panic!("{status}: {error:?}"),
         };
@@ -176,7 +176,7 @@ async fn nothing_is_sent_to_an_address_that_is_not_opened() {
         let endpoint = open(&config).await.unwrap();
         for kind in [TextKind::Query, TextKind::Card] {
             let error = endpoint.embed(owned(&["x"]), kind).await.unwrap_err();
-            let EmbedError::Away(text) = &error else {
+            let EmbedError::Unavailable(text) = &error else {
                 panic!("{error:?}");
             };
             assert!(text.contains("[embedding]"), "{text}");
@@ -189,21 +189,22 @@ async fn nothing_is_sent_to_an_address_that_is_not_opened() {
         guard: opening(FORBIDDEN),
         ..private
     };
-    let patience = Patience {
+    let patience = EncodeTimeouts {
         query: Duration::from_millis(300),
         card: Duration::from_millis(300),
     };
-    let endpoint = Endpoint::open_within(patience, &opened, resolver(), Arc::new(SystemClock))
-        .await
-        .unwrap();
+    let endpoint =
+        RemoteEncoder::open_with_timeouts(patience, &opened, resolver(), Arc::new(SystemClock))
+            .await
+            .unwrap();
     let unanswered = endpoint.embed(owned(&["x"]), TextKind::Query).await;
-    assert!(matches!(unanswered, Err(EmbedError::Away(_))));
+    assert!(matches!(unanswered, Err(EmbedError::Unavailable(_))));
     assert!(canary.was_touched());
 }
 
 #[tokio::test]
 async fn who_does_not_answer_in_time_is_away() {
-    let patience = Patience {
+    let patience = EncodeTimeouts {
         query: Duration::from_millis(200),
         card: Duration::from_millis(200),
     };
@@ -214,12 +215,13 @@ async fn who_does_not_answer_in_time_is_away() {
     ] {
         let server = Server::start(move |_| reply.clone()).await;
         let (clock, resolver) = (Arc::new(SystemClock), resolver());
-        let endpoint = Endpoint::open_within(patience, &config(&server), resolver, clock)
-            .await
-            .unwrap();
+        let endpoint =
+            RemoteEncoder::open_with_timeouts(patience, &config(&server), resolver, clock)
+                .await
+                .unwrap();
         for kind in [TextKind::Query, TextKind::Card] {
             let late = endpoint.embed(owned(&["x"]), kind).await;
-            assert!(matches!(late, Err(EmbedError::Away(_))), "{late:?}");
+            assert!(matches!(late, Err(EmbedError::Unavailable(_))), "{late:?}");
         }
     }
 }
@@ -237,7 +239,10 @@ async fn who_cannot_be_reached_is_away() {
     for config in [closed, unknown, config(&hanging_up)] {
         let endpoint = open(&config).await.unwrap();
         let asked = endpoint.embed(owned(&["x"]), TextKind::Query).await;
-        assert!(matches!(asked, Err(EmbedError::Away(_))), "{asked:?}");
+        assert!(
+            matches!(asked, Err(EmbedError::Unavailable(_))),
+            "{asked:?}"
+        );
     }
 }
 
@@ -277,7 +282,7 @@ async fn who_asks_to_be_left_alone_is_left_alone() {
         })
         .await;
         let clock = Arc::new(HandClock(Mutex::new(OffsetDateTime::UNIX_EPOCH)));
-        let endpoint = Endpoint::open(&config(&server), resolver(), Arc::clone(&clock) as _)
+        let endpoint = RemoteEncoder::open(&config(&server), resolver(), Arc::clone(&clock) as _)
             .await
             .unwrap();
         let first = endpoint.embed(owned(&["x"]), TextKind::Card).await;
@@ -286,7 +291,7 @@ async fn who_asks_to_be_left_alone_is_left_alone() {
             clock.forward(rest - 1);
             for kind in [TextKind::Query, TextKind::Card] {
                 let early = endpoint.embed(owned(&["y"]), kind).await;
-                let Err(EmbedError::Away(text)) = early else {
+                let Err(EmbedError::Unavailable(text)) = early else {
                     panic!("{early:?}");
                 };
                 assert!(text.contains("another 1 s"), "{text}");
@@ -310,7 +315,7 @@ async fn a_clock_that_is_set_back_prolongs_nothing() {
     })
     .await;
     let clock = Arc::new(HandClock(Mutex::new(OffsetDateTime::UNIX_EPOCH)));
-    let endpoint = Endpoint::open(&config(&server), resolver(), Arc::clone(&clock) as _)
+    let endpoint = RemoteEncoder::open(&config(&server), resolver(), Arc::clone(&clock) as _)
         .await
         .unwrap();
     let refused = endpoint.embed(owned(&["x"]), TextKind::Query).await;

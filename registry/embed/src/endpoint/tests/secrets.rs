@@ -69,7 +69,7 @@ async fn the_key_is_sent_and_never_shown() {
         Server::start(broken).await,
     ] {
         let config = EndpointOptions {
-            key: Some(Bearer::new(KEY).unwrap()),
+            api_key: Some(BearerToken::new(KEY).unwrap()),
             ..config(&server)
         };
         let endpoint = open(&config).await.unwrap();

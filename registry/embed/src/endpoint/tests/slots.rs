@@ -16,7 +16,7 @@ fn patient(request: &Request) -> ScriptedReply {
 }
 
 /// Asks in the background for something that is not answered.
-fn wait(endpoint: &Arc<Endpoint>, kind: TextKind) -> Asking {
+fn wait(endpoint: &Arc<RemoteEncoder>, kind: TextKind) -> Asking {
     let endpoint = Arc::clone(endpoint);
     tokio::spawn(async move { endpoint.embed(owned(&["wait"]), kind).await })
 }
@@ -36,7 +36,7 @@ async fn a_query_too_many_is_told_so_and_cards_are_asked_all_the_same() {
     let query = || endpoint.embed(owned(&["now"]), TextKind::Query);
     let card = || endpoint.embed(owned(&["now"]), TextKind::Card);
     let mut waiting = Vec::new();
-    for count in 1..=QUERIES_AT_ONCE {
+    for count in 1..=MAX_CONCURRENT_QUERIES {
         assert!(query().await.is_ok(), "{count}");
         waiting.push(wait(&endpoint, TextKind::Query));
         server.arrived(2 * count).await;
@@ -51,21 +51,21 @@ async fn a_query_too_many_is_told_so_and_cards_are_asked_all_the_same() {
 #[tokio::test]
 async fn a_query_that_is_late_makes_room() {
     let server = Server::start(patient).await;
-    let patience = Patience {
+    let patience = EncodeTimeouts {
         query: Duration::from_millis(300),
         card: Duration::from_millis(300),
     };
     let (clock, resolver) = (Arc::new(SystemClock), resolver());
-    let endpoint = Endpoint::open_within(patience, &config(&server), resolver, clock)
+    let endpoint = RemoteEncoder::open_with_timeouts(patience, &config(&server), resolver, clock)
         .await
         .unwrap();
     let endpoint = Arc::new(endpoint);
-    let waiting: Vec<Asking> = (0..QUERIES_AT_ONCE)
+    let waiting: Vec<Asking> = (0..MAX_CONCURRENT_QUERIES)
         .map(|_| wait(&endpoint, TextKind::Query))
         .collect();
     for asking in waiting {
         let late = asking.await.unwrap();
-        assert!(matches!(late, Err(EmbedError::Away(_))), "{late:?}");
+        assert!(matches!(late, Err(EmbedError::Unavailable(_))), "{late:?}");
     }
     let vectors = endpoint.embed(owned(&["now"]), TextKind::Query).await;
     assert!(vectors.is_ok(), "{vectors:?}");
@@ -75,16 +75,16 @@ async fn a_query_that_is_late_makes_room() {
 async fn cards_wait_for_one_another_and_queries_for_none_of_them() {
     let server = Server::start(patient).await;
     let endpoint = Arc::new(open(&config(&server)).await.unwrap());
-    let mut waiting: Vec<Asking> = (0..CARDS_AT_ONCE)
+    let mut waiting: Vec<Asking> = (0..MAX_CONCURRENT_CARD_BATCHES)
         .map(|_| wait(&endpoint, TextKind::Card))
         .collect();
-    server.arrived(CARDS_AT_ONCE).await;
+    server.arrived(MAX_CONCURRENT_CARD_BATCHES).await;
     let mut next = endpoint.embed(owned(&["now"]), TextKind::Card);
     assert!(poll!(next.as_mut()).is_pending());
     let query = endpoint.embed(owned(&["now"]), TextKind::Query).await;
     assert!(query.is_ok(), "{query:?}");
     assert!(poll!(next.as_mut()).is_pending());
-    assert_eq!(server.requests().len(), CARDS_AT_ONCE + 1);
+    assert_eq!(server.requests().len(), MAX_CONCURRENT_CARD_BATCHES + 1);
     // A batch that is given up makes room at once.
     leave(waiting.split_off(1)).await;
     let vectors = next.await.unwrap();

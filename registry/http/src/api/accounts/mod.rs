@@ -9,10 +9,10 @@ use a2a_registry_core::paging::PageRequest;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, get, post};
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Read, Require};
-use crate::requests::body::Body;
-use crate::requests::path::TokenId;
+use crate::requests::body::JsonBody;
+use crate::requests::path_parameters::TokenId;
 use crate::requests::query::Query;
 
 /// Create a token
@@ -26,9 +26,9 @@ use crate::requests::query::Query;
     )
 )]
 #[post("/v1/tokens")]
-pub async fn token_create(caller: Require<Read>, new: Body<NewToken>) -> Answer {
+pub async fn token_create(caller: Require<Read>, new: JsonBody<NewToken>) -> HandlerResult {
     let token = tokens::token_create(&caller.context, &caller, &new.0).await?;
-    answer::secret(StatusCode::CREATED, &token)
+    response::uncached_json(StatusCode::CREATED, &token)
 }
 
 /// List tokens, newest first
@@ -39,9 +39,9 @@ pub async fn token_create(caller: Require<Read>, new: Body<NewToken>) -> Answer 
     responses((status = 200, description = "A page of tokens", body = TokenList))
 )]
 #[get("/v1/tokens")]
-pub async fn token_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+pub async fn token_list(caller: Require<Read>, page: Query<PageRequest>) -> HandlerResult {
     let tokens = tokens::token_list(&caller.context, &caller, &page.0).await?;
-    answer::json(StatusCode::OK, &tokens)
+    response::json_response(StatusCode::OK, &tokens)
 }
 
 /// Revoke a token
@@ -54,7 +54,7 @@ pub async fn token_list(caller: Require<Read>, page: Query<PageRequest>) -> Answ
     )
 )]
 #[delete("/v1/tokens/{token}")]
-pub async fn token_revoke(caller: Require<Read>, token: TokenId) -> Answer {
+pub async fn token_revoke(caller: Require<Read>, token: TokenId) -> HandlerResult {
     tokens::token_revoke(&caller.context, &caller, token.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -3,16 +3,16 @@
 use a2a_registry_api::{
     Account, AccountList, AccountPatch, Group, GroupList, GroupMembers, Me, NewAccount,
 };
-use a2a_registry_core::accounts::{groups, people};
+use a2a_registry_core::accounts::{account_operations, groups};
 use a2a_registry_core::paging::PageRequest;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put};
 
-use crate::answers::answer::{self, Answer};
-use crate::answers::conditional::IfMatch;
+use crate::answers::conditional_response::IfMatchHeader;
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Administer, ReadAccounts, Require, SignedIn};
-use crate::requests::body::Body;
-use crate::requests::path::{AccountRef, GroupRef};
+use crate::requests::body::JsonBody;
+use crate::requests::path_parameters::{AccountRef, GroupRef};
 use crate::requests::query::Query;
 
 /// Show who is asking
@@ -21,9 +21,9 @@ use crate::requests::query::Query;
     responses((status = 200, description = "The caller's account, groups and token", body = Me))
 )]
 #[get("/v1/me")]
-pub async fn me(caller: SignedIn) -> Answer {
-    let me = people::me(&caller.context, &caller).await?;
-    answer::json(StatusCode::OK, &me)
+pub async fn me(caller: SignedIn) -> HandlerResult {
+    let me = account_operations::me(&caller.context, &caller).await?;
+    response::json_response(StatusCode::OK, &me)
 }
 
 /// List accounts, newest first
@@ -32,9 +32,12 @@ pub async fn me(caller: SignedIn) -> Answer {
     responses((status = 200, description = "A page of accounts", body = AccountList))
 )]
 #[get("/v1/accounts")]
-pub async fn account_list(caller: Require<ReadAccounts>, page: Query<PageRequest>) -> Answer {
-    let accounts = people::account_list(&caller.context, &caller, &page.0).await?;
-    answer::json(StatusCode::OK, &accounts)
+pub async fn account_list(
+    caller: Require<ReadAccounts>,
+    page: Query<PageRequest>,
+) -> HandlerResult {
+    let accounts = account_operations::account_list(&caller.context, &caller, &page.0).await?;
+    response::json_response(StatusCode::OK, &accounts)
 }
 
 /// Create an account
@@ -46,9 +49,12 @@ pub async fn account_list(caller: Require<ReadAccounts>, page: Query<PageRequest
     )
 )]
 #[post("/v1/accounts")]
-pub async fn account_create(caller: Require<Administer>, new: Body<NewAccount>) -> Answer {
-    let account = people::account_create(&caller.context, &caller, &new.0).await?;
-    answer::json(StatusCode::CREATED, &account)
+pub async fn account_create(
+    caller: Require<Administer>,
+    new: JsonBody<NewAccount>,
+) -> HandlerResult {
+    let account = account_operations::account_create(&caller.context, &caller, &new.0).await?;
+    response::json_response(StatusCode::CREATED, &account)
 }
 
 /// Show an account
@@ -65,9 +71,9 @@ pub async fn account_show(
     request: HttpRequest,
     caller: Require<ReadAccounts>,
     account: AccountRef,
-) -> Answer {
-    let account = people::account_show(&caller.context, &caller, &account.0).await?;
-    answer::resource(&request, &account)
+) -> HandlerResult {
+    let account = account_operations::account_show(&caller.context, &caller, &account.0).await?;
+    response::json_with_etag(&request, &account)
 }
 
 /// Change the roles or groups of an account, or disable it
@@ -87,12 +93,18 @@ pub async fn account_show(
 pub async fn account_patch(
     caller: Require<Administer>,
     account: AccountRef,
-    patch: Body<AccountPatch>,
-    seen: IfMatch,
-) -> Answer {
-    let changed =
-        people::account_patch(&caller.context, &caller, &account.0, &patch.0, &seen.0).await?;
-    answer::changed(&changed)
+    patch: JsonBody<AccountPatch>,
+    if_match: IfMatchHeader,
+) -> HandlerResult {
+    let changed = account_operations::account_patch(
+        &caller.context,
+        &caller,
+        &account.0,
+        &patch.0,
+        &if_match.0,
+    )
+    .await?;
+    response::changed_resource(&changed)
 }
 
 /// List groups, newest first
@@ -101,9 +113,9 @@ pub async fn account_patch(
     responses((status = 200, description = "A page of groups", body = GroupList))
 )]
 #[get("/v1/groups")]
-pub async fn group_list(caller: Require<ReadAccounts>, page: Query<PageRequest>) -> Answer {
+pub async fn group_list(caller: Require<ReadAccounts>, page: Query<PageRequest>) -> HandlerResult {
     let groups = groups::group_list(&caller.context, &caller, &page.0).await?;
-    answer::json(StatusCode::OK, &groups)
+    response::json_response(StatusCode::OK, &groups)
 }
 
 /// Show a group of the origin `admin`
@@ -120,9 +132,9 @@ pub async fn group_show(
     request: HttpRequest,
     caller: Require<ReadAccounts>,
     group: GroupRef,
-) -> Answer {
+) -> HandlerResult {
     let group = groups::group_show(&caller.context, &caller, &group.0).await?;
-    answer::resource(&request, &group)
+    response::json_with_etag(&request, &group)
 }
 
 /// Set the members of a group, which is made if it does not exist
@@ -142,11 +154,12 @@ pub async fn group_show(
 pub async fn group_put(
     caller: Require<Administer>,
     group: GroupRef,
-    members: Body<GroupMembers>,
-    seen: IfMatch,
-) -> Answer {
-    let group = groups::group_put(&caller.context, &caller, &group.0, &members.0, &seen.0).await?;
-    answer::changed(&group)
+    members: JsonBody<GroupMembers>,
+    if_match: IfMatchHeader,
+) -> HandlerResult {
+    let group =
+        groups::group_put(&caller.context, &caller, &group.0, &members.0, &if_match.0).await?;
+    response::changed_resource(&group)
 }
 
 /// Delete a group; its accounts stay
@@ -158,7 +171,11 @@ pub async fn group_put(
     )
 )]
 #[delete("/v1/groups/{group}")]
-pub async fn group_delete(caller: Require<Administer>, group: GroupRef, seen: IfMatch) -> Answer {
-    groups::group_delete(&caller.context, &caller, &group.0, &seen.0).await?;
+pub async fn group_delete(
+    caller: Require<Administer>,
+    group: GroupRef,
+    if_match: IfMatchHeader,
+) -> HandlerResult {
+    groups::group_delete(&caller.context, &caller, &group.0, &if_match.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -5,9 +5,9 @@ use a2a_registry_core::paging::PageRequest;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, delete, get};
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Read, Require};
-use crate::requests::path::SessionId;
+use crate::requests::path_parameters::SessionId;
 use crate::requests::query::Query;
 use crate::sessions;
 
@@ -19,9 +19,9 @@ use crate::sessions;
     responses((status = 200, description = "A page of sessions", body = SessionList))
 )]
 #[get("/v1/sessions")]
-pub async fn session_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+pub async fn session_list(caller: Require<Read>, page: Query<PageRequest>) -> HandlerResult {
     let sessions = sessions::session_list(&caller.context, &caller, &page.0).await?;
-    answer::json(StatusCode::OK, &sessions)
+    response::json_response(StatusCode::OK, &sessions)
 }
 
 /// Show one session
@@ -34,9 +34,9 @@ pub async fn session_show(
     request: HttpRequest,
     caller: Require<Read>,
     session: SessionId,
-) -> Answer {
+) -> HandlerResult {
     let session = sessions::session_show(&caller.context, &caller, session.0).await?;
-    answer::resource(&request, &session)
+    response::json_with_etag(&request, &session)
 }
 
 /// Revoke a session
@@ -49,7 +49,7 @@ pub async fn session_show(
     )
 )]
 #[delete("/v1/sessions/{session}")]
-pub async fn session_revoke(caller: Require<Read>, session: SessionId) -> Answer {
+pub async fn session_revoke(caller: Require<Read>, session: SessionId) -> HandlerResult {
     sessions::session_revoke(&caller.context, &caller, session.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

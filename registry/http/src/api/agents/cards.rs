@@ -2,33 +2,33 @@
 
 use a2a_card::UnknownTarget;
 use a2a_registry_api::limits::CardForm;
-use a2a_registry_core::agents::cards::{self, agent_card_as};
-use a2a_registry_core::memory::cards::ServedCard;
+use a2a_registry_core::agents::cards::{self, convert_agent_card};
+use a2a_registry_core::process_state::card_cache::ServedCard;
 use a2a_registry_core::visibility::caller::Caller;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, routes, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::answers::answer::{self, Answer};
-use crate::answers::conditional::conditional;
-use crate::middleware::envelope::leave_untouched;
+use crate::answers::conditional_response::conditional_response;
+use crate::answers::response::{self, HandlerResult};
+use crate::middleware::envelope::bypass_layers;
 use crate::problems::problem::Problem;
 use crate::requests::auth::CardReader;
-use crate::requests::path::{AgentRef, CardFormRef};
+use crate::requests::path_parameters::{AgentRef, CardFormRef};
 use crate::requests::query::Query;
-use crate::requests::state::State;
+use crate::requests::server_state::ServerState;
 
 /// Media type of A2A cards, with which a stored version is sent.
-const CARD_JSON: HeaderValue = HeaderValue::from_static("application/a2a-agent-card+json");
+const CARD_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/a2a-agent-card+json");
 /// The served card may change at any time, so caches must revalidate it. Its bytes are signed, so no intermediary may
 /// rewrite them.
-const CURRENT: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+const APPROVED_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 /// The bytes behind a digest never change; whether they may be shown can.
-const VERSION: HeaderValue = HeaderValue::from_static("max-age=300, no-transform");
+const VERSION_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("max-age=300, no-transform");
 
 /// What a conversion added and could not express, and whether clients can call the agent with it.
-const CONVERSION: HeaderName = HeaderName::from_static("a2a-registry-conversion");
+const CONVERSION_HEADER: HeaderName = HeaderName::from_static("a2a-registry-conversion");
 
 /// Which card of an agent.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
@@ -91,8 +91,8 @@ pub async fn agent_card(
     caller: CardReader,
     agent: AgentRef,
     query: Query<CardQuery>,
-    state: web::Data<State>,
-) -> Answer {
+    state: web::Data<ServerState>,
+) -> HandlerResult {
     respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
 }
 
@@ -127,8 +127,8 @@ pub async fn agent_card_as_well_known(
     agent: AgentRef,
     form: CardFormRef,
     query: Query<VersionQuery>,
-    state: web::Data<State>,
-) -> Answer {
+    state: web::Data<ServerState>,
+) -> HandlerResult {
     let query = CardQuery {
         version: query.0.version,
         convert: Some(form.0),
@@ -141,12 +141,14 @@ async fn respond_with_card(
     caller: &Caller,
     agent: &str,
     query: &CardQuery,
-    state: &State,
-) -> Answer {
+    state: &ServerState,
+) -> HandlerResult {
     let version = query.version.as_deref();
     let card = match query.convert.as_deref().map(str::parse) {
-        None => cards::agent_card(&state.context, caller, agent, version).await?,
-        Some(Ok(target)) => agent_card_as(&state.context, caller, agent, version, target).await?,
+        None => cards::load_agent_card(&state.context, caller, agent, version).await?,
+        Some(Ok(target)) => {
+            convert_agent_card(&state.context, caller, agent, version, target).await?
+        }
         Some(Err(UnknownTarget(_))) => {
             return Err(Problem::invalid(
                 "/as",
@@ -155,36 +157,42 @@ async fn respond_with_card(
         }
     };
     Ok(match version {
-        None => deliver(request, &card, answer::JSON, CURRENT),
+        None => card_response(
+            request,
+            &card,
+            response::JSON_CONTENT_TYPE,
+            APPROVED_CACHE_CONTROL,
+        ),
         Some(_) => {
-            let mut answer = deliver(request, &card, CARD_JSON, VERSION);
-            answer
+            let mut response =
+                card_response(request, &card, CARD_MEDIA_TYPE, VERSION_CACHE_CONTROL);
+            response
                 .headers_mut()
                 .insert(header::VARY, HeaderValue::from_static("authorization"));
-            answer
+            response
         }
     })
 }
 
-fn deliver(
+fn card_response(
     request: &HttpRequest,
     card: &ServedCard,
     media_type: HeaderValue,
-    caching: HeaderValue,
+    cache_control: HeaderValue,
 ) -> HttpResponse {
-    let mut response = conditional(request, &card.etag, caching, || {
+    let mut response = conditional_response(request, &card.etag, cache_control, || {
         HttpResponse::Ok()
             .insert_header((header::CONTENT_TYPE, media_type))
             .body(card.bytes.clone())
     });
     let headers = response.headers_mut();
     if request.headers().contains_key(header::ACCEPT_ENCODING) {
-        leave_untouched(headers);
+        bypass_layers(headers);
     }
     if !card.losses.is_empty()
         && let Ok(losses) = HeaderValue::from_str(&card.losses.join(", "))
     {
-        headers.insert(CONVERSION, losses);
+        headers.insert(CONVERSION_HEADER, losses);
     }
     response
 }

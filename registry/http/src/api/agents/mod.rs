@@ -6,18 +6,18 @@ use a2a_registry_api::{
     Act, Agent, AgentPatch, Deprecate, Diff, FindingList, Similar, VersionList,
 };
 use a2a_registry_core::agents::diff::{self, DiffQuery};
-use a2a_registry_core::agents::rendered::agent_rendered;
+use a2a_registry_core::agents::rendering::render_agent;
 use a2a_registry_core::agents::similar::{self, SimilarQuery};
 use a2a_registry_core::agents::views::FindingsQuery;
-use a2a_registry_core::agents::{acts, owner, views as agents};
+use a2a_registry_core::agents::{lifecycle_actions, owner_updates, views as agents};
 use a2a_registry_core::paging::PageRequest;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, get, patch, post};
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Anyone, Curate, Register, Require};
-use crate::requests::body::Body;
-use crate::requests::path::AgentRef;
+use crate::requests::body::JsonBody;
+use crate::requests::path_parameters::AgentRef;
 use crate::requests::query::Query;
 
 /// Show an agent
@@ -31,9 +31,9 @@ use crate::requests::query::Query;
     )
 )]
 #[get("/v1/agents/{agent}")]
-pub async fn agent_show(request: HttpRequest, caller: Anyone, agent: AgentRef) -> Answer {
-    let agent = agent_rendered(&caller.context, &caller, &agent.0).await?;
-    Ok(answer::rendered(&request, &agent))
+pub async fn agent_show(request: HttpRequest, caller: Anyone, agent: AgentRef) -> HandlerResult {
+    let agent = render_agent(&caller.context, &caller, &agent.0).await?;
+    Ok(response::rendered_with_etag(&request, &agent))
 }
 
 /// List the stored versions of an agent's card, newest first
@@ -43,9 +43,13 @@ pub async fn agent_show(request: HttpRequest, caller: Anyone, agent: AgentRef) -
     responses((status = 200, description = "A page of versions", body = VersionList))
 )]
 #[get("/v1/agents/{agent}/versions")]
-pub async fn agent_versions(caller: Anyone, agent: AgentRef, page: Query<PageRequest>) -> Answer {
+pub async fn agent_versions(
+    caller: Anyone,
+    agent: AgentRef,
+    page: Query<PageRequest>,
+) -> HandlerResult {
     let versions = agents::agent_versions(&caller.context, &caller, &agent.0, &page.0).await?;
-    answer::json(StatusCode::OK, &versions)
+    response::json_response(StatusCode::OK, &versions)
 }
 
 /// Show the changes between two versions of an agent's card
@@ -68,9 +72,9 @@ pub async fn agent_diff(
     caller: Anyone,
     agent: AgentRef,
     query: Query<DiffQuery>,
-) -> Answer {
+) -> HandlerResult {
     let diff = diff::agent_diff(&caller.context, &caller, &agent.0, &query.0).await?;
-    answer::resource(&request, &diff)
+    response::json_with_etag(&request, &diff)
 }
 
 /// List the lint findings of an agent's card
@@ -92,9 +96,9 @@ pub async fn agent_findings(
     caller: Anyone,
     agent: AgentRef,
     query: Query<FindingsQuery>,
-) -> Answer {
+) -> HandlerResult {
     let findings = agents::agent_findings(&caller.context, &caller, &agent.0, &query.0).await?;
-    answer::resource(&request, &findings)
+    response::json_with_etag(&request, &findings)
 }
 
 /// Show similar agents
@@ -117,9 +121,9 @@ pub async fn agent_similar(
     caller: Anyone,
     agent: AgentRef,
     query: Query<SimilarQuery>,
-) -> Answer {
+) -> HandlerResult {
     let similar = similar::agent_similar(&caller.context, &caller, &agent.0, &query.0).await?;
-    answer::resource(&request, &similar)
+    response::json_with_etag(&request, &similar)
 }
 
 /// Put an agent on hold: only curators see it
@@ -131,9 +135,14 @@ pub async fn agent_similar(
     )
 )]
 #[post("/v1/agents/{agent}:suspend")]
-pub async fn agent_suspend(caller: Require<Curate>, agent: AgentRef, act: Body<Act>) -> Answer {
-    let agent = acts::agent_suspend(&caller.context, &caller, &agent.0, &act.0).await?;
-    answer::json(StatusCode::OK, &agent)
+pub async fn agent_suspend(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: JsonBody<Act>,
+) -> HandlerResult {
+    let agent =
+        lifecycle_actions::agent_suspend(&caller.context, &caller, &agent.0, &act.0).await?;
+    response::json_response(StatusCode::OK, &agent)
 }
 
 /// Deprecate an agent
@@ -148,10 +157,11 @@ pub async fn agent_suspend(caller: Require<Curate>, agent: AgentRef, act: Body<A
 pub async fn agent_deprecate(
     caller: Require<Register>,
     agent: AgentRef,
-    what: Body<Deprecate>,
-) -> Answer {
-    let agent = acts::agent_deprecate(&caller.context, &caller, &agent.0, &what.0).await?;
-    answer::json(StatusCode::OK, &agent)
+    request: JsonBody<Deprecate>,
+) -> HandlerResult {
+    let agent =
+        lifecycle_actions::agent_deprecate(&caller.context, &caller, &agent.0, &request.0).await?;
+    response::json_response(StatusCode::OK, &agent)
 }
 
 /// Undo a deprecation
@@ -166,10 +176,11 @@ pub async fn agent_deprecate(
 pub async fn agent_undeprecate(
     caller: Require<Register>,
     agent: AgentRef,
-    act: Body<Act>,
-) -> Answer {
-    let agent = acts::agent_undeprecate(&caller.context, &caller, &agent.0, &act.0).await?;
-    answer::json(StatusCode::OK, &agent)
+    act: JsonBody<Act>,
+) -> HandlerResult {
+    let agent =
+        lifecycle_actions::agent_undeprecate(&caller.context, &caller, &agent.0, &act.0).await?;
+    response::json_response(StatusCode::OK, &agent)
 }
 
 /// Retire an agent permanently
@@ -181,9 +192,13 @@ pub async fn agent_undeprecate(
     )
 )]
 #[post("/v1/agents/{agent}:retire")]
-pub async fn agent_retire(caller: Require<Register>, agent: AgentRef, act: Body<Act>) -> Answer {
-    let agent = acts::agent_retire(&caller.context, &caller, &agent.0, &act.0).await?;
-    answer::json(StatusCode::OK, &agent)
+pub async fn agent_retire(
+    caller: Require<Register>,
+    agent: AgentRef,
+    act: JsonBody<Act>,
+) -> HandlerResult {
+    let agent = lifecycle_actions::agent_retire(&caller.context, &caller, &agent.0, &act.0).await?;
+    response::json_response(StatusCode::OK, &agent)
 }
 
 /// Set the visibility, the labels or the sponsor of an agent
@@ -200,8 +215,8 @@ pub async fn agent_retire(caller: Require<Register>, agent: AgentRef, act: Body<
 pub async fn agent_patch(
     caller: Require<Register>,
     agent: AgentRef,
-    patch: Body<AgentPatch>,
-) -> Answer {
-    let agent = owner::agent_patch(&caller.context, &caller, &agent.0, &patch.0).await?;
-    answer::json(StatusCode::OK, &agent)
+    patch: JsonBody<AgentPatch>,
+) -> HandlerResult {
+    let agent = owner_updates::agent_patch(&caller.context, &caller, &agent.0, &patch.0).await?;
+    response::json_response(StatusCode::OK, &agent)
 }

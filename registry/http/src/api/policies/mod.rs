@@ -2,22 +2,22 @@
 
 pub mod waivers;
 
-use a2a_registry_api::limits::MAX_POLICIES_BODY;
+use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
 use a2a_registry_api::{
     DecisionRequest, DryRun, NewPolicies, Policies, PoliciesAccepted, PolicyCaseResults,
     PolicyCases, PolicyDecision, PolicyHistory, PolicyPreview,
 };
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::policies::{decide, dry_run, preview, sets, testing};
+use a2a_registry_core::policies::{access_decision, dry_run, policy_tests, preview, sets};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue};
 use actix_web::{get, post, put};
 
-use crate::answers::answer::{self, Answer};
-use crate::answers::conditional::IfMatch;
+use crate::answers::conditional_response::IfMatchHeader;
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Administer, Anyone, Require, SeeAll};
-use crate::requests::body::{Body, BodyUpTo};
-use crate::requests::path::PolicyRef;
+use crate::requests::body::{JsonBody, LimitedJsonBody};
+use crate::requests::path_parameters::PolicyRef;
 use crate::requests::query::Query;
 
 /// Show a policy set, the newest by default
@@ -30,9 +30,12 @@ use crate::requests::query::Query;
     )
 )]
 #[get("/v1/policies")]
-pub async fn policies_show(caller: Require<SeeAll>, query: Query<sets::PoliciesQuery>) -> Answer {
+pub async fn policies_show(
+    caller: Require<SeeAll>,
+    query: Query<sets::PoliciesQuery>,
+) -> HandlerResult {
     let policies = sets::policies_show(&caller.context, &caller, &query.0).await?;
-    let mut answer = answer::json(StatusCode::OK, &policies)?;
+    let mut answer = response::json_response(StatusCode::OK, &policies)?;
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", policies.number)) {
         answer.headers_mut().insert(ETAG, tag);
     }
@@ -58,11 +61,11 @@ pub async fn policies_show(caller: Require<SeeAll>, query: Query<sets::PoliciesQ
 #[put("/v1/policies")]
 pub async fn policies_put(
     caller: Require<Administer>,
-    new: BodyUpTo<NewPolicies, MAX_POLICIES_BODY>,
-    seen: IfMatch,
-) -> Answer {
-    let accepted = sets::policies_put(&caller.context, &caller, &new.0, &seen.0).await?;
-    answer::json(StatusCode::ACCEPTED, &accepted)
+    new: LimitedJsonBody<NewPolicies, MAX_POLICIES_BODY_BYTES>,
+    precondition: IfMatchHeader,
+) -> HandlerResult {
+    let accepted = sets::policies_put(&caller.context, &caller, &new.0, &precondition.0).await?;
+    response::json_response(StatusCode::ACCEPTED, &accepted)
 }
 
 /// List the policy sets that were made, newest first
@@ -71,9 +74,9 @@ pub async fn policies_put(
     responses((status = 200, description = "A page of policy sets", body = PolicyHistory))
 )]
 #[get("/v1/policies/history")]
-pub async fn policy_history(caller: Require<SeeAll>, page: Query<PageRequest>) -> Answer {
+pub async fn policy_history(caller: Require<SeeAll>, page: Query<PageRequest>) -> HandlerResult {
     let history = sets::policy_history(&caller.context, &caller, &page.0).await?;
-    answer::json(StatusCode::OK, &history)
+    response::json_response(StatusCode::OK, &history)
 }
 
 /// Decide whether the caller may find or call an agent
@@ -87,9 +90,9 @@ pub async fn policy_history(caller: Require<SeeAll>, page: Query<PageRequest>) -
     )
 )]
 #[post("/v1/decide")]
-pub async fn policy_decide(caller: Anyone, request: Body<DecisionRequest>) -> Answer {
-    let decision = decide::decide(&caller.context, &caller, &request.0).await?;
-    answer::json(StatusCode::OK, &decision)
+pub async fn policy_decide(caller: Anyone, request: JsonBody<DecisionRequest>) -> HandlerResult {
+    let decision = access_decision::decide_access(&caller.context, &caller, &request.0).await?;
+    response::json_response(StatusCode::OK, &decision)
 }
 
 /// Show what a policy set would change
@@ -103,10 +106,10 @@ pub async fn policy_decide(caller: Anyone, request: Body<DecisionRequest>) -> An
 #[post("/v1/policies:preview")]
 pub async fn policies_preview(
     caller: Require<Administer>,
-    new: BodyUpTo<NewPolicies, MAX_POLICIES_BODY>,
-) -> Answer {
-    let told = preview::policies_preview(&caller.context, &caller, &new.0).await?;
-    answer::json(StatusCode::OK, &told)
+    new: LimitedJsonBody<NewPolicies, MAX_POLICIES_BODY_BYTES>,
+) -> HandlerResult {
+    let preview = preview::policies_preview(&caller.context, &caller, &new.0).await?;
+    response::json_response(StatusCode::OK, &preview)
 }
 
 /// Test how policies decide
@@ -117,10 +120,10 @@ pub async fn policies_preview(
 #[post("/v1/policies:test")]
 pub async fn policies_test(
     caller: Require<SeeAll>,
-    cases: BodyUpTo<PolicyCases, MAX_POLICIES_BODY>,
-) -> Answer {
-    let results = testing::policies_test(&caller.context, &caller, &cases.0).await?;
-    answer::json(StatusCode::OK, &results)
+    cases: LimitedJsonBody<PolicyCases, MAX_POLICIES_BODY_BYTES>,
+) -> HandlerResult {
+    let results = policy_tests::policies_test(&caller.context, &caller, &cases.0).await?;
+    response::json_response(StatusCode::OK, &results)
 }
 
 /// Show what a policy on a dry run would have changed
@@ -134,7 +137,7 @@ pub async fn policies_test(
     )
 )]
 #[get("/v1/policies/{policy}/dry-run")]
-pub async fn policy_dry_run(caller: Require<SeeAll>, policy: PolicyRef) -> Answer {
-    let told = dry_run::policy_dry_run(&caller.context, &caller, &policy.0).await?;
-    answer::json(StatusCode::OK, &told)
+pub async fn policy_dry_run(caller: Require<SeeAll>, policy: PolicyRef) -> HandlerResult {
+    let dry_run = dry_run::policy_dry_run(&caller.context, &caller, &policy.0).await?;
+    response::json_response(StatusCode::OK, &dry_run)
 }

@@ -5,10 +5,10 @@ use a2a_registry_core::policies::waivers::{self, WaiverQuery};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, get, post};
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Approve, Curate, Require, SeeAll};
-use crate::requests::body::Body;
-use crate::requests::path::WaiverId;
+use crate::requests::body::JsonBody;
+use crate::requests::path_parameters::WaiverId;
 use crate::requests::query::Query;
 
 /// List waivers, newest first
@@ -21,9 +21,9 @@ use crate::requests::query::Query;
     )
 )]
 #[get("/v1/waivers")]
-pub async fn waiver_list(caller: Require<SeeAll>, query: Query<WaiverQuery>) -> Answer {
+pub async fn waiver_list(caller: Require<SeeAll>, query: Query<WaiverQuery>) -> HandlerResult {
     let list = waivers::waiver_list(&caller.context, &caller, &query.0).await?;
-    answer::json(StatusCode::OK, &list)
+    response::json_response(StatusCode::OK, &list)
 }
 
 /// Grant a waiver
@@ -40,9 +40,9 @@ pub async fn waiver_list(caller: Require<SeeAll>, query: Query<WaiverQuery>) -> 
     )
 )]
 #[post("/v1/waivers")]
-pub async fn waiver_grant(caller: Require<Approve>, new: Body<NewWaiver>) -> Answer {
+pub async fn waiver_grant(caller: Require<Approve>, new: JsonBody<NewWaiver>) -> HandlerResult {
     let waiver = waivers::waiver_grant(&caller.context, &caller, &new.0).await?;
-    answer::json(StatusCode::CREATED, &waiver)
+    response::json_response(StatusCode::CREATED, &waiver)
 }
 
 /// End a waiver
@@ -54,7 +54,7 @@ pub async fn waiver_grant(caller: Require<Approve>, new: Body<NewWaiver>) -> Ans
     )
 )]
 #[delete("/v1/waivers/{waiver}")]
-pub async fn waiver_end(caller: Require<Curate>, waiver: WaiverId) -> Answer {
+pub async fn waiver_end(caller: Require<Curate>, waiver: WaiverId) -> HandlerResult {
     waivers::waiver_end(&caller.context, &caller, waiver.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

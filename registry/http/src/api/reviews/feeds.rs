@@ -1,16 +1,16 @@
 //! Handlers of feeds: the feed itself, and the two acts that give it an address and end it.
 
 use a2a_registry_api::CreatedFeed;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpResponse, delete, post, web};
 use askama::Template as _;
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Read, Require};
-use crate::requests::path::FeedSecret;
+use crate::requests::path_parameters::FeedSecret;
 use crate::review_feed as feed;
 
 /// Give the caller's feed a new address
@@ -22,9 +22,9 @@ use crate::review_feed as feed;
     responses((status = 201, description = "The address, which is shown this once", body = CreatedFeed))
 )]
 #[post("/v1/me/feed")]
-pub async fn feed_renew(caller: Require<Read>) -> Answer {
-    let made = feed::feed_renew(&caller.context, &caller).await?;
-    answer::secret(StatusCode::CREATED, &made)
+pub async fn feed_renew(caller: Require<Read>) -> HandlerResult {
+    let created = feed::feed_renew(&caller.context, &caller).await?;
+    response::uncached_json(StatusCode::CREATED, &created)
 }
 
 /// End the caller's feed
@@ -36,13 +36,16 @@ pub async fn feed_renew(caller: Require<Read>) -> Answer {
     )
 )]
 #[delete("/v1/me/feed")]
-pub async fn feed_revoke(caller: Require<Read>) -> Answer {
+pub async fn feed_revoke(caller: Require<Read>) -> HandlerResult {
     feed::feed_revoke(&caller.context, &caller).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
-pub(crate) async fn show(context: web::Data<Context>, FeedSecret(secret): FeedSecret) -> Answer {
-    let document = feed::feed_read(&context, &secret).await?;
+pub(crate) async fn show_feed(
+    context: web::Data<AppContext>,
+    FeedSecret(secret): FeedSecret,
+) -> HandlerResult {
+    let document = feed::load_feed(&context, &secret).await?;
     let body = document.render();
     let body = body.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()

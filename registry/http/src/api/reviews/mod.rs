@@ -6,17 +6,17 @@ pub mod writing;
 use a2a_registry_api::limits::PageSize;
 use a2a_registry_api::{ReviewDetail, ReviewList, Waiting};
 use a2a_registry_core::paging::{PageRequest, not_empty};
-use a2a_registry_core::reviews::queue::ReviewsWanted;
-use a2a_registry_core::reviews::{queue as reviews, waiting};
+use a2a_registry_core::reviews::list::ReviewListFilter;
+use a2a_registry_core::reviews::{inbox, list as reviews};
 use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, get};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Read, Require};
-use crate::requests::path::ReviewId;
+use crate::requests::path_parameters::ReviewId;
 use crate::requests::query::Query;
 
 /// Which reviews.
@@ -57,7 +57,7 @@ pub struct ReviewQuery {
     responses((status = 200, description = "A page of reviews", body = ReviewList))
 )]
 #[get("/v1/reviews")]
-pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> Answer {
+pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> HandlerResult {
     let ReviewQuery {
         state: in_state,
         kind,
@@ -68,7 +68,7 @@ pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> An
         page_size,
         page_token,
     } = query.0;
-    let wanted = ReviewsWanted {
+    let list_filter = ReviewListFilter {
         state: in_state,
         kind,
         change_class,
@@ -80,8 +80,8 @@ pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> An
         page_size,
         page_token,
     };
-    let reviews = reviews::review_list(&caller.context, &caller, &wanted, &page).await?;
-    answer::json(StatusCode::OK, &reviews)
+    let reviews = reviews::review_list(&caller.context, &caller, &list_filter, &page).await?;
+    response::json_response(StatusCode::OK, &reviews)
 }
 
 /// Show a review
@@ -94,9 +94,13 @@ pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> An
     )
 )]
 #[get("/v1/reviews/{review}")]
-pub async fn review_show(request: HttpRequest, caller: Require<Read>, review: ReviewId) -> Answer {
-    let review = reviews::review_rendered(&caller.context, &caller, review.0).await?;
-    Ok(answer::rendered(&request, &review))
+pub async fn review_show(
+    request: HttpRequest,
+    caller: Require<Read>,
+    review: ReviewId,
+) -> HandlerResult {
+    let review = reviews::render_review(&caller.context, &caller, review.0).await?;
+    Ok(response::rendered_with_etag(&request, &review))
 }
 
 /// Show what waits for the caller
@@ -107,7 +111,7 @@ pub async fn review_show(request: HttpRequest, caller: Require<Read>, review: Re
     responses((status = 200, description = "What waits for the caller", body = Waiting))
 )]
 #[get("/v1/me/waiting")]
-pub async fn me_waiting(caller: Require<Read>) -> Answer {
-    let waiting = waiting::waiting(&caller.context, &caller).await?;
-    answer::json(StatusCode::OK, &waiting)
+pub async fn me_waiting(caller: Require<Read>) -> HandlerResult {
+    let waiting = inbox::load_inbox(&caller.context, &caller).await?;
+    response::json_response(StatusCode::OK, &waiting)
 }

@@ -5,17 +5,17 @@ use a2a_registry_api::{
     Review, ReviewComment, ReviewDecision, ReviewPatch, Seen,
 };
 use a2a_registry_core::reviews::{
-    break_glass, bulk, deciding, notes, recertification, reporting, resuming, waiting,
+    break_glass, bulk, decisions, inbox, notes, recertification, reports, resume,
 };
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, patch, post};
 
-use crate::answers::answer::{self, Answer};
-use crate::answers::conditional::IfMatch;
+use crate::answers::conditional_response::IfMatchHeader;
+use crate::answers::response::{self, HandlerResult};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{AnyoneWriting, Approve, Curate, Read, Register, Require};
-use crate::requests::body::Body;
-use crate::requests::path::{AgentRef, ReviewId};
+use crate::requests::body::JsonBody;
+use crate::requests::path_parameters::{AgentRef, ReviewId};
 
 /// Approve the content a review is about
 #[utoipa::path(
@@ -29,10 +29,10 @@ use crate::requests::path::{AgentRef, ReviewId};
 pub async fn review_approve(
     caller: Require<Approve>,
     review: ReviewId,
-    decision: Body<ReviewDecision>,
-) -> Answer {
-    let review = deciding::review_approve(&caller.context, &caller, review.0, &decision.0).await?;
-    answer::json(StatusCode::OK, &review)
+    decision: JsonBody<ReviewDecision>,
+) -> HandlerResult {
+    let review = decisions::review_approve(&caller.context, &caller, review.0, &decision.0).await?;
+    response::json_response(StatusCode::OK, &review)
 }
 
 /// Reject the content a review is about
@@ -47,10 +47,10 @@ pub async fn review_approve(
 pub async fn review_reject(
     caller: Require<Approve>,
     review: ReviewId,
-    decision: Body<ReviewDecision>,
-) -> Answer {
-    let review = deciding::review_reject(&caller.context, &caller, review.0, &decision.0).await?;
-    answer::json(StatusCode::OK, &review)
+    decision: JsonBody<ReviewDecision>,
+) -> HandlerResult {
+    let review = decisions::review_reject(&caller.context, &caller, review.0, &decision.0).await?;
+    response::json_response(StatusCode::OK, &review)
 }
 
 /// Approve the content of a review alone, for a day
@@ -68,10 +68,10 @@ pub async fn review_reject(
 pub async fn review_break_glass(
     caller: Require<Approve>,
     review: ReviewId,
-    decision: Body<ReviewDecision>,
-) -> Answer {
+    decision: JsonBody<ReviewDecision>,
+) -> HandlerResult {
     let review = break_glass::break_glass(&caller.context, &caller, review.0, &decision.0).await?;
-    answer::json(StatusCode::OK, &review)
+    response::json_response(StatusCode::OK, &review)
 }
 
 /// Take back one's own approval of a review that is still open
@@ -82,9 +82,9 @@ pub async fn review_break_glass(
     )
 )]
 #[delete("/v1/reviews/{review}/approval")]
-pub async fn approval_withdraw(caller: Require<Approve>, review: ReviewId) -> Answer {
-    let review = deciding::approval_withdraw(&caller.context, &caller, review.0).await?;
-    answer::json(StatusCode::OK, &review)
+pub async fn approval_withdraw(caller: Require<Approve>, review: ReviewId) -> HandlerResult {
+    let review = decisions::approval_withdraw(&caller.context, &caller, review.0).await?;
+    response::json_response(StatusCode::OK, &review)
 }
 
 /// Decide several reviews
@@ -95,9 +95,12 @@ pub async fn approval_withdraw(caller: Require<Approve>, review: ReviewId) -> An
     responses((status = 200, description = "One result for each decision", body = BulkOutcome))
 )]
 #[post("/v1/reviews:decide")]
-pub async fn review_decide_all(caller: Require<Approve>, what: Body<BulkDecision>) -> Answer {
-    let results = bulk::review_decide_all(&caller.context, &caller, &what.0).await?;
-    let outcome = |(id, result): bulk::ItemResult| match result {
+pub async fn review_decide_all(
+    caller: Require<Approve>,
+    body: JsonBody<BulkDecision>,
+) -> HandlerResult {
+    let results = bulk::review_decide_all(&caller.context, &caller, &body.0).await?;
+    let outcome = |(id, result): bulk::BulkItemResult| match result {
         Ok(review) => DecisionOutcome {
             id,
             review: Some(review),
@@ -106,11 +109,11 @@ pub async fn review_decide_all(caller: Require<Approve>, what: Body<BulkDecision
         Err(error) => DecisionOutcome {
             id,
             review: None,
-            problem: Some(Problem::from(error).outcome()),
+            problem: Some(Problem::from(error).to_outcome_problem()),
         },
     };
     let outcomes = results.into_iter().map(outcome).collect();
-    answer::json(StatusCode::OK, &BulkOutcome { outcomes })
+    response::json_response(StatusCode::OK, &BulkOutcome { outcomes })
 }
 
 /// Comment on a review
@@ -127,10 +130,10 @@ pub async fn review_decide_all(caller: Require<Approve>, what: Body<BulkDecision
 pub async fn comment_add(
     caller: Require<Register>,
     review: ReviewId,
-    new: Body<NewComment>,
-) -> Answer {
-    let comment = notes::comment_add(&caller.context, &caller, review.0, &new.0).await?;
-    answer::json(StatusCode::CREATED, &comment)
+    new_comment: JsonBody<NewComment>,
+) -> HandlerResult {
+    let comment = notes::comment_add(&caller.context, &caller, review.0, &new_comment.0).await?;
+    response::json_response(StatusCode::CREATED, &comment)
 }
 
 /// Set who is to decide a review, and by when
@@ -150,11 +153,18 @@ pub async fn comment_add(
 pub async fn review_patch(
     caller: Require<Curate>,
     review: ReviewId,
-    patch: Body<ReviewPatch>,
-    seen: IfMatch,
-) -> Answer {
-    let review = notes::review_patch(&caller.context, &caller, review.0, &patch.0, &seen.0).await?;
-    Ok(answer::changed_rendered(review))
+    patch: JsonBody<ReviewPatch>,
+    precondition: IfMatchHeader,
+) -> HandlerResult {
+    let review = notes::review_patch(
+        &caller.context,
+        &caller,
+        review.0,
+        &patch.0,
+        &precondition.0,
+    )
+    .await?;
+    Ok(response::changed_rendered_resource(review))
 }
 
 /// Lift a hold
@@ -168,9 +178,13 @@ pub async fn review_patch(
     )
 )]
 #[post("/v1/agents/{agent}:resume")]
-pub async fn agent_resume(caller: Require<Curate>, agent: AgentRef, act: Body<Act>) -> Answer {
-    let agent = resuming::agent_resume(&caller.context, &caller, &agent.0, &act.0).await?;
-    answer::json(StatusCode::OK, &agent)
+pub async fn agent_resume(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: JsonBody<Act>,
+) -> HandlerResult {
+    let agent = resume::agent_resume(&caller.context, &caller, &agent.0, &act.0).await?;
+    response::json_response(StatusCode::OK, &agent)
 }
 
 /// Report an agent
@@ -185,9 +199,13 @@ pub async fn agent_resume(caller: Require<Curate>, agent: AgentRef, act: Body<Ac
     )
 )]
 #[post("/v1/agents/{agent}:report")]
-pub async fn agent_report(caller: AnyoneWriting, agent: AgentRef, new: Body<NewReport>) -> Answer {
-    let accepted = reporting::agent_report(&caller.context, &caller, &agent.0, &new.0).await?;
-    answer::json(StatusCode::ACCEPTED, &accepted)
+pub async fn agent_report(
+    caller: AnyoneWriting,
+    agent: AgentRef,
+    new_report: JsonBody<NewReport>,
+) -> HandlerResult {
+    let accepted = reports::agent_report(&caller.context, &caller, &agent.0, &new_report.0).await?;
+    response::json_response(StatusCode::ACCEPTED, &accepted)
 }
 
 /// Open a review of the content that an agent serves
@@ -201,10 +219,14 @@ pub async fn agent_report(caller: AnyoneWriting, agent: AgentRef, new: Body<NewR
     )
 )]
 #[post("/v1/agents/{agent}:recertify")]
-pub async fn agent_recertify(caller: Require<Curate>, agent: AgentRef, act: Body<Act>) -> Answer {
+pub async fn agent_recertify(
+    caller: Require<Curate>,
+    agent: AgentRef,
+    act: JsonBody<Act>,
+) -> HandlerResult {
     let review =
         recertification::agent_recertify(&caller.context, &caller, &agent.0, &act.0).await?;
-    answer::json(StatusCode::OK, &review)
+    response::json_response(StatusCode::OK, &review)
 }
 
 /// Note up to when the caller has seen its news
@@ -214,7 +236,7 @@ pub async fn agent_recertify(caller: Require<Curate>, agent: AgentRef, act: Body
     responses((status = 204, description = "Noted"))
 )]
 #[post("/v1/me:seen")]
-pub async fn me_seen(caller: Require<Read>, seen: Body<Seen>) -> Answer {
-    waiting::news_seen(&caller.context, &caller, &seen.0).await?;
+pub async fn me_seen(caller: Require<Read>, body: JsonBody<Seen>) -> HandlerResult {
+    inbox::mark_news_read(&caller.context, &caller, &body.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -4,11 +4,11 @@ pub mod saved;
 
 use a2a_registry_api::{AgentList, Lookup, Suggestions};
 use a2a_registry_core::search::query::{LookupQuery, SearchQuery, SuggestQuery};
-use a2a_registry_core::search::{lookup, search, suggest};
+use a2a_registry_core::search::{lookup_agents, search, suggest};
 use actix_web::get;
 use actix_web::http::StatusCode;
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::Anyone;
 use crate::requests::query::Query;
 
@@ -22,9 +22,9 @@ use crate::requests::query::Query;
     responses((status = 200, description = "A page of agents", body = AgentList))
 )]
 #[get("/v1/agents")]
-pub async fn agent_search(caller: Anyone, query: Query<SearchQuery>) -> Answer {
+pub async fn agent_search(caller: Anyone, query: Query<SearchQuery>) -> HandlerResult {
     let body = search(&caller.context, &caller, &query.0).await?;
-    Ok(answer::bytes(StatusCode::OK, body))
+    Ok(response::json_bytes_response(StatusCode::OK, body))
 }
 
 /// Complete a prefix over names, skills and tags
@@ -34,9 +34,9 @@ pub async fn agent_search(caller: Anyone, query: Query<SearchQuery>) -> Answer {
     responses((status = 200, description = "Completions, best first", body = Suggestions))
 )]
 #[get("/v1/agents:suggest")]
-pub async fn agent_suggest(caller: Anyone, query: Query<SuggestQuery>) -> Answer {
+pub async fn agent_suggest(caller: Anyone, query: Query<SuggestQuery>) -> HandlerResult {
     let suggestions = suggest(&caller.context, &caller, &query.0).await?;
-    answer::json(StatusCode::OK, &suggestions)
+    response::json_response(StatusCode::OK, &suggestions)
 }
 
 /// Look up agents by card URL, endpoint URL, host, URN, digest or name
@@ -51,7 +51,7 @@ pub async fn agent_suggest(caller: Anyone, query: Query<SuggestQuery>) -> Answer
     )
 )]
 #[get("/v1/agents:lookup")]
-pub async fn agent_lookup(caller: Anyone, query: Query<LookupQuery>) -> Answer {
-    let found = lookup(&caller.context, &caller, &query.0).await?;
-    answer::json(StatusCode::OK, &found)
+pub async fn agent_lookup(caller: Anyone, query: Query<LookupQuery>) -> HandlerResult {
+    let found = lookup_agents(&caller.context, &caller, &query.0).await?;
+    response::json_response(StatusCode::OK, &found)
 }

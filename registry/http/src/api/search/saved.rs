@@ -4,10 +4,10 @@ use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, get, post};
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Read, Require};
-use crate::requests::body::Body;
-use crate::requests::path::SearchId;
+use crate::requests::body::JsonBody;
+use crate::requests::path_parameters::SearchId;
 use crate::saved_searches as saved;
 
 /// List the caller's saved searches
@@ -16,9 +16,9 @@ use crate::saved_searches as saved;
     responses((status = 200, description = "The saved searches, by name", body = SavedSearchList))
 )]
 #[get("/v1/searches")]
-pub async fn saved_search_list(caller: Require<Read>) -> Answer {
+pub async fn saved_search_list(caller: Require<Read>) -> HandlerResult {
     let list = saved::saved_search_list(&caller.context, &caller).await?;
-    answer::json(StatusCode::OK, &list)
+    response::json_response(StatusCode::OK, &list)
 }
 
 /// Save a search
@@ -30,9 +30,12 @@ pub async fn saved_search_list(caller: Require<Read>) -> Answer {
     responses((status = 201, description = "The saved search", body = SavedSearch))
 )]
 #[post("/v1/searches")]
-pub async fn saved_search_put(caller: Require<Read>, new: Body<NewSavedSearch>) -> Answer {
-    let made = saved::saved_search_put(&caller.context, &caller, &new.0).await?;
-    answer::json(StatusCode::CREATED, &made)
+pub async fn saved_search_put(
+    caller: Require<Read>,
+    new: JsonBody<NewSavedSearch>,
+) -> HandlerResult {
+    let saved_search = saved::saved_search_put(&caller.context, &caller, &new.0).await?;
+    response::json_response(StatusCode::CREATED, &saved_search)
 }
 
 /// Delete a saved search
@@ -41,7 +44,7 @@ pub async fn saved_search_put(caller: Require<Read>, new: Body<NewSavedSearch>) 
     responses((status = 204, description = "The saved search is deleted"))
 )]
 #[delete("/v1/searches/{search}")]
-pub async fn saved_search_delete(caller: Require<Read>, search: SearchId) -> Answer {
+pub async fn saved_search_delete(caller: Require<Read>, search: SearchId) -> HandlerResult {
     saved::saved_search_delete(&caller.context, &caller, search.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

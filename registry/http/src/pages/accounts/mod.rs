@@ -8,13 +8,13 @@ use a2a_registry_api::limits::DEFAULT_TOKEN_DAYS;
 use a2a_registry_api::{
     Account, CreatedToken, DomainView, NewToken, SavedSearch, Session, Token, Waiting,
 };
-use a2a_registry_core::accounts::people::account_own;
-use a2a_registry_core::accounts::tokens::{token_create, tokens_own};
-use a2a_registry_core::context::Context;
-use a2a_registry_core::domains::acts::domains_own;
+use a2a_registry_core::accounts::account_operations::own_account;
+use a2a_registry_core::accounts::tokens::{own_tokens, token_create};
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::domains::actions::load_own_domains;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::providers::Providers;
-use a2a_registry_core::reviews::waiting::waiting;
+use a2a_registry_core::reviews::inbox::load_inbox;
 use a2a_registry_core::text::{self, LINE};
 use a2a_registry_domain::role::Scope;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -22,22 +22,22 @@ use actix_web::http::StatusCode;
 use askama::Template;
 use serde::Deserialize;
 
-use crate::answers::answer::Answer;
-use crate::pages::accounts::revocations::session_of;
-use crate::pages::accounts::sign_in::signed_out;
-use crate::pages::domains::own::OwnDomainView;
+use crate::answers::response::HandlerResult;
+use crate::pages::accounts::revocations::caller_session_id;
+use crate::pages::accounts::sign_in::sign_in_required;
+use crate::pages::domains::my_domains::MyDomainView;
 use crate::pages::frame::Frame;
-use crate::pages::{moment, page};
+use crate::pages::{moment, render_page};
 use crate::problems::problem::Problem;
 use crate::requests::auth::Read;
-use crate::requests::forms::{FormFields, FormOf};
-use crate::requests::visitor::{PageOf, Visitor};
-use crate::review_feed::feed_since;
+use crate::requests::forms::{FormFields, PermittedForm};
+use crate::requests::visitor::{PermittedVisitor, Visitor};
+use crate::review_feed::feed_created_at;
 use crate::saved_searches::saved_search_list;
-use crate::sessions::sessions_own;
+use crate::sessions::own_sessions;
 
 /// Agents on the page, shared among the domains.
-const AGENTS: usize = 60;
+const MAX_AGENTS: usize = 60;
 
 #[derive(Template)]
 #[template(path = "account.html")]
@@ -46,8 +46,8 @@ pub(super) struct AccountPage {
     now: Timestamp,
     account: Account,
     scopes: String,
-    domains: Vec<OwnDomainView>,
-    sessions: Vec<SessionLine>,
+    domains: Vec<MyDomainView>,
+    sessions: Vec<SessionView>,
     tokens: Vec<Token>,
     new_token: NewTokenView,
     /// A new token with its secret, which is shown once.
@@ -61,7 +61,7 @@ pub(super) struct AccountPage {
     problem: Option<String>,
 }
 
-struct SessionLine {
+struct SessionView {
     session: Session,
     provider: Option<(String, String)>,
     is_this: bool,
@@ -76,21 +76,23 @@ struct NewTokenView {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct TokenForm {
+pub(crate) struct NewTokenForm {
     name: String,
     days: String,
     scope: Vec<Scope>,
 }
 
-impl FormFields for TokenForm {}
+impl FormFields for NewTokenForm {}
 
-pub(crate) async fn show(visitor: PageOf<Read>) -> Answer {
-    let found = AccountPage::load(&visitor.context, &visitor).await?;
-    Ok(page(StatusCode::OK, &found))
+pub(crate) async fn account_page(visitor: PermittedVisitor<Read>) -> HandlerResult {
+    let view = AccountPage::load(&visitor.context, &visitor).await?;
+    Ok(render_page(StatusCode::OK, &view))
 }
 
 /// Makes a token and shows its secret; an error is shown above the form, which keeps its input.
-pub(crate) async fn token_make(form: FormOf<Read, TokenForm>) -> Answer {
+pub(crate) async fn create_token_from_form(
+    form: PermittedForm<Read, NewTokenForm>,
+) -> HandlerResult {
     let days = form.fields.days.trim();
     let new = NewToken {
         name: form.fields.name.trim().to_owned(),
@@ -98,94 +100,97 @@ pub(crate) async fn token_make(form: FormOf<Read, TokenForm>) -> Answer {
         expires_in_days: (!days.is_empty()).then(|| days.parse().unwrap_or(0)),
         ..NewToken::default()
     };
-    let made = token_create(&form.context, &form.visitor.caller, &new).await;
-    let mut found = AccountPage::load(&form.context, &form.visitor).await?;
-    let status = match made {
+    let created = token_create(&form.context, &form.visitor.caller, &new).await;
+    let mut view = AccountPage::load(&form.context, &form.visitor).await?;
+    let status = match created {
         Ok(CreatedToken { token, secret }) => {
-            found.made = Some((text::line(&token.name, LINE), secret));
+            view.made = Some((text::line(&token.name, LINE), secret));
             StatusCode::CREATED
         }
         Err(error) => {
             let problem = Problem::from(error);
-            crate::pages::log(&problem);
-            found.problem = Some(text::line(&problem.to_string(), text::BLOCK));
-            found.new_token.keep(form.fields);
+            crate::pages::log_problem(&problem);
+            view.problem = Some(text::line(&problem.to_string(), text::BLOCK));
+            view.new_token.restore_input(form.fields);
             problem.kind().status
         }
     };
-    Ok(page(status, &found))
+    Ok(render_page(status, &view))
 }
 
 impl AccountPage {
-    pub(super) async fn load(context: &Context, visitor: &Visitor) -> Result<Self, Problem> {
-        let by = visitor.caller.account().map_err(|_| signed_out())?;
+    pub(super) async fn load(context: &AppContext, visitor: &Visitor) -> Result<Self, Problem> {
+        let actor = visitor
+            .caller
+            .require_account()
+            .map_err(|_| sign_in_required())?;
         let caller = &visitor.caller;
-        let (account, sessions, tokens, domains, feed, saved, waiting) = futures::try_join!(
-            account_own(context, by),
-            sessions_own(context, by),
-            tokens_own(context, by),
-            domains_own(context, caller),
-            feed_since(context, caller),
+        let (account, sessions, tokens, domains, feed, saved, inbox) = futures::try_join!(
+            own_account(context, actor),
+            own_sessions(context, actor),
+            own_tokens(context, actor),
+            load_own_domains(context, caller),
+            feed_created_at(context, caller),
             saved_search_list(context, caller),
-            waiting(context, caller),
+            load_inbox(context, caller),
         )
         .map_err(|error: AppError| Problem::from(error))?;
-        let this = session_of(caller);
-        let line = |session: Session| SessionLine {
-            is_this: Some(session.id) == this,
+        let current_session = caller_session_id(caller);
+        let session_view = |session: Session| SessionView {
+            is_this: Some(session.id) == current_session,
             provider: session
                 .issuer
                 .as_deref()
-                .map(|issuer| provider(issuer, &context.providers)),
+                .map(|issuer| provider_title_and_issuer(issuer, &context.providers)),
             session,
         };
         Ok(Self {
-            frame: Frame::of(context.config(), "account", visitor),
+            frame: Frame::for_visitor(context.config(), "account", visitor),
             now: context.now(),
             account,
-            scopes: by.scopes.to_string().replace(',', ", "),
+            scopes: actor.scopes.to_string().replace(',', ", "),
             new_token: NewTokenView {
                 name: String::new(),
                 days: DEFAULT_TOKEN_DAYS.to_string(),
-                scopes: by.scopes.iter().map(|one| (one.as_str(), true)).collect(),
+                scopes: actor
+                    .scopes
+                    .iter()
+                    .map(|one| (one.as_str(), true))
+                    .collect(),
             },
             domains: own_domains(context, visitor, &domains).await,
-            sessions: sessions.into_iter().map(line).collect(),
+            sessions: sessions.into_iter().map(session_view).collect(),
             tokens,
             made: None,
             feed,
             feed_made: None,
             searches: saved.searches,
-            waiting: what_waits(&waiting),
+            waiting: summarize_inbox(&inbox),
             problem: None,
         })
     }
 }
 
-fn provider(issuer: &str, providers: &Providers) -> (String, String) {
+fn provider_title_and_issuer(issuer: &str, providers: &Providers) -> (String, String) {
     let provider = providers.by_issuer(issuer);
     let title = provider.map_or(issuer, |provider| provider.title());
     (text::line(title, LINE), text::line(issuer, LINE))
 }
 
-fn what_waits(waiting: &Waiting) -> String {
-    let counted = |count: usize, one: &str, many: &str| match count {
+fn summarize_inbox(inbox: &Waiting) -> String {
+    let count_phrase = |count: usize, one: &str, many: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
         _ => Some(format!("{count} {many}")),
     };
     let parts = [
-        counted(
-            waiting.reviews.len(),
-            "review to decide",
-            "reviews to decide",
-        ),
-        counted(
-            waiting.news.len(),
+        count_phrase(inbox.reviews.len(), "review to decide", "reviews to decide"),
+        count_phrase(
+            inbox.news.len(),
             "decision or comment on your agents",
             "decisions and comments on your agents",
         ),
-        counted(waiting.domains.len(), "domain to prove", "domains to prove"),
+        count_phrase(inbox.domains.len(), "domain to prove", "domains to prove"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join(", ")
@@ -193,20 +198,20 @@ fn what_waits(waiting: &Waiting) -> String {
 
 /// The caller's domains with their first agents, few of each if there are many domains.
 async fn own_domains(
-    context: &Context,
+    context: &AppContext,
     visitor: &Visitor,
     domains: &[DomainView],
-) -> Vec<OwnDomainView> {
-    let each = (AGENTS / domains.len().max(1)).max(1);
+) -> Vec<MyDomainView> {
+    let agents_per_domain = (MAX_AGENTS / domains.len().max(1)).max(1);
     let mut views = Vec::with_capacity(domains.len());
     for domain in domains {
-        views.push(OwnDomainView::load(context, &visitor.caller, domain, each).await);
+        views.push(MyDomainView::load(context, &visitor.caller, domain, agents_per_domain).await);
     }
     views
 }
 
 impl NewTokenView {
-    fn keep(&mut self, form: TokenForm) {
+    fn restore_input(&mut self, form: NewTokenForm) {
         for (name, is_chosen) in &mut self.scopes {
             *is_chosen = form.scope.iter().any(|scope| scope.as_str() == *name);
         }
@@ -230,7 +235,7 @@ mod tests {
             account: read(account(text)),
             scopes: "read".to_owned(),
             domains: Vec::new(),
-            sessions: vec![SessionLine {
+            sessions: vec![SessionView {
                 session: read(session(text)),
                 provider: None,
                 is_this: true,

@@ -1,8 +1,8 @@
 //! Signing in to the pages with an identity provider.
 
-use a2a_registry_core::accounts::identity::account_of;
+use a2a_registry_core::accounts::identity::account_for_subject;
 use a2a_registry_core::error::{AppError, RefusalReason};
-use a2a_registry_core::providers::CodeAnswer;
+use a2a_registry_core::providers::AuthorizationResponse;
 use a2a_registry_core::text::{self, LINE};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, SET_COOKIE};
@@ -11,24 +11,26 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::limits::client_address::client_address;
-use crate::pages::accounts::sign_in::{SignInProblem, form, local, refuse_connection};
+use crate::pages::accounts::sign_in::{
+    SignInPageState, render_sign_in_page, require_secure_connection, safe_local_path,
+};
 use crate::pages::frame::Frame;
 use crate::problems::problem::Problem;
-use crate::requests::cookies::{self, NewCookie, Personal};
-use crate::requests::forms::{FormFields, OpenForm};
-use crate::requests::path::ProviderRef;
-use crate::requests::refusals::record_refusal;
-use crate::requests::state::State;
-use crate::requests::visitor::{Visitor, by_session};
-use crate::sessions::attempts::{
-    NewAttempt, attempt_begin, attempt_finish, attempt_of, clear_attempt,
+use crate::requests::cookies::{self, NewCookie, Uncacheable};
+use crate::requests::forms::{AnonymousForm, FormFields};
+use crate::requests::path_parameters::ProviderRef;
+use crate::requests::refusal_recording::record_refusal;
+use crate::requests::server_state::ServerState;
+use crate::requests::visitor::{Visitor, session_visitor};
+use crate::sessions::sign_in_attempts::{
+    ProviderRedirect, begin_attempt, clear_attempt_cookie, find_attempt, finish_attempt,
 };
-use crate::sessions::{SessionClient, session_begin_with_provider, session_end};
+use crate::sessions::{SessionClient, begin_session_with_provider, end_session};
 
 /// The page that leads to a provider. The content security policy for forms would block a form that redirects there.
 #[derive(Template)]
 #[template(path = "departure.html")]
-struct DeparturePage {
+struct ProviderRedirectPage {
     frame: Frame,
     title: String,
     address: String,
@@ -36,46 +38,49 @@ struct DeparturePage {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct ProviderForm {
+pub(crate) struct ProviderSignInForm {
     next: String,
 }
 
-impl FormFields for ProviderForm {}
+impl FormFields for ProviderSignInForm {}
 
-pub(crate) async fn begin(
-    state: web::Data<State>,
+pub(crate) async fn start_provider_sign_in(
+    state: web::Data<ServerState>,
     request: HttpRequest,
     provider: ProviderRef,
-    fields: OpenForm<ProviderForm>,
+    fields: AnonymousForm<ProviderSignInForm>,
 ) -> HttpResponse {
-    let next = local(&fields.0.next);
-    match begun(&state, &request, &provider.0, &next).await {
+    let next = safe_local_path(&fields.0.next);
+    match begin_provider_attempt(&state, &request, &provider.0, &next).await {
         Ok((page, cookies)) => {
-            request.extensions_mut().insert(Personal);
-            let mut response = crate::pages::page(StatusCode::OK, &page);
+            request.extensions_mut().insert(Uncacheable);
+            let mut response = crate::pages::render_page(StatusCode::OK, &page);
             for cookie in cookies {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
             response
         }
-        Err(problem) => refused(&state, &request, &next, &problem),
+        Err(problem) => sign_in_failed_page(&state, &request, &next, &problem),
     }
 }
 
-async fn begun(
-    state: &State,
+async fn begin_provider_attempt(
+    state: &ServerState,
     request: &HttpRequest,
     provider: &str,
     next: &str,
-) -> Result<(DeparturePage, Vec<HeaderValue>), Problem> {
+) -> Result<(ProviderRedirectPage, Vec<HeaderValue>), Problem> {
     let context = &state.context;
-    refuse_connection(request, context.config())?;
-    let provider = context.providers.by_name(provider).ok_or_else(unknown)?;
+    require_secure_connection(request, context.config())?;
+    let provider = context
+        .providers
+        .by_name(provider)
+        .ok_or_else(unknown_provider)?;
     if let Some(address) = client_address(request, &context.config().server.trusted_proxies) {
-        state.sign_ins.admit_address(address)?;
+        state.sign_in_limit.admit_address(address)?;
     }
-    let NewAttempt { url, cookies } = attempt_begin(context, provider, request, next).await?;
-    let page = DeparturePage {
+    let ProviderRedirect { url, cookies } = begin_attempt(context, provider, request, next).await?;
+    let page = ProviderRedirectPage {
         frame: Frame::new(context.config(), "sign-in"),
         title: text::line(provider.title(), LINE),
         address: url.into(),
@@ -83,79 +88,92 @@ async fn begun(
     Ok((page, cookies))
 }
 
-fn unknown() -> AppError {
+fn unknown_provider() -> AppError {
     AppError::not_found("This registry has no identity provider of that name.")
 }
 
-pub(crate) async fn finish(
-    state: web::Data<State>,
+pub(crate) async fn finish_provider_sign_in(
+    state: web::Data<ServerState>,
     request: HttpRequest,
     provider: ProviderRef,
 ) -> HttpResponse {
-    request.extensions_mut().insert(Personal);
-    let answer: CodeAnswer = serde_html_form::from_str(request.query_string()).unwrap_or_default();
-    let signed_in = signed_in(&state, &request, &provider.0, &answer).await;
+    request.extensions_mut().insert(Uncacheable);
+    let authorization_response: AuthorizationResponse =
+        serde_html_form::from_str(request.query_string()).unwrap_or_default();
+    let result =
+        begin_provider_session(&state, &request, &provider.0, &authorization_response).await;
     // A previous session has ended: its new secret, if it got one, is not sent to the browser.
     request.extensions_mut().remove::<NewCookie>();
-    match signed_in {
+    match result {
         Ok((secret, next)) => {
-            let mut response = crate::pages::see_other(&local(&next));
+            let mut response = crate::pages::see_other(&safe_local_path(&next));
             // The form's cookie stays: another tab may show the form.
-            let set = cookies::set(cookies::SESSION, &secret);
-            for cookie in set.into_iter().chain(clear_attempt(&answer.state)) {
+            let set = cookies::set_cookie(cookies::SESSION_COOKIE, &secret);
+            for cookie in set
+                .into_iter()
+                .chain(clear_attempt_cookie(&authorization_response.state))
+            {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
             response
         }
-        Err(problem) => refused(&state, &request, "", &problem),
+        Err(problem) => sign_in_failed_page(&state, &request, "", &problem),
     }
 }
 
 /// Begins a session, and ends the browser's earlier one. Returns its secret, and the path to go to.
-async fn signed_in(
-    state: &State,
+async fn begin_provider_session(
+    state: &ServerState,
     request: &HttpRequest,
     provider: &str,
-    answer: &CodeAnswer,
+    response: &AuthorizationResponse,
 ) -> Result<(String, String), Problem> {
     let context = &state.context;
-    refuse_connection(request, context.config())?;
-    let provider = context.providers.by_name(provider).ok_or_else(unknown)?;
-    let attempt = attempt_of(context, provider, request, answer).await?;
-    let client = SessionClient::of(request, context);
+    require_secure_connection(request, context.config())?;
+    let provider = context
+        .providers
+        .by_name(provider)
+        .ok_or_else(unknown_provider)?;
+    let attempt = find_attempt(context, provider, request, response).await?;
+    let client = SessionClient::from_request(request, context);
     // An attempt may be answered again until it has begun a session, and each answer causes a request to the provider.
     if let Some(address) = client.address {
-        state.sign_ins.admit_answer(address)?;
+        state.sign_in_limit.admit_response(address)?;
     }
-    let arrival = attempt_finish(context, provider, attempt, answer).await?;
-    let account = account_of(context, &arrival.holder).await?;
+    let sign_in = finish_attempt(context, provider, attempt, response).await?;
+    let account = account_for_subject(context, &sign_in.token_subject).await?;
     if account.disabled_at.is_some() {
         let text = "Your account in this registry is disabled; ask an admin.";
         let error = AppError::forbidden(text);
-        return Err(error.refused(RefusalReason::DisabledAccount).into());
+        return Err(error.with_refusal(RefusalReason::DisabledAccount).into());
     }
-    state.sign_ins.admit_account(account.id)?;
-    let before = by_session(request).await?;
+    state.sign_in_limit.admit_account(account.id)?;
+    let previous_session = session_visitor(request).await?;
     let secret =
-        session_begin_with_provider(context, account.id, &arrival.attempt, &client).await?;
-    if let Some(before) = before {
-        session_end(context, &before.caller).await?;
+        begin_session_with_provider(context, account.id, &sign_in.attempt, &client).await?;
+    if let Some(previous_session) = previous_session {
+        end_session(context, &previous_session.caller).await?;
     }
-    Ok((secret, arrival.next))
+    Ok((secret, sign_in.next))
 }
 
-fn refused(state: &State, request: &HttpRequest, next: &str, problem: &Problem) -> HttpResponse {
-    crate::pages::log(problem);
+fn sign_in_failed_page(
+    state: &ServerState,
+    request: &HttpRequest,
+    next: &str,
+    problem: &Problem,
+) -> HttpResponse {
+    crate::pages::log_problem(problem);
     record_refusal(request, problem);
-    let said = SignInProblem {
+    let page_state = SignInPageState {
         next,
         problem: Some(problem),
     };
-    form(
+    render_sign_in_page(
         &state.context,
         request,
         &Visitor::default(),
-        &said,
+        &page_state,
         problem.kind().status,
     )
 }

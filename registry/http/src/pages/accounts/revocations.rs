@@ -1,8 +1,8 @@
 //! The forms of the account page that end something: a token, a session, the feed. Each asks for confirmation first,
 //! and names what ends.
 
-use a2a_registry_core::accounts::tokens::{RevocableToken, revocable_token, token_revoke};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::accounts::tokens::{RevocableToken, load_revocable_token, token_revoke};
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::text::{self, LINE};
 use a2a_registry_core::visibility::caller::{Caller, Credential};
 use actix_web::HttpResponse;
@@ -10,16 +10,16 @@ use actix_web::http::StatusCode;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::accounts::AccountPage;
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
-use crate::pages::{moment, page};
+use crate::pages::{moment, render_page};
 use crate::problems::problem::Problem;
 use crate::requests::auth::Read;
-use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::visitor::Visitor;
-use crate::review_feed::{feed_renew, feed_revoke, feed_since};
+use crate::review_feed::{feed_created_at, feed_renew, feed_revoke};
 use crate::sessions::{session_revoke, session_show};
 
 #[derive(Deserialize)]
@@ -33,36 +33,36 @@ impl FormFields for RevokeForm {}
 
 /// An account has one feed, so the form needs no id.
 #[derive(Deserialize)]
-pub(crate) struct FeedForm {
+pub(crate) struct FeedConfirmationForm {
     #[serde(default)]
     confirm: Confirmation,
 }
 
-impl FormFields for FeedForm {}
+impl FormFields for FeedConfirmationForm {}
 
-pub(crate) async fn token_end(form: FormOf<Read, RevokeForm>) -> Answer {
+pub(crate) async fn revoke_token_page(form: PermittedForm<Read, RevokeForm>) -> HandlerResult {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
         token_revoke(&form.context, caller, id).await?;
-        return Ok(back());
+        return Ok(redirect_to_account());
     }
-    let found = revocable_token(&form.context, caller, id).await?;
-    let name = text::line(&found.token.name, LINE);
+    let revocable = load_revocable_token(&form.context, caller, id).await?;
+    let name = text::line(&revocable.token.name, LINE);
     let confirmation = ConfirmPage {
         title: format!("Revoke the token {name}"),
-        losses: token_losses(&form.context, caller, &found),
+        losses: token_losses(&form.context, caller, &revocable),
         action: "/account/tokens/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the token",
-        ..account_confirmation(&form.context, &form.visitor)
+        ..confirmation_page(&form.context, &form.visitor)
     };
-    Ok(page(StatusCode::OK, &confirmation))
+    Ok(render_page(StatusCode::OK, &confirmation))
 }
 
-fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> Vec<String> {
-    let token = &found.token;
+fn token_losses(context: &AppContext, caller: &Caller, revocable: &RevocableToken) -> Vec<String> {
+    let token = &revocable.token;
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
-    let used = match token.last_used_at {
+    let last_use = match token.last_used_at {
         Some(at) => {
             let used = moment::hour_of_use(&at, &context.now());
             format!("It was last used {used}.")
@@ -75,30 +75,30 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
         prefix => format!(" ({prefix}…)"),
     };
     let revoked = format!(
-        "The token {}{prefix} of the account {}, with the scopes {}: whoever uses it is refused. Its secret cannot be restored. {used}",
+        "The token {}{prefix} of the account {}, with the scopes {}: whoever uses it is refused. Its secret cannot be restored. {last_use}",
         token.name,
         token.account,
         scopes.join(", ")
     );
-    let sessions = match found.sessions.len() {
+    let sessions = match revocable.sessions.len() {
         0 => None,
         1 => Some("The session that was begun with it.".to_owned()),
         count => Some(format!("The {count} sessions that were begun with it.")),
     };
-    let is_own = |id: &Uuid| Some(*id) == session_of(caller);
-    let signs_out = found.sessions.iter().any(is_own);
-    let own = signs_out.then(|| OWN_SESSION.to_owned());
+    let is_own = |id: &Uuid| Some(*id) == caller_session_id(caller);
+    let signs_out = revocable.sessions.iter().any(is_own);
+    let own = signs_out.then(|| OWN_SESSION_LOSS.to_owned());
     let losses = [Some(revoked), sessions, own].into_iter().flatten();
     losses.map(|loss| text::line(&loss, text::BLOCK)).collect()
 }
 
-const OWN_SESSION: &str = "Your own session on this page: you will be signed out.";
+const OWN_SESSION_LOSS: &str = "Your own session on this page: you will be signed out.";
 
-pub(crate) async fn session_end(form: FormOf<Read, RevokeForm>) -> Answer {
+pub(crate) async fn revoke_session_page(form: PermittedForm<Read, RevokeForm>) -> HandlerResult {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
         session_revoke(&form.context, caller, id).await?;
-        return Ok(back());
+        return Ok(redirect_to_account());
     }
     let session = session_show(&form.context, caller, id).await?;
     let began = moment::distance(&session.created_at, &form.context.now());
@@ -110,8 +110,8 @@ pub(crate) async fn session_end(form: FormOf<Read, RevokeForm>) -> Answer {
         ),
         text::BLOCK,
     )];
-    if Some(id) == session_of(caller) {
-        losses.push(OWN_SESSION.to_owned());
+    if Some(id) == caller_session_id(caller) {
+        losses.push(OWN_SESSION_LOSS.to_owned());
     }
     let confirmation = ConfirmPage {
         title: format!("Revoke the session {browser}"),
@@ -119,47 +119,51 @@ pub(crate) async fn session_end(form: FormOf<Read, RevokeForm>) -> Answer {
         action: "/account/sessions/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the session",
-        ..account_confirmation(&form.context, &form.visitor)
+        ..confirmation_page(&form.context, &form.visitor)
     };
-    Ok(page(StatusCode::OK, &confirmation))
+    Ok(render_page(StatusCode::OK, &confirmation))
 }
 
 /// Gives the feed a new address and shows it; after a confirmation if that replaces an address.
-pub(crate) async fn feed_renewed(form: FormOf<Read, FeedForm>) -> Answer {
+pub(crate) async fn renew_feed_page(
+    form: PermittedForm<Read, FeedConfirmationForm>,
+) -> HandlerResult {
     let title = "Give the feed a new address";
     if let Some(confirmation) =
-        feed_confirmation(&form.context, &form, title, "/account/feed").await?
+        feed_confirmation_page(&form.context, &form, title, "/account/feed").await?
     {
         return Ok(confirmation);
     }
-    let made = feed_renew(&form.context, &form.visitor.caller).await?;
-    let mut found = AccountPage::load(&form.context, &form.visitor).await?;
-    found.feed_made = Some(made.url);
-    Ok(page(StatusCode::CREATED, &found))
+    let feed = feed_renew(&form.context, &form.visitor.caller).await?;
+    let mut view = AccountPage::load(&form.context, &form.visitor).await?;
+    view.feed_made = Some(feed.url);
+    Ok(render_page(StatusCode::CREATED, &view))
 }
 
-pub(crate) async fn feed_ended(form: FormOf<Read, FeedForm>) -> Answer {
+pub(crate) async fn end_feed_page(
+    form: PermittedForm<Read, FeedConfirmationForm>,
+) -> HandlerResult {
     let title = "End the feed";
     if let Some(confirmation) =
-        feed_confirmation(&form.context, &form, title, "/account/feed/end").await?
+        feed_confirmation_page(&form.context, &form, title, "/account/feed/end").await?
     {
         return Ok(confirmation);
     }
     feed_revoke(&form.context, &form.visitor.caller).await?;
-    Ok(back())
+    Ok(redirect_to_account())
 }
 
 /// The page that asks before the feed loses its address; `None` once confirmed, and if there is no address.
-async fn feed_confirmation(
-    context: &Context,
-    form: &FormOf<Read, FeedForm>,
+async fn feed_confirmation_page(
+    context: &AppContext,
+    form: &PermittedForm<Read, FeedConfirmationForm>,
     title: &'static str,
     action: &str,
 ) -> Result<Option<HttpResponse>, Problem> {
     if form.fields.confirm.is_given() {
         return Ok(None);
     }
-    let since = feed_since(context, &form.visitor.caller).await?;
+    let since = feed_created_at(context, &form.visitor.caller).await?;
     Ok(since.map(|since| {
         let loss = format!(
             "The address that the feed has had since {}: readers that know it get nothing any more. It cannot be restored.",
@@ -170,13 +174,13 @@ async fn feed_confirmation(
             losses: vec![loss],
             action: action.to_owned(),
             button: title,
-            ..account_confirmation(context, &form.visitor)
+            ..confirmation_page(context, &form.visitor)
         };
-        page(StatusCode::OK, &confirmation)
+        render_page(StatusCode::OK, &confirmation)
     }))
 }
 
-pub(super) fn session_of(caller: &Caller) -> Option<Uuid> {
+pub(super) fn caller_session_id(caller: &Caller) -> Option<Uuid> {
     match caller.account.as_ref()?.credential {
         Credential::Session(id) => Some(id),
         Credential::Token(_) | Credential::AccessToken(_) | Credential::Feed => None,
@@ -184,9 +188,9 @@ pub(super) fn session_of(caller: &Caller) -> Option<Uuid> {
 }
 
 /// A confirmation page that leads back to the account; what is to be confirmed is left empty.
-fn account_confirmation(context: &Context, visitor: &Visitor) -> ConfirmPage {
+fn confirmation_page(context: &AppContext, visitor: &Visitor) -> ConfirmPage {
     ConfirmPage {
-        frame: Frame::of(context.config(), "account", visitor),
+        frame: Frame::for_visitor(context.config(), "account", visitor),
         title: String::new(),
         losses: Vec::new(),
         action: String::new(),
@@ -196,6 +200,6 @@ fn account_confirmation(context: &Context, visitor: &Visitor) -> ConfirmPage {
     }
 }
 
-fn back() -> HttpResponse {
+fn redirect_to_account() -> HttpResponse {
     crate::pages::see_other("/account")
 }

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use a2a_registry_core::accounts::authentication::{authenticate, session_secret};
+use a2a_registry_core::accounts::authentication::{authenticate_token, random_secret};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, RefusalReason};
 use a2a_registry_core::text;
 use actix_web::http::StatusCode;
@@ -14,22 +14,22 @@ use askama::Template;
 use serde::Deserialize;
 use url::{Host, Url};
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
-use crate::pages::page;
+use crate::pages::render_page;
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
-use crate::requests::cookies::{self, Personal};
-use crate::requests::forms::{FormFields, OpenForm, SessionForm};
-use crate::requests::refusals::record_refusal;
-use crate::requests::state::State;
-use crate::requests::visitor::{Visitor, by_session, form_token};
-use crate::sessions::{SessionClient, session_begin, session_end};
+use crate::requests::cookies::{self, Uncacheable};
+use crate::requests::forms::{AnonymousForm, FormFields, SessionForm};
+use crate::requests::refusal_recording::record_refusal;
+use crate::requests::server_state::ServerState;
+use crate::requests::visitor::{Visitor, form_token, session_visitor};
+use crate::sessions::{SessionClient, begin_session, end_session};
 
 /// Where a visitor goes after signing in without a path to return to.
-const HOME: &str = "/account";
+const DEFAULT_PATH: &str = "/account";
 /// Characters of the path to return to.
-const NEXT: usize = 2_000;
+const MAX_NEXT_CHARS: usize = 2_000;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -61,129 +61,134 @@ impl FormFields for SignOutForm {}
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Next {
+struct NextParam {
     next: String,
 }
 
-pub(crate) async fn show(
-    context: web::Data<Context>,
+pub(crate) async fn sign_in_page(
+    context: web::Data<AppContext>,
     visitor: Visitor,
     request: HttpRequest,
 ) -> HttpResponse {
-    let asked: Next = serde_html_form::from_str(request.query_string()).unwrap_or_default();
-    let said = SignInProblem {
-        next: &asked.next,
+    let query: NextParam = serde_html_form::from_str(request.query_string()).unwrap_or_default();
+    let page_state = SignInPageState {
+        next: &query.next,
         problem: None,
     };
-    form(&context, &request, &visitor, &said, StatusCode::OK)
+    render_sign_in_page(&context, &request, &visitor, &page_state, StatusCode::OK)
 }
 
 /// The path that the visitor wants, and the error on the way.
-pub(super) struct SignInProblem<'a> {
+pub(super) struct SignInPageState<'a> {
     pub next: &'a str,
     pub problem: Option<&'a Problem>,
 }
 
 /// The page with the forms, bound to the browser by a cookie.
-pub(super) fn form(
-    context: &Context,
+pub(super) fn render_sign_in_page(
+    context: &AppContext,
     request: &HttpRequest,
     visitor: &Visitor,
-    said: &SignInProblem<'_>,
+    page_state: &SignInPageState<'_>,
     status: StatusCode,
 ) -> HttpResponse {
-    request.extensions_mut().insert(Personal);
-    let known = cookies::cookie(request, cookies::BEFORE);
-    let secret = known.unwrap_or_else(|| session_secret(context));
+    request.extensions_mut().insert(Uncacheable);
+    let existing_secret = cookies::secret_cookie(request, cookies::FORM_COOKIE);
+    let secret = existing_secret.unwrap_or_else(|| random_secret(context));
     let template = SignInPage {
-        frame: Frame::of(context.config(), "sign-in", visitor),
+        frame: Frame::for_visitor(context.config(), "sign-in", visitor),
         form_token: form_token(&secret),
-        next: local(said.next),
-        problem: said
+        next: safe_local_path(page_state.next),
+        problem: page_state
             .problem
             .map(|problem| text::line(&problem.to_string(), text::BLOCK)),
         providers: context
             .providers
-            .for_people()
+            .sign_in_providers()
             .map(|one| (one.name().to_owned(), text::line(one.title(), text::LINE)))
             .collect(),
-        refused: refusal(request, context.config()),
+        refused: insecure_connection_reason(request, context.config()),
     };
-    let mut response = page(status, &template);
-    if let Some(cookie) = cookies::set(cookies::BEFORE, &secret) {
+    let mut response = render_page(status, &template);
+    if let Some(cookie) = cookies::set_cookie(cookies::FORM_COOKIE, &secret) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
 }
 
-pub(crate) async fn submit(
-    state: web::Data<State>,
+pub(crate) async fn submit_sign_in(
+    state: web::Data<ServerState>,
     request: HttpRequest,
-    form: OpenForm<SignInForm>,
+    form: AnonymousForm<SignInForm>,
 ) -> HttpResponse {
-    match sign_in(&state, &request, &form.0).await {
+    match sign_in_with_token(&state, &request, &form.0).await {
         Ok(secret) => {
-            let next = local(&form.0.next);
+            let next = safe_local_path(&form.0.next);
             let mut response = crate::pages::see_other(&next);
-            let set = cookies::set(cookies::SESSION, &secret);
-            for cookie in set.into_iter().chain(cookies::clear(cookies::BEFORE)) {
+            let set = cookies::set_cookie(cookies::SESSION_COOKIE, &secret);
+            for cookie in set
+                .into_iter()
+                .chain(cookies::clear_cookie(cookies::FORM_COOKIE))
+            {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
             response
         }
         Err(problem) => {
-            crate::pages::log(&problem);
+            crate::pages::log_problem(&problem);
             record_refusal(&request, &problem);
             let status = problem.kind().status;
-            let said = SignInProblem {
+            let page_state = SignInPageState {
                 next: &form.0.next,
                 problem: Some(&problem),
             };
             let nobody = Visitor::default();
-            self::form(&state.context, &request, &nobody, &said, status)
+            self::render_sign_in_page(&state.context, &request, &nobody, &page_state, status)
         }
     }
 }
 
-async fn sign_in(
-    state: &State,
+async fn sign_in_with_token(
+    state: &ServerState,
     request: &HttpRequest,
     form: &SignInForm,
 ) -> Result<String, Problem> {
     let context = &state.context;
-    refuse_connection(request, context.config())?;
-    let client = SessionClient::of(request, context);
+    require_secure_connection(request, context.config())?;
+    let client = SessionClient::from_request(request, context);
     if let Some(address) = client.address {
-        state.sign_ins.admit_address(address)?;
+        state.sign_in_limit.admit_address(address)?;
     }
-    let caller = authenticate(context, form.token.trim()).await?;
-    state.sign_ins.admit_account(caller.account()?.id)?;
-    let before = by_session(request).await?;
-    let secret = session_begin(context, &caller, &client).await?;
-    if let Some(before) = before {
-        session_end(context, &before.caller).await?;
+    let caller = authenticate_token(context, form.token.trim()).await?;
+    state
+        .sign_in_limit
+        .admit_account(caller.require_account()?.id)?;
+    let previous_session = session_visitor(request).await?;
+    let secret = begin_session(context, &caller, &client).await?;
+    if let Some(previous_session) = previous_session {
+        end_session(context, &previous_session.caller).await?;
     }
     Ok(secret)
 }
 
 pub(crate) async fn sign_out(
-    context: web::Data<Context>,
+    context: web::Data<AppContext>,
     form: SessionForm<SignOutForm>,
-) -> Answer {
-    session_end(&context, &form.visitor.caller).await?;
+) -> HandlerResult {
+    end_session(&context, &form.visitor.caller).await?;
     let mut response = crate::pages::see_other("/");
-    if let Some(cookie) = cookies::clear(cookies::SESSION) {
+    if let Some(cookie) = cookies::clear_cookie(cookies::SESSION_COOKIE) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     Ok(response)
 }
 
 /// The path of this registry in a text, else the account page: never another site, and never this form again.
-pub(crate) fn local(next: &str) -> String {
+pub(crate) fn safe_local_path(next: &str) -> String {
     let base = Url::parse("http://registry.invalid/").ok();
     let joined = base.as_ref().and_then(|base| base.join(next).ok());
     let is_local = next.starts_with('/')
-        && next.len() <= NEXT
+        && next.len() <= MAX_NEXT_CHARS
         && next.chars().all(|c| c.is_ascii_graphic() && c != '\\');
     match (base, joined) {
         (Some(base), Some(url)) if is_local && url.origin() == base.origin() => {
@@ -191,12 +196,12 @@ pub(crate) fn local(next: &str) -> String {
             let is_form = path.starts_with("/sign-");
             // A path that begins with two slashes is the address of another host.
             if is_form || path.starts_with("//") {
-                HOME.to_owned()
+                DEFAULT_PATH.to_owned()
             } else {
                 path.to_owned()
             }
         }
-        _ => HOME.to_owned(),
+        _ => DEFAULT_PATH.to_owned(),
     }
 }
 
@@ -204,27 +209,28 @@ pub(crate) fn local(next: &str) -> String {
 ///
 /// With HTTPS nobody is refused, whether it is served here or by a proxy in front at the address of `public_url`;
 /// without it only clients on this machine that use a loopback address are accepted.
-fn refusal(request: &HttpRequest, config: &Config) -> Option<String> {
+fn insecure_connection_reason(request: &HttpRequest, config: &Config) -> Option<String> {
     if config.server.tls_cert.is_some() {
         return None;
     }
-    let read = |name| {
+    let header_text = |name| {
         let value = request.headers().get(name);
         value.and_then(|value| value.to_str().ok())
     };
-    let called = read(HOST).and_then(|host| Url::parse(&format!("http://{host}")).ok());
+    let requested_url =
+        header_text(HOST).and_then(|host| Url::parse(&format!("http://{host}")).ok());
     let peer = request.peer_addr().map(|peer| peer.ip().to_canonical());
-    let is_near =
-        peer.is_some_and(|peer| peer.is_loopback()) && called.as_ref().is_some_and(is_loopback);
+    let is_local_connection = peer.is_some_and(|peer| peer.is_loopback())
+        && requested_url.as_ref().is_some_and(is_loopback);
     let public = Url::parse(&config.public_url()).ok();
     let public = public.filter(|url| url.scheme() == "https");
-    let by_proxy = public.as_ref().is_some_and(|public| {
-        let same_host = called.as_ref().is_some_and(|called| {
+    let is_https_proxy = public.as_ref().is_some_and(|public| {
+        let same_host = requested_url.as_ref().is_some_and(|called| {
             called.host_str() == public.host_str() && called.port() == public.port()
         });
-        same_host && read(ORIGIN).is_none_or(|origin| origin.starts_with("https://"))
+        same_host && header_text(ORIGIN).is_none_or(|origin| origin.starts_with("https://"))
     });
-    if is_near || by_proxy {
+    if is_local_connection || is_https_proxy {
         return None;
     }
     Some(match public {
@@ -239,10 +245,13 @@ fn refusal(request: &HttpRequest, config: &Config) -> Option<String> {
     })
 }
 
-pub(super) fn refuse_connection(request: &HttpRequest, config: &Config) -> Result<(), Problem> {
-    match refusal(request, config) {
+pub(super) fn require_secure_connection(
+    request: &HttpRequest,
+    config: &Config,
+) -> Result<(), Problem> {
+    match insecure_connection_reason(request, config) {
         Some(reason) => Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason)
-            .refused(RefusalReason::Connection)),
+            .with_refusal(RefusalReason::Connection)),
         None => Ok(()),
     }
 }
@@ -258,7 +267,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-pub(crate) fn signed_out() -> Problem {
+pub(crate) fn sign_in_required() -> Problem {
     AppError::unauthenticated("Sign in first.").into()
 }
 
@@ -273,7 +282,7 @@ mod tests {
     #[test]
     fn signing_in_leads_to_this_registry_only() {
         for good in ["/", "/register", "/?q=a%20b&tag=x", "/agents/urn:air:a/"] {
-            assert_eq!(local(good), good);
+            assert_eq!(safe_local_path(good), good);
         }
         for bad in [
             "",
@@ -290,9 +299,9 @@ mod tests {
             "/sign-in?next=/",
             "/sign-out",
             "account",
-            &format!("/{}", "a".repeat(NEXT)),
+            &format!("/{}", "a".repeat(MAX_NEXT_CHARS)),
         ] {
-            assert_eq!(local(bad), HOME, "{bad:?}");
+            assert_eq!(safe_local_path(bad), DEFAULT_PATH, "{bad:?}");
         }
     }
 
@@ -307,7 +316,7 @@ mod tests {
             }
             let mut config = Config::default();
             config.server.public_url = public.to_owned();
-            refusal(&request.to_http_request(), &config).is_none()
+            insecure_connection_reason(&request.to_http_request(), &config).is_none()
         };
         let safe = "https://registry.example";
         assert!(asked("127.0.0.1", "127.0.0.1:8080", None, ""));

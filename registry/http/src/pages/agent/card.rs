@@ -1,7 +1,7 @@
 //! The card on an agent's page: how many of its parts are shown, and text that the template cannot derive from it.
 
 use a2a_card::{Capabilities, Extension, Provider};
-use a2a_registry_core::text::{self, LINE, web_address};
+use a2a_registry_core::text::{self, LINE, safe_web_url};
 
 pub(super) const SKILLS: usize = 60;
 /// Tags, examples and modes of one skill.
@@ -20,7 +20,7 @@ pub(super) fn link(label: &str, url: &str) -> Option<LinkView> {
     let label = label.trim();
     (!label.is_empty()).then(|| LinkView {
         label: text::line(label, LINE),
-        address: web_address(url),
+        address: safe_web_url(url),
     })
 }
 
@@ -33,7 +33,7 @@ pub(super) fn provider_link(provider: &Provider) -> Option<LinkView> {
 }
 
 pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
-    let known = [
+    let labels = [
         (capabilities.streaming, "Streams its answers"),
         (capabilities.push_notifications, "Pushes updates of tasks"),
         (
@@ -41,7 +41,7 @@ pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
             "Has a fuller card for callers it knows",
         ),
     ];
-    known
+    labels
         .iter()
         .filter(|(has, _)| *has)
         .map(|(_, what)| *what)

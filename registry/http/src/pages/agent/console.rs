@@ -9,37 +9,39 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use a2a_card::{AgentCard, AuthScheme, Interface, SchemeKind, UNKNOWN_BINDING, auth_requirements};
-use a2a_client::choice::{Credential, Dialect, Route, credential, routes};
+use a2a_client::route_selection::{
+    CredentialPlacement, ProtocolBinding, Route, callable_routes, scheme_placement,
+};
 use a2a_registry_api::Agent;
-use a2a_registry_core::agents::rendered::agent_entry;
-use a2a_registry_core::agents::snippet::{AgentLocation, fits, label, send_command};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::agents::rendering::require_rendered_agent;
+use a2a_registry_core::agents::snippet::{AgentUrls, is_representable, route_label, send_command};
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::text::{self, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_policy::Action;
 use serde_json::{Value, json};
 
-use crate::answers::page_policy::ConnectSource;
+use crate::answers::content_security_policy::CspConnectSource;
 use crate::pages::agent::is_listed;
 
 /// Interfaces that a visitor can choose from.
-const INTERFACES: usize = 8;
-const FIELDS: usize = 8;
+const MAX_INTERFACES: usize = 8;
+const MAX_FIELDS: usize = 8;
 /// Maximum number of sentences about interfaces that are left out.
-const LEFT_OUT: usize = 4;
+const MAX_LEFT_OUT_NOTES: usize = 4;
 
 /// The dialects that the script speaks, with their names in it.
-const SPOKEN: [(Dialect, &str); 4] = [
-    (Dialect::V1JsonRpc, "1.0-jsonrpc"),
-    (Dialect::V1Rest, "1.0-rest"),
-    (Dialect::V0JsonRpc, "0.3-jsonrpc"),
-    (Dialect::V0Rest, "0.3-rest"),
+const SCRIPT_BINDINGS: [(ProtocolBinding, &str); 4] = [
+    (ProtocolBinding::V1JsonRpc, "1.0-jsonrpc"),
+    (ProtocolBinding::V1Rest, "1.0-rest"),
+    (ProtocolBinding::V0JsonRpc, "0.3-jsonrpc"),
+    (ProtocolBinding::V0Rest, "0.3-rest"),
 ];
 
 #[derive(Debug)]
 pub(crate) enum ConsoleView {
-    Open(OpenConsole),
+    Open(ConsoleData),
     Closed {
         reason: String,
         /// The command that may do what the page cannot; `None` if the agent must not be called.
@@ -48,7 +50,7 @@ pub(crate) enum ConsoleView {
 }
 
 #[derive(Debug)]
-pub(crate) struct OpenConsole {
+pub(crate) struct ConsoleData {
     /// Notes shown before the first message.
     pub warnings: Vec<String>,
     pub interfaces: Vec<String>,
@@ -59,7 +61,7 @@ pub(crate) struct OpenConsole {
     /// The script's data, as JSON of ASCII characters.
     pub data: String,
     /// The origins that the page may call.
-    pub origins: Vec<ConnectSource>,
+    pub origins: Vec<CspConnectSource>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +74,8 @@ pub(crate) struct CredentialField {
 }
 
 /// Why the caller may not call an agent that it sees; `None` if it may.
-pub(crate) async fn refusal_to_call(
-    context: &Context,
+pub(crate) async fn call_denial_reason(
+    context: &AppContext,
     caller: &Caller,
     agent: &Agent,
 ) -> Option<String> {
@@ -84,12 +86,17 @@ pub(crate) async fn refusal_to_call(
         ));
     }
     let id = agent.hit.summary.id.to_string();
-    let Ok(entry) = agent_entry(context, caller, &id).await else {
+    let Ok(entry) = require_rendered_agent(context, caller, &id).await else {
         return Some("Whether you may call it cannot be decided now.".to_owned());
     };
-    let set = context.policies.in_force();
+    let set = context.policy_sets.enforced_set();
     let waived = BTreeSet::new();
-    let verdict = set.verdict(Action::Invoke, &caller.principal(), &entry.invoke, &waived);
+    let verdict = set.decide(
+        Action::Invoke,
+        &caller.principal(),
+        &entry.invoke_matches,
+        &waived,
+    );
     (!verdict.allowed).then(|| "The policies of this registry do not let you call it.".to_owned())
 }
 
@@ -98,51 +105,54 @@ impl ConsoleView {
     /// the forms of the a2a-protocol skill first.
     pub(crate) fn new(
         agent: &Agent,
-        refused: Option<String>,
-        place: AgentLocation<'_>,
+        denial_reason: Option<String>,
+        location: AgentUrls<'_>,
         is_snake_case: bool,
     ) -> Self {
-        if let Some(reason) = refused {
+        if let Some(reason) = denial_reason {
             return Self::Closed {
                 reason,
                 command: None,
             };
         }
         let card = &agent.card;
-        let (spoken, left_out) = spoken(card);
-        let reason = match (out_of_reach(card), spoken.first()) {
+        let (callable, left_out) = callable_interfaces(card);
+        let reason = match (unsendable_credentials_reason(card), callable.first()) {
             (Some(reason), _) => Some(reason),
-            (None, None) => Some(unspoken(agent, &left_out)),
+            (None, None) => Some(no_interface_reason(agent, &left_out)),
             (None, Some(_)) => None,
         };
         if let Some(reason) = reason {
             let has_address = !card.interfaces.is_empty() || agent.assumed_url.is_some();
-            let command = has_address.then(|| send_command(card, place));
+            let command = has_address.then(|| send_command(card, location));
             return Self::Closed { reason, command };
         }
-        let mut origins: Vec<_> = spoken.iter().map(|one| one.origin.clone()).collect();
+        let mut origins: Vec<_> = callable.iter().map(|one| one.origin.clone()).collect();
         origins.sort();
         origins.dedup();
-        let fields = fields(card);
+        let fields = credential_fields(card);
         let data = json!({
             "names": fields.iter().map(|field| &field.name).collect::<Vec<_>>(),
-            "interfaces": spoken.iter().map(Spoken::data).collect::<Vec<_>>(),
+            "interfaces": callable.iter().map(CallableInterface::script_data).collect::<Vec<_>>(),
             "streams": card.capabilities.streaming,
             "skillFirst": is_snake_case,
-            "command": send_command(card, place),
+            "command": send_command(card, location),
         });
-        Self::Open(OpenConsole {
-            warnings: warnings(agent),
-            interfaces: spoken.iter().map(Spoken::words).collect(),
+        Self::Open(ConsoleData {
+            warnings: agent_warnings(agent),
+            interfaces: callable
+                .iter()
+                .map(CallableInterface::description)
+                .collect(),
             left_out,
             fields,
             asks: auth_requirements(card).required,
-            data: ascii(&data),
+            data: ascii_json(&data),
             origins,
         })
     }
 
-    pub(crate) fn origins(&self) -> &[ConnectSource] {
+    pub(crate) fn connect_origins(&self) -> &[CspConnectSource] {
         match self {
             Self::Open(console) => &console.origins,
             Self::Closed { .. } => &[],
@@ -150,24 +160,24 @@ impl ConsoleView {
     }
 }
 
-struct Spoken {
+struct CallableInterface {
     route: Route,
-    dialect: &'static str,
-    origin: ConnectSource,
+    script_binding: &'static str,
+    origin: CspConnectSource,
 }
 
-impl Spoken {
-    fn words(&self) -> String {
-        let mut words = format!("{} at {}", label(&self.route), self.route.url);
+impl CallableInterface {
+    fn description(&self) -> String {
+        let mut words = format!("{} at {}", route_label(&self.route), self.route.url);
         if let Some(tenant) = self.route.tenant() {
             let _ = write!(words, ", tenant {tenant}");
         }
         text::line(&words, text::ADDRESS)
     }
 
-    fn data(&self) -> Value {
+    fn script_data(&self) -> Value {
         json!({
-            "dialect": self.dialect,
+            "dialect": self.script_binding,
             "url": self.route.url.as_str(),
             "origin": self.origin.as_str(),
             "tenant": self.route.tenant(),
@@ -176,29 +186,32 @@ impl Spoken {
 }
 
 /// The interfaces that the script can call, in order of preference, and sentences about the others.
-fn spoken(card: &AgentCard) -> (Vec<Spoken>, Vec<String>) {
-    let (mut spoken, mut left_out) = (Vec::new(), Vec::new());
-    for route in routes(card).unwrap_or_default() {
-        let Some(&(_, dialect)) = SPOKEN.iter().find(|(known, _)| *known == route.dialect) else {
+fn callable_interfaces(card: &AgentCard) -> (Vec<CallableInterface>, Vec<String>) {
+    let (mut callable, mut left_out) = (Vec::new(), Vec::new());
+    for route in callable_routes(card).unwrap_or_default() {
+        let Some(&(_, dialect)) = SCRIPT_BINDINGS
+            .iter()
+            .find(|(known, _)| *known == route.protocol_binding)
+        else {
             continue;
         };
-        match ConnectSource::of(&route.url).filter(|_| fits(&route)) {
-            Some(origin) if spoken.len() < INTERFACES => spoken.push(Spoken {
+        match CspConnectSource::from_url(&route.url).filter(|_| is_representable(&route)) {
+            Some(origin) if callable.len() < MAX_INTERFACES => callable.push(CallableInterface {
                 route,
-                dialect,
+                script_binding: dialect,
                 origin,
             }),
-            None if left_out.len() < LEFT_OUT => left_out.push(format!(
+            None if left_out.len() < MAX_LEFT_OUT_NOTES => left_out.push(format!(
                 "{} is left out: the security policy of a page cannot name its address.",
-                label(&route)
+                route_label(&route)
             )),
             _ => {}
         }
     }
-    (spoken, left_out)
+    (callable, left_out)
 }
 
-fn unspoken(agent: &Agent, left_out: &[String]) -> String {
+fn no_interface_reason(agent: &Agent, left_out: &[String]) -> String {
     let card = &agent.card;
     let is_grpc = |binding: &str| binding.eq_ignore_ascii_case("GRPC");
     let is_unknown = |one: &Interface| one.binding == UNKNOWN_BINDING;
@@ -219,60 +232,66 @@ fn unspoken(agent: &Agent, left_out: &[String]) -> String {
 }
 
 /// Why a page cannot send the credentials that the card requires; `None` if it can.
-fn out_of_reach(card: &AgentCard) -> Option<String> {
+fn unsendable_credentials_reason(card: &AgentCard) -> Option<String> {
     let requirements = auth_requirements(card);
     let mut obstacles = Vec::new();
     for alternative in &requirements.alternatives {
-        obstacles.push(alternative.iter().find_map(obstacle)?);
+        obstacles.push(alternative.iter().find_map(unmet_scheme_reason)?);
     }
     let first = obstacles.first().filter(|_| requirements.required)?;
     Some((*first).to_owned())
 }
 
 /// Why a page cannot meet a scheme.
-fn obstacle(asked: &AuthScheme<'_>) -> Option<&'static str> {
-    if matches!(asked.kind.as_deref(), Some(SchemeKind::MutualTls)) {
+fn unmet_scheme_reason(auth_scheme: &AuthScheme<'_>) -> Option<&'static str> {
+    if matches!(auth_scheme.kind.as_deref(), Some(SchemeKind::MutualTls)) {
         return Some(
             "The agent asks for a client certificate (mutual TLS), which no page in a browser can present.",
         );
     }
-    match credential(asked) {
-        Ok(Some(Credential::CookieKey(_))) => Some(
+    match scheme_placement(auth_scheme) {
+        Ok(Some(CredentialPlacement::CookieKey(_))) => Some(
             "The agent asks for an API key in a cookie, which no page in a browser can send to another site.",
         ),
         _ => None,
     }
 }
 
-fn fields(card: &AgentCard) -> Vec<CredentialField> {
+fn credential_fields(card: &AgentCard) -> Vec<CredentialField> {
     let mut fields = Vec::new();
     let requirements = auth_requirements(card);
     for asked in requirements.alternatives.iter().flatten() {
-        let Some(field) = field(asked) else { continue };
-        if fields.len() < FIELDS && !fields.contains(&field) {
+        let Some(field) = credential_field(asked) else {
+            continue;
+        };
+        if fields.len() < MAX_FIELDS && !fields.contains(&field) {
             fields.push(field);
         }
     }
     fields
 }
 
-fn field(asked: &AuthScheme<'_>) -> Option<CredentialField> {
+fn credential_field(auth_scheme: &AuthScheme<'_>) -> Option<CredentialField> {
     let is_basic = |kind: &SchemeKind| matches!(kind, SchemeKind::Http { scheme, .. } if scheme.eq_ignore_ascii_case("basic"));
-    let (kind, name, label) = match credential(asked) {
-        Ok(Some(Credential::Bearer)) => ("bearer", String::new(), "Access token".to_owned()),
-        Ok(Some(Credential::Authorization)) if asked.kind.as_deref().is_some_and(is_basic) => {
+    let (kind, name, label) = match scheme_placement(auth_scheme) {
+        Ok(Some(CredentialPlacement::Bearer)) => {
+            ("bearer", String::new(), "Access token".to_owned())
+        }
+        Ok(Some(CredentialPlacement::Authorization))
+            if auth_scheme.kind.as_deref().is_some_and(is_basic) =>
+        {
             ("basic", String::new(), "Password".to_owned())
         }
-        Ok(Some(Credential::Authorization)) => (
+        Ok(Some(CredentialPlacement::Authorization)) => (
             "authorization",
             String::new(),
             "The whole Authorization header".to_owned(),
         ),
-        Ok(Some(Credential::HeaderKey(name))) => {
+        Ok(Some(CredentialPlacement::HeaderKey(name))) => {
             let label = format!("API key, sent in the header {}", text::line(&name, LINE));
             ("header", name, label)
         }
-        Ok(Some(Credential::QueryKey(name))) => {
+        Ok(Some(CredentialPlacement::QueryKey(name))) => {
             let label = format!("API key, sent in the query as {}", text::line(&name, LINE));
             ("query", name, label)
         }
@@ -282,12 +301,12 @@ fn field(asked: &AuthScheme<'_>) -> Option<CredentialField> {
 }
 
 /// Notes shown before the first message.
-fn warnings(agent: &Agent) -> Vec<String> {
+fn agent_warnings(agent: &Agent) -> Vec<String> {
     let mut warnings = Vec::new();
     if agent.hit.summary.lifecycle.as_str() == "deprecated" {
         warnings.push("The agent is deprecated.".to_owned());
     }
-    if agent.signature_verdict.state.known() == Some(SignatureState::Invalid) {
+    if agent.signature_verdict.state.known_value() == Some(SignatureState::Invalid) {
         warnings.push(
             "A signature on its card is invalid, so somebody may have changed the address."
                 .to_owned(),
@@ -297,7 +316,7 @@ fn warnings(agent: &Agent) -> Vec<String> {
 }
 
 /// JSON in ASCII, so that no character of a card is invisible in the page's text.
-fn ascii(data: &Value) -> String {
+fn ascii_json(data: &Value) -> String {
     let mut out = String::new();
     for character in data.to_string().chars() {
         if matches!(character, ' '..='~') {
@@ -319,7 +338,7 @@ mod tests {
 
     fn card(members: &str) -> AgentCard {
         let card = format!(r#"{{"name": "A", {members}}}"#);
-        a2a_card::parse(card.as_bytes()).unwrap().card
+        a2a_card::parse_card(card.as_bytes()).unwrap().card
     }
 
     fn secured(schemes: &str, required: &str) -> AgentCard {
@@ -341,8 +360,8 @@ mod tests {
                 {"url": "https://b.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0", "tenant": "t"},
                 {"url": "https://c.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]"#,
         );
-        let (found, left_out) = spoken(&card);
-        let data: Vec<Value> = found.iter().map(Spoken::data).collect();
+        let (found, left_out) = callable_interfaces(&card);
+        let data: Vec<Value> = found.iter().map(CallableInterface::script_data).collect();
         assert_eq!(
             data,
             [
@@ -351,7 +370,7 @@ mod tests {
             ]
         );
         let words = "A2A 1.0 over HTTP+JSON at https://b.example/rest, tenant t";
-        assert_eq!(found[0].words(), words);
+        assert_eq!(found[0].description(), words);
         assert_eq!(left_out.len(), 1, "{left_out:?}");
         assert!(left_out[0].starts_with("A2A 1.0 over JSON-RPC"));
     }
@@ -368,11 +387,11 @@ mod tests {
             (r#"{"t": []}, {"b": []}"#, true),
             (r#"{"t": []}, {}"#, true),
         ] {
-            let reason = out_of_reach(&secured(&all, required));
+            let reason = unsendable_credentials_reason(&secured(&all, required));
             assert_eq!(reason.is_none(), reached, "{required}: {reason:?}");
         }
         // Schemes that a card only declares keep nobody out.
-        assert_eq!(out_of_reach(&secured(TLS, "")), None);
+        assert_eq!(unsendable_credentials_reason(&secured(TLS, "")), None);
     }
 
     #[test]
@@ -385,7 +404,7 @@ mod tests {
             "bad": {{"type": "apiKey", "in": "header", "name": "X: y"}}"#
         );
         let required = r#"{"b": []}, {"o": []}, {"p": []}, {"d": []}, {"h": [], "q": []}, {"t": []}, {"bad": []}"#;
-        let found = fields(&secured(&schemes, required));
+        let found = credential_fields(&secured(&schemes, required));
         let kinds: Vec<_> = found
             .iter()
             .map(|field| (field.kind, field.name.as_str()))
@@ -403,7 +422,7 @@ mod tests {
     #[test]
     fn data_for_the_script_is_plain_ascii_and_means_the_same() {
         let data = json!({"tenant": "\u{202e}x\u{2028}</script>\u{1f680}\"\\"});
-        let text = ascii(&data);
+        let text = ascii_json(&data);
         assert!(text.is_ascii(), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), data);
     }

@@ -3,7 +3,7 @@
 use a2a_registry_api::{Diff, Version, VersionList};
 use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
 use a2a_registry_core::agents::views::{agent_show, agent_versions};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::text::{self, ADDRESS, LINE};
@@ -14,10 +14,10 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
-use crate::pages::changes::{self, class_meaning};
+use crate::pages::changes::{self, change_class_description};
 use crate::pages::frame::Frame;
 use crate::pages::moment;
-use crate::requests::path::AgentRef;
+use crate::requests::path_parameters::AgentRef;
 use crate::requests::query;
 use crate::requests::visitor::Visitor;
 
@@ -35,7 +35,7 @@ pub(crate) struct DiffPage {
     versions: Vec<Version>,
 }
 
-pub(crate) struct DiffMaterial {
+pub(crate) struct DiffPageData {
     pub name: String,
     pub agent: String,
     pub diff: Diff,
@@ -44,41 +44,41 @@ pub(crate) struct DiffMaterial {
 }
 
 /// Shows the changes between `?from=` and `?to=`, chosen as by `GET /v1/agents/{agent}/diff`.
-pub(crate) async fn show(
-    context: web::Data<Context>,
+pub(crate) async fn show_diff(
+    context: web::Data<AppContext>,
     visitor: Visitor,
     AgentRef(agent): AgentRef,
     request: HttpRequest,
 ) -> HttpResponse {
-    let frame = Frame::of(context.config(), "agent", &visitor);
+    let frame = Frame::for_visitor(context.config(), "agent", &visitor);
     let caller = &visitor.caller;
-    match material(&context, caller, &agent, request.query_string()).await {
+    match load_diff_data(&context, caller, &agent, request.query_string()).await {
         Ok(material) => {
             let page = DiffPage::new(frame, material, context.now());
-            crate::pages::page(StatusCode::OK, &page)
+            crate::pages::render_page(StatusCode::OK, &page)
         }
-        Err(error) => crate::pages::problems::problem(frame, error),
+        Err(error) => crate::pages::problems::problem_response(frame, error),
     }
 }
 
-async fn material(
-    context: &Context,
+async fn load_diff_data(
+    context: &AppContext,
     caller: &Caller,
     agent: &str,
     query: &str,
-) -> Result<DiffMaterial> {
-    let query = read(query)?;
-    let first = PageRequest {
+) -> Result<DiffPageData> {
+    let query = parse_diff_query(query)?;
+    let first_page = PageRequest {
         page_size: Some(VERSIONS),
         page_token: None,
     };
-    let (shown, diff, versions) = futures::join!(
+    let (agent_detail, diff, versions) = futures::join!(
         agent_show(context, caller, agent),
         agent_diff(context, caller, agent, &query),
-        agent_versions(context, caller, agent, &first),
+        agent_versions(context, caller, agent, &first_page),
     );
-    let summary = shown?.hit.summary;
-    Ok(DiffMaterial {
+    let summary = agent_detail?.hit.summary;
+    Ok(DiffPageData {
         name: summary.name,
         agent: summary.id.to_string(),
         diff: diff?,
@@ -87,29 +87,30 @@ async fn material(
 }
 
 /// An empty member, which a form may send, counts as absent.
-fn read(query: &str) -> Result<DiffQuery> {
+fn parse_diff_query(query: &str) -> Result<DiffQuery> {
     let invalid = |text: String| AppError::invalid("/", text);
     if query.len() > ADDRESS {
         return Err(invalid("The address is too long.".to_owned()));
     }
-    let query: DiffQuery = query::read(query).map_err(|problem| invalid(problem.to_string()))?;
-    let given = |digest: Option<String>| digest.filter(|digest| !digest.is_empty());
+    let query: DiffQuery =
+        query::parse_query(query).map_err(|problem| invalid(problem.to_string()))?;
+    let non_empty = |digest: Option<String>| digest.filter(|digest| !digest.is_empty());
     Ok(DiffQuery {
-        from: given(query.from),
-        to: given(query.to),
+        from: non_empty(query.from),
+        to: non_empty(query.to),
     })
 }
 
 impl DiffPage {
-    pub(crate) fn new(frame: Frame, material: DiffMaterial, now: Timestamp) -> Self {
-        let versions = material.versions.versions;
+    pub(crate) fn new(frame: Frame, data: DiffPageData, now: Timestamp) -> Self {
+        let versions = data.versions.versions;
         Self {
             frame,
             now,
-            name: text::line(&material.name, LINE),
-            agent: material.agent,
-            importance: importance(&material.diff, &versions),
-            diff: material.diff,
+            name: text::line(&data.name, LINE),
+            agent: data.agent,
+            importance: importance_text(&data.diff, &versions),
+            diff: data.diff,
             versions,
         }
     }
@@ -122,20 +123,22 @@ impl DiffPage {
 }
 
 /// What the importance of a comparison means for its two versions: what is in review, and what was decided.
-fn importance(diff: &Diff, versions: &[Version]) -> &'static str {
-    let class = diff.change_class.known();
+fn importance_text(diff: &Diff, versions: &[Version]) -> &'static str {
+    let class = diff.change_class.known_value();
     if !matches!(class, Some(ChangeClass::High | ChangeClass::Critical)) {
-        return class_meaning(class);
+        return change_class_description(class);
     }
     let sides = [&diff.from, &diff.to];
-    let compared: Vec<&Version> = versions
+    let compared_versions: Vec<&Version> = versions
         .iter()
         .filter(|version| sides.contains(&&version.digest))
         .collect();
-    let newer = compared.iter().max_by_key(|version| version.observed_at);
-    let newer = newer.and_then(|version| version.state.known());
-    let are_approved = compared.len() == 2
-        && compared
+    let newer = compared_versions
+        .iter()
+        .max_by_key(|version| version.observed_at);
+    let newer = newer.and_then(|version| version.state.known_value());
+    let are_approved = compared_versions.len() == 2
+        && compared_versions
             .iter()
             .all(|version| version.state == VersionState::Approved);
     match newer {
@@ -157,7 +160,7 @@ fn importance(diff: &Diff, versions: &[Version]) -> &'static str {
         Some(VersionState::Pending) => {
             "It needs a review; the version before stays served meanwhile."
         }
-        None => class_meaning(class),
+        None => change_class_description(class),
     }
 }
 
@@ -169,16 +172,16 @@ mod tests {
 
     #[test]
     fn empty_members_of_the_form_are_none_and_others_are_refused() {
-        let query = read("from=&to=sha256%3Aab").unwrap();
+        let query = parse_diff_query("from=&to=sha256%3Aab").unwrap();
         assert_eq!((query.from, query.to.as_deref()), (None, Some("sha256:ab")));
-        assert_eq!(read("").unwrap(), DiffQuery::default());
+        assert_eq!(parse_diff_query("").unwrap(), DiffQuery::default());
         for bad in [
             "form=a",
             "from=a&from=b",
             "to=%zz",
             &format!("to={}", "a".repeat(ADDRESS)),
         ] {
-            assert!(read(bad).is_err(), "{bad}");
+            assert!(parse_diff_query(bad).is_err(), "{bad}");
         }
     }
 }

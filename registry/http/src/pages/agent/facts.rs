@@ -13,16 +13,22 @@ pub(super) const PROOFS: usize = 10;
 pub(super) const VERSIONS: usize = 10;
 
 /// The address to report an agent to.
-pub(super) struct ReportView {
+pub(super) struct ReportContactView {
     pub address: String,
     /// Whether it is a web page rather than a mail address.
     pub web: bool,
 }
 
 /// The lifecycle and the visibility of an agent, unless they are the usual ones.
-pub(super) fn unusual_badges(agent: &Summary) -> Vec<Badge> {
-    let lifecycle = agent.lifecycle.known().and_then(trust::lifecycle_badge);
-    let visibility = agent.visibility.known().and_then(trust::visibility_badge);
+pub(super) fn status_badges(agent: &Summary) -> Vec<Badge> {
+    let lifecycle = agent
+        .lifecycle
+        .known_value()
+        .and_then(trust::lifecycle_badge);
+    let visibility = agent
+        .visibility
+        .known_value()
+        .and_then(trust::visibility_badge);
     lifecycle.into_iter().chain(visibility).collect()
 }
 
@@ -50,7 +56,7 @@ pub(super) fn change_words(version: &Version) -> String {
 
 pub(super) fn signature_meaning(agent: &Agent) -> &'static str {
     let state = &agent.hit.summary.trust.signature;
-    match state.known() {
+    match state.known_value() {
         // The card has entries, so "not signed" would be wrong; their reason follows.
         Some(SignatureState::Unsigned) if !agent.card.signatures.is_empty() => {
             "none: no entry has the form of a signature"
@@ -59,8 +65,8 @@ pub(super) fn signature_meaning(agent: &Agent) -> &'static str {
     }
 }
 
-pub(super) fn signature_tone(verdict: &OpenEnum<SignatureState>) -> &'static str {
-    match verdict.known() {
+pub(super) fn signature_tone(state: &OpenEnum<SignatureState>) -> &'static str {
+    match state.known_value() {
         Some(SignatureState::Valid) => "good",
         Some(SignatureState::Invalid) => "bad",
         Some(SignatureState::Unknown) => "warn",
@@ -68,7 +74,7 @@ pub(super) fn signature_tone(verdict: &OpenEnum<SignatureState>) -> &'static str
     }
 }
 
-impl ReportView {
+impl ReportContactView {
     /// The operator's contact, with the agent's page in the subject of a mail; `None` without a contact.
     pub fn new(contact: &str, page: &str) -> Option<Self> {
         if let Some(mail) = contact.strip_prefix("mailto:") {
@@ -81,7 +87,7 @@ impl ReportView {
                 web: false,
             });
         }
-        let address = text::web_address(contact)?;
+        let address = text::safe_web_url(contact)?;
         Some(Self { address, web: true })
     }
 }
@@ -93,7 +99,7 @@ mod tests {
     #[test]
     fn an_agent_is_reported_to_the_operators_contact() {
         let page = "https://registry.example.com/agents/a/";
-        let report = |contact: &str| ReportView::new(contact, page);
+        let report = |contact: &str| ReportContactView::new(contact, page);
         let mail = report("mailto:ops@registry.example.com").map(|one| (one.address, one.web));
         let address = "mailto:ops@registry.example.com?subject=Report%20of%20https%3A%2F%2Fregistry.example.com%2Fagents%2Fa%2F";
         assert_eq!(mail, Some((address.to_owned(), false)));

@@ -1,21 +1,23 @@
 //! The page of one agent: what it does, how to call it, and the evidence for it.
 
-pub mod background;
 pub mod card;
 pub mod console;
 pub mod diff;
 pub mod facts;
-pub mod governed;
+pub mod governance;
+pub mod page_extras;
 pub mod uptime;
 
 use a2a_card::Family;
-use a2a_registry_api::limits::DEFAULT_SIMILAR;
+use a2a_registry_api::limits::DEFAULT_SIMILAR_AGENTS;
 use a2a_registry_api::{Agent, FindingList, FindingView, Similar, VersionList};
-use a2a_registry_core::agents::similar::similar_to;
-use a2a_registry_core::agents::snippet::{self, AgentLocation, NoPlan, Snippets};
-use a2a_registry_core::agents::views::{agent_view, findings_of, record_visible, versions_of};
+use a2a_registry_core::agents::similar::find_similar;
+use a2a_registry_core::agents::snippet::{self, AgentUrls, SnippetUnavailable, Snippets};
+use a2a_registry_core::agents::views::{
+    build_agent_view, list_versions, require_visible_record, version_findings,
+};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::text::{self, ADDRESS, BLOCK, LINE, TEASER};
@@ -25,18 +27,18 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use background::Background;
-use console::{ConsoleView, refusal_to_call};
-use facts::{ReportView, VERSIONS};
-use governed::GovernedView;
+use console::{ConsoleView, call_denial_reason};
+use facts::{ReportContactView, VERSIONS};
+use governance::GovernanceView;
+use page_extras::AgentPageExtras;
 use uptime::UptimeView;
 use uuid::Uuid;
 
-use crate::answers::page_policy::page_policy;
+use crate::answers::content_security_policy::csp_with_connect_sources;
 use crate::pages::frame::Frame;
 use crate::pages::trust::{self, Badge};
 use crate::pages::{assets, moment};
-use crate::requests::path::AgentRef;
+use crate::requests::path_parameters::AgentRef;
 use crate::requests::visitor::Visitor;
 
 /// Findings on the page, and how many of them are visible at once.
@@ -55,7 +57,7 @@ pub(crate) struct AgentPage {
     agent: Agent,
     domain: String,
     domain_link: String,
-    snippets: Result<Snippets, NoPlan>,
+    snippets: Result<Snippets, SnippetUnavailable>,
     assumed: Option<AssumedAddress>,
     console: ConsoleView,
     console_script: String,
@@ -71,9 +73,9 @@ pub(crate) struct AgentPage {
     versions: Result<VersionList, String>,
     findings: Vec<FindingView>,
     similar: Option<Similar>,
-    background: Background,
-    report: Option<ReportView>,
-    governed: Option<GovernedView>,
+    background: AgentPageExtras,
+    report: Option<ReportContactView>,
+    governed: Option<GovernanceView>,
 }
 
 struct AssumedAddress {
@@ -82,79 +84,83 @@ struct AssumedAddress {
 }
 
 impl AssumedAddress {
-    fn of(agent: &Agent, place: AgentLocation<'_>) -> Option<Self> {
+    fn for_agent(agent: &Agent, location: AgentUrls<'_>) -> Option<Self> {
         Some(Self {
             url: text::line(agent.assumed_url.as_deref()?, text::ADDRESS),
-            command: snippet::send_command(&agent.card, place),
+            command: snippet::send_command(&agent.card, location),
         })
     }
 }
 
-pub(crate) struct Material {
+pub(crate) struct AgentPageData {
     pub agent: Agent,
     /// The versions, or the error that hides them.
     pub versions: Result<VersionList>,
     pub findings: Option<FindingList>,
     /// `None` if they cannot be found now.
     pub similar: Option<Similar>,
-    pub background: Background,
-    pub governed: Option<GovernedView>,
+    pub background: AgentPageExtras,
+    pub governed: Option<GovernanceView>,
     /// Why the caller may not call it; `None` if it may.
-    pub refused: Option<String>,
+    pub call_denial_reason: Option<String>,
     /// Whether its 1.0 card is in `snake_case`, as the a2a-protocol skill writes it.
     pub is_snake_case: bool,
 }
 
-pub(crate) async fn show(
-    context: web::Data<Context>,
+pub(crate) async fn show_agent_page(
+    context: web::Data<AppContext>,
     visitor: Visitor,
     AgentRef(agent): AgentRef,
 ) -> HttpResponse {
-    let frame = Frame::of(context.config(), "agent", &visitor);
+    let frame = Frame::for_visitor(context.config(), "agent", &visitor);
     let caller = &visitor.caller;
-    match material(&context, caller, &agent).await {
+    match load_page_data(&context, caller, &agent).await {
         Ok(material) => {
             let page = AgentPage::new(frame, material, context.config(), context.now());
-            let mut response = crate::pages::page(StatusCode::OK, &page);
-            let policy = page_policy(page.console.origins());
+            let mut response = crate::pages::render_page(StatusCode::OK, &page);
+            let policy = csp_with_connect_sources(page.console.connect_origins());
             response
                 .headers_mut()
                 .insert(CONTENT_SECURITY_POLICY, policy);
             response
         }
-        Err(error) => crate::pages::problems::problem(frame, error),
+        Err(error) => crate::pages::problems::problem_response(frame, error),
     }
 }
 
 /// Redirects to the page with a trailing slash, below which an SDK's resolver finds the card.
-pub(crate) async fn without_slash(request: HttpRequest) -> HttpResponse {
+pub(crate) async fn redirect_to_slash(request: HttpRequest) -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((LOCATION, format!("{}/", request.uri().path())))
         .finish()
 }
 
-async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Material> {
+async fn load_page_data(
+    context: &AppContext,
+    caller: &Caller,
+    agent: &str,
+) -> Result<AgentPageData> {
     // One more than is shown, so that each version has a predecessor to compare with.
-    let first = PageRequest {
+    let first_page = PageRequest {
         page_size: u32::try_from(VERSIONS + 1).ok(),
         page_token: None,
     };
-    let record = record_visible(context, caller, agent).await?;
+    let record = require_visible_record(context, caller, agent).await?;
     let row = &record.agent;
     let (agent, versions, similar, background, governed) = futures::join!(
-        agent_view(context, caller, &record),
-        versions_of(context, caller, row, &first),
-        similar_to(context, caller, row.id, DEFAULT_SIMILAR),
-        Background::load(context, caller, &record),
-        GovernedView::load(context, caller, &record),
+        build_agent_view(context, caller, &record),
+        list_versions(context, caller, row, &first_page),
+        find_similar(context, caller, row.id, DEFAULT_SIMILAR_AGENTS),
+        AgentPageExtras::load(context, caller, &record),
+        GovernanceView::load(context, caller, &record),
     );
     let agent = agent?;
-    Ok(Material {
-        refused: refusal_to_call(context, caller, &agent).await,
+    Ok(AgentPageData {
+        call_denial_reason: call_denial_reason(context, caller, &agent).await,
         is_snake_case: record.version.wire_family == Family::Snake1.as_str(),
         agent,
         versions,
-        findings: findings_of(context, row, record.version.clone()).ok(),
+        findings: version_findings(context, row, record.version.clone()).ok(),
         similar: similar.ok(),
         background: background?,
         governed: governed?,
@@ -162,19 +168,19 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
 }
 
 impl AgentPage {
-    pub(crate) fn new(frame: Frame, material: Material, config: &Config, now: Timestamp) -> Self {
-        let Material {
+    pub(crate) fn new(frame: Frame, data: AgentPageData, config: &Config, now: Timestamp) -> Self {
+        let AgentPageData {
             agent,
             versions,
             findings,
             similar,
             background,
             governed,
-            refused,
+            call_denial_reason: refused,
             is_snake_case,
-        } = material;
+        } = data;
         let summary = &agent.hit.summary;
-        let place = AgentLocation {
+        let location = AgentUrls {
             agent: &summary.id.to_string(),
             resolver: &summary.links.resolver,
             registry: &config.public_url(),
@@ -185,22 +191,22 @@ impl AgentPage {
             id: summary.id,
             domain: text::line(&summary.domain, LINE),
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
-            snippets: snippets(&agent, place, is_snake_case),
-            assumed: AssumedAddress::of(&agent, place),
-            console: ConsoleView::new(&agent, refused, place, is_snake_case),
+            snippets: snippets(&agent, location, is_snake_case),
+            assumed: AssumedAddress::for_agent(&agent, location),
+            console: ConsoleView::new(&agent, refused, location, is_snake_case),
             console_script: assets::address("console.js"),
-            unusual: facts::unusual_badges(summary),
+            unusual: facts::status_badges(summary),
             fetched: trust::liveness_badge(&summary.liveness, now),
             is_past_sunset: summary
                 .deprecation
                 .as_ref()
-                .is_some_and(|deprecation| deprecation.has_passed(now)),
+                .is_some_and(|deprecation| deprecation.is_past_sunset(now)),
             is_listed: is_listed(&agent),
             uptime: UptimeView::new(&background.days, now),
             versions: versions.map_err(|error| text::line(&error.public, BLOCK)),
             findings: findings.map(|list| list.findings).unwrap_or_default(),
             similar: similar.filter(has_similar),
-            report: ReportView::new(&config.crawler.contact, &summary.links.page),
+            report: ReportContactView::new(&config.crawler.contact, &summary.links.page),
             governed,
             background,
             agent,
@@ -217,10 +223,10 @@ fn is_listed(agent: &Agent) -> bool {
 /// The snippets of an agent, with a note where it may not know the methods that they call.
 fn snippets(
     agent: &Agent,
-    place: AgentLocation<'_>,
+    location: AgentUrls<'_>,
     is_snake_case: bool,
-) -> Result<Snippets, NoPlan> {
-    let mut snippets = snippet::snippets(&agent.card, place)?;
+) -> Result<Snippets, SnippetUnavailable> {
+    let mut snippets = snippet::build_snippets(&agent.card, location)?;
     if is_snake_case {
         let note = "The card is in snake_case, as agents written after the a2a-protocol skill have it. They may not \
                     know what curl and the SDKs call; a2a-registry send calls what they know.";

@@ -3,16 +3,16 @@
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use time::OffsetDateTime;
 
-use super::background::DayTotal;
+use super::page_extras::DailyFetches;
 
 /// Days of the chart, today included.
-const DAYS: i32 = 90;
+const CHART_DAYS: i32 = 90;
 /// Width of a bar and the gap after it, in units of the chart.
-const STEP: i32 = 4;
+const BAR_STEP: i32 = 4;
 /// In units of the chart.
-const HEIGHT: u64 = 24;
+const CHART_HEIGHT: u64 = 24;
 /// Height of the smallest bar, so that a day without success is visible.
-const LEAST: u64 = 5;
+const MIN_BAR_HEIGHT: u64 = 5;
 
 pub(crate) struct UptimeView {
     pub sentence: String,
@@ -30,42 +30,46 @@ pub(crate) struct BarView {
 
 impl UptimeView {
     /// The uptime over the 90 days that end today; `None` if none has a fetch.
-    pub fn new(days: &[DayTotal], now: Timestamp) -> Option<Self> {
+    pub fn new(days: &[DailyFetches], now: Timestamp) -> Option<Self> {
         let today = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
-        let shown = |total: &&DayTotal| {
+        let is_in_chart = |total: &&DailyFetches| {
             let age = today.saturating_sub(total.day);
-            (0..DAYS).contains(&age) && total.fetches > 0
+            (0..CHART_DAYS).contains(&age) && total.fetches > 0
         };
-        let days: Vec<&DayTotal> = days.iter().filter(shown).collect();
+        let days: Vec<&DailyFetches> = days.iter().filter(is_in_chart).collect();
         let fetches: u64 = days.iter().map(|total| total.fetches).sum();
-        let good: u64 = days.iter().map(|total| total.good).sum();
+        let good: u64 = days.iter().map(|total| total.successful).sum();
         (fetches > 0).then(|| Self {
-            sentence: sentence(good, fetches, &days),
-            bars: days.iter().rev().map(|total| bar(total, today)).collect(),
+            sentence: uptime_sentence(good, fetches, &days),
+            bars: days
+                .iter()
+                .rev()
+                .map(|total| bar_view(total, today))
+                .collect(),
         })
     }
 }
 
-fn sentence(good: u64, fetches: u64, days: &[&DayTotal]) -> String {
-    let failed = days
+fn uptime_sentence(good: u64, fetches: u64, days: &[&DailyFetches]) -> String {
+    let failed_days = days
         .iter()
-        .filter(|total| total.good < total.fetches)
+        .filter(|total| total.successful < total.fetches)
         .count();
     let all = format!("{good} of {fetches} fetches of the card succeeded in the last 90 days");
-    match failed {
+    match failed_days {
         0 => format!("{all}."),
         1 => format!("{all}; some failed on 1 day."),
-        _ => format!("{all}; some failed on {failed} days."),
+        _ => format!("{all}; some failed on {failed_days} days."),
     }
 }
 
-fn bar(total: &DayTotal, today: i32) -> BarView {
-    let good = total.good.min(total.fetches);
-    let height = (HEIGHT * good / total.fetches).max(LEAST);
-    let at = OffsetDateTime::from(Timestamp(i64::from(total.day).saturating_mul(DAY)));
+fn bar_view(total: &DailyFetches, today: i32) -> BarView {
+    let good = total.successful.min(total.fetches);
+    let height = (CHART_HEIGHT * good / total.fetches).max(MIN_BAR_HEIGHT);
+    let day_start = OffsetDateTime::from(Timestamp(i64::from(total.day).saturating_mul(DAY)));
     BarView {
-        x: (DAYS - 1 - (today - total.day)) * STEP,
-        y: HEIGHT - height,
+        x: (CHART_DAYS - 1 - (today - total.day)) * BAR_STEP,
+        y: CHART_HEIGHT - height,
         height,
         tone: match good {
             _ if good == total.fetches => "up",
@@ -74,7 +78,7 @@ fn bar(total: &DayTotal, today: i32) -> BarView {
         },
         title: format!(
             "{}: {good} of {} fetches succeeded",
-            at.date(),
+            day_start.date(),
             total.fetches
         ),
     }
@@ -90,17 +94,17 @@ mod tests {
         Timestamp(i64::from(TODAY) * DAY + DAY / 2)
     }
 
-    fn day(ago: i32, fetches: u64, good: u64) -> DayTotal {
-        DayTotal {
+    fn day(ago: i32, fetches: u64, good: u64) -> DailyFetches {
+        DailyFetches {
             day: TODAY - ago,
             fetches,
-            good,
+            successful: good,
         }
     }
 
     #[test]
     fn ninety_days_are_shown_and_no_more() {
-        let days: Vec<DayTotal> = (-3..200).map(|ago| day(ago, 2, 2)).collect();
+        let days: Vec<DailyFetches> = (-3..200).map(|ago| day(ago, 2, 2)).collect();
         let uptime = UptimeView::new(&days, now()).unwrap();
         assert_eq!(uptime.bars.len(), 90);
         assert_eq!(
@@ -108,7 +112,7 @@ mod tests {
             "180 of 180 fetches of the card succeeded in the last 90 days."
         );
         let (first, last) = (&uptime.bars[0], &uptime.bars[89]);
-        assert_eq!((first.x, last.x), (0, 89 * STEP));
+        assert_eq!((first.x, last.x), (0, 89 * BAR_STEP));
         assert!(
             last.title.starts_with("2026-01-01: 2 of 2"),
             "{}",
@@ -137,10 +141,10 @@ mod tests {
     fn without_a_fetch_there_is_no_chart() {
         assert!(UptimeView::new(&[], now()).is_none());
         assert!(UptimeView::new(&[day(0, 0, 0), day(90, 5, 5), day(-1, 5, 5)], now()).is_none());
-        let far = DayTotal {
+        let far = DailyFetches {
             day: i32::MIN,
             fetches: u64::MAX,
-            good: 1,
+            successful: 1,
         };
         assert!(UptimeView::new(&[far], now()).is_none());
     }

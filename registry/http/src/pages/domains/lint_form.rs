@@ -2,22 +2,22 @@
 
 use a2a_card::MAX_CARD_BYTES;
 use a2a_registry_api::{CardLint, FindingView};
-use a2a_registry_core::context::Context;
-use a2a_registry_core::lint::card_lint;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::lint::run_card_lint;
 use a2a_registry_core::visibility::caller::Caller;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
-use crate::pages::domains::register::{RegisterPage, sentence};
+use crate::pages::domains::register::{RegisterPage, to_sentence};
 use crate::problems::problem::Problem;
-use crate::requests::auth::admit_write;
-use crate::requests::body::UnreadBody;
+use crate::requests::auth::limit_anonymous_write;
+use crate::requests::body::RawBody;
 use crate::requests::forms::read_form;
 use crate::requests::visitor::Visitor;
 
 /// Bytes of the form: each byte of a card may be escaped.
-const FORM: usize = 3 * MAX_CARD_BYTES + 64;
+const MAX_FORM_BYTES: usize = 3 * MAX_CARD_BYTES + 64;
 pub(super) const FINDINGS: usize = 100;
 
 #[derive(Deserialize, Default)]
@@ -27,7 +27,7 @@ struct LintForm {
 }
 
 #[derive(Default)]
-pub(crate) struct LintedView {
+pub(crate) struct LintFormView {
     pub card: String,
     /// Why it could not be read.
     pub problem: Option<String>,
@@ -35,38 +35,38 @@ pub(crate) struct LintedView {
 }
 
 /// Lints the card of the form, and responds with the page and the findings.
-pub(crate) async fn submit(
-    context: web::Data<Context>,
+pub(crate) async fn submit_lint_form(
+    context: web::Data<AppContext>,
     visitor: Visitor,
     request: HttpRequest,
-    body: UnreadBody,
+    body: RawBody,
 ) -> HttpResponse {
-    let mut linted = LintedView::default();
-    let status = match lint(&context, &request, body, &mut linted.card).await {
+    let mut linted = LintFormView::default();
+    let status = match lint_pasted_card(&context, &request, body, &mut linted.card).await {
         Ok(result) => {
             linted.result = Some(result);
             StatusCode::OK
         }
         Err(problem) => {
-            crate::pages::log(&problem);
-            linted.problem = Some(sentence(&problem.to_string()));
+            crate::pages::log_problem(&problem);
+            linted.problem = Some(to_sentence(&problem.to_string()));
             problem.kind().status
         }
     };
     let page = RegisterPage::with_lint(context.config(), &visitor, linted);
-    crate::pages::page(status, &page)
+    crate::pages::render_page(status, &page)
 }
 
-async fn lint(
-    context: &Context,
+async fn lint_pasted_card(
+    context: &AppContext,
     request: &HttpRequest,
-    body: UnreadBody,
+    body: RawBody,
     card: &mut String,
 ) -> Result<CardLint, Problem> {
-    admit_write(request, &Caller::default())?;
-    let form: LintForm = read_form(request, body, FORM).await?;
+    limit_anonymous_write(request, &Caller::default())?;
+    let form: LintForm = read_form(request, body, MAX_FORM_BYTES).await?;
     *card = form.card;
-    Ok(card_lint(context, card.clone().into()).await?)
+    Ok(run_card_lint(context, card.clone().into()).await?)
 }
 
 /// The number of findings by severity, such as "2 errors, 1 warning".

@@ -1,20 +1,20 @@
 //! The page of one domain: its sources, their results, and how to prove it.
 
 pub mod lint_form;
-pub mod own;
+pub mod my_domains;
 pub mod owner_vouch;
 pub mod parts;
+pub mod progress;
 pub mod register;
-pub mod standing;
 
 use std::collections::HashMap;
 
 use a2a_crawler::fetch::MAX_SUMMARY;
 use a2a_registry_api::limits::{MAX_REASON, MAX_VOUCH_DAYS};
 use a2a_registry_api::{DomainView, SourceView};
-use a2a_registry_core::agents::views::{agent_show, owns};
-use a2a_registry_core::context::Context;
-use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::agents::views::{agent_show, is_own_agent};
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::verify::domain_verify;
 use a2a_registry_core::error::{ErrorKind, Result};
 use a2a_registry_core::text::{self, ADDRESS, BLOCK, LINE};
@@ -26,26 +26,26 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::agents::agents_by_ids;
-use a2a_registry_store::reviews::reviews_open;
+use a2a_registry_store::reviews::open_reviews_by_agent;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use owner_vouch::OwnerVouchForm;
-use parts::AgentView;
+use parts::AgentLinkView;
+use progress::DomainProgressView;
 use serde::Deserialize;
-use standing::StandingView;
 use uuid::Uuid;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::{moment, trust};
 use crate::requests::auth::Register;
-use crate::requests::forms::{FormFields, FormOf};
-use crate::requests::path::DomainRef;
+use crate::requests::forms::{FormFields, PermittedForm};
+use crate::requests::path_parameters::DomainRef;
 use crate::requests::visitor::Visitor;
 
 /// Reloads of a page while the first visit is in progress, one every two seconds.
-const RELOADS: u32 = 20;
+const MAX_RELOADS: u32 = 20;
 pub(crate) const NEW: SourceState = SourceState::New;
 /// Proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
@@ -56,23 +56,23 @@ pub(crate) struct DomainPage {
     frame: Frame,
     now: Timestamp,
     view: DomainView,
-    standing: StandingView,
+    standing: DomainProgressView,
     /// For an admin, if the host cannot be proved.
     owner_vouch_form: Option<OwnerVouchForm>,
     verify: String,
     /// Why it cannot be proved, unless one of the steps says so or an admin vouches for its owner.
     no_challenge: Option<String>,
-    agents: Vec<AgentView>,
+    agents: Vec<AgentLinkView>,
     /// Why parts of it are not listed, for callers who may see the reason.
     not_listed: Vec<String>,
     /// Whether the first visit is in progress.
     waiting: bool,
     /// Set if the page is the response to a registration.
-    registered_now: Option<RegisteredNow>,
+    registered_now: Option<RegistrationNotice>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct NamedAgent {
+pub(crate) struct DomainAgentRow {
     pub id: String,
     pub name: String,
     pub description: String,
@@ -83,7 +83,7 @@ pub(crate) struct NamedAgent {
 }
 
 /// The note for a visitor who has just registered the domain.
-struct RegisteredNow {
+struct RegistrationNotice {
     /// None of the sources was fetched yet.
     under_way: bool,
     /// The public page of the domain, visible once an agent of it is listed.
@@ -95,7 +95,7 @@ struct RegisteredNow {
 /// The page for a domain that does not exist or is hidden, which look the same.
 #[derive(Template)]
 #[template(path = "nothing.html")]
-struct NothingPage {
+struct UnknownDomainPage {
     frame: Frame,
     domain: String,
     waiting: bool,
@@ -103,134 +103,134 @@ struct NothingPage {
 }
 
 /// Shows a domain. `?wait=N` lets the page reload itself while the first visit is under way.
-pub(crate) async fn show(
-    context: web::Data<Context>,
+pub(crate) async fn show_domain(
+    context: web::Data<AppContext>,
     visitor: Visitor,
     DomainRef(domain): DomainRef,
     request: HttpRequest,
 ) -> HttpResponse {
-    let frame = Frame::of(context.config(), "domain", &visitor);
+    let frame = Frame::for_visitor(context.config(), "domain", &visitor);
     let caller = &visitor.caller;
-    let wait = waited(request.query_string());
+    let reload_count = parse_reload_count(request.query_string());
     match domain_show(&context, caller, &domain).await {
         Ok(view) => {
-            let page = DomainPage::load(&context, &visitor, view, wait).await;
-            crate::pages::page(StatusCode::OK, &page)
+            let page = DomainPage::load(&context, &visitor, view, reload_count).await;
+            crate::pages::render_page(StatusCode::OK, &page)
         }
         Err(error) if error.kind == ErrorKind::NotFound => {
             let registry = context.config().public_url();
-            crate::pages::page(
+            crate::pages::render_page(
                 StatusCode::NOT_FOUND,
-                &NothingPage::new(frame, &domain, wait, &registry),
+                &UnknownDomainPage::new(frame, &domain, reload_count, &registry),
             )
         }
-        Err(error) => crate::pages::problems::problem(frame, error),
+        Err(error) => crate::pages::problems::problem_response(frame, error),
     }
 }
 
 /// The form that has the proofs of a domain checked; it has no fields.
 #[derive(Deserialize)]
-pub(crate) struct VerifyForm {}
+pub(crate) struct VerifyDomainForm {}
 
-impl FormFields for VerifyForm {}
+impl FormFields for VerifyDomainForm {}
 
 /// Has the proofs of a domain checked, and shows it again with the results.
-pub(crate) async fn verify(
+pub(crate) async fn verify_domain(
     DomainRef(domain): DomainRef,
-    form: FormOf<Register, VerifyForm>,
-) -> Answer {
+    form: PermittedForm<Register, VerifyDomainForm>,
+) -> HandlerResult {
     domain_verify(&form.context, &form.visitor.caller, &domain).await?;
     let here = format!("/domains/{}#ownership", text::segment(&domain));
     Ok(crate::pages::see_other(&here))
 }
 
 /// The page of a domain that this caller has just registered.
-pub(crate) async fn registered(
-    context: &Context,
+pub(crate) async fn registered_page(
+    context: &AppContext,
     caller: &Caller,
     view: DomainView,
     under_way: bool,
 ) -> HttpResponse {
     let frame = Frame::new(context.config(), "register");
-    let names = names(context, caller, &view, LIST).await;
-    let registered_now = RegisteredNow {
+    let agent_rows = load_agent_rows(context, caller, &view, LIST).await;
+    let registered_now = RegistrationNotice {
         under_way,
         link: format!("/domains/{}?wait=1", text::segment(&view.domain)),
         command: show_command(&view.domain, &context.config().public_url()),
     };
-    let mut page = DomainPage::new(frame, view, names, None, context.now());
+    let mut page = DomainPage::new(frame, view, agent_rows, None, context.now());
     page.registered_now = Some(registered_now);
-    crate::pages::page(StatusCode::OK, &page)
+    crate::pages::render_page(StatusCode::OK, &page)
 }
 
 fn show_command(domain: &str, registry: &str) -> String {
     format!(
         "a2a-registry domain show {} \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
-        a2a_registry_core::text::quote::shell(domain),
-        a2a_registry_core::text::quote::shell(registry)
+        a2a_registry_core::text::quote::shell_word(domain),
+        a2a_registry_core::text::quote::shell_word(registry)
     )
 }
 
 /// The domain's agents that this caller may see. They are read from the database: the index may not have an agent yet
 /// that a first visit has just found.
-async fn names(
-    context: &Context,
+async fn load_agent_rows(
+    context: &AppContext,
     caller: &Caller,
     view: &DomainView,
-    most: usize,
-) -> Vec<NamedAgent> {
-    let mut names = Vec::new();
-    let ids: Vec<Uuid> = view.agents.iter().take(most).copied().collect();
-    let reviews = reviews_of(context, caller, &ids).await;
+    limit: usize,
+) -> Vec<DomainAgentRow> {
+    let mut agent_rows = Vec::new();
+    let ids: Vec<Uuid> = view.agents.iter().take(limit).copied().collect();
+    let reviews = find_open_reviews(context, caller, &ids).await;
     let reviews = reviews.unwrap_or_default();
     for id in ids {
         let review = reviews.get(&id).map(|review| format!("/reviews/{review}"));
         let id = id.to_string();
         if let Ok(agent) = agent_show(context, caller, &id).await {
             let summary = agent.hit.summary;
-            names.push(NamedAgent {
+            agent_rows.push(DomainAgentRow {
                 id,
                 name: summary.name,
                 description: summary.description.unwrap_or_default(),
-                lifecycle: summary.lifecycle.known(),
+                lifecycle: summary.lifecycle.known_value(),
                 review,
             });
         }
     }
-    names
+    agent_rows
 }
 
 /// The open reviews of the cards of these agents, as far as the caller may see them.
-async fn reviews_of(
-    context: &Context,
+async fn find_open_reviews(
+    context: &AppContext,
     caller: &Caller,
     agents: &[Uuid],
 ) -> Result<HashMap<Uuid, Uuid>> {
-    let mut found = HashMap::new();
+    let mut review_by_agent = HashMap::new();
     if caller.account.is_none() {
-        return Ok(found);
+        return Ok(review_by_agent);
     }
     let rows = agents_by_ids(&context.store, agents).await?;
-    for review in reviews_open(&context.store, agents).await? {
+    for review in open_reviews_by_agent(&context.store, agents).await? {
         let row = rows.iter().find(|row| row.id == review.agent_id);
         let Some(row) = row.filter(|_| review.kind == ReviewKind::Admission) else {
             continue;
         };
-        if caller.may(Permission::SeeAll) || owns(context, caller, row).await? {
-            found.insert(row.id, review.id);
+        if caller.has_permission(Permission::SeeAll) || is_own_agent(context, caller, row).await? {
+            review_by_agent.insert(row.id, review.id);
         }
     }
-    Ok(found)
+    Ok(review_by_agent)
 }
 
 /// The number of reloads so far; `None` if the page does not wait.
-fn waited(query: &str) -> Option<u32> {
+fn parse_reload_count(query: &str) -> Option<u32> {
     query.strip_prefix("wait=")?.parse().ok()
 }
 
 /// Has the page reload once more, unless it has reached [`RELOADS`].
-fn reload(frame: &mut Frame, domain: &str, wait: Option<u32>) -> bool {
-    let Some(count) = wait.filter(|count| (1..=RELOADS).contains(count)) else {
+fn set_reload(frame: &mut Frame, domain: &str, reload_count: Option<u32>) -> bool {
+    let Some(count) = reload_count.filter(|count| (1..=MAX_RELOADS).contains(count)) else {
         return false;
     };
     frame.refresh = Some(format!(
@@ -241,9 +241,9 @@ fn reload(frame: &mut Frame, domain: &str, wait: Option<u32>) -> bool {
     true
 }
 
-impl NothingPage {
-    fn new(mut frame: Frame, domain: &str, wait: Option<u32>, registry: &str) -> Self {
-        let waiting = reload(&mut frame, domain, wait);
+impl UnknownDomainPage {
+    fn new(mut frame: Frame, domain: &str, reload_count: Option<u32>, registry: &str) -> Self {
+        let waiting = set_reload(&mut frame, domain, reload_count);
         Self {
             frame,
             domain: text::line(domain, LINE),
@@ -255,15 +255,15 @@ impl NothingPage {
 
 impl DomainPage {
     async fn load(
-        context: &Context,
+        context: &AppContext,
         visitor: &Visitor,
         view: DomainView,
-        wait: Option<u32>,
+        reload_count: Option<u32>,
     ) -> Self {
-        let frame = Frame::of(context.config(), "domain", visitor);
-        let names = names(context, &visitor.caller, &view, LIST).await;
-        let form = OwnerVouchForm::of(&view, &visitor.caller);
-        let mut page = Self::new(frame, view, names, wait, context.now());
+        let frame = Frame::for_visitor(context.config(), "domain", visitor);
+        let names = load_agent_rows(context, &visitor.caller, &view, LIST).await;
+        let form = OwnerVouchForm::for_caller(&view, &visitor.caller);
+        let mut page = Self::new(frame, view, names, reload_count, context.now());
         page.owner_vouch_form = form;
         let mut steps = page.standing.steps.iter_mut();
         if let (Some(form), Some(step)) =
@@ -277,15 +277,15 @@ impl DomainPage {
     pub(crate) fn new(
         mut frame: Frame,
         view: DomainView,
-        names: Vec<NamedAgent>,
-        wait: Option<u32>,
+        agent_rows: Vec<DomainAgentRow>,
+        reload_count: Option<u32>,
         now: Timestamp,
     ) -> Self {
         // Attempts are hidden from some callers, the state of a source is not.
         let under_way = view.sources.iter().any(|source| source.state == NEW);
-        let waiting =
-            (under_way || view.agents.is_empty()) && reload(&mut frame, &view.domain, wait);
-        let standing = StandingView::new(&view, &names);
+        let waiting = (under_way || view.agents.is_empty())
+            && set_reload(&mut frame, &view.domain, reload_count);
+        let standing = DomainProgressView::new(&view, &agent_rows);
         let agents = view.agents.iter().take(LIST);
         let not_listed = view.not_listed.iter().take(LIST);
         Self {
@@ -302,13 +302,13 @@ impl DomainPage {
             owner_vouch_form: None,
             verify: format!(
                 "a2a-registry domain verify {}",
-                a2a_registry_core::text::quote::shell(&view.domain)
+                a2a_registry_core::text::quote::shell_word(&view.domain)
             ),
             not_listed: not_listed
                 .map(|reason| text::line(&remove_ids(reason, &view.agents), BLOCK))
                 .collect(),
             agents: agents
-                .map(|id| AgentView::new(&id.to_string(), &names))
+                .map(|id| AgentLinkView::new(&id.to_string(), &agent_rows))
                 .collect(),
             view,
         }
@@ -345,15 +345,15 @@ mod tests {
 
     #[test]
     fn a_page_reloads_itself_so_often_and_no_more() {
-        assert_eq!(waited("wait=3"), Some(3));
+        assert_eq!(parse_reload_count("wait=3"), Some(3));
         for other in ["", "wait=", "wait=-1", "wait=1&x", "wait=99999999999"] {
-            assert_eq!(waited(other), None, "{other}");
+            assert_eq!(parse_reload_count(other), None, "{other}");
         }
         let mut frame = Frame::new(&a2a_registry_core::config::Config::default(), "domain");
-        assert!(reload(&mut frame, "a.example:8443", Some(RELOADS)));
-        let last = format!("/domains/a.example:8443?wait={}", RELOADS + 1);
+        assert!(set_reload(&mut frame, "a.example:8443", Some(MAX_RELOADS)));
+        let last = format!("/domains/a.example:8443?wait={}", MAX_RELOADS + 1);
         assert_eq!(frame.refresh.as_deref(), Some(last.as_str()));
-        assert!(!reload(&mut frame, "a.example", Some(RELOADS + 1)));
-        assert!(!reload(&mut frame, "a.example", Some(0)));
+        assert!(!set_reload(&mut frame, "a.example", Some(MAX_RELOADS + 1)));
+        assert!(!set_reload(&mut frame, "a.example", Some(0)));
     }
 }

@@ -2,8 +2,8 @@
 
 use a2a_registry_api::limits::DEFAULT_VOUCH_DAYS;
 use a2a_registry_api::{DomainView, NewOwnerVouch};
-use a2a_registry_core::context::Context;
-use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::owner_vouch::{owner_vouch_end, owner_vouch_set};
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::text::{self, BLOCK};
@@ -12,12 +12,12 @@ use a2a_registry_domain::role::Permission;
 use actix_web::HttpResponse;
 use serde::Deserialize;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::domains::DomainPage;
 use crate::problems::problem::Problem;
 use crate::requests::auth::Administer;
-use crate::requests::forms::{FormFields, FormOf};
-use crate::requests::path::DomainRef;
+use crate::requests::forms::{FormFields, PermittedForm};
+use crate::requests::path_parameters::DomainRef;
 
 pub(crate) struct OwnerVouchForm {
     pub summary: &'static str,
@@ -29,29 +29,32 @@ pub(crate) struct OwnerVouchForm {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct SetForm {
+pub(crate) struct SetOwnerVouchForm {
     account: String,
     reason: String,
     days: String,
     confirmed: String,
 }
 
-impl FormFields for SetForm {}
+impl FormFields for SetOwnerVouchForm {}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct EndForm {
+pub(crate) struct EndOwnerVouchForm {
     confirmed: String,
 }
 
-impl FormFields for EndForm {}
+impl FormFields for EndOwnerVouchForm {}
 
 /// Vouches for an account as owner, and leads back to the domain; an error is shown above the form, which keeps its
 /// input.
-pub(crate) async fn set(DomainRef(domain): DomainRef, form: FormOf<Administer, SetForm>) -> Answer {
+pub(crate) async fn set_owner_vouch(
+    DomainRef(domain): DomainRef,
+    form: PermittedForm<Administer, SetOwnerVouchForm>,
+) -> HandlerResult {
     let (visitor, fields) = (&form.visitor, form.fields);
     let problem = match vouch_for_owner(&form.context, &visitor.caller, &domain, &fields).await {
-        Ok(_) => return Ok(back(&domain)),
+        Ok(_) => return Ok(redirect_to_ownership(&domain)),
         Err(error) => Problem::from(error),
     };
     let Ok(view) = domain_show(&form.context, &visitor.caller, &domain).await else {
@@ -61,16 +64,16 @@ pub(crate) async fn set(DomainRef(domain): DomainRef, form: FormOf<Administer, S
     let Some(form) = &mut page.owner_vouch_form else {
         return Err(problem);
     };
-    crate::pages::log(&problem);
-    form.refuse(&problem, fields);
-    Ok(crate::pages::page(problem.kind().status, &page))
+    crate::pages::log_problem(&problem);
+    form.show_problem(&problem, fields);
+    Ok(crate::pages::render_page(problem.kind().status, &page))
 }
 
 async fn vouch_for_owner(
-    context: &Context,
+    context: &AppContext,
     caller: &Caller,
     domain: &str,
-    fields: &SetForm,
+    fields: &SetOwnerVouchForm,
 ) -> Result<DomainView> {
     if fields.confirmed.is_empty() {
         let detail =
@@ -87,24 +90,27 @@ async fn vouch_for_owner(
 }
 
 /// Ends the vouch, and leads back to the domain.
-pub(crate) async fn end(DomainRef(domain): DomainRef, form: FormOf<Administer, EndForm>) -> Answer {
+pub(crate) async fn end_owner_vouch(
+    DomainRef(domain): DomainRef,
+    form: PermittedForm<Administer, EndOwnerVouchForm>,
+) -> HandlerResult {
     if form.fields.confirmed.is_empty() {
         let detail = "Tick the box to confirm that the vouch ends, and send the form again.";
         return Err(AppError::invalid("/confirmed", detail).into());
     }
     owner_vouch_end(&form.context, &form.visitor.caller, &domain).await?;
-    Ok(back(&domain))
+    Ok(redirect_to_ownership(&domain))
 }
 
-fn back(domain: &str) -> HttpResponse {
+fn redirect_to_ownership(domain: &str) -> HttpResponse {
     let here = format!("/domains/{}#ownership", text::segment(domain));
     crate::pages::see_other(&here)
 }
 
 impl OwnerVouchForm {
     /// The form for a caller who may vouch, on the page of a host that cannot be proved.
-    pub fn of(view: &DomainView, caller: &Caller) -> Option<Self> {
-        let fits = view.no_challenge.is_some() && caller.may(Permission::Administer);
+    pub fn for_caller(view: &DomainView, caller: &Caller) -> Option<Self> {
+        let fits = view.no_challenge.is_some() && caller.has_permission(Permission::Administer);
         fits.then(|| Self {
             summary: match view.owner_vouch {
                 Some(_) => "Change or end the vouch",
@@ -118,7 +124,7 @@ impl OwnerVouchForm {
     }
 
     /// Shows why the form was refused, and keeps its input. The box must be ticked again, for what is sent then.
-    fn refuse(&mut self, problem: &Problem, fields: SetForm) {
+    fn show_problem(&mut self, problem: &Problem, fields: SetOwnerVouchForm) {
         self.problem = Some(text::line(&problem.to_string(), BLOCK));
         self.account = fields.account;
         self.reason = fields.reason;

@@ -6,12 +6,12 @@ use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 
-use crate::pages::domains::NamedAgent;
+use crate::pages::domains::DomainAgentRow;
 use crate::pages::trust::{self, Badge};
 
-const ATTEMPTS: usize = 10;
+const MAX_ATTEMPTS: usize = 10;
 
-pub(crate) struct AgentView {
+pub(crate) struct AgentLinkView {
     /// Its page, unless only callers with a token may see it.
     pub link: Option<String>,
     pub name: String,
@@ -38,7 +38,7 @@ pub(super) fn card_url(source: &SourceView) -> String {
 /// The newest requests of a source, the newest first.
 pub(super) fn attempts(source: &SourceView) -> Vec<&AttemptView> {
     let all = source.last_attempt.iter().chain(&source.attempts);
-    all.take(ATTEMPTS).collect()
+    all.take(MAX_ATTEMPTS).collect()
 }
 
 pub(super) fn outcome(attempt: &AttemptView) -> String {
@@ -54,7 +54,7 @@ pub(super) fn aside(attempt: &AttemptView) -> String {
 }
 
 pub(super) fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
-    match kind.known() {
+    match kind.known_value() {
         Some(SourceKind::WellKnown) => "well-known path",
         Some(SourceKind::Url) => "card URL",
         Some(SourceKind::Entry) => "card in a catalog",
@@ -66,7 +66,7 @@ pub(super) fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
 
 /// The state of a source as people write it.
 pub(super) fn state_words(state: &OpenEnum<SourceState>) -> String {
-    let words = match state.known() {
+    let words = match state.known_value() {
         Some(SourceState::New) => "new",
         Some(SourceState::Recorded) => "recorded",
         Some(SourceState::Fresh) => "fetched",
@@ -79,7 +79,7 @@ pub(super) fn state_words(state: &OpenEnum<SourceState>) -> String {
 }
 
 pub(super) fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
-    match state.known() {
+    match state.known_value() {
         Some(SourceState::Fresh) => "good",
         Some(SourceState::Stale) => "warn",
         Some(SourceState::Gone) => "bad",
@@ -88,8 +88,8 @@ pub(super) fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
 }
 
 pub(super) fn validators(source: &SourceView) -> Option<&'static str> {
-    let known = source.validators?;
-    match (known.etag, known.last_modified) {
+    let validators = source.validators?;
+    match (validators.etag, validators.last_modified) {
         (true, true) => Some("ETag and Last-Modified"),
         (true, false) => Some("ETag"),
         (false, true) => Some("Last-Modified"),
@@ -97,11 +97,11 @@ pub(super) fn validators(source: &SourceView) -> Option<&'static str> {
     }
 }
 
-impl AgentView {
+impl AgentLinkView {
     /// The view of the agent with that id, by its name if it is among these.
-    pub fn new(id: &str, names: &[NamedAgent]) -> Self {
-        let known = names.iter().find(|agent| agent.id == id);
-        let lifecycle = known.and_then(|agent| agent.lifecycle);
+    pub fn new(id: &str, agent_rows: &[DomainAgentRow]) -> Self {
+        let row = agent_rows.iter().find(|agent| agent.id == id);
+        let lifecycle = row.and_then(|agent| agent.lifecycle);
         let hidden = lifecycle.is_some_and(|lifecycle| {
             !matches!(
                 lifecycle,
@@ -110,8 +110,8 @@ impl AgentView {
         });
         Self {
             link: (!hidden).then(|| format!("/agents/{id}/")),
-            name: text::line(known.map_or(id, |agent| &agent.name), LINE),
-            description: text::line(known.map_or("", |agent| &agent.description), 200),
+            name: text::line(row.map_or(id, |agent| &agent.name), LINE),
+            description: text::line(row.map_or("", |agent| &agent.description), 200),
             badge: lifecycle.and_then(trust::lifecycle_badge),
         }
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use a2a_registry_api::{DomainView, Registration, SourceView};
 use a2a_registry_core::config::{Config, Registration as Admission};
-use a2a_registry_core::context::Context;
-use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::register;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::text::{self, LINE};
@@ -21,23 +21,23 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::pages::domains::NEW;
-use crate::pages::domains::lint_form::{self, LintedView};
+use crate::pages::domains::lint_form::{self, LintFormView};
 use crate::pages::frame::Frame;
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
-use crate::requests::auth::{Register, admit_registration, authenticate_request};
-use crate::requests::body::UnreadBody;
-use crate::requests::forms::{FormFields, FormOf, read_form};
+use crate::requests::auth::{Register, authenticate_request, authorize_registration};
+use crate::requests::body::RawBody;
+use crate::requests::forms::{FormFields, PermittedForm, read_form};
 use crate::requests::visitor::Visitor;
 
 /// How long the response waits for the result of the first visit.
-const FIRST_VISIT: Duration = Duration::from_secs(3);
+const FIRST_VISIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often the result is polled in that time: not every visit appends an event.
-const POLL: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Bytes of a form.
-const FORM: usize = 8 * 1024;
+const MAX_FORM_BYTES: usize = 8 * 1024;
 /// Characters of a target that the page repeats.
-const TARGET: usize = 2_000;
+const MAX_TARGET_CHARS: usize = 2_000;
 
 /// The fields of the form. They are never logged, because they include a token.
 #[derive(Deserialize, Default)]
@@ -56,13 +56,16 @@ pub(crate) struct RegisterPage {
     target: String,
     approve: bool,
     problem: Option<String>,
-    lint: LintedView,
+    lint: LintFormView,
 }
 
-pub(crate) async fn blank(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
+pub(crate) async fn show_register_page(
+    context: web::Data<AppContext>,
+    visitor: Visitor,
+) -> HttpResponse {
     let mut page = RegisterPage::new(context.config(), "", false, None);
-    page.frame = Frame::of(context.config(), "register", &visitor);
-    crate::pages::page(StatusCode::OK, &page)
+    page.frame = Frame::for_visitor(context.config(), "register", &visitor);
+    crate::pages::render_page(StatusCode::OK, &page)
 }
 
 /// Registers the target of the form, and responds with the domain's page: its challenges and the result of the first
@@ -70,31 +73,31 @@ pub(crate) async fn blank(context: web::Data<Context>, visitor: Visitor) -> Http
 ///
 /// The response is the page itself and not a redirect: the domain may still be hidden from everyone else, and only the
 /// form holds the token that shows it. Sending the form again registers nothing twice.
-pub(crate) async fn submit(
-    context: web::Data<Context>,
+pub(crate) async fn submit_registration(
+    context: web::Data<AppContext>,
     request: HttpRequest,
-    body: UnreadBody,
+    body: RawBody,
 ) -> HttpResponse {
     let mut form = RegisterForm::default();
-    let outcome = match read_form::<RegisterForm>(&request, body, FORM).await {
+    let outcome = match read_form::<RegisterForm>(&request, body, MAX_FORM_BYTES).await {
         Ok(sent) => {
             form = sent;
-            register(&context, &request, &form).await
+            register_from_form(&context, &request, &form).await
         }
         Err(problem) => Err(problem),
     };
     match outcome {
         Ok((caller, view)) => {
-            let (view, under_way) = first_result(&context, &caller, view).await;
-            crate::pages::domains::registered(&context, &caller, view, under_way).await
+            let (view, under_way) = await_first_visit(&context, &caller, view).await;
+            crate::pages::domains::registered_page(&context, &caller, view, under_way).await
         }
         Err(problem) => {
-            crate::pages::log(&problem);
+            crate::pages::log_problem(&problem);
             let status = problem.kind().status;
             let text = problem.to_string();
             let approve = form.approve.is_some();
             let page = RegisterPage::new(context.config(), &form.target, approve, Some(&text));
-            crate::pages::page(status, &page)
+            crate::pages::render_page(status, &page)
         }
     }
 }
@@ -102,20 +105,22 @@ pub(crate) async fn submit(
 /// The fields of the form of a signed-in visitor.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct OwnRegisterForm {
+pub(crate) struct SignedInRegisterForm {
     target: String,
     approve: Option<String>,
 }
 
-impl FormFields for OwnRegisterForm {}
+impl FormFields for SignedInRegisterForm {}
 
 /// Registers the target of the form for the signed-in account, and goes to the domain's page.
-pub(crate) async fn submit_signed_in(form: FormOf<Register, OwnRegisterForm>) -> HttpResponse {
-    let OwnRegisterForm { target, approve } = &form.fields;
+pub(crate) async fn submit_registration_signed_in(
+    form: PermittedForm<Register, SignedInRegisterForm>,
+) -> HttpResponse {
+    let SignedInRegisterForm { target, approve } = &form.fields;
     let registered = async {
-        let target = target_of(target)?;
-        let what = registration(target, approve.is_some());
-        register::register(&form.context, &form.visitor.caller, &what).await
+        let target = parse_target(target)?;
+        let what = to_registration(target, approve.is_some());
+        register::register_domain(&form.context, &form.visitor.caller, &what).await
     };
     match registered.await {
         Ok(view) => {
@@ -124,17 +129,18 @@ pub(crate) async fn submit_signed_in(form: FormOf<Register, OwnRegisterForm>) ->
         }
         Err(error) => {
             let problem = Problem::from(error);
-            crate::pages::log(&problem);
-            let said = problem.to_string();
+            crate::pages::log_problem(&problem);
+            let message = problem.to_string();
             let approve = approve.is_some();
-            let mut page = RegisterPage::new(form.context.config(), target, approve, Some(&said));
-            page.frame = Frame::of(form.context.config(), "register", &form.visitor);
-            crate::pages::page(problem.kind().status, &page)
+            let mut page =
+                RegisterPage::new(form.context.config(), target, approve, Some(&message));
+            page.frame = Frame::for_visitor(form.context.config(), "register", &form.visitor);
+            crate::pages::render_page(problem.kind().status, &page)
         }
     }
 }
 
-fn target_of(target: &str) -> Result<&str> {
+fn parse_target(target: &str) -> Result<&str> {
     match target.trim() {
         "" => Err(AppError::invalid(
             "/target",
@@ -146,27 +152,27 @@ fn target_of(target: &str) -> Result<&str> {
 
 /// The domain once one of its new sources was fetched, or after [`FIRST_VISIT`] without a fetch; as it was registered
 /// if the caller may not see it yet.
-async fn first_result(
-    context: &Context,
+async fn await_first_visit(
+    context: &AppContext,
     caller: &Caller,
     registered: DomainView,
 ) -> (DomainView, bool) {
     let is_new = |source: &SourceView| source.state == NEW;
-    let new: Vec<String> = registered
+    let new_urls: Vec<String> = registered
         .sources
         .iter()
         .filter(|source| is_new(source))
         .map(|source| source.url.clone())
         .collect();
-    let waits = |view: &DomainView| {
+    let is_waiting = |view: &DomainView| {
         let mut sources = view.sources.iter();
-        !new.is_empty() && !sources.any(|one| new.contains(&one.url) && !is_new(one))
+        !new_urls.is_empty() && !sources.any(|one| new_urls.contains(&one.url) && !is_new(one))
     };
     let mut signal = context.event_signal();
     let mut view = registered;
-    let found = async {
-        while waits(&view) {
-            if let Ok(Err(_)) = timeout(POLL, signal.changed()).await {
+    let poll = async {
+        while is_waiting(&view) {
+            if let Ok(Err(_)) = timeout(POLL_INTERVAL, signal.changed()).await {
                 break;
             }
             if let Ok(newer) = domain_show(context, caller, &view.domain).await {
@@ -175,17 +181,17 @@ async fn first_result(
         }
     };
     // Whether there was a result in time shows in the domain itself.
-    let _ = timeout(FIRST_VISIT, found).await;
-    let under_way = waits(&view);
+    let _ = timeout(FIRST_VISIT_TIMEOUT, poll).await;
+    let under_way = is_waiting(&view);
     (view, under_way)
 }
 
-async fn register(
-    context: &Context,
+async fn register_from_form(
+    context: &AppContext,
     request: &HttpRequest,
     form: &RegisterForm,
 ) -> Result<(Caller, DomainView), Problem> {
-    let target = target_of(&form.target)?;
+    let target = parse_target(&form.target)?;
     let token = form.token.trim();
     let caller = if token.is_empty() {
         Caller::default()
@@ -199,14 +205,14 @@ async fn register(
             "Registering needs a token: fill in the field Token.",
         ));
     }
-    let caller = admit_registration(request, caller)?;
-    let what = registration(target, form.approve.is_some());
-    let view = register::register(context, &caller, &what).await?;
+    let caller = authorize_registration(request, caller)?;
+    let what = to_registration(target, form.approve.is_some());
+    let view = register::register_domain(context, &caller, &what).await?;
     Ok((caller, view))
 }
 
 /// The registration of a target: a card URL if it has a scheme, else a domain.
-fn registration(target: &str, approve: bool) -> Registration {
+fn to_registration(target: &str, approve: bool) -> Registration {
     if target.contains("://") {
         Registration {
             card_url: Some(target.to_owned()),
@@ -227,16 +233,16 @@ impl RegisterPage {
         Self {
             frame: Frame::new(config, "register"),
             open: config.governance.registration == Admission::Open,
-            target: target.chars().take(TARGET).collect(),
+            target: target.chars().take(MAX_TARGET_CHARS).collect(),
             approve,
-            problem: problem.map(sentence),
-            lint: LintedView::default(),
+            problem: problem.map(to_sentence),
+            lint: LintFormView::default(),
         }
     }
 
-    pub(crate) fn with_lint(config: &Config, visitor: &Visitor, lint: LintedView) -> Self {
+    pub(crate) fn with_lint(config: &Config, visitor: &Visitor, lint: LintFormView) -> Self {
         Self {
-            frame: Frame::of(config, "register", visitor),
+            frame: Frame::for_visitor(config, "register", visitor),
             lint,
             ..Self::new(config, "", false, None)
         }
@@ -244,7 +250,7 @@ impl RegisterPage {
 }
 
 /// A phrase as a sentence: with a capital and a full stop.
-pub(crate) fn sentence(words: &str) -> String {
+pub(crate) fn to_sentence(words: &str) -> String {
     let words = text::line(words, 1_000);
     let mut characters = words.chars();
     let begun: String = match characters.next() {
@@ -266,10 +272,10 @@ mod tests {
 
     #[test]
     fn an_address_is_a_card_and_a_name_is_a_domain() {
-        let named = registration("agents.example.com:8443", true);
+        let named = to_registration("agents.example.com:8443", true);
         assert_eq!(named.domain.as_deref(), Some("agents.example.com:8443"));
         assert!(named.approve && named.card_url.is_none());
-        let address = registration("https://agents.example.com/card.json", false);
+        let address = to_registration("https://agents.example.com/card.json", false);
         assert_eq!(
             address.card_url.as_deref(),
             Some("https://agents.example.com/card.json")

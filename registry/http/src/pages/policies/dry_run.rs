@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{DryRun, DryRunCount};
-use a2a_registry_core::agents::agent_names::{AgentName, agent_names};
+use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
 use a2a_registry_core::policies::dry_run::policy_dry_run;
 use a2a_registry_core::text::{self, LINE};
 use actix_web::http::StatusCode;
 use askama::Template;
 use uuid::Uuid;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::requests::auth::SeeAll;
-use crate::requests::path::PolicyRef;
-use crate::requests::visitor::PageOf;
+use crate::requests::path_parameters::PolicyRef;
+use crate::requests::visitor::PermittedVisitor;
 
 #[derive(Template)]
 #[template(path = "policy_dry_run.html")]
@@ -24,25 +24,36 @@ struct DryRunPage {
     names: HashMap<Uuid, String>,
 }
 
-pub(crate) async fn show(visitor: PageOf<SeeAll>, policy: PolicyRef) -> Answer {
-    let told = policy_dry_run(&visitor.context, &visitor.caller, &policy.0).await?;
-    let agents = told.resources.iter().filter_map(agent_of).collect();
-    let names = agent_names(&visitor.context, agents).await?;
-    let frame = Frame::of(visitor.context.config(), "policies", &visitor);
-    let page = DryRunPage { frame, told, names };
-    Ok(crate::pages::page(StatusCode::OK, &page))
+pub(crate) async fn show_dry_run(
+    visitor: PermittedVisitor<SeeAll>,
+    policy: PolicyRef,
+) -> HandlerResult {
+    let dry_run = policy_dry_run(&visitor.context, &visitor.caller, &policy.0).await?;
+    let agents = dry_run
+        .resources
+        .iter()
+        .filter_map(parse_agent_id)
+        .collect();
+    let names = load_agent_names(&visitor.context, agents).await?;
+    let frame = Frame::for_visitor(visitor.context.config(), "policies", &visitor);
+    let page = DryRunPage {
+        frame,
+        told: dry_run,
+        names,
+    };
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
 /// The agent that was asked about; `None` for a domain.
-fn agent_of(resource: &DryRunCount) -> Option<Uuid> {
+fn parse_agent_id(resource: &DryRunCount) -> Option<Uuid> {
     Uuid::try_parse(&resource.name).ok()
 }
 
 impl DryRunPage {
-    fn resource(&self, resource: &DryRunCount) -> AgentName {
-        match agent_of(resource) {
-            Some(id) => AgentName::new(id, &self.names),
-            None => AgentName {
+    fn resource(&self, resource: &DryRunCount) -> AgentNameView {
+        match parse_agent_id(resource) {
+            Some(id) => AgentNameView::new(id, &self.names),
+            None => AgentNameView {
                 // A policy that refuses a registration leaves nothing to link to.
                 link: None,
                 name: text::line(&resource.name, LINE),

@@ -2,40 +2,42 @@
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{Policies, PolicyPreview, PreviewedAgent};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_policy::Fault;
+use a2a_registry_policy::PolicyError;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use serde::Deserialize;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::moment;
-use crate::pages::policies::edit_form::{Act, Draft, EditForm, Outcome};
-use crate::pages::policies::set::{TemplateView, templates};
+use crate::pages::policies::edit_form::{
+    EditorAction, EditorOutcome, PolicyEditForm, PolicySetDraft,
+};
+use crate::pages::policies::set::{TemplateView, template_views};
 use crate::problems::problem::Problem;
 use crate::requests::auth::Administer;
-use crate::requests::forms::FormOf;
+use crate::requests::forms::PermittedForm;
 use crate::requests::query;
-use crate::requests::visitor::{PageOf, Visitor};
+use crate::requests::visitor::{PermittedVisitor, Visitor};
 
 /// Characters of the message about a policy.
 const MESSAGE: usize = 600;
 /// Lines of a policy that are visible at once.
-const LINES: std::ops::RangeInclusive<usize> = 4..=24;
+const VISIBLE_LINES: std::ops::RangeInclusive<usize> = 4..=24;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Begun {
+struct EditorParams {
     template: String,
 }
 
 #[derive(Template)]
 #[template(path = "policy_edit.html")]
-struct EditPage {
+struct PolicyEditorPage {
     frame: Frame,
     now: Timestamp,
     seen: u64,
@@ -43,7 +45,7 @@ struct EditPage {
     reason: String,
     templates: Vec<TemplateView>,
     /// Faults that belong to no policy of the form.
-    faults: Vec<Fault>,
+    faults: Vec<PolicyError>,
     /// The positions of policies with faults, and how many there are.
     faulty: Vec<(usize, String)>,
     good: Option<&'static str>,
@@ -66,100 +68,109 @@ struct PolicyField {
     id: String,
     text: String,
     lines: usize,
-    faults: Vec<Fault>,
+    faults: Vec<PolicyError>,
     /// Whether it gets the keyboard focus.
     is_new: bool,
 }
 
 /// Shows the newest set for editing.
-pub(crate) async fn show(visitor: PageOf<Administer>, request: HttpRequest) -> Answer {
-    let begun: Begun = query::read(request.query_string())?;
-    let mut draft = Draft::of_newest(&visitor.context, &visitor.caller).await?;
-    let adds = !begun.template.is_empty();
+pub(crate) async fn show_policy_editor(
+    visitor: PermittedVisitor<Administer>,
+    request: HttpRequest,
+) -> HandlerResult {
+    let params: EditorParams = query::parse_query(request.query_string())?;
+    let mut draft = PolicySetDraft::load_newest(&visitor.context, &visitor.caller).await?;
+    let adds = !params.template.is_empty();
     if adds {
-        draft.add(&begun.template)?;
+        draft.add_policy(&params.template)?;
     }
-    let frame = Frame::of(visitor.context.config(), "policies", &visitor);
-    let mut page = EditPage::new(frame, &draft, &[], visitor.context.now());
+    let frame = Frame::for_visitor(visitor.context.config(), "policies", &visitor);
+    let mut page = PolicyEditorPage::new(frame, &draft, &[], visitor.context.now());
     page.focus_last(adds);
-    Ok(crate::pages::page(StatusCode::OK, &page))
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
 /// Runs the action of a button, and shows the input with the result.
-pub(crate) async fn submit(form: FormOf<Administer, EditForm>) -> Answer {
-    let (act, mut draft) = form.fields.read()?;
-    let only_looks = matches!(act, Act::Check | Act::Format);
-    let done = draft.act(&form.context, &form.visitor.caller, act).await;
-    let frame = Frame::of(form.context.config(), "policies", &form.visitor);
-    let (outcome, faults) = match done {
+pub(crate) async fn submit_policy_editor(
+    form: PermittedForm<Administer, PolicyEditForm>,
+) -> HandlerResult {
+    let (action, mut draft) = form.fields.parse()?;
+    let changes_nothing = matches!(action, EditorAction::Check | EditorAction::Format);
+    let result = draft
+        .run_action(&form.context, &form.visitor.caller, action)
+        .await;
+    let frame = Frame::for_visitor(form.context.config(), "policies", &form.visitor);
+    let (outcome, faults) = match result {
         Ok(done) => done,
         Err(error) => {
             let problem = Problem::from(error);
-            crate::pages::log(&problem);
-            let mut page = EditPage::new(frame, &draft, &[], form.context.now());
+            crate::pages::log_problem(&problem);
+            let mut page = PolicyEditorPage::new(frame, &draft, &[], form.context.now());
             page.problem = Some(text::line(&problem.to_string(), BLOCK));
-            return Ok(crate::pages::page(problem.kind().status, &page));
+            return Ok(crate::pages::render_page(problem.kind().status, &page));
         }
     };
-    let mut page = EditPage::new(frame, &draft, &faults, form.context.now());
-    let mut status = match faults.is_empty() || only_looks {
+    let mut page = PolicyEditorPage::new(frame, &draft, &faults, form.context.now());
+    let mut status = match faults.is_empty() || changes_nothing {
         true => StatusCode::OK,
         false => StatusCode::BAD_REQUEST,
     };
     match outcome {
-        Outcome::Shown => {}
-        Outcome::Added => page.focus_last(true),
-        Outcome::Sound => page.good = Some("No policy has a fault."),
-        Outcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
-        Outcome::Formatted => {}
-        Outcome::Previewed(told) => page.preview = Some(told),
-        Outcome::Unconfirmed(told, gone) => page.demand_confirmation(told, &gone),
-        Outcome::Lost(newest) => {
+        EditorOutcome::Updated => {}
+        EditorOutcome::PolicyAdded => page.focus_last(true),
+        EditorOutcome::Valid => page.good = Some("No policy has a fault."),
+        EditorOutcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
+        EditorOutcome::Formatted => {}
+        EditorOutcome::Previewed(preview) => page.preview = Some(preview),
+        EditorOutcome::NeedsConfirmation(preview, dropped) => {
+            page.require_confirmation(preview, &dropped)
+        }
+        EditorOutcome::Conflict(newest) => {
             status = StatusCode::PRECONDITION_FAILED;
             page.lost = Some(newest);
         }
-        Outcome::Applied => {
+        EditorOutcome::Applied => {
             return Ok(crate::pages::see_other("/policies"));
         }
     }
-    Ok(crate::pages::page(status, &page))
+    Ok(crate::pages::render_page(status, &page))
 }
 
 /// The page on which a draft is confirmed to be put in force.
-pub(super) fn confirmation_page(
-    context: &Context,
+pub(super) fn confirmation_response(
+    context: &AppContext,
     visitor: &Visitor,
-    draft: &Draft,
-    (told, gone): (PolicyPreview, Vec<String>),
+    draft: &PolicySetDraft,
+    (preview, dropped): (PolicyPreview, Vec<String>),
 ) -> HttpResponse {
-    let frame = Frame::of(context.config(), "policies", visitor);
-    let mut page = EditPage::new(frame, draft, &[], context.now());
-    page.demand_confirmation(told, &gone);
-    crate::pages::page(StatusCode::OK, &page)
+    let frame = Frame::for_visitor(context.config(), "policies", visitor);
+    let mut page = PolicyEditorPage::new(frame, draft, &[], context.now());
+    page.require_confirmation(preview, &dropped);
+    crate::pages::render_page(StatusCode::OK, &page)
 }
 
-impl EditPage {
-    fn new(frame: Frame, draft: &Draft, faults: &[Fault], now: Timestamp) -> Self {
-        let of = |id: Option<&str>| {
-            let some = faults.iter().filter(|fault| match id {
+impl PolicyEditorPage {
+    fn new(frame: Frame, draft: &PolicySetDraft, faults: &[PolicyError], now: Timestamp) -> Self {
+        let faults_of = |id: Option<&str>| {
+            let matching = faults.iter().filter(|fault| match id {
                 Some(id) => fault.policy == id,
                 None => !draft.policies.iter().any(|one| one.id == fault.policy),
             });
-            some.cloned().collect::<Vec<_>>()
+            matching.cloned().collect::<Vec<_>>()
         };
         let mut fields: Vec<PolicyField> = Vec::with_capacity(draft.policies.len());
         for one in &draft.policies {
             // If two have one identifier, the faults stand beside the first.
             let is_first = !fields.iter().any(|field| field.id == one.id);
             let faults = match is_first && !faults.is_empty() {
-                true => of(Some(&one.id)),
+                true => faults_of(Some(&one.id)),
                 false => Vec::new(),
             };
             let lines = one.text.lines().count() + 1;
             fields.push(PolicyField {
                 id: one.id.clone(),
                 text: one.text.clone(),
-                lines: lines.clamp(*LINES.start(), *LINES.end()),
+                lines: lines.clamp(*VISIBLE_LINES.start(), *VISIBLE_LINES.end()),
                 faults,
                 is_new: false,
             });
@@ -168,14 +179,14 @@ impl EditPage {
         Self {
             frame,
             now,
-            seen: draft.seen,
+            seen: draft.base_number,
             faulty: faulty
-                .map(|(place, field)| (place, text::line(&field.id, LINE)))
+                .map(|(index, field)| (index, text::line(&field.id, LINE)))
                 .collect(),
             policies: fields,
             reason: draft.reason.clone(),
-            templates: templates(),
-            faults: of(None),
+            templates: template_views(),
+            faults: faults_of(None),
             good: None,
             problem: None,
             lost: None,
@@ -185,13 +196,13 @@ impl EditPage {
     }
 
     /// Shows what the set would change, and a button that confirms it.
-    fn demand_confirmation(&mut self, told: PolicyPreview, gone: &[String]) {
+    fn require_confirmation(&mut self, preview: PolicyPreview, dropped: &[String]) {
         self.confirmation = Some(ConfirmationView {
-            gone: gone.iter().map(|id| text::line(id, LINE)).collect(),
-            hides_all: told.hides_every_agent,
-            token: told.token.clone(),
+            gone: dropped.iter().map(|id| text::line(id, LINE)).collect(),
+            hides_all: preview.hides_every_agent,
+            token: preview.token.clone(),
         });
-        self.preview = Some(told);
+        self.preview = Some(preview);
     }
 
     /// Whether more agents are gained or lost than those that are named.
@@ -217,17 +228,17 @@ mod tests {
     #[test]
     fn what_others_have_written_stays_text() {
         assert_harmless(|text| {
-            let fault = Fault {
+            let fault = PolicyError {
                 policy: text.to_owned(),
                 line: 1,
                 column: 1,
                 excerpt: text.to_owned(),
                 message: text.to_owned(),
             };
-            let draft = Draft::default();
-            let mut page = EditPage::new(admin_frame("policies"), &draft, &[fault], NOW);
+            let draft = PolicySetDraft::default();
+            let mut page = PolicyEditorPage::new(admin_frame("policies"), &draft, &[fault], NOW);
             page.lost = Some(Box::new(read(policies(text))));
-            page.demand_confirmation(read(policy_preview(text)), &[text.to_owned()]);
+            page.require_confirmation(read(policy_preview(text)), &[text.to_owned()]);
             page
         });
     }

@@ -1,23 +1,25 @@
 //! The form of the policy editor, and the actions of its buttons. Only applying changes anything.
 
-use a2a_registry_api::limits::MAX_POLICIES_BODY;
+use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
 use a2a_registry_api::{NewPolicies, NewPolicy, Policies, PolicyPreview};
-use a2a_registry_core::commit::approver::check_reason;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::commit::decision_maker::check_reason;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
 use a2a_registry_core::policies::preview::policies_preview;
-use a2a_registry_core::policies::sets::{PoliciesQuery, policies_put, policies_show, text_of};
-use a2a_registry_core::policy_sets::compile_new;
-use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::policies::sets::{
+    PoliciesQuery, policies_put, policies_show, to_policy_text,
+};
+use a2a_registry_core::policy_sets::compile_new_draft;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::visibility::caller::Caller;
-use a2a_registry_policy::{Fault, MAX_POLICIES, PolicyText, TEMPLATES, formatted};
+use a2a_registry_policy::{MAX_POLICIES, PolicyError, PolicyText, TEMPLATES, format_policy};
 use serde::Deserialize;
 
 use crate::requests::forms::FormFields;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct EditForm {
+pub(crate) struct PolicyEditForm {
     act: String,
     seen: String,
     id: Vec<String>,
@@ -28,23 +30,23 @@ pub(crate) struct EditForm {
 }
 
 /// What fits into a request of the API fits into the form: no byte takes more than three times its size in JSON.
-impl FormFields for EditForm {
-    const LIMIT: usize = 3 * MAX_POLICIES_BODY;
+impl FormFields for PolicyEditForm {
+    const MAX_BYTES: usize = 3 * MAX_POLICIES_BODY_BYTES;
 }
 
 /// A set of policies being written.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct PolicySetDraft {
     /// The number of the newest set that its author knows.
-    pub seen: u64,
+    pub base_number: u64,
     pub policies: Vec<NewPolicy>,
     pub reason: String,
     /// The token of the preview that the page has shown before the set was confirmed.
-    pub preview: Option<String>,
+    pub preview_token: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum EditorAction {
     Add(String),
     Remove(usize),
     Format,
@@ -54,54 +56,56 @@ pub(super) enum Act {
     /// Applies a set that drops policies or hides much, after that was shown.
     Confirm,
     /// Continues with the draft, knowing the set with this number.
-    GoOn(u64),
+    Continue(u64),
 }
 
 /// The result of an action.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum EditorOutcome {
     /// The draft is different, or its faults are known.
-    Shown,
+    Updated,
     /// A policy was added at the end.
-    Added,
+    PolicyAdded,
     /// No policy has a fault.
-    Sound,
+    Valid,
     /// Every policy is in Cedar's usual form.
     Formatted,
     Previewed(PolicyPreview),
     /// The set was not made yet: its author must confirm it first. These policies would be dropped.
-    Unconfirmed(PolicyPreview, Vec<String>),
+    NeedsConfirmation(PolicyPreview, Vec<String>),
     Applied,
     /// Another set was made since the draft was begun.
-    Lost(Box<Policies>),
+    Conflict(Box<Policies>),
 }
 
-impl EditForm {
-    pub(super) fn read(self) -> Result<(Act, Draft)> {
-        let unknown = |member: &str| AppError::invalid(member, "This form asks for nothing.");
-        let act = match (self.act.split_once(' '), self.act.as_str()) {
-            (_, "add") => Act::Add(self.template),
-            (_, "format") => Act::Format,
-            (_, "check") => Act::Check,
-            (_, "preview") => Act::Preview,
-            (_, "apply") => Act::Apply,
-            (_, "confirm") => Act::Confirm,
-            (Some(("remove", place)), _) => {
-                Act::Remove(place.parse().map_err(|_| unknown("/act"))?)
+impl PolicyEditForm {
+    pub(super) fn parse(self) -> Result<(EditorAction, PolicySetDraft)> {
+        let invalid = |member: &str| AppError::invalid(member, "This form asks for nothing.");
+        let action = match (self.act.split_once(' '), self.act.as_str()) {
+            (_, "add") => EditorAction::Add(self.template),
+            (_, "format") => EditorAction::Format,
+            (_, "check") => EditorAction::Check,
+            (_, "preview") => EditorAction::Preview,
+            (_, "apply") => EditorAction::Apply,
+            (_, "confirm") => EditorAction::Confirm,
+            (Some(("remove", index)), _) => {
+                EditorAction::Remove(index.parse().map_err(|_| invalid("/act"))?)
             }
-            (Some(("go-on", number)), _) => Act::GoOn(number.parse().map_err(|_| unknown("/act"))?),
-            _ => return Err(unknown("/act")),
+            (Some(("go-on", number)), _) => {
+                EditorAction::Continue(number.parse().map_err(|_| invalid("/act"))?)
+            }
+            _ => return Err(invalid("/act")),
         };
         if self.id.len() != self.text.len() {
-            return Err(unknown("/text"));
+            return Err(invalid("/text"));
         }
         if self.id.len() > MAX_POLICIES {
             let many = format!("A set has at most {MAX_POLICIES} policies.");
             return Err(AppError::invalid("/id", many));
         }
         let policies = self.id.into_iter().zip(self.text);
-        let draft = Draft {
-            seen: self.seen.parse().map_err(|_| unknown("/seen"))?,
+        let draft = PolicySetDraft {
+            base_number: self.seen.parse().map_err(|_| invalid("/seen"))?,
             policies: policies
                 .map(|(id, text)| NewPolicy {
                     id: id.trim().to_owned(),
@@ -109,45 +113,45 @@ impl EditForm {
                 })
                 .collect(),
             reason: self.reason,
-            preview: Some(self.preview).filter(|_| act == Act::Confirm),
+            preview_token: Some(self.preview).filter(|_| action == EditorAction::Confirm),
         };
-        Ok((act, draft))
+        Ok((action, draft))
     }
 }
 
-impl Draft {
+impl PolicySetDraft {
     /// The newest set as a draft.
-    pub(super) async fn of_newest(context: &Context, caller: &Caller) -> Result<Self> {
+    pub(super) async fn load_newest(context: &AppContext, caller: &Caller) -> Result<Self> {
         let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
-        Ok(Self::of_set(newest))
+        Ok(Self::from_set(newest))
     }
 
     /// The written policies of a set, as a draft that follows it.
-    pub(super) fn of_set(set: Policies) -> Self {
+    pub(super) fn from_set(set: Policies) -> Self {
         let written = set.policies.into_iter().filter(|one| !one.shipped);
         let policies = written.map(|one| NewPolicy {
             id: one.id,
             text: one.text,
         });
         Self {
-            seen: set.number,
+            base_number: set.number,
             policies: policies.collect(),
             ..Self::default()
         }
     }
 
     /// Adds a policy: the template of that name, or an empty one.
-    pub(super) fn add(&mut self, template: &str) -> Result<()> {
+    pub(super) fn add_policy(&mut self, template: &str) -> Result<()> {
         if self.policies.len() >= MAX_POLICIES {
             let many = format!("A set has at most {MAX_POLICIES} policies.");
             return Err(AppError::invalid("/id", many));
         }
         let known = TEMPLATES.iter().find(|(name, _)| *name == template);
         let (name, text) = known.copied().unwrap_or_default();
-        let taken = |id: &str| self.policies.iter().any(|one| one.id == id);
+        let is_taken = |id: &str| self.policies.iter().any(|one| one.id == id);
         let mut id = name.to_owned();
         let mut number = 2;
-        while !id.is_empty() && taken(&id) {
+        while !id.is_empty() && is_taken(&id) {
             id = format!("{name}-{number}");
             number += 1;
         }
@@ -158,40 +162,44 @@ impl Draft {
         Ok(())
     }
 
-    pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>> {
-        let texts: Vec<PolicyText> = self.policies.iter().map(text_of).collect();
-        let read = compile_new(
-            &context.policies.compiled,
+    pub(super) async fn find_faults(&self, context: &AppContext) -> Result<Vec<PolicyError>> {
+        let texts: Vec<PolicyText> = self.policies.iter().map(to_policy_text).collect();
+        let compiled = compile_new_draft(
+            &context.policy_sets.compiled,
             texts,
             &context.rules,
             &context.config.identity,
         )
         .await?;
-        Ok(read.err().unwrap_or_default())
+        Ok(compiled.err().unwrap_or_default())
     }
 
     /// Puts every policy without a fault into Cedar's usual form, on another thread than those that answer requests.
-    async fn format(&mut self, context: &Context, faults: &[Fault]) -> Result<()> {
-        let permit = context.policies.compiled.acquire_permit().await?;
+    async fn format_policies(
+        &mut self,
+        context: &AppContext,
+        faults: &[PolicyError],
+    ) -> Result<()> {
+        let permit = context.policy_sets.compiled.acquire_permit().await?;
         let faulty: Vec<String> = faults.iter().map(|fault| fault.policy.clone()).collect();
         let mut policies = self.policies.clone();
-        let format = move || {
+        let format_all = move || {
             let _permit = permit;
             for one in policies.iter_mut().filter(|one| !faulty.contains(&one.id)) {
                 // A text that the formatter refuses stays as it is.
-                if let Ok(text) = formatted(&one.text) {
+                if let Ok(text) = format_policy(&one.text) {
                     one.text = text;
                 }
             }
             policies
         };
-        let done = tokio::task::spawn_blocking(format).await;
-        self.policies =
-            done.map_err(|error| AppError::internal(format!("formatting was aborted: {error}")))?;
+        let result = tokio::task::spawn_blocking(format_all).await;
+        self.policies = result
+            .map_err(|error| AppError::internal(format!("formatting was aborted: {error}")))?;
         Ok(())
     }
 
-    fn as_new(&self) -> NewPolicies {
+    fn to_new_policies(&self) -> NewPolicies {
         NewPolicies {
             policies: self.policies.clone(),
             reason: self.reason.clone(),
@@ -200,47 +208,57 @@ impl Draft {
     }
 
     /// Runs the action of a button; returns the faults of the draft too.
-    pub(super) async fn act(
+    pub(super) async fn run_action(
         &mut self,
-        context: &Context,
+        context: &AppContext,
         caller: &Caller,
-        act: Act,
-    ) -> Result<(Outcome, Vec<Fault>)> {
-        match &act {
-            Act::Add(template) => {
-                self.add(template)?;
-                return Ok((Outcome::Added, Vec::new()));
+        action: EditorAction,
+    ) -> Result<(EditorOutcome, Vec<PolicyError>)> {
+        match &action {
+            EditorAction::Add(template) => {
+                self.add_policy(template)?;
+                return Ok((EditorOutcome::PolicyAdded, Vec::new()));
             }
-            Act::Remove(place) => {
-                if *place < self.policies.len() {
-                    self.policies.remove(*place);
+            EditorAction::Remove(index) => {
+                if *index < self.policies.len() {
+                    self.policies.remove(*index);
                 }
-                return Ok((Outcome::Shown, Vec::new()));
+                return Ok((EditorOutcome::Updated, Vec::new()));
             }
-            Act::GoOn(number) => self.seen = *number,
-            Act::Format | Act::Check | Act::Preview | Act::Apply | Act::Confirm => {}
+            EditorAction::Continue(number) => self.base_number = *number,
+            EditorAction::Format
+            | EditorAction::Check
+            | EditorAction::Preview
+            | EditorAction::Apply
+            | EditorAction::Confirm => {}
         }
-        let faults = self.faults(context).await?;
-        if act == Act::Format {
-            self.format(context, &faults).await?;
+        let faults = self.find_faults(context).await?;
+        if action == EditorAction::Format {
+            self.format_policies(context, &faults).await?;
             // The line numbers of the faults stay valid: faulty policies were not changed.
-            return Ok((Outcome::Formatted, faults));
+            return Ok((EditorOutcome::Formatted, faults));
         }
         if !faults.is_empty() {
-            return Ok((Outcome::Shown, faults));
+            return Ok((EditorOutcome::Updated, faults));
         }
-        let outcome = match act {
-            Act::Preview | Act::GoOn(_) => {
-                Outcome::Previewed(self.previewed(context, caller).await?)
+        let outcome = match action {
+            EditorAction::Preview | EditorAction::Continue(_) => {
+                EditorOutcome::Previewed(self.preview_changes(context, caller).await?)
             }
-            Act::Apply | Act::Confirm => self.apply(context, caller).await?,
-            _ => Outcome::Sound,
+            EditorAction::Apply | EditorAction::Confirm => {
+                self.apply_unless_unconfirmed(context, caller).await?
+            }
+            _ => EditorOutcome::Valid,
         };
         Ok((outcome, faults))
     }
 
-    async fn previewed(&self, context: &Context, caller: &Caller) -> Result<PolicyPreview> {
-        let mut new = self.as_new();
+    async fn preview_changes(
+        &self,
+        context: &AppContext,
+        caller: &Caller,
+    ) -> Result<PolicyPreview> {
+        let mut new = self.to_new_policies();
         if new.reason.trim().is_empty() {
             // Nothing is made, so no reason is needed yet.
             "preview".clone_into(&mut new.reason);
@@ -250,42 +268,46 @@ impl Draft {
 
     /// Makes the set; one that lacks a policy of the newest set, or that hides every agent, only after its author has
     /// confirmed it.
-    pub(super) async fn apply(&self, context: &Context, caller: &Caller) -> Result<Outcome> {
+    pub(super) async fn apply_unless_unconfirmed(
+        &self,
+        context: &AppContext,
+        caller: &Caller,
+    ) -> Result<EditorOutcome> {
         check_reason(&self.reason)?;
         let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
-        if newest.number != self.seen {
-            return Ok(Outcome::Lost(Box::new(newest)));
+        if newest.number != self.base_number {
+            return Ok(EditorOutcome::Conflict(Box::new(newest)));
         }
-        let written = newest.policies.iter().filter(|one| !one.shipped);
-        let kept = |id: &str| self.policies.iter().any(|one| one.id == id);
-        let gone: Vec<String> = written
-            .filter(|one| !kept(&one.id))
+        let custom_policies = newest.policies.iter().filter(|one| !one.shipped);
+        let is_in_draft = |id: &str| self.policies.iter().any(|one| one.id == id);
+        let dropped: Vec<String> = custom_policies
+            .filter(|one| !is_in_draft(&one.id))
             .map(|one| one.id.clone())
             .collect();
-        if gone.is_empty() || self.preview.is_some() {
+        if dropped.is_empty() || self.preview_token.is_some() {
             let new = NewPolicies {
-                allow_no_permit: self.preview.is_some(),
-                preview: self.preview.clone(),
-                ..self.as_new()
+                allow_no_permit: self.preview_token.is_some(),
+                preview: self.preview_token.clone(),
+                ..self.to_new_policies()
             };
-            let seen = Precondition(Some(format!("\"{}\"", self.seen)));
-            match policies_put(context, caller, &new, &seen).await {
-                Ok(_) => return Ok(Outcome::Applied),
+            let precondition = IfMatch(Some(format!("\"{}\"", self.base_number)));
+            match policies_put(context, caller, &new, &precondition).await {
+                Ok(_) => return Ok(EditorOutcome::Applied),
                 Err(error) => match error.kind {
                     // What was edited after the question must be confirmed again.
                     ErrorKind::NoPermit | ErrorKind::PreviewNeeded => {}
                     ErrorKind::Changed => {
                         let newest = PoliciesQuery::default();
                         let newest = policies_show(context, caller, &newest).await?;
-                        return Ok(Outcome::Lost(Box::new(newest)));
+                        return Ok(EditorOutcome::Conflict(Box::new(newest)));
                     }
                     _ => return Err(error),
                 },
             }
         }
-        Ok(Outcome::Unconfirmed(
-            self.previewed(context, caller).await?,
-            gone,
+        Ok(EditorOutcome::NeedsConfirmation(
+            self.preview_changes(context, caller).await?,
+            dropped,
         ))
     }
 }
@@ -295,60 +317,63 @@ impl Draft {
 mod tests {
     use super::*;
 
-    fn form(act: &str, policies: usize) -> EditForm {
-        EditForm {
+    fn form(act: &str, policies: usize) -> PolicyEditForm {
+        PolicyEditForm {
             act: act.into(),
             seen: "3".into(),
             id: (0..policies).map(|place| format!("p{place}")).collect(),
             text: vec!["permit (principal, action, resource);\r\n".into(); policies],
-            ..EditForm::default()
+            ..PolicyEditForm::default()
         }
     }
 
     #[test]
     fn a_form_is_an_act_and_a_draft() {
-        let (act, draft) = form("remove 1", 2).read().unwrap();
-        assert_eq!(act, Act::Remove(1));
-        assert_eq!(draft.seen, 3);
+        let (act, draft) = form("remove 1", 2).parse().unwrap();
+        assert_eq!(act, EditorAction::Remove(1));
+        assert_eq!(draft.base_number, 3);
         assert_eq!(
             draft.policies[1].text,
             "permit (principal, action, resource);\n"
         );
-        assert_eq!(form("go-on 4", 0).read().unwrap().0, Act::GoOn(4));
+        assert_eq!(
+            form("go-on 4", 0).parse().unwrap().0,
+            EditorAction::Continue(4)
+        );
         // A token that another button sends with it confirms nothing.
         for (act, token) in [("apply", None), ("confirm", Some("t"))] {
-            let typed = EditForm {
+            let typed = PolicyEditForm {
                 preview: "t".into(),
                 ..form(act, 1)
             };
-            assert_eq!(typed.read().unwrap().1.preview.as_deref(), token);
+            assert_eq!(typed.parse().unwrap().1.preview_token.as_deref(), token);
         }
         for nothing in ["", "remove", "remove x", "remove -1", "go-on", "delete 1"] {
-            assert!(form(nothing, 1).read().is_err(), "{nothing}");
+            assert!(form(nothing, 1).parse().is_err(), "{nothing}");
         }
-        let fewer = EditForm {
+        let fewer = PolicyEditForm {
             text: Vec::new(),
             ..form("check", 1)
         };
-        assert!(fewer.read().is_err());
-        let unseen = EditForm {
+        assert!(fewer.parse().is_err());
+        let unseen = PolicyEditForm {
             seen: String::new(),
             ..form("check", 1)
         };
-        assert!(unseen.read().is_err());
+        assert!(unseen.parse().is_err());
     }
 
     #[test]
     fn a_draft_has_as_many_policies_as_a_set() {
-        let (_, mut full) = form("check", MAX_POLICIES).read().unwrap();
-        assert!(full.add("").is_err());
-        assert!(form("check", MAX_POLICIES + 1).read().is_err());
+        let (_, mut full) = form("check", MAX_POLICIES).parse().unwrap();
+        assert!(full.add_policy("").is_err());
+        assert!(form("check", MAX_POLICIES + 1).parse().is_err());
         full.policies.truncate(1);
         for expected in ["deny-tag", "deny-tag-2", "deny-tag-3"] {
-            full.add("deny-tag").unwrap();
+            full.add_policy("deny-tag").unwrap();
             assert_eq!(full.policies.last().unwrap().id, expected);
         }
-        full.add("no template").unwrap();
+        full.add_policy("no template").unwrap();
         let added = full.policies.last().unwrap();
         assert_eq!((added.id.as_str(), added.text.as_str()), ("", ""));
     }

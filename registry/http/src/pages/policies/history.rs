@@ -2,7 +2,7 @@
 
 use a2a_registry_api::PolicySetEntry;
 use a2a_registry_api::limits::MAX_REASON;
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::policies::sets::{PoliciesQuery, policies_show, policy_history};
@@ -15,37 +15,37 @@ use actix_web::http::StatusCode;
 use askama::Template;
 use serde::Deserialize;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::moment;
-use crate::pages::policies::edit::confirmation_page;
-use crate::pages::policies::edit_form::{Draft, Outcome};
+use crate::pages::policies::edit::confirmation_response;
+use crate::pages::policies::edit_form::{EditorOutcome, PolicySetDraft};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{Administer, SeeAll};
-use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::query;
-use crate::requests::visitor::{PageOf, Visitor};
+use crate::requests::visitor::{PermittedVisitor, Visitor};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Place {
+struct HistoryParams {
     page_token: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct RestoreForm {
+pub(crate) struct RestoreSetForm {
     number: String,
     /// The newest set when the page was shown.
     seen: String,
     reason: String,
 }
 
-impl FormFields for RestoreForm {}
+impl FormFields for RestoreSetForm {}
 
 #[derive(Template)]
 #[template(path = "policy_history.html")]
-struct HistoryPage {
+struct PolicyHistoryPage {
     frame: Frame,
     now: Timestamp,
     /// The sets; the shipped one comes last, with the number 0.
@@ -61,36 +61,42 @@ struct HistoryPage {
 }
 
 /// Shows the sets that were made.
-pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
-    let place: Place = query::read(request.query_string())?;
-    let page = HistoryPage::load(&visitor.context, &visitor, place).await?;
-    Ok(crate::pages::page(StatusCode::OK, &page))
+pub(crate) async fn show_policy_history(
+    visitor: PermittedVisitor<SeeAll>,
+    request: HttpRequest,
+) -> HandlerResult {
+    let params: HistoryParams = query::parse_query(request.query_string())?;
+    let page = PolicyHistoryPage::load(&visitor.context, &visitor, params).await?;
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
 /// Puts an earlier set in force as a new one, and leads to it; asks first if it lacks policies or hides every agent.
-pub(crate) async fn restore(form: FormOf<Administer, RestoreForm>) -> Answer {
-    let asked = &form.fields;
-    let restored = restored(&form.context, &form.visitor.caller, asked).await;
+pub(crate) async fn restore_policy_set(
+    form: PermittedForm<Administer, RestoreSetForm>,
+) -> HandlerResult {
+    let fields = &form.fields;
+    let restored = apply_earlier_set(&form.context, &form.visitor.caller, fields).await;
     let (status, problem) = match restored {
-        Ok((_, Outcome::Applied)) => {
+        Ok((_, EditorOutcome::Applied)) => {
             return Ok(crate::pages::see_other("/policies"));
         }
-        Ok((draft, Outcome::Unconfirmed(told, gone))) => {
-            return Ok(confirmation_page(
+        Ok((draft, EditorOutcome::NeedsConfirmation(preview, dropped))) => {
+            return Ok(confirmation_response(
                 &form.context,
                 &form.visitor,
                 &draft,
-                (told, gone),
+                (preview, dropped),
             ));
         }
         Ok(_) => (StatusCode::PRECONDITION_FAILED, None),
         Err(error) => {
             let problem = Problem::from(error);
-            crate::pages::log(&problem);
+            crate::pages::log_problem(&problem);
             (problem.kind().status, Some(problem.to_string()))
         }
     };
-    let mut page = HistoryPage::load(&form.context, &form.visitor, Place::default()).await?;
+    let mut page =
+        PolicyHistoryPage::load(&form.context, &form.visitor, HistoryParams::default()).await?;
     page.problem = Some(match problem {
         None => format!(
             "Set {} was made meanwhile, so nothing was changed. Look at it first.",
@@ -98,54 +104,54 @@ pub(crate) async fn restore(form: FormOf<Administer, RestoreForm>) -> Answer {
         ),
         Some(problem) => text::line(&problem, BLOCK),
     });
-    let number = asked.number.parse::<u64>().ok();
-    page.typed = number.map(|number| (number, asked.reason.clone()));
-    Ok(crate::pages::page(status, &page))
+    let number = fields.number.parse::<u64>().ok();
+    page.typed = number.map(|number| (number, fields.reason.clone()));
+    Ok(crate::pages::render_page(status, &page))
 }
 
 /// The result of putting an earlier set in force: applied, to be confirmed, or lost to another set.
-async fn restored(
-    context: &Context,
+async fn apply_earlier_set(
+    context: &AppContext,
     caller: &Caller,
-    form: &RestoreForm,
-) -> Result<(Draft, Outcome)> {
-    let number = |member: &str, text: &str| {
+    form: &RestoreSetForm,
+) -> Result<(PolicySetDraft, EditorOutcome)> {
+    let parse_number = |member: &str, text: &str| {
         text.parse::<u64>()
             .map_err(|_| AppError::invalid(member, "This is no number of a policy set."))
     };
-    let seen = number("/seen", &form.seen)?;
+    let base_number = parse_number("/seen", &form.seen)?;
     let query = PoliciesQuery {
-        number: Some(number("/number", &form.number)?),
+        number: Some(parse_number("/number", &form.number)?),
     };
     let earlier = policies_show(context, caller, &query).await?;
-    let draft = Draft {
-        seen,
+    let draft = PolicySetDraft {
+        base_number,
         reason: form.reason.clone(),
-        ..Draft::of_set(earlier)
+        ..PolicySetDraft::from_set(earlier)
     };
-    let outcome = draft.apply(context, caller).await?;
+    let outcome = draft.apply_unless_unconfirmed(context, caller).await?;
     Ok((draft, outcome))
 }
 
-impl HistoryPage {
-    async fn load(context: &Context, visitor: &Visitor, place: Place) -> Result<Self> {
+impl PolicyHistoryPage {
+    async fn load(context: &AppContext, visitor: &Visitor, params: HistoryParams) -> Result<Self> {
         let caller = &visitor.caller;
-        let wanted = PageRequest {
+        let page_request = PageRequest {
             page_size: None,
-            page_token: Some(place.page_token).filter(|token| !token.is_empty()),
+            page_token: Some(params.page_token).filter(|token| !token.is_empty()),
         };
         let (list, newest) = futures::try_join!(
-            policy_history(context, caller, &wanted),
+            policy_history(context, caller, &page_request),
             policies_show(context, caller, &PoliciesQuery { number: None }),
         )?;
         let mut sets = list.sets;
         if list.next_page_token.is_none() {
             let query = PoliciesQuery { number: Some(0) };
-            let shipped = policies_show(context, caller, &query).await?;
-            let written = shipped.policies.iter().filter(|one| !one.shipped).count();
+            let built_in = policies_show(context, caller, &query).await?;
+            let custom_count = built_in.policies.iter().filter(|one| !one.shipped).count();
             sets.push(PolicySetEntry {
                 number: 0,
-                policies: written as u64,
+                policies: custom_count as u64,
                 author: String::new(),
                 reason: String::new(),
                 // It is shipped, so the page shows no time.
@@ -157,13 +163,13 @@ impl HistoryPage {
             Some(format!("/policies/history?{pairs}"))
         });
         Ok(Self {
-            frame: Frame::of(context.config(), "policies", visitor),
+            frame: Frame::for_visitor(context.config(), "policies", visitor),
             now: context.now(),
             sets,
             newest: newest.number,
             in_force: newest.in_force,
             next,
-            restores: caller.may(Permission::Administer),
+            restores: caller.has_permission(Permission::Administer),
             problem: None,
             typed: None,
         })
@@ -187,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_others_have_written_stays_text() {
-        assert_harmless(|text| HistoryPage {
+        assert_harmless(|text| PolicyHistoryPage {
             frame: admin_frame("policies"),
             now: NOW,
             sets: vec![PolicySetEntry {

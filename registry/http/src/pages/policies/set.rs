@@ -10,17 +10,17 @@ use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
 use askama::Template;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::moment;
 use crate::pages::trust::Badge;
 use crate::requests::auth::SeeAll;
 use crate::requests::query;
-use crate::requests::visitor::PageOf;
+use crate::requests::visitor::PermittedVisitor;
 
 #[derive(Template)]
 #[template(path = "policies.html")]
-struct SetPage {
+struct PolicySetPage {
     frame: Frame,
     now: Timestamp,
     set: Policies,
@@ -36,30 +36,33 @@ pub(super) struct TemplateView {
 }
 
 /// Shows a policy set.
-pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
-    let wanted: PoliciesQuery = query::read(request.query_string())?;
+pub(crate) async fn show_policy_set(
+    visitor: PermittedVisitor<SeeAll>,
+    request: HttpRequest,
+) -> HandlerResult {
+    let requested: PoliciesQuery = query::parse_query(request.query_string())?;
     let newest =
         policies_show(&visitor.context, &visitor.caller, &PoliciesQuery::default()).await?;
     let number = newest.number;
-    let shown = match wanted.number {
+    let set = match requested.number {
         None => newest,
-        Some(_) => policies_show(&visitor.context, &visitor.caller, &wanted).await?,
+        Some(_) => policies_show(&visitor.context, &visitor.caller, &requested).await?,
     };
-    let edits = visitor.caller.may(Permission::Administer);
-    let frame = Frame::of(visitor.context.config(), "policies", &visitor);
-    let page = SetPage {
+    let edits = visitor.caller.has_permission(Permission::Administer);
+    let frame = Frame::for_visitor(visitor.context.config(), "policies", &visitor);
+    let page = PolicySetPage {
         frame,
         now: visitor.context.now(),
-        standing: standing(&shown, number),
-        set: shown,
+        standing: status_badge(&set, number),
+        set,
         newest: number,
-        templates: templates(),
+        templates: template_views(),
         edits,
     };
-    Ok(crate::pages::page(StatusCode::OK, &page))
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-pub(super) fn templates() -> Vec<TemplateView> {
+pub(super) fn template_views() -> Vec<TemplateView> {
     let view = |(name, text): &(&'static str, &'static str)| {
         let first = text.lines().next().unwrap_or_default();
         TemplateView {
@@ -70,7 +73,7 @@ pub(super) fn templates() -> Vec<TemplateView> {
     TEMPLATES.iter().map(view).collect()
 }
 
-impl SetPage {
+impl PolicySetPage {
     /// The shipped policies, or the written ones.
     fn policies(&self, are_shipped: bool) -> Vec<&PolicyView> {
         let policies = self.set.policies.iter();
@@ -112,7 +115,7 @@ impl SetPage {
 }
 
 /// Whether a set decides.
-fn standing(set: &Policies, newest: u64) -> Badge {
+fn status_badge(set: &Policies, newest: u64) -> Badge {
     let badge = |label: &str, tone, meaning: String| Badge {
         label: label.to_owned(),
         meaning,
@@ -143,13 +146,13 @@ mod tests {
     fn what_others_have_written_stays_text() {
         assert_harmless(|text| {
             let set: Policies = read(policies(text));
-            SetPage {
+            PolicySetPage {
                 frame: admin_frame("policies"),
                 now: NOW,
-                standing: standing(&set, 3),
+                standing: status_badge(&set, 3),
                 set,
                 newest: 3,
-                templates: templates(),
+                templates: template_views(),
                 edits: true,
             }
         });

@@ -2,11 +2,11 @@
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{NewWaiver, Waiver};
-use a2a_registry_core::agents::agent_names::{AgentName, agent_names};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::policies::waivers::{
-    MAX_WAIVER_DAYS, WaiverQuery, waiver_end, waiver_grant, waiver_in_force, waiver_list,
+    MAX_WAIVER_DAYS, WaiverQuery, load_active_waiver, waiver_end, waiver_grant, waiver_list,
 };
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_domain::role::Permission;
@@ -17,20 +17,20 @@ use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
 use crate::pages::moment;
 use crate::problems::problem::Problem;
 use crate::requests::auth::{Approve, Curate, SeeAll};
-use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::query;
-use crate::requests::visitor::{PageOf, Visitor};
+use crate::requests::visitor::{PermittedVisitor, Visitor};
 
 /// The filters of the page's address. Empty ones, which a form sends, count as absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Filters {
+struct WaiverListParams {
     agent: String,
     policy: String,
     ended: String,
@@ -39,7 +39,7 @@ struct Filters {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct GrantForm {
+pub(crate) struct GrantWaiverForm {
     agent: String,
     policy: String,
     digest: String,
@@ -47,47 +47,50 @@ pub(crate) struct GrantForm {
     reason: String,
 }
 
-impl FormFields for GrantForm {}
+impl FormFields for GrantWaiverForm {}
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct EndForm {
+pub(crate) struct EndWaiverForm {
     id: Uuid,
     #[serde(default)]
     confirm: Confirmation,
 }
 
-impl FormFields for EndForm {}
+impl FormFields for EndWaiverForm {}
 
 #[derive(Template)]
 #[template(path = "waivers.html")]
 struct WaiversPage {
     frame: Frame,
     now: Timestamp,
-    filters: Filters,
+    filters: WaiverListParams,
     /// Each with the agent that it is for.
-    waivers: Vec<(Waiver, AgentName)>,
+    waivers: Vec<(Waiver, AgentNameView)>,
     next: Option<String>,
     ends: bool,
     /// The error of a refused grant, with the input.
-    refused: Option<(String, GrantForm)>,
+    refused: Option<(String, GrantWaiverForm)>,
 }
 
-pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
-    let filters: Filters = query::read(request.query_string())?;
+pub(crate) async fn show_waivers(
+    visitor: PermittedVisitor<SeeAll>,
+    request: HttpRequest,
+) -> HandlerResult {
+    let filters: WaiverListParams = query::parse_query(request.query_string())?;
     let page = WaiversPage::load(&visitor.context, &visitor, &filters).await?;
-    Ok(crate::pages::page(StatusCode::OK, &page))
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
 /// Grants a waiver, and leads to the agent; an error is shown above the form, which keeps its input.
-pub(crate) async fn grant(form: FormOf<Approve, GrantForm>) -> Answer {
-    let asked = form.fields;
+pub(crate) async fn submit_waiver(form: PermittedForm<Approve, GrantWaiverForm>) -> HandlerResult {
+    let fields = form.fields;
     let new = NewWaiver {
-        policy: asked.policy.clone(),
-        agent: asked.agent.clone(),
-        digest: asked.digest.clone(),
-        reason: asked.reason.clone(),
+        policy: fields.policy.clone(),
+        agent: fields.agent.clone(),
+        digest: fields.digest.clone(),
+        reason: fields.reason.clone(),
         // An invalid number is refused like 0.
-        expires_in_days: asked.days.trim().parse().unwrap_or(0),
+        expires_in_days: fields.days.trim().parse().unwrap_or(0),
     };
     let granted = waiver_grant(&form.context, &form.visitor.caller, &new).await;
     let error = match granted {
@@ -100,49 +103,49 @@ pub(crate) async fn grant(form: FormOf<Approve, GrantForm>) -> Answer {
         Err(error) => error,
     };
     let problem = Problem::from(error);
-    crate::pages::log(&problem);
-    let filters = Filters {
-        agent: asked.agent.clone(),
-        ..Filters::default()
+    crate::pages::log_problem(&problem);
+    let filters = WaiverListParams {
+        agent: fields.agent.clone(),
+        ..WaiverListParams::default()
     };
     let mut page = WaiversPage::load(&form.context, &form.visitor, &filters).await?;
-    page.refused = Some((text::line(&problem.to_string(), BLOCK), asked));
-    Ok(crate::pages::page(problem.kind().status, &page))
+    page.refused = Some((text::line(&problem.to_string(), BLOCK), fields));
+    Ok(crate::pages::render_page(problem.kind().status, &page))
 }
 
 /// Ends a waiver once that is confirmed, and leads back to the list.
-pub(crate) async fn end(form: FormOf<Curate, EndForm>) -> Answer {
+pub(crate) async fn submit_waiver_end(form: PermittedForm<Curate, EndWaiverForm>) -> HandlerResult {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if !form.fields.confirm.is_given() {
-        let waiver = waiver_in_force(&form.context, caller, id).await?;
-        let confirmation = end_confirmation(&form.context, &form.visitor, &waiver).await?;
-        return Ok(crate::pages::page(StatusCode::OK, &confirmation));
+        let waiver = load_active_waiver(&form.context, caller, id).await?;
+        let confirmation = end_confirmation_page(&form.context, &form.visitor, &waiver).await?;
+        return Ok(crate::pages::render_page(StatusCode::OK, &confirmation));
     }
     waiver_end(&form.context, caller, id).await?;
     Ok(crate::pages::see_other("/waivers"))
 }
 
-async fn end_confirmation(
-    context: &Context,
+async fn end_confirmation_page(
+    context: &AppContext,
     visitor: &Visitor,
     waiver: &Waiver,
 ) -> Result<ConfirmPage> {
-    let names = agent_names(context, vec![waiver.agent]).await?;
-    let agent = AgentName::new(waiver.agent, &names).name;
+    let names = load_agent_names(context, vec![waiver.agent]).await?;
+    let agent = AgentNameView::new(waiver.agent, &names).name;
     let policy = text::line(&waiver.policy, LINE);
     let expires = moment::minute(&waiver.expires_at);
     let granted = format!(
         "The waiver of {policy} for {agent}, granted by {} until {expires}: {}",
         waiver.approver, waiver.reason
     );
-    let counts = match waiver.is_shown {
+    let effect = match waiver.is_shown {
         true => format!("{policy} counts for {agent} again at once, and forbids what it forbids."),
         false => format!("{agent} shows other content, for which {policy} counts anyway."),
     };
     Ok(ConfirmPage {
-        frame: Frame::of(context.config(), "policies", visitor),
+        frame: Frame::for_visitor(context.config(), "policies", visitor),
         title: format!("End the waiver of {policy} for {agent}"),
-        losses: vec![text::line(&granted, BLOCK), text::line(&counts, BLOCK)],
+        losses: vec![text::line(&granted, BLOCK), text::line(&effect, BLOCK)],
         action: "/waivers/end".to_owned(),
         fields: vec![("id", waiver.id.to_string())],
         button: "End the waiver",
@@ -150,8 +153,8 @@ async fn end_confirmation(
     })
 }
 
-impl Filters {
-    fn wanted(&self) -> WaiverQuery {
+impl WaiverListParams {
+    fn to_query(&self) -> WaiverQuery {
         let given = |text: &String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         WaiverQuery {
             agent: given(&self.agent),
@@ -162,7 +165,7 @@ impl Filters {
         }
     }
 
-    fn next(&self, token: &str) -> Option<String> {
+    fn next_link(&self, token: &str) -> Option<String> {
         let pairs = [
             ("agent", self.agent.as_str()),
             ("policy", &self.policy),
@@ -176,25 +179,29 @@ impl Filters {
 }
 
 impl WaiversPage {
-    async fn load(context: &Context, visitor: &Visitor, filters: &Filters) -> Result<Self> {
+    async fn load(
+        context: &AppContext,
+        visitor: &Visitor,
+        filters: &WaiverListParams,
+    ) -> Result<Self> {
         let caller = &visitor.caller;
-        let list = waiver_list(context, caller, &filters.wanted()).await?;
+        let list = waiver_list(context, caller, &filters.to_query()).await?;
         let agents = list.waivers.iter().map(|one| one.agent).collect();
-        let names = agent_names(context, agents).await?;
+        let names = load_agent_names(context, agents).await?;
         let named = |waiver: Waiver| {
-            let agent = AgentName::new(waiver.agent, &names);
+            let agent = AgentNameView::new(waiver.agent, &names);
             (waiver, agent)
         };
         Ok(Self {
-            frame: Frame::of(context.config(), "policies", visitor),
+            frame: Frame::for_visitor(context.config(), "policies", visitor),
             now: context.now(),
             filters: filters.clone(),
             next: list
                 .next_page_token
                 .as_deref()
-                .and_then(|token| filters.next(token)),
+                .and_then(|token| filters.next_link(token)),
             waivers: list.waivers.into_iter().map(named).collect(),
-            ends: caller.may(Permission::Curate),
+            ends: caller.has_permission(Permission::Curate),
             refused: None,
         })
     }
@@ -216,14 +223,14 @@ mod tests {
     #[test]
     fn what_others_have_written_stays_text() {
         assert_harmless(|text| {
-            let agent = AgentName {
+            let agent = AgentNameView {
                 link: None,
                 name: "Echo".to_owned(),
             };
             WaiversPage {
                 frame: admin_frame("policies"),
                 now: NOW,
-                filters: Filters::default(),
+                filters: WaiverListParams::default(),
                 waivers: vec![(read(waiver(text)), agent)],
                 next: None,
                 ends: true,

@@ -2,12 +2,12 @@
 
 use a2a_registry_api::limits::{MAX_DECISIONS, MAX_REASON};
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::paging::PageRequest;
-use a2a_registry_core::reviews::bulk::{ItemResult, review_decide_all};
-use a2a_registry_core::reviews::queue::{ReviewsWanted, review_list};
-use a2a_registry_core::reviews::view::views;
+use a2a_registry_core::reviews::bulk::{BulkItemResult, review_decide_all};
+use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
+use a2a_registry_core::reviews::view::review_views;
 use a2a_registry_core::text::{self, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
@@ -19,20 +19,20 @@ use actix_web::http::StatusCode;
 use askama::Template;
 use serde::Deserialize;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::reviews::words;
 use crate::pages::{moment, stay_on_page};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{Approve, Read};
-use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::query;
-use crate::requests::visitor::{PageOf, Visitor};
+use crate::requests::visitor::{PermittedVisitor, Visitor};
 
 /// The filters of the page's address. Empty ones, which a form sends, count as absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Filters {
+struct ReviewListParams {
     state: String,
     kind: String,
     change_class: String,
@@ -70,7 +70,7 @@ const CLASSES: &[(&str, &str)] = &[
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct DecideForm {
+pub(crate) struct BulkDecideForm {
     /// A review's id and the digest that was shown, separated by a space.
     pick: Vec<String>,
     verdict: String,
@@ -78,8 +78,8 @@ pub(crate) struct DecideForm {
 }
 
 /// Fifty reviews with their digests, and a reason.
-impl FormFields for DecideForm {
-    const LIMIT: usize = 32 * 1024;
+impl FormFields for BulkDecideForm {
+    const MAX_BYTES: usize = 32 * 1024;
 }
 
 #[derive(Template)]
@@ -87,7 +87,7 @@ impl FormFields for DecideForm {
 struct ReviewsPage {
     frame: Frame,
     now: Timestamp,
-    filters: Filters,
+    filters: ReviewListParams,
     decides: bool,
     sees_all: bool,
     reports: bool,
@@ -95,7 +95,7 @@ struct ReviewsPage {
     /// The selection of a form that was refused, in the form of [`DecideForm`].
     picked: Option<Vec<String>>,
     /// The results of the form's decisions.
-    results: Vec<ResultView>,
+    results: Vec<BulkResultView>,
     problem: Option<String>,
     next: Option<String>,
     here: String,
@@ -104,45 +104,51 @@ struct ReviewsPage {
     reason: String,
 }
 
-struct ResultView {
+struct BulkResultView {
     id: String,
     text: String,
     is_done: bool,
 }
 
-pub(crate) async fn show(visitor: PageOf<Read>, request: HttpRequest) -> Answer {
+pub(crate) async fn show_reviews(
+    visitor: PermittedVisitor<Read>,
+    request: HttpRequest,
+) -> HandlerResult {
     let page = ReviewsPage::load(&visitor.context, &visitor, request.query_string()).await?;
-    Ok(crate::pages::page(StatusCode::OK, &page))
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
 /// Decides the selected reviews, and shows the queue with the result of each, or with the input of a refused form.
-pub(crate) async fn decide(form: FormOf<Approve, DecideForm>, request: HttpRequest) -> Answer {
+pub(crate) async fn submit_decisions(
+    form: PermittedForm<Approve, BulkDecideForm>,
+    request: HttpRequest,
+) -> HandlerResult {
     if form.fields.verdict.is_empty() {
         return Ok(stay_on_page());
     }
-    let decided = decided(&form.context, &form.visitor.caller, &form.fields).await;
+    let decided = decide_selected(&form.context, &form.visitor.caller, &form.fields).await;
     let mut page = ReviewsPage::load(&form.context, &form.visitor, request.query_string()).await?;
     let status = match decided {
         Ok(results) => {
-            let undecided = undecided(&form.context, &results).await?;
-            let view = |result| ResultView::new(result, &undecided);
+            let undecided = reviews_of_failed(&form.context, &results).await?;
+            let view = |result| BulkResultView::new(result, &undecided);
             page.results = results.iter().map(view).collect();
             StatusCode::OK
         }
         Err(problem) => {
-            crate::pages::log(&problem);
-            page.refuse(&problem, form.fields);
+            crate::pages::log_problem(&problem);
+            page.show_problem(&problem, form.fields);
             problem.kind().status
         }
     };
-    Ok(crate::pages::page(status, &page))
+    Ok(crate::pages::render_page(status, &page))
 }
 
-async fn decided(
-    context: &Context,
+async fn decide_selected(
+    context: &AppContext,
     caller: &Caller,
-    form: &DecideForm,
-) -> Result<Vec<ItemResult>, Problem> {
+    form: &BulkDecideForm,
+) -> Result<Vec<BulkItemResult>, Problem> {
     let approve = match form.verdict.as_str() {
         "approve" => true,
         "reject" => false,
@@ -167,47 +173,50 @@ async fn decided(
 }
 
 /// The reviews of failed decisions, by which their agents are named.
-async fn undecided(context: &Context, results: &[ItemResult]) -> Result<Vec<Review>> {
+async fn reviews_of_failed(
+    context: &AppContext,
+    results: &[BulkItemResult],
+) -> Result<Vec<Review>> {
     let mut rows = Vec::new();
     for (id, _) in results.iter().filter(|(_, result)| result.is_err()) {
         rows.extend(review_by_id(&context.store, *id).await?);
     }
-    views(context, rows).await
+    review_views(context, rows).await
 }
 
 impl ReviewsPage {
-    async fn load(context: &Context, visitor: &Visitor, query: &str) -> Result<Self> {
+    async fn load(context: &AppContext, visitor: &Visitor, query: &str) -> Result<Self> {
         let caller = &visitor.caller;
-        let mut filters: Filters = query::read(query)
+        let mut filters: ReviewListParams = query::parse_query(query)
             .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
-        let wanted = filters.wanted()?;
+        let list_filter = filters.to_filter()?;
         let page = PageRequest {
             page_size: u32::try_from(MAX_DECISIONS).ok(),
             page_token: Some(filters.page_token.clone()).filter(|token| !token.is_empty()),
         };
-        let list = review_list(context, caller, &wanted, &page).await?;
+        let list = review_list(context, caller, &list_filter, &page).await?;
         let mut reviews = list.reviews.iter();
         let has_open = reviews.any(|one| one.state == ReviewState::Open);
         let mut reviews = list.reviews.iter();
         let reports = reviews.any(|one| one.kind == ReviewKind::Report);
         let next = list.next_page_token.as_deref();
-        let next = next.map(|token| filters.address(Some(("page_token", token))));
-        let here = filters.address(None);
-        let choose_all = filters.address(Some(("choose", "all"))) + "#decide";
+        let next = next.map(|token| filters.page_url(Some(("page_token", token))));
+        let here = filters.page_url(None);
+        let choose_all = filters.page_url(Some(("choose", "all"))) + "#decide";
         // The form shows the default state if none is given.
-        filters.state = match wanted.state {
+        filters.state = match list_filter.state {
             Some(state) => state.as_str().to_owned(),
             None => "all".to_owned(),
         };
         Ok(Self {
-            frame: Frame::of(context.config(), "reviews", visitor),
+            frame: Frame::for_visitor(context.config(), "reviews", visitor),
             now: context.now(),
             next,
             here,
             choose_all,
             filters,
-            decides: caller.may(Permission::Approve) && has_open,
-            sees_all: caller.may(Permission::SeeAll),
+            decides: caller.has_permission(Permission::Approve) && has_open,
+            sees_all: caller.has_permission(Permission::SeeAll),
             reports,
             reviews: list.reviews,
             picked: None,
@@ -226,16 +235,16 @@ impl ReviewsPage {
     }
 
     /// Shows why a form was refused, and keeps its input.
-    fn refuse(&mut self, problem: &Problem, form: DecideForm) {
+    fn show_problem(&mut self, problem: &Problem, form: BulkDecideForm) {
         self.problem = Some(problem.to_string());
         self.picked = Some(form.pick);
         self.reason = form.reason;
     }
 }
 
-impl Filters {
-    fn wanted(&self) -> Result<ReviewsWanted> {
-        let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+impl ReviewListParams {
+    fn to_filter(&self) -> Result<ReviewListFilter> {
+        let nonempty = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let state = match self.state.as_str() {
             "" => Some(ReviewState::Open),
             "all" => None,
@@ -244,25 +253,25 @@ impl Filters {
                 Some(state.map_err(|error| AppError::invalid("/state", error))?)
             }
         };
-        let kind = given(&self.kind).map(|kind| kind.parse::<ReviewKind>());
-        Ok(ReviewsWanted {
+        let kind = nonempty(&self.kind).map(|kind| kind.parse::<ReviewKind>());
+        Ok(ReviewListFilter {
             state,
             kind: kind
                 .transpose()
                 .map_err(|error| AppError::invalid("/kind", error))?,
-            change_class: given(&self.change_class)
+            change_class: nonempty(&self.change_class)
                 .map(|change| change.parse::<ReviewedChange>())
                 .transpose()
                 .map_err(|error| AppError::invalid("/change_class", error))?
                 .into_iter()
                 .collect(),
-            domain: given(&self.domain),
-            assignee: given(&self.assignee),
+            domain: nonempty(&self.domain),
+            assignee: nonempty(&self.assignee),
             mine: !self.mine.is_empty(),
         })
     }
 
-    fn address(&self, more: Option<(&str, &str)>) -> String {
+    fn page_url(&self, replaced: Option<(&str, &str)>) -> String {
         let pairs = [
             ("state", self.state.as_str()),
             ("kind", &self.kind),
@@ -272,10 +281,10 @@ impl Filters {
             ("mine", &self.mine),
             ("page_token", &self.page_token),
         ];
-        let is_replaced = |name: &str| more.is_some_and(|(other, _)| other == name);
+        let is_replaced = |name: &str| replaced.is_some_and(|(other, _)| other == name);
         let given = pairs.into_iter();
         let given = given.filter(|(name, value)| !value.is_empty() && !is_replaced(name));
-        let pairs: Vec<_> = given.chain(more).collect();
+        let pairs: Vec<_> = given.chain(replaced).collect();
         match serde_html_form::to_string(pairs) {
             Ok(pairs) if !pairs.is_empty() => format!("/reviews?{pairs}"),
             _ => "/reviews".to_owned(),
@@ -283,8 +292,8 @@ impl Filters {
     }
 }
 
-impl ResultView {
-    fn new((id, result): &ItemResult, undecided: &[Review]) -> Self {
+impl BulkResultView {
+    fn new((id, result): &BulkItemResult, failed_reviews: &[Review]) -> Self {
         let (text, is_done) = match result {
             Ok(review) => {
                 let name = text::line(&review.name, LINE);
@@ -295,7 +304,7 @@ impl ResultView {
                 (format!("{name}: {what}{}", review.served_clause()), true)
             }
             Err(error) => {
-                let review = undecided.iter().find(|review| review.id == *id);
+                let review = failed_reviews.iter().find(|review| review.id == *id);
                 let text = match review {
                     Some(review) => format!("{}: {}", review.name, error.public),
                     None => error.public.clone(),
@@ -322,10 +331,10 @@ mod tests {
         ReviewsPage {
             frame: admin_frame("reviews"),
             now: NOW,
-            filters: Filters {
+            filters: ReviewListParams {
                 domain: text.to_owned(),
                 assignee: text.to_owned(),
-                ..Filters::default()
+                ..ReviewListParams::default()
             },
             decides: true,
             sees_all: true,

@@ -9,12 +9,12 @@ use a2a_registry_api::limits::{MAX_COMMENT, MAX_REASON};
 use a2a_registry_api::{
     Hit, Interface, MatchingPolicy, NewComment, Review, ReviewDecision, ReviewDetail, ReviewPatch,
 };
-use a2a_registry_core::context::Context;
-use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::reviews::break_glass::break_glass;
-use a2a_registry_core::reviews::deciding::{approval_withdraw, review_approve, review_reject};
+use a2a_registry_core::reviews::decisions::{approval_withdraw, review_approve, review_reject};
+use a2a_registry_core::reviews::list::review_show;
 use a2a_registry_core::reviews::notes::{comment_add, review_patch};
-use a2a_registry_core::reviews::queue::review_show;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
@@ -25,15 +25,15 @@ use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::answers::answer::Answer;
-use crate::pages::domains::register::sentence;
+use crate::answers::response::HandlerResult;
+use crate::pages::domains::register::to_sentence;
 use crate::pages::frame::Frame;
 use crate::pages::{changes, moment, stay_on_page};
 use crate::problems::problem::Problem;
 use crate::requests::auth::{Read, Register};
-use crate::requests::forms::{FormFields, FormOf};
-use crate::requests::path::ReviewId;
-use crate::requests::visitor::PageOf;
+use crate::requests::forms::{FormFields, PermittedForm};
+use crate::requests::path_parameters::ReviewId;
+use crate::requests::visitor::PermittedVisitor;
 
 const FINDINGS: usize = 100;
 /// Characters of the card on the page.
@@ -44,7 +44,7 @@ const SENTENCE: usize = 1_000;
 /// A form of the page: the act and its input.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ReviewForm {
+pub(crate) struct ReviewActionForm {
     act: String,
     digest: String,
     reason: String,
@@ -55,8 +55,8 @@ pub(crate) struct ReviewForm {
 }
 
 /// Each character of a comment may be escaped.
-impl FormFields for ReviewForm {
-    const LIMIT: usize = 32 * 1024;
+impl FormFields for ReviewActionForm {
+    const MAX_BYTES: usize = 32 * 1024;
 }
 
 #[derive(Template)]
@@ -68,7 +68,7 @@ pub(crate) struct ReviewPage {
     is_open: bool,
     /// Why a form was refused.
     problem: Option<String>,
-    typed: TypedValues,
+    typed: ReviewFormValues,
     /// The state of the reviewed content, and what is served now.
     outcome: String,
     facts: Vec<(&'static str, String)>,
@@ -76,7 +76,7 @@ pub(crate) struct ReviewPage {
     /// Whether curators set when the review is due.
     sets_due: bool,
     waives: bool,
-    said: Vec<SaidView>,
+    said: Vec<ReviewActivityView>,
     has_approved: bool,
     curates: bool,
     comments: bool,
@@ -84,7 +84,7 @@ pub(crate) struct ReviewPage {
 
 /// The values of the fields in the page's forms.
 #[derive(Default)]
-struct TypedValues {
+struct ReviewFormValues {
     reason: String,
     /// `None` if the break-glass form is collapsed.
     break_reason: Option<String>,
@@ -94,7 +94,7 @@ struct TypedValues {
 }
 
 /// A person's text: an approval, a report, an earlier decision, a comment.
-struct SaidView {
+struct ReviewActivityView {
     what: &'static str,
     by: String,
     at: Timestamp,
@@ -102,21 +102,27 @@ struct SaidView {
 }
 
 /// Shows a review to visitors who may read it over the API.
-pub(crate) async fn show(visitor: PageOf<Read>, ReviewId(id): ReviewId) -> Answer {
+pub(crate) async fn show_review(
+    visitor: PermittedVisitor<Read>,
+    ReviewId(id): ReviewId,
+) -> HandlerResult {
     let detail = review_show(&visitor.context, &visitor.caller, id).await?;
-    let frame = Frame::of(visitor.context.config(), "reviews", &visitor);
+    let frame = Frame::for_visitor(visitor.context.config(), "reviews", &visitor);
     let page = ReviewPage::new(frame, detail, &visitor.caller, visitor.context.now());
-    Ok(crate::pages::page(StatusCode::OK, &page))
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
 /// Runs the act of a form, and leads back to the page, or to the review that was opened by it; an error is shown above
 /// the form, which keeps its input.
-pub(crate) async fn submit(ReviewId(id): ReviewId, form: FormOf<Register, ReviewForm>) -> Answer {
+pub(crate) async fn submit_review_action(
+    ReviewId(id): ReviewId,
+    form: PermittedForm<Register, ReviewActionForm>,
+) -> HandlerResult {
     if form.fields.act.is_empty() {
         return Ok(stay_on_page());
     }
     let (visitor, fields) = (&form.visitor, form.fields);
-    let problem = match act(&form.context, &visitor.caller, id, fields.clone()).await {
+    let problem = match run_action(&form.context, &visitor.caller, id, fields.clone()).await {
         Ok(id) => {
             return Ok(crate::pages::see_other(&format!("/reviews/{id}")));
         }
@@ -125,18 +131,18 @@ pub(crate) async fn submit(ReviewId(id): ReviewId, form: FormOf<Register, Review
     let Ok(detail) = review_show(&form.context, &visitor.caller, id).await else {
         return Err(problem);
     };
-    crate::pages::log(&problem);
-    let frame = Frame::of(form.context.config(), "reviews", visitor);
+    crate::pages::log_problem(&problem);
+    let frame = Frame::for_visitor(form.context.config(), "reviews", visitor);
     let mut page = ReviewPage::new(frame, detail, &visitor.caller, form.context.now());
-    page.refuse(&problem, fields);
-    Ok(crate::pages::page(problem.kind().status, &page))
+    page.show_problem(&problem, fields);
+    Ok(crate::pages::render_page(problem.kind().status, &page))
 }
 
-async fn act(
-    context: &Context,
+async fn run_action(
+    context: &AppContext,
     caller: &Caller,
     id: Uuid,
-    form: ReviewForm,
+    form: ReviewActionForm,
 ) -> Result<Uuid, Problem> {
     let decision = ReviewDecision {
         digest: form.digest,
@@ -165,7 +171,7 @@ async fn act(
                 assignee: Some(form.assignee),
                 due: form.due.map(moment),
             };
-            review_patch(context, caller, id, &patch, &Precondition::default()).await?;
+            review_patch(context, caller, id, &patch, &IfMatch::default()).await?;
         }
         _ => return Err(Problem::invalid("/act", "This form asks for nothing.")),
     }
@@ -182,7 +188,7 @@ impl ReviewPage {
         if let Some(diff) = &mut detail.diff {
             // What matters most comes first.
             diff.changes
-                .sort_by_key(|change| std::cmp::Reverse(change.class.known()));
+                .sort_by_key(|change| std::cmp::Reverse(change.class.known_value()));
         }
         let review = &detail.review;
         Self {
@@ -190,16 +196,16 @@ impl ReviewPage {
             now,
             is_open: review.state == ReviewState::Open,
             problem: None,
-            typed: TypedValues::new(review),
-            outcome: outcome(review),
-            facts: facts(&detail),
+            typed: ReviewFormValues::new(review),
+            outcome: status_sentence(review),
+            facts: review_facts(&detail),
             can_break_glass: can_break_glass(&detail, caller),
-            sets_due: !ends_by_itself(review),
-            waives: waives(caller, &detail),
-            said: said(&detail),
+            sets_due: !has_fixed_due_date(review),
+            waives: can_waive(caller, &detail),
+            said: review_activity(&detail),
             has_approved: has_approved(review, caller),
-            curates: caller.may(Permission::Curate),
-            comments: caller.may(Permission::Register),
+            curates: caller.has_permission(Permission::Curate),
+            comments: caller.has_permission(Permission::Register),
             detail,
         }
     }
@@ -224,7 +230,7 @@ impl ReviewPage {
     }
 
     /// Shows why a form was refused, and keeps its input.
-    fn refuse(&mut self, problem: &Problem, form: ReviewForm) {
+    fn show_problem(&mut self, problem: &Problem, form: ReviewActionForm) {
         self.problem = Some(text::line(&problem.to_string(), BLOCK));
         let typed = &mut self.typed;
         match form.act.as_str() {
@@ -239,7 +245,7 @@ impl ReviewPage {
     }
 }
 
-impl TypedValues {
+impl ReviewFormValues {
     /// The initial values of the forms.
     fn new(review: &Review) -> Self {
         let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
@@ -261,42 +267,43 @@ fn has_approved(review: &Review, caller: &Caller) -> bool {
 /// Whether the caller may use break-glass for a review that it cannot approve alone.
 fn can_break_glass(detail: &ReviewDetail, caller: &Caller) -> bool {
     let review = &detail.review;
-    let fits = matches!(
-        review.kind.known(),
+    let is_eligible_kind = matches!(
+        review.kind.known_value(),
         Some(ReviewKind::Admission | ReviewKind::Recertification)
     );
-    let may = caller.may(Permission::Approve) && caller.may(Permission::Administer);
+    let may =
+        caller.has_permission(Permission::Approve) && caller.has_permission(Permission::Administer);
     let needs_others = detail.cannot_decide.is_some() || review.approvals_needed > 1;
-    may && fits && needs_others && review.state == ReviewState::Open
+    may && is_eligible_kind && needs_others && review.state == ReviewState::Open
 }
 
 /// Whether a review is due when an approval ends, so that its date cannot be set.
-fn ends_by_itself(review: &Review) -> bool {
+fn has_fixed_due_date(review: &Review) -> bool {
     matches!(
-        review.kind.known(),
+        review.kind.known_value(),
         Some(ReviewKind::Recertification | ReviewKind::BreakGlass)
     )
 }
 
 /// A sentence on the state of the reviewed content, and on what is served now.
-fn outcome(review: &Review) -> String {
-    let (subject, served) = (review.subject(), review.served_clause());
+fn status_sentence(review: &Review) -> String {
+    let (subject, served) = (review.subject_phrase(), review.served_clause());
     if review.state == ReviewState::Open {
-        return sentence(&format!("{subject} waits for a decision{served}"));
+        return to_sentence(&format!("{subject} waits for a decision{served}"));
     }
-    sentence(&format!("{subject} is {}{served}", review.state))
+    to_sentence(&format!("{subject} is {}{served}", review.state))
 }
 
-fn waives(caller: &Caller, detail: &ReviewDetail) -> bool {
+fn can_waive(caller: &Caller, detail: &ReviewDetail) -> bool {
     let mut policies = detail.policies.iter();
-    caller.may(Permission::Approve) && policies.any(|one| one.effect == "forbid")
+    caller.has_permission(Permission::Approve) && policies.any(|one| one.effect == "forbid")
 }
 
 /// Who is behind the card, and the verdict on its signature.
-fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
+fn review_facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
     let review = &detail.review;
-    let known = &detail.domain_proofs;
-    let proofs: Vec<String> = known
+    let domain_proofs = &detail.domain_proofs;
+    let proofs: Vec<String> = domain_proofs
         .proofs
         .iter()
         .map(|proof| format!("{} since {}", proof.method, proof.at.to_rfc3339()))
@@ -304,8 +311,8 @@ fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
     let none = || "nobody".to_owned();
     let verdict = &review.signature_verdict;
     let facts = [
-        ("Domain is", known.state.to_string()),
-        ("Owner", known.owner_words()),
+        ("Domain is", domain_proofs.state.to_string()),
+        ("Owner", domain_proofs.owner_description()),
         (
             "Proofs",
             match proofs.is_empty() {
@@ -326,26 +333,26 @@ fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
         ("Decided by", review.deciders.join(", ")),
         ("Reason", review.reason.clone().unwrap_or_default()),
     ];
-    let shown = facts.into_iter().filter(|(_, value)| !value.is_empty());
-    shown
+    let nonempty = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    nonempty
         .map(|(name, value)| (name, text::line(&value, SENTENCE)))
         .collect()
 }
 
 /// Approvals, reports and comments, the oldest first, then earlier decisions.
-fn said(detail: &ReviewDetail) -> Vec<SaidView> {
-    let view = |what, by: &str, at, words: &str| SaidView {
+fn review_activity(detail: &ReviewDetail) -> Vec<ReviewActivityView> {
+    let view = |what, by: &str, at, words: &str| ReviewActivityView {
         what,
         by: text::line(by, LINE),
         at,
         text: text::block(words, BLOCK),
     };
     let approvals = detail.review.approvals.iter().map(|one| {
-        let what = match one.counts {
+        let label = match one.counts {
             true => "Approval",
             false => "Approval that does not count",
         };
-        view(what, &one.account, one.at, &one.reason)
+        view(label, &one.account, one.at, &one.reason)
     });
     let reports = detail.reports.iter().map(|one| {
         let contact = one.contact.as_deref().map(|text| format!("\n{text}"));
@@ -358,11 +365,11 @@ fn said(detail: &ReviewDetail) -> Vec<SaidView> {
         .iter()
         .map(|one| view("Comment", &one.author, one.at, &one.text));
     let earlier = detail.earlier.iter().map(|one| {
-        let what = match one.approved {
+        let label = match one.approved {
             true => "Approved earlier",
             false => "Rejected earlier",
         };
-        view(what, &one.by, one.at, one.reason.as_deref().unwrap_or(""))
+        view(label, &one.by, one.at, one.reason.as_deref().unwrap_or(""))
     });
     approvals
         .chain(reports)

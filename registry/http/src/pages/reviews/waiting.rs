@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use a2a_registry_api::{Seen, Waiting};
-use a2a_registry_core::agents::agent_names::{AgentName, agent_names};
+use a2a_registry_core::agents::agent_names::{AgentNameView, load_agent_names};
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::reviews::waiting::{news_seen, waiting};
+use a2a_registry_core::reviews::inbox::{load_inbox, mark_news_read};
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
@@ -13,17 +13,17 @@ use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::frame::Frame;
 use crate::pages::moment;
 use crate::pages::reviews::words;
 use crate::requests::auth::Read;
-use crate::requests::forms::{FormFields, FormOf};
-use crate::requests::visitor::PageOf;
+use crate::requests::forms::{FormFields, PermittedForm};
+use crate::requests::visitor::PermittedVisitor;
 
 #[derive(Template)]
 #[template(path = "waiting.html")]
-struct WaitingPage {
+struct InboxPage {
     frame: Frame,
     /// The time of the page, up to which its news can be marked as seen.
     now: Timestamp,
@@ -34,36 +34,36 @@ struct WaitingPage {
 /// Up to when the news are seen.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct SeenForm {
+pub(crate) struct MarkReadForm {
     at: String,
 }
 
-impl FormFields for SeenForm {}
+impl FormFields for MarkReadForm {}
 
-pub(crate) async fn show(visitor: PageOf<Read>) -> Answer {
-    let waiting = waiting(&visitor.context, &visitor.caller).await?;
-    let frame = Frame::of(visitor.context.config(), "waiting", &visitor);
+pub(crate) async fn show_inbox(visitor: PermittedVisitor<Read>) -> HandlerResult {
+    let waiting = load_inbox(&visitor.context, &visitor.caller).await?;
+    let frame = Frame::for_visitor(visitor.context.config(), "waiting", &visitor);
     let agents = waiting.news.iter().map(|news| news.agent).collect();
-    let names = agent_names(&visitor.context, agents).await?;
-    let page = WaitingPage {
+    let names = load_agent_names(&visitor.context, agents).await?;
+    let page = InboxPage {
         frame,
         now: waiting.at,
         waiting,
         names,
     };
-    Ok(crate::pages::page(StatusCode::OK, &page))
+    Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-pub(crate) async fn seen(form: FormOf<Read, SeenForm>) -> Answer {
+pub(crate) async fn submit_mark_read(form: PermittedForm<Read, MarkReadForm>) -> HandlerResult {
     let at: Result<Timestamp, String> = form.fields.at.parse();
     let at = at.map_err(|text| AppError::invalid("/at", text))?;
-    news_seen(&form.context, &form.visitor.caller, &Seen { at }).await?;
+    mark_news_read(&form.context, &form.visitor.caller, &Seen { at }).await?;
     Ok(crate::pages::see_other("/waiting"))
 }
 
-impl WaitingPage {
+impl InboxPage {
     fn agent_name(&self, agent: &Uuid) -> String {
-        AgentName::new(*agent, &self.names).name
+        AgentNameView::new(*agent, &self.names).name
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_others_have_written_stays_text() {
-        assert_harmless(|text| WaitingPage {
+        assert_harmless(|text| InboxPage {
             frame: admin_frame("waiting"),
             now: NOW,
             waiting: read(waiting(text)),

@@ -9,21 +9,23 @@ use a2a_registry_core::text;
 use a2a_registry_domain::facet::Facet;
 
 use crate::pages::search::ValueNames;
-use crate::pages::search::links::{AddedValue, FACETS, filters, title, without};
+use crate::pages::search::links::{
+    FilterLinks, SEARCH_PAGE_FACETS, filter_title, filter_values, link_without,
+};
 use crate::pages::{auth, trust};
 
 /// How many values of a facet are visible at once; the others unfold.
-const SEEN: usize = 6;
+const VISIBLE_VALUES: usize = 6;
 
 /// The values of one filter, with how often each occurs.
 pub(crate) struct FacetView {
     pub title: String,
-    pub seen: Vec<ValueView>,
-    pub folded: Vec<ValueView>,
+    pub seen: Vec<FacetValueView>,
+    pub folded: Vec<FacetValueView>,
     pub others: u64,
 }
 
-pub(crate) struct ValueView {
+pub(crate) struct FacetValueView {
     pub label: String,
     pub meaning: &'static str,
     pub count: u64,
@@ -32,7 +34,7 @@ pub(crate) struct ValueView {
     pub link: Option<String>,
 }
 
-pub(crate) struct Active {
+pub(crate) struct ActiveFilterView {
     pub title: String,
     pub label: String,
     /// The search without it.
@@ -40,7 +42,7 @@ pub(crate) struct Active {
 }
 
 /// The display name of a value; collections are no facet.
-fn label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String {
+fn value_label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String {
     match (filter, value) {
         (Some(Facet::Provider), _) => {
             let name = names.providers.get(&value.to_lowercase());
@@ -49,9 +51,9 @@ fn label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String {
         (Some(Facet::Capability), "streaming") => "Streaming".to_owned(),
         (Some(Facet::Capability), "push_notifications") => "Push notifications".to_owned(),
         (Some(Facet::Capability), "extended_agent_card") => "Extended card".to_owned(),
-        (Some(Facet::Auth), _) => auth::word(value),
+        (Some(Facet::Auth), _) => auth::auth_label(value),
         (Some(Facet::Skill), _) => text::line(&skill_label(value, &names.skills), 60),
-        (Some(Facet::Signature | Facet::Liveness), _) => words(value),
+        (Some(Facet::Signature | Facet::Liveness), _) => state_text(value),
         (Some(Facet::Unmanaged), "true") => "nobody answers for it".to_owned(),
         (Some(Facet::Unmanaged), "false") => "somebody answers for it".to_owned(),
         _ => text::line(value, 60),
@@ -66,7 +68,7 @@ pub(crate) fn skill_label(id: &str, names: &SkillNames) -> String {
 }
 
 /// A state in words.
-fn words(value: &str) -> String {
+fn state_text(value: &str) -> String {
     let text = match value {
         "fresh" => "Card fetched",
         "stale" => "Last fetch failed",
@@ -81,56 +83,56 @@ fn words(value: &str) -> String {
     text.to_owned()
 }
 
-pub(crate) fn active(query: &SearchQuery, names: &ValueNames) -> Vec<Active> {
-    let active = filters(query).map(|(name, value)| Active {
-        title: title(name),
-        label: label(name.parse().ok(), value, names),
-        link: without(query, name, value),
+pub(crate) fn active_filters(query: &SearchQuery, names: &ValueNames) -> Vec<ActiveFilterView> {
+    let active = filter_values(query).map(|(name, value)| ActiveFilterView {
+        title: filter_title(name),
+        label: value_label(name.parse().ok(), value, names),
+        link: link_without(query, name, value),
     });
     active.collect()
 }
 
 /// The facets of a response that offer a choice: neither a single value nor values that every hit has narrow anything,
 /// unless one of them is selected. Providers and skills are shown by these names.
-pub(crate) fn facets(
+pub(crate) fn facet_views(
     query: &SearchQuery,
-    counted: &BTreeMap<String, a2a_registry_api::Facet>,
+    facet_counts: &BTreeMap<String, a2a_registry_api::Facet>,
     total: u64,
     names: &ValueNames,
 ) -> Vec<FacetView> {
-    FACETS
+    SEARCH_PAGE_FACETS
         .iter()
         .filter_map(|one| {
             let name = one.as_str();
-            let facet = counted.get(name)?;
+            let facet = facet_counts.get(name)?;
             let values = match one {
-                Facet::Trust => &at_least(&facet.values),
+                Facet::Trust => &cumulative_trust_levels(&facet.values),
                 _ => &facet.values,
             };
-            let added = AddedValue::new(query, name);
-            let mut seen: Vec<ValueView> = values
+            let value_links = FilterLinks::new(query, name);
+            let mut visible_values: Vec<FacetValueView> = values
                 .iter()
                 .filter(|value| !value.value.is_empty())
                 .map(|value| {
-                    let chosen = added.chosen.contains(&value.value);
+                    let chosen = value_links.selected.contains(&value.value);
                     let link = match chosen {
-                        true => without(query, name, &value.value),
-                        false => added.link(&value.value),
+                        true => link_without(query, name, &value.value),
+                        false => value_links.with_value(&value.value),
                     };
-                    view(*one, value, names, chosen, link)
+                    facet_value_view(*one, value, names, chosen, link)
                 })
                 .collect();
-            let narrows = (seen.len() > 1 || *one == Facet::Trust)
-                && seen.iter().any(|value| value.count < total);
-            if !narrows && !seen.iter().any(|value| value.chosen) {
+            let narrows = (visible_values.len() > 1 || *one == Facet::Trust)
+                && visible_values.iter().any(|value| value.count < total);
+            if !narrows && !visible_values.iter().any(|value| value.chosen) {
                 return None;
             }
             // Active values are always visible, so that they can be removed.
-            seen.sort_by_key(|value| !value.chosen);
-            let folded = seen.split_off(seen.len().min(SEEN));
+            visible_values.sort_by_key(|value| !value.chosen);
+            let folded = visible_values.split_off(visible_values.len().min(VISIBLE_VALUES));
             Some(FacetView {
-                title: title(name),
-                seen,
+                title: filter_title(name),
+                seen: visible_values,
                 folded,
                 others: facet.other_count,
             })
@@ -140,16 +142,16 @@ pub(crate) fn facets(
 
 /// For each level of trust the number of agents of that level or above, as the filter counts them. Agents without a
 /// level are not found by any.
-fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
-    let mut above = 0;
-    let mut levels: Vec<FacetValue> = trust::LADDER
+fn cumulative_trust_levels(level_counts: &[FacetValue]) -> Vec<FacetValue> {
+    let mut total = 0;
+    let mut levels: Vec<FacetValue> = trust::TRUST_LEVELS
         .iter()
         .rev()
         .filter_map(|(level, _)| {
-            let own = counted.iter().find(|one| one.value == *level)?;
-            above += own.count;
+            let own = level_counts.iter().find(|one| one.value == *level)?;
+            total += own.count;
             Some(FacetValue {
-                count: above,
+                count: total,
                 ..own.clone()
             })
         })
@@ -158,18 +160,18 @@ fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
     levels
 }
 
-fn view(
+fn facet_value_view(
     facet: Facet,
     counted: &FacetValue,
     names: &ValueNames,
     chosen: bool,
     link: String,
-) -> ValueView {
+) -> FacetValueView {
     let value = &counted.value;
-    ValueView {
-        label: label(Some(facet), value, names),
+    FacetValueView {
+        label: value_label(Some(facet), value, names),
         meaning: match facet {
-            Facet::Trust => trust::level_meaning(value),
+            Facet::Trust => trust::level_description(value),
             _ => "",
         },
         count: counted.count,
@@ -200,7 +202,7 @@ mod tests {
             skills: SkillNames::from([("plan_itinerary".to_owned(), "Plan a trip".to_owned())]),
             ..ValueNames::default()
         };
-        let shown = super::facets(&query, &counted, 2, &names);
+        let shown = super::facet_views(&query, &counted, 2, &names);
         let labels: Vec<&str> = shown[0].seen.iter().map(|one| &*one.label).collect();
         assert_eq!(labels, ["book flights", "Plan a trip"]);
         let link = shown[0].seen[0].link.as_deref();
@@ -225,7 +227,7 @@ mod tests {
         };
         let facets = BTreeMap::from([("trust".to_owned(), facet)]);
         let query = SearchQuery::default();
-        let shown = super::facets(&query, &facets, 125, &ValueNames::default());
+        let shown = super::facet_views(&query, &facets, 125, &ValueNames::default());
         let counts: Vec<(&str, u64)> = shown[0]
             .seen
             .iter()
@@ -239,6 +241,6 @@ mod tests {
             other_count: 0,
         };
         let facets = BTreeMap::from([("trust".to_owned(), all)]);
-        assert!(super::facets(&query, &facets, 125, &ValueNames::default()).is_empty());
+        assert!(super::facet_views(&query, &facets, 125, &ValueNames::default()).is_empty());
     }
 }

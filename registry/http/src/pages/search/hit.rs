@@ -1,19 +1,19 @@
 //! One hit in the list of a search.
 
 use a2a_registry_api::{Fragment, HighlightView, Hit, Interface, Summary};
-use a2a_registry_core::search::query::{SearchQuery, UNGROUPED};
+use a2a_registry_core::search::query::{GROUP_NONE, SearchQuery};
 use a2a_registry_core::text::{self, LINE, TEASER};
 use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::pages::only;
-use crate::pages::search::links::{AddedValue, link};
-use crate::pages::search::parts::ScoreView;
+use crate::pages::search::links::{FilterLinks, search_link};
+use crate::pages::search::score_parts::ScoreView;
 use crate::pages::trust::{self, Badge};
 
-const SKILLS: usize = 5;
+const MAX_SHOWN_SKILLS: usize = 5;
 pub(super) const TAGS: usize = 8;
-const INTERFACES: usize = 20;
-const BINDINGS: usize = 4;
+const MAX_INTERFACES: usize = 20;
+const MAX_BINDINGS: usize = 4;
 
 /// A hit with what depends on the query and the time.
 pub(crate) struct HitView {
@@ -51,27 +51,35 @@ pub(crate) struct TagView {
 
 impl HitView {
     /// The view of a hit of that query, whose tags link to the search with one more tag.
-    pub fn new(hit: Hit, query: &SearchQuery, tagged: &AddedValue, now: Timestamp) -> Self {
+    pub fn new(hit: Hit, query: &SearchQuery, tag_links: &FilterLinks, now: Timestamp) -> Self {
         let summary = &hit.summary;
         let highlights = &hit.matched.highlights;
         let description = summary.description.as_deref().unwrap_or_default();
         Self {
-            name: pieces(find(highlights, "name", None), &summary.name, LINE),
-            description: pieces(find(highlights, "description", None), description, TEASER),
-            skills: skills(&hit),
+            name: highlight_parts(
+                find_fragments(highlights, "name", None),
+                &summary.name,
+                LINE,
+            ),
+            description: highlight_parts(
+                find_fragments(highlights, "description", None),
+                description,
+                TEASER,
+            ),
+            skills: skill_views(&hit),
             tags: summary
                 .tags
                 .iter()
                 .take(TAGS)
-                .map(|tag| TagView::new(tag, tagged))
+                .map(|tag| TagView::new(tag, tag_links))
                 .collect(),
             fetched: Some(trust::liveness_badge(&summary.liveness, now))
                 .filter(|badge| badge.tone == "good")
                 .map(|badge| badge.label),
-            badges: trust::badges(summary, now),
+            badges: trust::agent_badges(summary, now),
             score: ScoreView::new(&hit, query.explain == Some(true)),
             unfolded: match hit.matched.duplicates {
-                Some(_) => link(query, |query| query.group = Some(UNGROUPED.to_owned())),
+                Some(_) => search_link(query, |query| query.group = Some(GROUP_NONE.to_owned())),
                 None => String::new(),
             },
             hit,
@@ -81,14 +89,14 @@ impl HitView {
 
 impl TagView {
     /// A tag selected in the query links to the search for it alone, any other to this search narrowed by it.
-    fn new(tag: &str, tagged: &AddedValue) -> Self {
-        let chosen = tagged.chosen.iter().any(|one| one == tag);
+    fn new(tag: &str, tag_links: &FilterLinks) -> Self {
+        let chosen = tag_links.selected.iter().any(|one| one == tag);
         Self {
             label: text::line(tag, 40),
             link: if chosen {
                 only("tag", tag)
             } else {
-                tagged.link(tag)
+                tag_links.with_value(tag)
             },
             chosen,
         }
@@ -98,7 +106,7 @@ impl TagView {
 /// The bindings of these interfaces with their protocol versions, each once.
 pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
     let mut bindings: Vec<String> = Vec::new();
-    for interface in interfaces.iter().take(INTERFACES) {
+    for interface in interfaces.iter().take(MAX_INTERFACES) {
         let version = interface
             .protocol_version
             .as_deref()
@@ -108,7 +116,7 @@ pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
             text::line(&interface.binding, 40),
             text::line(version, 12)
         );
-        if !bindings.contains(&label) && bindings.len() < BINDINGS {
+        if !bindings.contains(&label) && bindings.len() < MAX_BINDINGS {
             bindings.push(label);
         }
     }
@@ -118,37 +126,37 @@ pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
 /// The number of skills beside those that are shown.
 pub(super) fn more_skills(summary: &Summary) -> usize {
     let all = usize::try_from(summary.skills_total).unwrap_or(usize::MAX);
-    all.saturating_sub(SKILLS)
+    all.saturating_sub(MAX_SHOWN_SKILLS)
 }
 
 /// The skills to show: those that matched come first.
-fn skills(hit: &Hit) -> Vec<SkillView> {
+fn skill_views(hit: &Hit) -> Vec<SkillView> {
     let matched = |id: &str| hit.matched.matched_skills.iter().any(|other| other == id);
     let mut skills: Vec<_> = hit.summary.skills.iter().collect();
     skills.sort_by_key(|skill| !matched(&skill.id));
     skills
         .into_iter()
-        .take(SKILLS)
+        .take(MAX_SHOWN_SKILLS)
         .map(|skill| {
             let highlights = &hit.matched.highlights;
-            let excerpt = find(highlights, "skill.description", Some(&skill.id))
-                .or_else(|| find(highlights, "skill.example", Some(&skill.id)));
+            let excerpt = find_fragments(highlights, "skill.description", Some(&skill.id))
+                .or_else(|| find_fragments(highlights, "skill.example", Some(&skill.id)));
             SkillView {
-                name: pieces(
-                    find(highlights, "skill.name", Some(&skill.id)),
+                name: highlight_parts(
+                    find_fragments(highlights, "skill.name", Some(&skill.id)),
                     &skill.name,
                     80,
                 ),
                 matched: matched(&skill.id),
                 excerpt: excerpt
-                    .map(|_| pieces(excerpt, "", 200))
+                    .map(|_| highlight_parts(excerpt, "", 200))
                     .unwrap_or_default(),
             }
         })
         .collect()
 }
 
-fn find<'a>(
+fn find_fragments<'a>(
     highlights: &'a [HighlightView],
     field: &str,
     skill: Option<&str>,
@@ -160,25 +168,29 @@ fn find<'a>(
 }
 
 /// The highlighted text, or the plain one if nothing matched. The limit is on all parts together.
-fn pieces(highlighted: Option<&[Fragment]>, plain: &str, limit: usize) -> Vec<HighlightPart> {
-    let Some(fragments) = highlighted else {
+fn highlight_parts(
+    fragments: Option<&[Fragment]>,
+    plain: &str,
+    limit: usize,
+) -> Vec<HighlightPart> {
+    let Some(fragments) = fragments else {
         return vec![HighlightPart {
             text: text::line(plain, limit),
             matched: false,
         }];
     };
-    let mut left = limit;
-    let mut pieces = Vec::new();
+    let mut chars_left = limit;
+    let mut parts = Vec::new();
     for fragment in fragments {
-        if left == 0 {
+        if chars_left == 0 {
             break;
         }
-        let text = text::line(&fragment.text, left);
-        left = left.saturating_sub(text.chars().count());
-        pieces.push(HighlightPart {
+        let text = text::line(&fragment.text, chars_left);
+        chars_left = chars_left.saturating_sub(text.chars().count());
+        parts.push(HighlightPart {
             text,
             matched: fragment.matched,
         });
     }
-    pieces
+    parts
 }

@@ -1,8 +1,8 @@
 //! The home page: what the registry is, what it contains, and links into it.
 
 use a2a_registry_api::FacetValue;
-use a2a_registry_core::search::overview::Overview;
-use a2a_registry_core::text::quote::{json, shell};
+use a2a_registry_core::search::registry_stats::RegistryStats;
+use a2a_registry_core::text::quote::{json_string, shell_word};
 use a2a_registry_core::text::{self, LINE, TEASER};
 use a2a_registry_domain::timestamp::Timestamp;
 use askama::Template;
@@ -20,13 +20,13 @@ pub(crate) struct HomePage {
     frame: Frame,
     now: Timestamp,
     /// `None` if the registry is empty, or the index cannot be read.
-    overview: Option<Overview>,
+    overview: Option<RegistryStats>,
     /// How to register the first agent, if there is none.
-    first_step: Option<FirstStep>,
+    first_step: Option<GettingStartedView>,
 }
 
 /// How to register an agent, on the command line and over HTTP.
-pub(crate) struct FirstStep {
+pub(crate) struct GettingStartedView {
     pub command: String,
     pub request: String,
 }
@@ -35,7 +35,7 @@ impl HomePage {
     /// The page of a registry at that address.
     pub(crate) fn new(
         frame: Frame,
-        overview: Option<Overview>,
+        overview: Option<RegistryStats>,
         registry: &str,
         now: Timestamp,
     ) -> Self {
@@ -44,30 +44,30 @@ impl HomePage {
             frame,
             now,
             overview: overview.filter(|_| !is_empty),
-            first_step: is_empty.then(|| FirstStep::new(registry)),
+            first_step: is_empty.then(|| GettingStartedView::new(registry)),
         }
     }
 
-    fn most_frequent(values: &[FacetValue], most: usize) -> impl Iterator<Item = &FacetValue> {
+    fn most_frequent(values: &[FacetValue], limit: usize) -> impl Iterator<Item = &FacetValue> {
         let shown = values.iter().filter(|one| !one.value.trim().is_empty());
-        shown.take(most)
+        shown.take(limit)
     }
 }
 
-impl FirstStep {
+impl GettingStartedView {
     /// How to register an agent with the registry at that address.
     pub(crate) fn new(registry: &str) -> Self {
-        let body = format!("{{\"domain\": {}}}", json("agents.example.com"));
+        let body = format!("{{\"domain\": {}}}", json_string("agents.example.com"));
         Self {
             command: format!(
                 "a2a-registry register agents.example.com \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
-                shell(registry)
+                shell_word(registry)
             ),
             request: format!(
                 "curl -sS {} \\\n  -H \"Authorization: Bearer $A2A_REGISTRY_TOKEN\" \\\n  \
                  -H 'Content-Type: application/json' \\\n  -d {}",
-                shell(&format!("{registry}/v1/domains")),
-                shell(&body)
+                shell_word(&format!("{registry}/v1/domains")),
+                shell_word(&body)
             ),
         }
     }

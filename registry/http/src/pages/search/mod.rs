@@ -4,30 +4,30 @@ pub mod facets;
 pub mod hit;
 pub mod home;
 pub mod links;
-pub mod parts;
-pub mod providers;
+pub mod provider_names;
 pub mod saved;
+pub mod score_parts;
 #[cfg(test)]
 mod tests;
 
 use a2a_registry_api::{AgentList, Hit, HitFields};
-use a2a_registry_core::context::Context;
+use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::search::overview::overview;
-use a2a_registry_core::search::query::{BY_CONTENT, SearchQuery};
-use a2a_registry_core::search::skill_names::{SkillNames, skill_names};
-use a2a_registry_core::search::{asks_meaning, fetched, search};
+use a2a_registry_core::search::query::{GROUP_BY_CONTENT, SearchQuery};
+use a2a_registry_core::search::registry_stats::load_registry_stats;
+use a2a_registry_core::search::skill_names::{SkillNames, load_skill_names};
+use a2a_registry_core::search::{hit_liveness, is_semantic, search};
 use a2a_registry_core::text::{self, LINE, TEASER};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use facets::{Active, FacetView};
+use facets::{ActiveFilterView, FacetView};
 use hit::HitView;
-use home::{FirstStep, HomePage};
-use links::{AddedValue, FACETS, link};
-use providers::{ProviderNames, provider_names};
+use home::{GettingStartedView, HomePage};
+use links::{FilterLinks, SEARCH_PAGE_FACETS, search_link};
+use provider_names::{ProviderNames, load_provider_names};
 
 use crate::pages::auth;
 use crate::pages::frame::Frame;
@@ -36,9 +36,9 @@ use crate::requests::query;
 use crate::requests::visitor::Visitor;
 
 /// Bytes of an address's query. Every filter and tag on the page is a link that repeats it.
-const ADDRESS: usize = 6 * 1024;
+const MAX_QUERY_BYTES: usize = 6 * 1024;
 
-const SORTS: [(&str, &str); 4] = [
+const SORT_OPTIONS: [(&str, &str); 4] = [
     ("relevance", "Best match"),
     ("name", "Name"),
     ("updated", "Last changed"),
@@ -46,7 +46,7 @@ const SORTS: [(&str, &str); 4] = [
 ];
 
 /// The note for a semantic search that no model answered in time.
-const WORDS_ALONE: &str = "by full text only: no model answered in time";
+const FULL_TEXT_ONLY_NOTE: &str = "by full text only: no model answered in time";
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -56,8 +56,8 @@ pub(crate) struct SearchPage {
     title: String,
     /// The hidden fields of the form.
     carried: Vec<(String, String)>,
-    sorts: Vec<OrderChoice>,
-    active: Vec<Active>,
+    sorts: Vec<SortOption>,
+    active: Vec<ActiveFilterView>,
     /// The search without any filter.
     unfiltered: String,
     /// The search as a form saves it; empty if there is nothing to save.
@@ -67,23 +67,23 @@ pub(crate) struct SearchPage {
     outcome: Outcome,
 }
 
-struct OrderChoice {
+struct SortOption {
     name: &'static str,
     link: String,
     chosen: bool,
 }
 
 enum Outcome {
-    Found(FoundAgents),
+    Found(SearchResultsView),
     Nothing {
         hints: Vec<String>,
     },
     /// The caller may find no agent at all: how to register one.
-    Empty(FirstStep),
+    Empty(GettingStartedView),
     Failed(String),
 }
 
-struct FoundAgents {
+struct SearchResultsView {
     total: String,
     hits: Vec<HitView>,
     /// Weak matches, which come last and are collapsed.
@@ -98,7 +98,7 @@ struct FoundAgents {
 }
 
 #[derive(Debug)]
-pub(crate) struct FoundList {
+pub(crate) struct NamedAgentList {
     pub list: AgentList,
     pub names: ValueNames,
 }
@@ -110,42 +110,42 @@ pub(crate) struct ValueNames {
 }
 
 /// Shows the home page, or the search that the address contains.
-pub(crate) async fn show(
-    context: web::Data<Context>,
+pub(crate) async fn show_home_or_search(
+    context: web::Data<AppContext>,
     visitor: Visitor,
     request: HttpRequest,
 ) -> HttpResponse {
     if request.query_string().is_empty() {
-        let overview = overview(&context, &visitor.caller).await;
-        if let Err(error) = &overview {
+        let stats = load_registry_stats(&context, &visitor.caller).await;
+        if let Err(error) = &stats {
             tracing::warn!(%error, "the first page has no figures");
         }
-        let frame = Frame::of(context.config(), "search", &visitor);
+        let frame = Frame::for_visitor(context.config(), "search", &visitor);
         let registry = context.config().public_url();
-        let page = HomePage::new(frame, overview.ok(), &registry, context.now());
-        return crate::pages::page(StatusCode::OK, &page);
+        let page = HomePage::new(frame, stats.ok(), &registry, context.now());
+        return crate::pages::render_page(StatusCode::OK, &page);
     }
-    let (status, page) = searched(&context, &visitor, request.query_string()).await;
-    crate::pages::page(status, &page)
+    let (status, page) = build_search_page(&context, &visitor, request.query_string()).await;
+    crate::pages::render_page(status, &page)
 }
 
 /// The page of a search by the query of an address, with its status.
-pub(crate) async fn searched(
-    context: &Context,
+pub(crate) async fn build_search_page(
+    context: &AppContext,
     visitor: &Visitor,
     query: &str,
 ) -> (StatusCode, SearchPage) {
-    let frame = Frame::of(context.config(), "search", visitor);
+    let frame = Frame::for_visitor(context.config(), "search", visitor);
     let registry = context.config().public_url();
     let now = context.now();
-    match read(query) {
+    match parse_query(query) {
         Ok(query) => {
-            let answer = listed(context, &visitor.caller, &query).await;
-            let (status, mut page) = SearchPage::new(frame, &query, answer, &registry, now);
-            if let Outcome::Found(found) = &mut page.outcome
-                && asks_meaning(context, &query)
+            let result = list_agents(context, &visitor.caller, &query).await;
+            let (status, mut page) = SearchPage::new(frame, &query, result, &registry, now);
+            if let Outcome::Found(results) = &mut page.outcome
+                && is_semantic(context, &query)
             {
-                found.found_by.get_or_insert(WORDS_ALONE);
+                results.found_by.get_or_insert(FULL_TEXT_ONLY_NOTE);
             }
             (status, page)
         }
@@ -156,44 +156,50 @@ pub(crate) async fn searched(
     }
 }
 
-async fn listed(context: &Context, caller: &Caller, query: &SearchQuery) -> Result<FoundList> {
+async fn list_agents(
+    context: &AppContext,
+    caller: &Caller,
+    query: &SearchQuery,
+) -> Result<NamedAgentList> {
     // On the page the reasons of scores are worth the time they take; the full computation must be requested.
-    let explained = query.q.is_some().then_some(HitFields::EXPLAIN_SUMMARY);
+    let explanation_field = query.q.is_some().then_some(HitFields::EXPLAIN_SUMMARY);
     let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
-    let shown = SearchQuery {
-        fields: fields.chain(explained).map(str::to_owned).collect(),
+    let page_query = SearchQuery {
+        fields: fields.chain(explanation_field).map(str::to_owned).collect(),
         ..query.clone()
     };
-    let answer = search(context, caller, &shown).await?;
-    let mut list: AgentList = serde_json::from_slice(&answer)
+    let response = search(context, caller, &page_query).await?;
+    let mut list: AgentList = serde_json::from_slice(&response)
         .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
-    fetched::complete(context, &mut list.agents).await;
+    hit_liveness::fill_hit_liveness(context, &mut list.agents).await;
     let skills = list.facets.get("skill");
     let skills = skills.map_or(&[][..], |facet| facet.values.as_slice());
     let names = ValueNames {
-        providers: provider_names(context, caller, &list).await,
-        skills: skill_names(context, caller, skills).await,
+        providers: load_provider_names(context, caller, &list).await,
+        skills: load_skill_names(context, caller, skills).await,
     };
-    Ok(FoundList { list, names })
+    Ok(NamedAgentList { list, names })
 }
 
 /// The query of the page's address. An empty member, which a form may send, counts as absent.
-fn read(query: &str) -> Result<SearchQuery> {
-    if query.len() > ADDRESS {
+fn parse_query(query: &str) -> Result<SearchQuery> {
+    if query.len() > MAX_QUERY_BYTES {
         return Err(AppError::invalid(
             "/",
             "The address is too long; use fewer words and filters.",
         ));
     }
     let invalid = |problem: Problem| AppError::invalid("/", problem.to_string());
-    let mut pairs: Vec<(String, String)> = query::read(query).map_err(invalid)?;
+    let mut pairs: Vec<(String, String)> = query::parse_query(query).map_err(invalid)?;
     let is_own = |name: &str| ["facets", "fields"].contains(&name);
     pairs.retain(|(name, value)| !value.trim().is_empty() && !is_own(name));
     let pairs = serde_html_form::to_string(&pairs)
         .map_err(|error| AppError::invalid("/", error.to_string()))?;
-    let mut query: SearchQuery = query::read(&pairs).map_err(invalid)?;
-    query.group.get_or_insert_with(|| BY_CONTENT.to_owned());
-    query.facets = FACETS.iter().map(ToString::to_string).collect();
+    let mut query: SearchQuery = query::parse_query(&pairs).map_err(invalid)?;
+    query
+        .group
+        .get_or_insert_with(|| GROUP_BY_CONTENT.to_owned());
+    query.facets = SEARCH_PAGE_FACETS.iter().map(ToString::to_string).collect();
     Ok(query)
 }
 
@@ -202,54 +208,58 @@ impl SearchPage {
     pub(crate) fn new(
         frame: Frame,
         query: &SearchQuery,
-        answer: Result<FoundList>,
+        result: Result<NamedAgentList>,
         registry: &str,
         now: Timestamp,
     ) -> (StatusCode, Self) {
         let mut status = StatusCode::OK;
-        let asked = links::asks(query);
+        let has_criteria = links::has_criteria(query);
         let mut names = ValueNames::default();
-        let outcome = match answer {
+        let outcome = match result {
             Err(error) => {
                 let problem = Problem::from(error);
-                crate::pages::log(&problem);
+                crate::pages::log_problem(&problem);
                 status = problem.kind().status;
                 Outcome::Failed(text::line(&problem.to_string(), text::BLOCK))
             }
-            Ok(FoundList { list, .. }) if list.total == 0 && (!asked || is_empty(&list)) => {
-                Outcome::Empty(FirstStep::new(registry))
+            Ok(NamedAgentList { list, .. })
+                if list.total == 0 && (!has_criteria || is_registry_empty(&list)) =>
+            {
+                Outcome::Empty(GettingStartedView::new(registry))
             }
-            Ok(FoundList { list, .. }) if list.total == 0 => Outcome::Nothing {
-                hints: hints(&list),
+            Ok(NamedAgentList { list, .. }) if list.total == 0 => Outcome::Nothing {
+                hints: hint_lines(&list),
             },
-            Ok(answer) => {
-                names = answer.names;
-                Outcome::Found(found(query, answer.list, &names, now))
+            Ok(named_list) => {
+                names = named_list.names;
+                Outcome::Found(results_view(query, named_list.list, &names, now))
             }
         };
         let words = query.q.clone().unwrap_or_default();
-        let sorted = query.order();
+        let sort_name = query.effective_sort();
         let unsorted = SearchQuery {
             sort: None,
             ..query.clone()
         };
-        let relevant = unsorted.order() == "relevance";
+        let has_relevance = unsorted.effective_sort() == "relevance";
         let page = Self {
             frame,
-            carried: links::carried(query),
-            sorts: SORTS
+            carried: links::hidden_fields(query),
+            sorts: SORT_OPTIONS
                 .iter()
-                .filter(|(value, _)| *value != "relevance" || relevant)
-                .map(|(value, name)| OrderChoice {
+                .filter(|(value, _)| *value != "relevance" || has_relevance)
+                .map(|(value, name)| SortOption {
                     name,
-                    link: link(query, |query| query.sort = Some((*value).to_owned())),
-                    chosen: *value == sorted,
+                    link: search_link(query, |query| query.sort = Some((*value).to_owned())),
+                    chosen: *value == sort_name,
                 })
                 .collect(),
-            active: facets::active(query, &names),
-            unfiltered: links::unfiltered(query),
-            saved: match asked {
-                true => link(query, |_| {}).trim_start_matches("/?").to_owned(),
+            active: facets::active_filters(query, &names),
+            unfiltered: links::unfiltered_link(query),
+            saved: match has_criteria {
+                true => search_link(query, |_| {})
+                    .trim_start_matches("/?")
+                    .to_owned(),
                 false => String::new(),
             },
             save_refused: None,
@@ -261,7 +271,7 @@ impl SearchPage {
     }
 
     /// The page with the reason why the search was not saved, above the entered name; `None` without such a form.
-    pub(crate) fn with_save_refused(self, problem: &Problem, name: String) -> Option<Self> {
+    pub(crate) fn with_save_error(self, problem: &Problem, name: String) -> Option<Self> {
         let problem = text::line(&problem.to_string(), text::BLOCK);
         (!self.saved.is_empty()).then_some(Self {
             save_refused: Some((problem, name)),
@@ -270,25 +280,30 @@ impl SearchPage {
     }
 }
 
-fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestamp) -> FoundAgents {
-    let hints = hints(&list);
+fn results_view(
+    query: &SearchQuery,
+    list: AgentList,
+    names: &ValueNames,
+    now: Timestamp,
+) -> SearchResultsView {
+    let hints = hint_lines(&list);
     // Only by relevance do they come last, so that collapsing them changes no order.
-    let folds = query.order() == "relevance";
-    let tagged = AddedValue::new(query, "tag");
+    let folds_weak = query.effective_sort() == "relevance";
+    let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
         .agents
         .into_iter()
-        .partition(|hit| folds && hit.matched.weak);
+        .partition(|hit| folds_weak && hit.matched.weak);
     let views = |hits: Vec<Hit>| {
         let hits = hits.into_iter();
-        hits.map(|hit| HitView::new(hit, query, &tagged, now))
+        hits.map(|hit| HitView::new(hit, query, &tag_links, now))
             .collect()
     };
-    FoundAgents {
+    SearchResultsView {
         total: text::grouped(&list.total),
         hits: views(hits),
         weak: views(weak),
-        facets: facets::facets(query, &list.facets, list.total, names),
+        facets: facets::facet_views(query, &list.facets, list.total, names),
         resumed: list.order == "resumed",
         found_by: match list.mode.as_str() {
             "hybrid" => Some("by full text and meaning"),
@@ -298,17 +313,20 @@ fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestam
         hints,
         next: list
             .next_page_token
-            .map(|token| link(query, |query| query.page_token = Some(token))),
-        first: query.page_token.as_ref().map(|_| link(query, |_| {})),
+            .map(|token| search_link(query, |query| query.page_token = Some(token))),
+        first: query
+            .page_token
+            .as_ref()
+            .map(|_| search_link(query, |_| {})),
     }
 }
 
 /// Whether the registry shows no agent at all to this caller.
-fn is_empty(list: &AgentList) -> bool {
+fn is_registry_empty(list: &AgentList) -> bool {
     list.hints.iter().any(|hint| hint.kind == "empty")
 }
 
-fn hints(list: &AgentList) -> Vec<String> {
+fn hint_lines(list: &AgentList) -> Vec<String> {
     list.hints
         .iter()
         .take(20)

@@ -7,14 +7,14 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use serde::Deserialize;
 
-use crate::answers::answer::Answer;
+use crate::answers::response::HandlerResult;
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
-use crate::pages::page;
-use crate::pages::search::searched;
+use crate::pages::render_page;
+use crate::pages::search::build_search_page;
 use crate::problems::problem::Problem;
 use crate::requests::auth::Read;
-use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::forms::{FormFields, PermittedForm};
 use crate::saved_searches as saved;
 
 #[derive(Debug, Default, Deserialize)]
@@ -37,7 +37,7 @@ impl FormFields for DeleteForm {}
 
 /// Saves a search for the signed-in visitor, and goes to the account; an error is shown above the form, which keeps its
 /// input.
-pub(crate) async fn save(form: FormOf<Read, SaveForm>) -> Answer {
+pub(crate) async fn save(form: PermittedForm<Read, SaveForm>) -> HandlerResult {
     let new = NewSavedSearch {
         name: form.fields.name.trim().to_owned(),
         query: form.fields.query.clone(),
@@ -47,16 +47,16 @@ pub(crate) async fn save(form: FormOf<Read, SaveForm>) -> Answer {
         Ok(_) => return Ok(to_account()),
         Err(error) => Problem::from(error),
     };
-    let (_, found) = searched(&form.context, &form.visitor, &new.query).await;
-    let Some(found) = found.with_save_refused(&problem, form.fields.name) else {
+    let (_, found) = build_search_page(&form.context, &form.visitor, &new.query).await;
+    let Some(found) = found.with_save_error(&problem, form.fields.name) else {
         return Err(problem);
     };
-    crate::pages::log(&problem);
-    Ok(page(problem.kind().status, &found))
+    crate::pages::log_problem(&problem);
+    Ok(render_page(problem.kind().status, &found))
 }
 
 /// Deletes a saved search of the signed-in visitor, once confirmed.
-pub(crate) async fn forget(form: FormOf<Read, DeleteForm>) -> Answer {
+pub(crate) async fn forget(form: PermittedForm<Read, DeleteForm>) -> HandlerResult {
     let missing = || AppError::no_saved_search(&form.fields.id);
     let id = form.fields.id.parse().map_err(|_| missing())?;
     let caller = &form.visitor.caller;
@@ -71,7 +71,7 @@ pub(crate) async fn forget(form: FormOf<Read, DeleteForm>) -> Answer {
     let search = search.ok_or_else(missing)?;
     let name = text::line(&search.name, LINE);
     let confirmation = ConfirmPage {
-        frame: Frame::of(form.context.config(), "account", &form.visitor),
+        frame: Frame::for_visitor(form.context.config(), "account", &form.visitor),
         title: format!("Delete the saved search {name}"),
         losses: vec![text::line(
             &format!("The saved search {name}: {}", search.query),
@@ -82,7 +82,7 @@ pub(crate) async fn forget(form: FormOf<Read, DeleteForm>) -> Answer {
         button: "Delete the saved search",
         back: "/account#searches".to_owned(),
     };
-    Ok(page(StatusCode::OK, &confirmation))
+    Ok(render_page(StatusCode::OK, &confirmation))
 }
 
 fn to_account() -> HttpResponse {

@@ -8,7 +8,7 @@ use askama::Template;
 use serde_json::json;
 
 use crate::pages::frame::Frame;
-use crate::pages::search::{FoundList, SearchPage, ValueNames, read};
+use crate::pages::search::{NamedAgentList, SearchPage, ValueNames, parse_query};
 
 /// The page for a query's address, with one hit whose score is explained.
 fn page(address: &str) -> String {
@@ -64,12 +64,12 @@ fn list() -> AgentList {
 
 /// The page for a query's address and its result.
 fn render(address: &str, list: AgentList) -> String {
-    let query = read(address).unwrap();
+    let query = parse_query(address).unwrap();
     let frame = Frame::new(&Config::default(), "search");
     let (_, page) = SearchPage::new(
         frame,
         &query,
-        Ok(FoundList {
+        Ok(NamedAgentList {
             list,
             names: ValueNames::default(),
         }),

@@ -8,7 +8,7 @@ use a2a_registry_domain::signature::SignatureState;
 use askama::Template;
 
 use crate::pages::agent::diff::DiffPage;
-use crate::pages::agent::{AgentPage, Material};
+use crate::pages::agent::{AgentPage, AgentPageData};
 use crate::pages::domains::DomainPage;
 use crate::pages::frame::Frame;
 use crate::pages::tests::markup::{Page, split};
@@ -32,15 +32,15 @@ fn compared(
 }
 
 /// The page of an agent with that change to it.
-fn agent(change: impl FnOnce(&mut Material)) -> Page {
-    let mut material = Material {
+fn agent(change: impl FnOnce(&mut AgentPageData)) -> Page {
+    let mut material = AgentPageData {
         agent: samples::agent(samples::card(&samples::travel()), ""),
         versions: Ok(samples::versions("")),
         findings: Some(samples::findings("write `1.0` instead")),
         similar: None,
         background: samples::background(""),
         governed: None,
-        refused: None,
+        call_denial_reason: None,
         is_snake_case: false,
     };
     change(&mut material);

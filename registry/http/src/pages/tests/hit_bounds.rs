@@ -2,7 +2,7 @@
 
 use a2a_registry_api::{HitSkill, Summary};
 use a2a_registry_api::{Interface, Provider};
-use a2a_registry_core::agents::hit_bounds::{MAX_SKILL_TAGS, bound_summary};
+use a2a_registry_core::agents::hit_limits::{MAX_SKILL_TAGS, truncate_summary};
 use a2a_registry_search::{MAX_SHOWN_SKILLS, MAX_SKILLS};
 
 use super::samples;
@@ -10,7 +10,7 @@ use super::samples;
 /// The summary of an agent that has so many of everything, each with so many bytes.
 fn summary_of(count: usize, bytes: usize) -> Summary {
     let card = br#"{"name": "A", "description": "b", "version": "1", "url": "https://a.example", "skills": []}"#;
-    let card = a2a_card::parse(card).unwrap().card;
+    let card = a2a_card::parse_card(card).unwrap().card;
     let text = "é".repeat(bytes / 2);
     let texts = vec![text.clone(); count];
     let skill = HitSkill {
@@ -45,7 +45,7 @@ fn summary_of(count: usize, bytes: usize) -> Summary {
 #[test]
 fn a_hit_is_small_whatever_its_card_holds() {
     for (count, bytes) in [(1, 1_000_000), (2_000, 10), (200, 3_000), (40, 1_000)] {
-        let mut hit = bound_summary(summary_of(count, bytes));
+        let mut hit = truncate_summary(summary_of(count, bytes));
         assert!(hit.shortened, "{count} × {bytes}");
         assert_eq!(hit.skills_total, count as u64);
         assert!(hit.skills.len() <= MAX_SKILLS);
@@ -58,10 +58,10 @@ fn a_hit_is_small_whatever_its_card_holds() {
 #[test]
 fn a_usual_hit_is_whole() {
     let summary = summary_of(MAX_SHOWN_SKILLS, 100);
-    assert_eq!(bound_summary(summary.clone()), summary);
+    assert_eq!(truncate_summary(summary.clone()), summary);
     let mut long = summary;
     long.skills[9].tags.push("one more".to_owned());
-    let hit = bound_summary(long.clone());
+    let hit = truncate_summary(long.clone());
     assert!(hit.shortened && hit.skills[9].tags.len() == MAX_SKILL_TAGS);
     assert_eq!(hit.skills[..9], long.skills[..9]);
 }

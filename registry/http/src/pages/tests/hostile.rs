@@ -3,18 +3,18 @@
 use a2a_registry_api::{BreakGlass, Deprecation};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::error::{AppError, ErrorKind};
-use a2a_registry_core::search::overview::Overview;
 use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::registry_stats::RegistryStats;
 use a2a_registry_core::text::is_hidden;
 use a2a_registry_domain::open_enum::OpenEnum;
 use actix_web::http::StatusCode;
 use askama::Template;
 
 use crate::pages::agent::diff::DiffPage;
-use crate::pages::agent::{AgentPage, Material};
-use crate::pages::domains::lint_form::LintedView;
+use crate::pages::agent::{AgentPage, AgentPageData};
+use crate::pages::domains::lint_form::LintFormView;
 use crate::pages::domains::register::RegisterPage;
-use crate::pages::domains::{DomainPage, NamedAgent};
+use crate::pages::domains::{DomainAgentRow, DomainPage};
 use crate::pages::frame::Frame;
 use crate::pages::problems::ProblemPage;
 use crate::pages::search::SearchPage;
@@ -107,12 +107,12 @@ pub fn hostile_agent(text: &str) -> AgentPage {
     summary.urn = Some(text.into());
     summary.domain = text.into();
     summary.labels.insert(text.into(), text.into());
-    summary.trust.level = Some(OpenEnum::read(text.into()));
-    summary.trust.domain = OpenEnum::read(text.into());
-    summary.trust.signature = OpenEnum::read(text.into());
-    summary.liveness.state = OpenEnum::read(text.into());
-    summary.lifecycle = OpenEnum::read(text.into());
-    agent.decision.state = OpenEnum::read(text.into());
+    summary.trust.level = Some(OpenEnum::from_text(text.into()));
+    summary.trust.domain = OpenEnum::from_text(text.into());
+    summary.trust.signature = OpenEnum::from_text(text.into());
+    summary.liveness.state = OpenEnum::from_text(text.into());
+    summary.lifecycle = OpenEnum::from_text(text.into());
+    agent.decision.state = OpenEnum::from_text(text.into());
     summary.liveness.reason = Some(text.into());
     summary.card_digest = text.into();
     summary.links.origin = Some(text.into());
@@ -122,7 +122,7 @@ pub fn hostile_agent(text: &str) -> AgentPage {
         replacement: None,
         sunset: Some(NOW),
     });
-    agent.holds[0].hold = OpenEnum::read(text.into());
+    agent.holds[0].hold = OpenEnum::from_text(text.into());
     agent.break_glass = Some(BreakGlass {
         by: text.into(),
         reason: text.into(),
@@ -132,20 +132,20 @@ pub fn hostile_agent(text: &str) -> AgentPage {
     let mut versions = samples::versions(text);
     versions.versions[0].digest = text.into();
     versions.versions[0].wire_family = text.into();
-    versions.versions[0].state = OpenEnum::read(text.into());
-    versions.versions[0].change_class = Some(OpenEnum::read(text.into()));
+    versions.versions[0].state = OpenEnum::from_text(text.into());
+    versions.versions[0].change_class = Some(OpenEnum::from_text(text.into()));
     let mut findings = samples::findings(text);
     findings.findings[0].rule = text.into();
     findings.findings[0].pointer = text.into();
     findings.findings[0].severity = text.into();
-    let material = Material {
+    let material = AgentPageData {
         agent,
         versions: Ok(versions),
         findings: Some(findings),
         similar: Some(samples::similar(&samples::hostile(text))),
         background: samples::background(text),
         governed: None,
-        refused: None,
+        call_denial_reason: None,
         is_snake_case: false,
     };
     AgentPage::new(frame(), material, &Config::default(), NOW)
@@ -155,14 +155,14 @@ fn hostile_diff(text: &str) -> DiffPage {
     let mut material = samples::diff(text);
     material.name = text.into();
     material.diff.from = text.into();
-    material.diff.change_class = OpenEnum::read(text.into());
+    material.diff.change_class = OpenEnum::from_text(text.into());
     let change = &mut material.diff.changes[0];
     change.pointer = text.into();
     change.before = Some(serde_json::json!([text]));
     change.after = Some(serde_json::json!({text: text}));
-    change.class = OpenEnum::read(text.into());
+    change.class = OpenEnum::from_text(text.into());
     material.versions.versions[1].digest = text.into();
-    material.versions.versions[1].state = OpenEnum::read(text.into());
+    material.versions.versions[1].state = OpenEnum::from_text(text.into());
     DiffPage::new(frame(), material, NOW)
 }
 
@@ -175,7 +175,7 @@ fn hostile_lint(text: &str) -> RegisterPage {
     finding.rule = text.into();
     finding.pointer = text.into();
     finding.severity = text.into();
-    let lint = LintedView {
+    let lint = LintFormView {
         card: text.into(),
         problem: Some(a2a_registry_core::text::line(text, 1_000)),
         result: Some(linted),
@@ -231,7 +231,7 @@ fn hostile_home(text: &str) -> HomePage {
     }
     HomePage::new(
         frame(),
-        Some(Overview::new(list, 1, Some(NOW))),
+        Some(RegistryStats::new(list, 1, Some(NOW))),
         REGISTRY,
         NOW,
     )
@@ -240,18 +240,18 @@ fn hostile_home(text: &str) -> HomePage {
 fn hostile_domain(text: &str) -> DomainPage {
     let mut view = samples::domain(text);
     view.domain = text.into();
-    view.state = OpenEnum::read(text.into());
-    view.proofs[0].method = OpenEnum::read(text.into());
-    view.challenges[0].method = OpenEnum::read(text.into());
+    view.state = OpenEnum::from_text(text.into());
+    view.proofs[0].method = OpenEnum::from_text(text.into());
+    view.challenges[0].method = OpenEnum::from_text(text.into());
     view.challenges[0].name = Some(text.into());
     view.sources[0].url = text.into();
-    view.sources[0].kind = OpenEnum::read(text.into());
-    view.sources[0].state = OpenEnum::read(text.into());
+    view.sources[0].kind = OpenEnum::from_text(text.into());
+    view.sources[0].state = OpenEnum::from_text(text.into());
     let last = view.sources[0].last_attempt.as_mut().unwrap();
     last.outcome = text.into();
     last.cache = Some(text.into());
     view.sources[1].last_attempt = None;
-    let names = vec![NamedAgent {
+    let names = vec![DomainAgentRow {
         id: view.agents[0].to_string(),
         name: text.into(),
         description: text.into(),
@@ -383,14 +383,14 @@ fn a_link_needs_an_address_of_the_web() {
     );
     let good = samples::agent(samples::card(&samples::travel()), "");
     let versions = Ok(samples::versions(""));
-    let material = Material {
+    let material = AgentPageData {
         agent: good,
         versions,
         findings: None,
         similar: None,
         background: samples::background(""),
         governed: None,
-        refused: None,
+        call_denial_reason: None,
         is_snake_case: false,
     };
     let page = split(
@@ -421,14 +421,14 @@ fn a_page_has_a_bounded_length_whatever_is_on_it() {
     let interface = document["supportedInterfaces"][0].clone();
     document["supportedInterfaces"] = vec![interface; 2_000].into();
     let agent = samples::agent(samples::card(&document), "");
-    let material = Material {
+    let material = AgentPageData {
         agent,
         versions: Ok(samples::versions("")),
         findings: None,
         similar: None,
         background: samples::background(""),
         governed: None,
-        refused: None,
+        call_denial_reason: None,
         is_snake_case: false,
     };
     let html = AgentPage::new(frame(), material, &Config::default(), NOW)

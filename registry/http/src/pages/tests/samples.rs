@@ -17,10 +17,10 @@ use a2a_registry_domain::trust::TrustLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::pages::agent::background::{Background, DayTotal};
-use crate::pages::agent::diff::DiffMaterial;
-use crate::pages::search::providers::names_in;
-use crate::pages::search::{FoundList, ValueNames};
+use crate::pages::agent::diff::DiffPageData;
+use crate::pages::agent::page_extras::{AgentPageExtras, DailyFetches};
+use crate::pages::search::provider_names::hit_provider_names;
+use crate::pages::search::{NamedAgentList, ValueNames};
 
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
 pub const REGISTRY: &str = "https://registry.example.com";
@@ -30,10 +30,10 @@ pub const HOSTILE: &str = "'; $(id) `id` <script>alert(1)</script> \"><img src=x
     \u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}gnp\u{202c} zero\u{200b}width \u{feff}\u{0}\u{2028}\\ ${x} !! javascript:alert(1) é 東京\n--";
 
 /// A list as the page of a search takes it.
-pub fn found(list: AgentList) -> FoundList {
-    FoundList {
+pub fn found(list: AgentList) -> NamedAgentList {
+    NamedAgentList {
         names: ValueNames {
-            providers: names_in(&list.agents),
+            providers: hit_provider_names(&list.agents),
             ..ValueNames::default()
         },
         list,
@@ -41,7 +41,7 @@ pub fn found(list: AgentList) -> FoundList {
 }
 
 pub fn card(document: &Value) -> AgentCard {
-    a2a_card::parse(&serde_json::to_vec(document).unwrap())
+    a2a_card::parse_card(&serde_json::to_vec(document).unwrap())
         .unwrap()
         .card
 }
@@ -154,7 +154,7 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
             .collect(),
         skills_total: card.skills.len() as u64,
         shortened: false,
-        tags: a2a_card::tags(card),
+        tags: a2a_card::skill_tags(card),
         auth: a2a_card::auth_labels(card),
         labels: BTreeMap::from([("tier".into(), "gold".into())]),
         trust: Trust {
@@ -167,9 +167,9 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
         liveness: Liveness {
             state: LivenessState::Fresh.into(),
             reason: None,
-            last_seen: Some(NOW.plus(-4 * MINUTE)),
-            last_changed: Some(NOW.plus(-9 * DAY)),
-            next_due: Some(NOW.plus(26 * MINUTE)),
+            last_seen: Some(NOW.plus_micros(-4 * MINUTE)),
+            last_changed: Some(NOW.plus_micros(-9 * DAY)),
+            next_due: Some(NOW.plus_micros(26 * MINUTE)),
         },
         deprecation: None,
         card_digest: format!("sha256:{}", "5e".repeat(32)),
@@ -311,7 +311,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
             state: VersionState::Approved.into(),
             rules: vec!["person".into()],
             by: "maria".into(),
-            at: NOW.plus(-9 * DAY),
+            at: NOW.plus_micros(-9 * DAY),
             reason: Some(text.into()),
             self_approved: true,
             expires_at: None,
@@ -359,7 +359,7 @@ pub fn hold(text: &str) -> HoldView {
     HoldView {
         hold: Hold::CriticalChange.into(),
         reason: text.into(),
-        since: NOW.plus(-HOUR),
+        since: NOW.plus_micros(-HOUR),
     }
 }
 
@@ -367,7 +367,7 @@ pub fn versions(text: &str) -> VersionList {
     let version = |n: u8, state, change_class: Option<ChangeClass>, served| Version {
         digest: format!("sha256:{}", format!("{n:02x}").repeat(32)),
         content_digest: text.into(),
-        observed_at: NOW.plus(-i64::from(n) * DAY),
+        observed_at: NOW.plus_micros(-i64::from(n) * DAY),
         state: OpenEnum::from(state),
         change_class: change_class.map(OpenEnum::from),
         wire_family: "1.0".into(),
@@ -401,20 +401,20 @@ pub fn findings(text: &str) -> FindingList {
     }
 }
 
-pub fn background(text: &str) -> Background {
+pub fn background(text: &str) -> AgentPageExtras {
     let today = i32::try_from(NOW.0 / DAY).unwrap();
-    let day = |ago: i32, fetches, good| DayTotal {
+    let day = |ago: i32, fetches, good| DailyFetches {
         day: today - ago,
         fetches,
-        good,
+        successful: good,
     };
-    Background {
+    AgentPageExtras {
         collections: vec![text.into()],
         days: vec![day(0, 2, 2), day(1, 2, 1)],
         proofs: vec![Proof {
             method: Method::Dns.into(),
-            at: NOW.plus(-9 * DAY),
-            seen: NOW.plus(-HOUR),
+            at: NOW.plus_micros(-9 * DAY),
+            seen: NOW.plus_micros(-HOUR),
             missing_since: None,
             reason: None,
         }],
@@ -432,9 +432,9 @@ pub fn config() -> Config {
 }
 
 /// The newest two of [`versions`] compared.
-pub fn diff(text: &str) -> DiffMaterial {
+pub fn diff(text: &str) -> DiffPageData {
     let versions = versions(text);
-    DiffMaterial {
+    DiffPageData {
         name: "Northwind Travel Desk".into(),
         agent: Uuid::from_u128(7).to_string(),
         diff: Diff {
@@ -479,7 +479,7 @@ pub fn linted(text: &str) -> CardLint {
 
 pub fn domain(text: &str) -> DomainView {
     let attempt = AttemptView {
-        at: NOW.plus(-4 * MINUTE),
+        at: NOW.plus_micros(-4 * MINUTE),
         outcome: "not_modified".into(),
         status: Some(304),
         cache: Some("revalidated".into()),
@@ -489,7 +489,7 @@ pub fn domain(text: &str) -> DomainView {
         url: "https://agents.northwind.example/.well-known/agent-card.json".into(),
     };
     let earlier = (1..20).map(|number| AttemptView {
-        at: NOW.plus(-number * HOUR),
+        at: NOW.plus_micros(-number * HOUR),
         outcome: "timeout".into(),
         status: None,
         cache: None,
@@ -503,8 +503,8 @@ pub fn domain(text: &str) -> DomainView {
         generation: 1,
         owner: Some(text.into()),
         owner_vouch: Some(OwnerVouch {
-            since: NOW.plus(-9 * DAY),
-            until: NOW.plus(9 * DAY),
+            since: NOW.plus_micros(-9 * DAY),
+            until: NOW.plus_micros(9 * DAY),
             by: Some(text.into()),
             reason: Some(text.into()),
         }),
@@ -528,12 +528,12 @@ pub fn domain(text: &str) -> DomainView {
         keys: Vec::new(),
         complete: true,
         not_listed: vec![text.into()],
-        next_check: Some(NOW.plus(5 * HOUR)),
+        next_check: Some(NOW.plus_micros(5 * HOUR)),
         proofs: vec![Proof {
             method: Method::Operator.into(),
-            at: NOW.plus(-9 * DAY),
-            seen: NOW.plus(-9 * DAY),
-            missing_since: Some(NOW.plus(-9 * DAY)),
+            at: NOW.plus_micros(-9 * DAY),
+            seen: NOW.plus_micros(-9 * DAY),
+            missing_since: Some(NOW.plus_micros(-9 * DAY)),
             reason: Some(text.into()),
         }],
         no_challenge: None,
@@ -543,7 +543,7 @@ pub fn domain(text: &str) -> DomainView {
             url: None,
             value: Some(text.into()),
             body: None,
-            expires: Some(NOW.plus(7 * DAY)),
+            expires: Some(NOW.plus_micros(7 * DAY)),
         }],
         sources: vec![
             SourceView {
@@ -558,7 +558,7 @@ pub fn domain(text: &str) -> DomainView {
                 card_url: None,
                 last_attempt: Some(attempt),
                 attempts: earlier,
-                next_due: Some(NOW.plus(26 * MINUTE)),
+                next_due: Some(NOW.plus_micros(26 * MINUTE)),
                 max_age: None,
                 vary: None,
                 validators: Some(KnownValidators {
@@ -609,6 +609,6 @@ pub fn domain(text: &str) -> DomainView {
             },
         ],
         agents: vec![Uuid::from_u128(7)],
-        created_at: NOW.plus(-9 * DAY),
+        created_at: NOW.plus_micros(-9 * DAY),
     }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use a2a_registry_api::{Agent, Facet, FacetValue};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::search::overview::Overview;
 use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::registry_stats::RegistryStats;
 use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::timestamp::MINUTE;
 use askama::Template;
 
 use crate::pages::agent::diff::DiffPage;
-use crate::pages::agent::{AgentPage, Material};
-use crate::pages::domains::lint_form::LintedView;
+use crate::pages::agent::{AgentPage, AgentPageData};
+use crate::pages::domains::lint_form::LintFormView;
 use crate::pages::domains::register::RegisterPage;
-use crate::pages::domains::{DomainPage, NamedAgent};
+use crate::pages::domains::{DomainAgentRow, DomainPage};
 use crate::pages::frame::{Frame, FrameAccount};
 use crate::pages::search::SearchPage;
 use crate::pages::search::home::HomePage;
@@ -60,7 +60,7 @@ fn agent(document: &serde_json::Value) -> String {
 }
 
 fn agent_page(agent: Agent) -> String {
-    let material = Material {
+    let material = AgentPageData {
         agent,
         versions: Ok(samples::versions("")),
         findings: Some(samples::findings(
@@ -69,7 +69,7 @@ fn agent_page(agent: Agent) -> String {
         similar: Some(samples::similar(&samples::weather())),
         background: samples::background(""),
         governed: None,
-        refused: None,
+        call_denial_reason: None,
         is_snake_case: false,
     };
     AgentPage::new(frame("agent"), material, &samples::config(), NOW)
@@ -79,7 +79,7 @@ fn agent_page(agent: Agent) -> String {
 
 fn domain() -> String {
     let view = samples::domain("The card has not changed since the last look.");
-    let names = vec![NamedAgent {
+    let names = vec![DomainAgentRow {
         id: view.agents[0].to_string(),
         name: "Northwind Travel Desk".to_owned(),
         description: "Plans trips from the first idea to the boarding pass.".to_owned(),
@@ -102,7 +102,7 @@ fn diff() -> String {
 }
 
 fn linted() -> String {
-    let lint = LintedView {
+    let lint = LintFormView {
         card: "{\"name\": \"Echo\"}".to_owned(),
         problem: None,
         result: Some(samples::linted("serve the card over https")),
@@ -292,7 +292,7 @@ fn a_facet_with_one_value_is_hidden_unless_it_is_chosen_and_providers_keep_their
 fn the_first_page_says_what_is_in_the_registry() {
     let card = samples::card(&samples::travel());
     let list = samples::list(vec![samples::hit(&card, 1, "")], 1247);
-    let overview = Overview::new(list, 312, Some(NOW.plus(-4 * MINUTE)));
+    let overview = RegistryStats::new(list, 312, Some(NOW.plus_micros(-4 * MINUTE)));
     let html = HomePage::new(frame("search"), Some(overview), REGISTRY, NOW)
         .render()
         .unwrap();
@@ -386,14 +386,14 @@ fn similar_agents_and_the_first_duplicates_are_linked() {
 
 #[test]
 fn without_a_contact_nothing_offers_a_report() {
-    let material = Material {
+    let material = AgentPageData {
         agent: samples::agent(samples::card(&samples::travel()), ""),
         versions: Ok(samples::versions("")),
         findings: None,
         similar: None,
         background: samples::background(""),
         governed: None,
-        refused: None,
+        call_denial_reason: None,
         is_snake_case: false,
     };
     let html = AgentPage::new(frame("agent"), material, &Config::default(), NOW)

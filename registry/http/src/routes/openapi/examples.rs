@@ -7,10 +7,10 @@ use serde_json::Value;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{Content, OpenApi, RefOr};
 
-use crate::routes::openapi::operations::methods_mut;
+use crate::routes::openapi::operations::operations_mut;
 
 /// The tests validate it against the schemas.
-const FILE: &str = include_str!("../../../../../openapi/examples.json");
+const EXAMPLES_JSON: &str = include_str!("../../../../../openapi/examples.json");
 
 #[derive(Debug, Default, Deserialize)]
 struct Examples {
@@ -20,23 +20,23 @@ struct Examples {
 }
 
 impl Examples {
-    fn of(&self, parameter: &Parameter) -> Option<&Value> {
-        let named = match parameter.parameter_in {
+    fn for_parameter(&self, parameter: &Parameter) -> Option<&Value> {
+        let examples_by_name = match parameter.parameter_in {
             ParameterIn::Path => &self.path,
             ParameterIn::Query => &self.query,
             _ => return None,
         };
-        named.get(&parameter.name)
+        examples_by_name.get(&parameter.name)
     }
 }
 
-pub fn place(document: &mut OpenApi) {
-    let examples: Examples = serde_json::from_str(FILE).unwrap_or_default();
+pub fn add_examples(document: &mut OpenApi) {
+    let examples: Examples = serde_json::from_str(EXAMPLES_JSON).unwrap_or_default();
     for item in document.paths.paths.values_mut() {
-        for operation in methods_mut(item) {
+        for operation in operations_mut(item) {
             for parameter in operation.parameters.iter_mut().flatten() {
                 if let RefOr::T(parameter) = parameter
-                    && let Some(example) = examples.of(parameter)
+                    && let Some(example) = examples.for_parameter(parameter)
                 {
                     *parameter = ParameterBuilder::from(parameter.clone())
                         .example(Some(example.clone()))
@@ -44,18 +44,21 @@ pub fn place(document: &mut OpenApi) {
                 }
             }
             if let Some(RefOr::T(body)) = &mut operation.request_body {
-                fill(body.content.values_mut(), &examples);
+                add_content_examples(body.content.values_mut(), &examples);
             }
             for response in operation.responses.responses.values_mut() {
                 if let RefOr::T(response) = response {
-                    fill(response.content.values_mut(), &examples);
+                    add_content_examples(response.content.values_mut(), &examples);
                 }
             }
         }
     }
 }
 
-fn fill<'a>(contents: impl Iterator<Item = &'a mut RefOr<Content>>, examples: &Examples) {
+fn add_content_examples<'a>(
+    contents: impl Iterator<Item = &'a mut RefOr<Content>>,
+    examples: &Examples,
+) {
     for content in contents {
         if let RefOr::T(content) = content
             && content.example.is_none()

@@ -1,6 +1,6 @@
 //! The `OpenAPI` document, generated from the handlers, and a page to browse it that needs nothing from outside.
 
-pub mod answers;
+pub mod error_responses;
 pub mod examples;
 pub mod operations;
 pub mod other_addresses;
@@ -19,48 +19,49 @@ use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_actix_web::AppExt;
 
-use crate::answers::answer::{self, Answer};
+use crate::answers::response::{self, HandlerResult};
 use crate::problems::problem::{MemberError, ProblemDocument};
-use crate::requests::path::path_parameter;
-use crate::requests::state::State;
+use crate::requests::path_parameters::path_parameter;
+use crate::requests::server_state::ServerState;
 use crate::routes::api as routes;
 
 /// Swagger UI sets styles from script and has its pictures inlined as `data:` URLs.
-const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
+const DOCS_CSP: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
 
-static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(|| build(&LimitsConfig::default()));
-static TEXT: LazyLock<String> = LazyLock::new(|| text(&DOCUMENT));
+static DEFAULT_DOCUMENT: LazyLock<OpenApi> =
+    LazyLock::new(|| build_document(&LimitsConfig::default()));
+static DEFAULT_DOCUMENT_TEXT: LazyLock<String> = LazyLock::new(|| document_text(&DEFAULT_DOCUMENT));
 
-pub fn document() -> &'static OpenApi {
-    &DOCUMENT
+pub fn default_document() -> &'static OpenApi {
+    &DEFAULT_DOCUMENT
 }
 
 /// The document as pretty-printed text, the same at every call of one build.
-pub fn openapi_document() -> String {
-    TEXT.clone()
+pub fn default_document_text() -> String {
+    DEFAULT_DOCUMENT_TEXT.clone()
 }
 
 /// The document as a registry with these limits serves it.
-pub fn served_document(limits: &LimitsConfig) -> Bytes {
+pub fn document_with_limits(limits: &LimitsConfig) -> Bytes {
     if limits.query_chars == LimitsConfig::default().query_chars {
-        Bytes::from_static(TEXT.as_bytes())
+        Bytes::from_static(DEFAULT_DOCUMENT_TEXT.as_bytes())
     } else {
-        text(&build(limits)).into()
+        document_text(&build_document(limits)).into()
     }
 }
 
-fn text(document: &OpenApi) -> String {
+fn document_text(document: &OpenApi) -> String {
     let text = document.to_pretty_json().unwrap_or_default();
     format!("{text}\n")
 }
 
-fn build(limits: &LimitsConfig) -> OpenApi {
+fn build_document(limits: &LimitsConfig) -> OpenApi {
     let (_, mut document) = actix_web::App::new()
         .into_utoipa_app()
-        .configure(routes::api)
+        .configure(routes::mount_api)
         .split_for_parts();
     document.info = InfoBuilder::new()
         .title("a2a-registry")
@@ -88,13 +89,13 @@ fn build(limits: &LimitsConfig) -> OpenApi {
         "token".into(),
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
     );
-    other_addresses::add(&mut document);
+    other_addresses::add_alternate_paths(&mut document);
     tag_by_resource(&mut document);
-    describe_path_parts(&mut document);
-    demand_tokens(&mut document);
-    answers::complete(&mut document);
-    examples::place(&mut document);
-    state_limits(&mut document, limits);
+    add_path_parameters(&mut document);
+    require_tokens(&mut document);
+    error_responses::add_error_responses(&mut document);
+    examples::add_examples(&mut document);
+    write_limits(&mut document, limits);
     document
 }
 
@@ -103,7 +104,7 @@ fn tag_by_resource(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let below = path.strip_prefix("/v1").unwrap_or(path);
         let resource = below.split(['/', ':']).nth(1).unwrap_or_default();
-        for operation in operations::methods_mut(item) {
+        for operation in operations::operations_mut(item) {
             let tags = operation.tags.take();
             operation.tags = tags.or_else(|| Some(vec![resource.to_owned()]));
         }
@@ -111,12 +112,12 @@ fn tag_by_resource(document: &mut OpenApi) {
 }
 
 /// Adds the path parameters to their operations.
-fn describe_path_parts(document: &mut OpenApi) {
+fn add_path_parameters(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let names = path.split('{').skip(1);
         let names = names.filter_map(|rest| rest.split('}').next());
         let parts: Vec<_> = names.filter_map(path_parameter).map(RefOr::T).collect();
-        for operation in operations::methods_mut(item) {
+        for operation in operations::operations_mut(item) {
             let others = operation.parameters.take().unwrap_or_default();
             let all: Vec<_> = parts.iter().cloned().chain(others).collect();
             operation.parameters = (!all.is_empty()).then_some(all);
@@ -126,9 +127,9 @@ fn describe_path_parts(document: &mut OpenApi) {
 
 /// States that an operation needs a token, unless its handler states who may call it: `security()` is for one that
 /// reads none at all.
-fn demand_tokens(document: &mut OpenApi) {
+fn require_tokens(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
-        for operation in operations::methods_mut(item) {
+        for operation in operations::operations_mut(item) {
             operation.security = match operation.security.take() {
                 None => Some(vec![SecurityRequirement::new("token", [""; 0])]),
                 stated => stated.filter(|stated| !stated.is_empty()),
@@ -138,9 +139,9 @@ fn demand_tokens(document: &mut OpenApi) {
 }
 
 /// Writes the configured limits into the document.
-fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
+fn write_limits(document: &mut OpenApi, limits: &LimitsConfig) {
     for item in document.paths.paths.values_mut() {
-        for operation in operations::methods_mut(item) {
+        for operation in operations::operations_mut(item) {
             for parameter in operation.parameters.iter_mut().flatten() {
                 if let RefOr::T(parameter) = parameter
                     && parameter.name == "q"
@@ -153,65 +154,69 @@ fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
     }
 }
 
-pub(crate) async fn openapi_json(state: web::Data<State>) -> HttpResponse {
-    answer::bytes(
+pub(crate) async fn openapi_json(state: web::Data<ServerState>) -> HttpResponse {
+    response::json_bytes_response(
         actix_web::http::StatusCode::OK,
-        served_document(&state.context.config().limits),
+        document_with_limits(&state.context.config().limits),
     )
 }
 
 /// The browsable page is a folder, so its address must end with a slash.
-pub(crate) async fn docs_folder() -> HttpResponse {
+pub(crate) async fn redirect_to_docs() -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((header::LOCATION, "docs/"))
         .finish()
 }
 
 /// The line above the browsable page that leads back to the registry, in the colors of the browser's theme.
-const WAY_BACK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;\
+const HOME_LINK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;\
     font:600 1rem system-ui,sans-serif;color-scheme:light dark;background:Canvas;\
     border-bottom:1px solid GrayText\"><a href=\"/\" style=\"color:LinkText\">A2A registry</a></nav>";
 
 /// What the page lacks: without the first, a phone lays it out for a desktop, too small to read. The operation ids
 /// leave the paths no room there, and the code boxes hide parts of the lines above and below.
-const LAYOUT: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n    \
+const LAYOUT_FIXES: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n    \
     <style>@media (max-width: 40rem) \
     { .swagger-ui .opblock .opblock-summary-operation-id { display: none } } \
     .swagger-ui .info code { padding: 0 .3em }</style>";
 
 /// A file of the browsable page; the page itself is fitted to phones, and links back.
-fn with_way_back(file: Vec<u8>) -> Vec<u8> {
+fn add_home_link(file: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&file)
         .ok()
         .and_then(|text| text.split_once("<body>"))
     {
         Some((head, rest)) if head.contains("swagger-ui.css") => {
-            let head = head.replacen("</head>", &format!("{LAYOUT}\n</head>"), 1);
-            format!("{head}<body>\n{WAY_BACK}{rest}").into_bytes()
+            let head = head.replacen("</head>", &format!("{LAYOUT_FIXES}\n</head>"), 1);
+            format!("{head}<body>\n{HOME_LINK}{rest}").into_bytes()
         }
         _ => file,
     }
 }
 
-pub(crate) async fn docs(request: HttpRequest) -> Answer {
-    static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> = LazyLock::new(|| {
-        let config = utoipa_swagger_ui::Config::from("../openapi.json");
-        Arc::new(
-            config
-                .validator_url("none")
-                .deep_linking(true)
-                // Collapsed, since it is as long as the operations.
-                .default_models_expand_depth(0)
-                .display_operation_id(true),
-        )
-    });
-    let file = utoipa_swagger_ui::serve(request.match_info().query("file"), Arc::clone(&CONFIG));
+pub(crate) async fn docs(request: HttpRequest) -> HandlerResult {
+    static SWAGGER_CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> =
+        LazyLock::new(|| {
+            let config = utoipa_swagger_ui::Config::from("../openapi.json");
+            Arc::new(
+                config
+                    .validator_url("none")
+                    .deep_linking(true)
+                    // Collapsed, since it is as long as the operations.
+                    .default_models_expand_depth(0)
+                    .display_operation_id(true),
+            )
+        });
+    let file = utoipa_swagger_ui::serve(
+        request.match_info().query("file"),
+        Arc::clone(&SWAGGER_CONFIG),
+    );
     let file = file.map_err(|error| AppError::internal(error.to_string()))?;
     let file = file.ok_or_else(AppError::no_address)?;
-    let bytes = with_way_back(file.bytes.into_owned());
+    let bytes = add_home_link(file.bytes.into_owned());
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, file.content_type))
-        .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_POLICY))
+        .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_CSP))
         .insert_header((
             header::CACHE_CONTROL,
             HeaderValue::from_static("max-age=3600"),
@@ -226,10 +231,10 @@ mod tests {
     #[test]
     fn the_browsable_page_fits_a_phone_and_leads_back() {
         let page = "<head><link href=\"swagger-ui.css\"></head><body><p></p></body>";
-        let page = String::from_utf8(with_way_back(page.into())).unwrap_or_default();
+        let page = String::from_utf8(add_home_link(page.into())).unwrap_or_default();
         assert!(page.contains("width=device-width, initial-scale=1\">"));
         assert!(page.contains("<a href=\"/\""), "{page}");
         let other = b"<head></head><body></body>".to_vec();
-        assert_eq!(with_way_back(other.clone()), other);
+        assert_eq!(add_home_link(other.clone()), other);
     }
 }

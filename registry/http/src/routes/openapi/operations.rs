@@ -7,7 +7,7 @@ use utoipa::openapi::path::{Operation as Documented, PathItem};
 use crate::routes::openapi;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
+pub struct ApiOperation {
     /// `operationId`, which is also the name of its handler.
     pub id: String,
     /// The method, such as `GET` or `POST`.
@@ -15,12 +15,12 @@ pub struct Operation {
     pub path: String,
 }
 
-static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
-    let document = openapi::document();
+static OPERATIONS: LazyLock<Vec<ApiOperation>> = LazyLock::new(|| {
+    let document = openapi::default_document();
     let paths = document.paths.paths.iter();
     paths
         .flat_map(|(path, item)| {
-            methods(item).map(move |(method, operation)| Operation {
+            operations_with_method(item).map(move |(method, operation)| ApiOperation {
                 id: operation.operation_id.clone().unwrap_or_default(),
                 method: method.to_owned(),
                 path: path.clone(),
@@ -29,12 +29,12 @@ static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         .collect()
 });
 
-pub fn all() -> &'static [Operation] {
+pub fn all_operations() -> &'static [ApiOperation] {
     &OPERATIONS
 }
 
 /// The operations of one path, mutable.
-pub fn methods_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Documented> {
+pub fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Documented> {
     [
         &mut item.get,
         &mut item.post,
@@ -47,7 +47,9 @@ pub fn methods_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Documented>
 }
 
 /// The operations of one path, each with its method.
-pub fn methods(item: &PathItem) -> impl Iterator<Item = (&'static str, &Documented)> {
+pub fn operations_with_method(
+    item: &PathItem,
+) -> impl Iterator<Item = (&'static str, &Documented)> {
     [
         ("GET", &item.get),
         ("POST", &item.post),

@@ -3,88 +3,88 @@
 
 use utoipa::openapi::OpenApi;
 
-use crate::routes::openapi::operations::methods_mut;
+use crate::routes::openapi::operations::operations_mut;
 
-struct OtherAddress {
+struct AlternatePath {
     /// The path that its handler is described at.
-    of: &'static str,
+    described_path: &'static str,
     path: &'static str,
-    id: &'static str,
+    operation_id: &'static str,
     summary: &'static str,
     description: &'static str,
 }
 
-const OTHER_ADDRESSES: &[OtherAddress] = &[
-    OtherAddress {
-        of: "/v1/agents/{agent}/card",
+const ALTERNATE_PATHS: &[AlternatePath] = &[
+    AlternatePath {
+        described_path: "/v1/agents/{agent}/card",
         path: "/agents/{agent}/.well-known/agent-card.json",
-        id: "agent_card_well_known",
+        operation_id: "agent_card_well_known",
         summary: "Get the approved card at the path that SDK resolvers use",
         description: "As `/v1/agents/{agent}/card`, of which it takes the parameters.",
     },
-    OtherAddress {
-        of: "/v1/agents/{agent}/card",
+    AlternatePath {
+        described_path: "/v1/agents/{agent}/card",
         path: "/agents/{agent}/.well-known/agent.json",
-        id: "agent_card_well_known_0_2",
+        operation_id: "agent_card_well_known_0_2",
         summary: "Get the approved card at the path that SDK resolvers of protocol version 0.2 use",
         description: "As `/v1/agents/{agent}/card`, of which it takes the parameters.",
     },
-    OtherAddress {
-        of: "/agents/{agent}/as/{form}/.well-known/agent-card.json",
+    AlternatePath {
+        described_path: "/agents/{agent}/as/{form}/.well-known/agent-card.json",
         path: "/agents/{agent}/as/{form}/.well-known/agent.json",
-        id: "agent_card_as_well_known_0_2",
+        operation_id: "agent_card_as_well_known_0_2",
         summary: "Get the approved card, converted, at the path that SDK resolvers of protocol version 0.2 use",
         description: "As `/v1/agents/{agent}/card` with `as`.",
     },
-    OtherAddress {
-        of: "/.well-known/agent-card.json",
+    AlternatePath {
+        described_path: "/.well-known/agent-card.json",
         path: "/.well-known/agent.json",
-        id: "own_card_0_2",
+        operation_id: "own_card_0_2",
         summary: "Get the registry's own agent card at the path that SDK resolvers of protocol version 0.2 use",
         description: "",
     },
-    OtherAddress {
-        of: "/ard/search",
+    AlternatePath {
+        described_path: "/ard/search",
         path: "/ard/c/{collection}/search",
-        id: "ard_collection_search",
+        operation_id: "ard_collection_search",
         summary: "Search entries of a collection (ARD)",
         description: "",
     },
-    OtherAddress {
-        of: "/ard/explore",
+    AlternatePath {
+        described_path: "/ard/explore",
         path: "/ard/c/{collection}/explore",
-        id: "ard_collection_explore",
+        operation_id: "ard_collection_explore",
         summary: "Count values over all matches in a collection (ARD)",
         description: "",
     },
-    OtherAddress {
-        of: "/ard/agents",
+    AlternatePath {
+        described_path: "/ard/agents",
         path: "/ard/c/{collection}/agents",
-        id: "ard_collection_list",
+        operation_id: "ard_collection_list",
         summary: "List entries of a collection (ARD)",
         description: "",
     },
-    OtherAddress {
-        of: "/ard/agents/{identifier}",
+    AlternatePath {
+        described_path: "/ard/agents/{identifier}",
         path: "/ard/c/{collection}/agents/{identifier}",
-        id: "ard_collection_retrieve",
+        operation_id: "ard_collection_retrieve",
         summary: "Get an entry of a collection by its identifier (ARD)",
         description: "",
     },
 ];
 
-pub fn add(document: &mut OpenApi) {
+pub fn add_alternate_paths(document: &mut OpenApi) {
     let paths = &mut document.paths.paths;
-    for other in OTHER_ADDRESSES {
-        let Some(mut item) = paths.get(other.of).cloned() else {
+    for alternate in ALTERNATE_PATHS {
+        let Some(mut item) = paths.get(alternate.described_path).cloned() else {
             continue;
         };
-        for operation in methods_mut(&mut item) {
-            let description = Some(other.description).filter(|text| !text.is_empty());
-            operation.operation_id = Some(other.id.to_owned());
-            operation.summary = Some(other.summary.to_owned());
+        for operation in operations_mut(&mut item) {
+            let description = Some(alternate.description).filter(|text| !text.is_empty());
+            operation.operation_id = Some(alternate.operation_id.to_owned());
+            operation.summary = Some(alternate.summary.to_owned());
             operation.description = description.map(str::to_owned);
         }
-        paths.insert(other.path.to_owned(), item);
+        paths.insert(alternate.path.to_owned(), item);
     }
 }

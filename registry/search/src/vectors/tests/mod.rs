@@ -33,22 +33,26 @@ fn id(number: u64) -> Uuid {
     Uuid::from_u64_pair(number % 7, number)
 }
 
-fn empty(dimensions: usize) -> (TempDir, Vectors) {
+fn empty(dimensions: usize) -> (TempDir, VectorStore) {
     let folder = TempDir::new().unwrap();
-    let vectors = Vectors::create(&folder.path().join("vectors"), dimensions).unwrap();
+    let vectors = VectorStore::create(&folder.path().join("vectors"), dimensions).unwrap();
     (folder, vectors)
 }
 
 /// Slots of these agents, as a set.
-fn allowed(vectors: &Vectors, ids: impl Iterator<Item = Uuid>) -> SlotBits {
-    let slots = vectors.slots_of(ids);
-    let mut bits = SlotBits::none(vectors.snapshot().slots());
+fn allowed(vectors: &VectorStore, ids: impl Iterator<Item = Uuid>) -> SlotBitSet {
+    let slots = vectors.assign_slots(ids);
+    let mut bits = SlotBitSet::with_capacity(vectors.snapshot().slot_count());
     slots.into_iter().for_each(|slot| bits.insert(slot));
     bits
 }
 
 /// Nearest neighbours by a comparison with all agents, in the order of their slots.
-fn naive(vectors: &Vectors, agents: &BTreeMap<Uuid, AgentVectors>, query: &[f32]) -> Vec<Near> {
+fn naive(
+    vectors: &VectorStore,
+    agents: &BTreeMap<Uuid, AgentVectors>,
+    query: &[f32],
+) -> Vec<Neighbor> {
     let code = codes::query_code(query);
     let mut all: Vec<(u32, Uuid, &AgentVectors)> = agents
         .iter()
@@ -56,19 +60,19 @@ fn naive(vectors: &Vectors, agents: &BTreeMap<Uuid, AgentVectors>, query: &[f32]
             let codes = codes::agent_codes(agent);
             let distances = codes
                 .chunks(code.len())
-                .map(|one| codes::differing(one, &code));
+                .map(|one| codes::hamming_distance(one, &code));
             (distances.min().unwrap(), *id, agent)
         })
         .collect();
     all.sort_by_key(|(distance, id, _)| (*distance, *id));
     all.truncate(MAX_NEAREST);
-    let mut near: Vec<Near> = all
+    let mut near: Vec<Neighbor> = all
         .into_iter()
-        .map(|(_, id, agent)| Near {
-            slot: vectors.slots_of(std::iter::once(id))[0],
-            similarity: quantised::similarity(
+        .map(|(_, id, agent)| Neighbor {
+            slot: vectors.assign_slots(std::iter::once(id))[0],
+            similarity: quantized::compute_similarity(
                 agent.as_bytes(),
-                &quantised::QuantisedQuery::new(query),
+                &quantized::QuantizedQuery::new(query),
             ),
         })
         .collect();
@@ -88,12 +92,12 @@ fn the_nearest_of_many_are_those_of_a_naive_comparison() {
             .map(|(id, agent)| (*id, Some((7, agent.clone()))))
             .collect();
         for some in changes.chunks(700) {
-            vectors.put(some).unwrap();
+            vectors.replace(some).unwrap();
         }
-        assert_eq!(vectors.agents(), 3000);
+        assert_eq!(vectors.agent_count(), 3000);
         let query = vector(u64::MAX / 3, dimensions);
         let everybody = allowed(&vectors, agents.keys().copied());
-        let found = vectors.snapshot().nearest(&query, &everybody).unwrap();
+        let found = vectors.snapshot().find_nearest(&query, &everybody).unwrap();
         assert_eq!(found.len(), MAX_NEAREST);
         assert_eq!(found, naive(&vectors, &agents, &query), "{dimensions}");
     }
@@ -112,8 +116,8 @@ fn of_a_few_allowed_slots_only_those_are_found() {
             .map(|(id, agent)| (*id, Some((1, agent.clone()))))
             .collect();
         // These agents have a slot without vectors.
-        vectors.slots_of((2000..2003).map(id));
-        vectors.put(&changes).unwrap();
+        vectors.assign_slots((2000..2003).map(id));
+        vectors.replace(&changes).unwrap();
         let query = vector(u64::MAX / 5, dimensions);
         for every in [1, 2, 7, 64, 300, 5000] {
             let few: BTreeMap<Uuid, AgentVectors> = agents
@@ -124,7 +128,7 @@ fn of_a_few_allowed_slots_only_those_are_found() {
                 .collect();
             let empty_slots = (2000..2003).map(id);
             let bits = allowed(&vectors, few.keys().copied().chain(empty_slots));
-            let found = vectors.snapshot().nearest(&query, &bits).unwrap();
+            let found = vectors.snapshot().find_nearest(&query, &bits).unwrap();
             assert_eq!(found, naive(&vectors, &few, &query), "{dimensions} {every}");
         }
     }
@@ -153,19 +157,19 @@ proptest! {
                     None => agents.remove(id),
                 };
             }
-            vectors.put(&some).unwrap();
+            vectors.replace(&some).unwrap();
             for (id, _) in &some {
                 let last = some.iter().rfind(|(other, _)| other == id).unwrap();
-                prop_assert_eq!(vectors.stamp(*id), last.1.as_ref().map(|(stamp, _)| *stamp));
+                prop_assert_eq!(vectors.text_stamp(*id), last.1.as_ref().map(|(stamp, _)| *stamp));
             }
         }
-        prop_assert_eq!(vectors.agents(), agents.len());
+        prop_assert_eq!(vectors.agent_count(), agents.len());
         for number in hidden {
             agents.remove(&id(number));
         }
         let bits = allowed(&vectors, agents.keys().copied());
         let query = vector(77, 64);
-        let found = vectors.snapshot().nearest(&query, &bits).unwrap();
+        let found = vectors.snapshot().find_nearest(&query, &bits).unwrap();
         prop_assert_eq!(found, naive(&vectors, &agents, &query));
     }
 }
@@ -179,14 +183,17 @@ fn agents_of_one_distance_are_told_apart_by_their_ids() {
         .rev()
         .map(|number| (Uuid::from_u64_pair(0, number), Some((1, same.clone()))))
         .collect();
-    vectors.put(&changes).unwrap();
+    vectors.replace(&changes).unwrap();
     let bits = allowed(&vectors, changes.iter().map(|(id, _)| *id));
-    let found = vectors.snapshot().nearest(&vector(9, 64), &bits).unwrap();
+    let found = vectors
+        .snapshot()
+        .find_nearest(&vector(9, 64), &bits)
+        .unwrap();
     let snapshot = vectors.snapshot();
     let mut ids: Vec<Uuid> = found
         .iter()
         .map(|near| {
-            let (chunk, place) = split(near.slot);
+            let (chunk, place) = chunk_and_index(near.slot);
             snapshot.chunks[chunk].ids[place]
         })
         .collect();
@@ -200,16 +207,23 @@ fn agents_of_one_distance_are_told_apart_by_their_ids() {
 #[test]
 fn a_search_goes_on_with_what_it_began_with() {
     let (_folder, vectors) = empty(64);
-    vectors.put(&[(id(1), Some((1, agent(1, 3, 64))))]).unwrap();
+    vectors
+        .replace(&[(id(1), Some((1, agent(1, 3, 64))))])
+        .unwrap();
     let bits = allowed(&vectors, std::iter::once(id(1)));
     let (before, query) = (vectors.snapshot(), vector(1, 64));
-    let found = before.nearest(&query, &bits).unwrap();
-    vectors.put(&[(id(1), Some((2, agent(2, 1, 64))))]).unwrap();
-    assert_eq!(before.nearest(&query, &bits).unwrap(), found);
-    assert_ne!(vectors.snapshot().nearest(&query, &bits).unwrap(), found);
-    vectors.put(&[(id(1), None)]).unwrap();
-    assert_eq!(vectors.snapshot().nearest(&query, &bits).unwrap(), []);
-    assert_eq!(vectors.agents(), 0);
+    let found = before.find_nearest(&query, &bits).unwrap();
+    vectors
+        .replace(&[(id(1), Some((2, agent(2, 1, 64))))])
+        .unwrap();
+    assert_eq!(before.find_nearest(&query, &bits).unwrap(), found);
+    assert_ne!(
+        vectors.snapshot().find_nearest(&query, &bits).unwrap(),
+        found
+    );
+    vectors.replace(&[(id(1), None)]).unwrap();
+    assert_eq!(vectors.snapshot().find_nearest(&query, &bits).unwrap(), []);
+    assert_eq!(vectors.agent_count(), 0);
     assert!(vectors.snapshot().version() > before.version());
 }
 
@@ -218,15 +232,15 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let (folder, vectors) = empty(64);
     let other = (id(1), Some((1, agent(1, 1, 32))));
     assert!(matches!(
-        vectors.put(&[other]),
+        vectors.replace(&[other]),
         Err(VectorsError::Dimensions(32))
     ));
-    assert_eq!(vectors.agents(), 0);
-    let bits = SlotBits::default();
-    let asked = vectors.snapshot().nearest(&vector(1, 32), &bits);
+    assert_eq!(vectors.agent_count(), 0);
+    let bits = SlotBitSet::default();
+    let asked = vectors.snapshot().find_nearest(&vector(1, 32), &bits);
     assert!(matches!(asked, Err(VectorsError::Dimensions(32))));
     for dimensions in [0, MAX_DIMENSIONS + 1] {
-        assert!(Vectors::create(folder.path(), dimensions).is_err());
+        assert!(VectorStore::create(folder.path(), dimensions).is_err());
         assert!(AgentVectors::new(&[vec![0.1; dimensions]]).is_err());
     }
     assert!(AgentVectors::new(&[]).is_err());
@@ -234,7 +248,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     assert!(AgentVectors::from_bytes(vec![0; 9], 4).is_err());
     assert!(AgentVectors::from_bytes(vec![0; 8 * 19], 4).is_err());
     let many = AgentVectors::new(&vec![vec![0.5; 4]; 40]).unwrap();
-    assert_eq!(many.count(), MAX_VECTORS);
+    assert_eq!(many.vector_count(), MAX_VECTORS);
 }
 
 #[test]
@@ -242,7 +256,9 @@ fn the_file_goes_with_its_vectors_and_what_is_left_over_at_the_start() {
     let (folder, vectors) = empty(8);
     let folder = folder.path().join("vectors");
     let files = || std::fs::read_dir(&folder).unwrap().count();
-    vectors.put(&[(id(1), Some((1, agent(1, 2, 8))))]).unwrap();
+    vectors
+        .replace(&[(id(1), Some((1, agent(1, 2, 8))))])
+        .unwrap();
     let held = vectors.snapshot();
     drop(vectors);
     assert_eq!(files(), 1, "a search still reads it");
@@ -250,9 +266,9 @@ fn the_file_goes_with_its_vectors_and_what_is_left_over_at_the_start() {
     assert_eq!(files(), 0);
     std::fs::write(folder.join("7.vectors"), "left over").unwrap();
     std::fs::write(folder.join("notes.txt"), "of somebody").unwrap();
-    remove_left_over(&folder).unwrap();
+    remove_leftover_files(&folder).unwrap();
     assert_eq!(files(), 1);
-    remove_left_over(&folder.join("nowhere")).unwrap();
+    remove_leftover_files(&folder.join("nowhere")).unwrap();
 }
 
 #[test]
@@ -260,12 +276,14 @@ fn a_file_of_which_little_is_used_is_wasteful() {
     let (_folder, vectors) = empty(MAX_DIMENSIONS);
     let large = agent(1, 17, MAX_DIMENSIONS);
     let bytes = large.as_bytes().len() as u64;
-    for _ in 0..=WASTE / bytes {
-        assert!(!vectors.is_wasteful());
-        vectors.put(&[(id(1), Some((1, large.clone())))]).unwrap();
+    for _ in 0..=MIN_REBUILD_WASTE / bytes {
+        assert!(!vectors.needs_rebuild());
+        vectors
+            .replace(&[(id(1), Some((1, large.clone())))])
+            .unwrap();
     }
-    vectors.put(&[(id(1), Some((2, large)))]).unwrap();
-    assert!(vectors.is_wasteful());
+    vectors.replace(&[(id(1), Some((2, large)))]).unwrap();
+    assert!(vectors.needs_rebuild());
 }
 
 #[test]
@@ -274,9 +292,9 @@ fn a_million_agents_fit_into_their_memory() {
     let (_folder, vectors) = empty(384);
     let all: Vec<Uuid> = (0..20_000).map(id).collect();
     for some in all.chunks(777) {
-        vectors.slots_of(some.iter().copied());
+        vectors.assign_slots(some.iter().copied());
     }
-    let each = vectors.size() / 20_000;
+    let each = vectors.byte_size() / 20_000;
     assert!(
         each <= 450 - 4,
         "{each} bytes an agent, and four more for its place in the index"

@@ -10,7 +10,7 @@ fn a_kept_vector_points_where_the_given_one_did() {
     let length = given.iter().map(|value| value * value).sum::<f32>().sqrt();
     let unit: Vec<f32> = given.iter().map(|value| value / length).collect();
     let kept = AgentVectors::new(std::slice::from_ref(&unit)).unwrap();
-    let found = similarity(kept.as_bytes(), &QuantisedQuery::new(&unit));
+    let found = compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&unit));
     assert!((found.card - 1.0).abs() < 1e-3, "{found:?}");
     assert_eq!((found.part, found.mean()), (None, found.card));
     let again = AgentVectors::from_bytes(kept.as_bytes().to_vec(), 385).unwrap();
@@ -26,13 +26,13 @@ fn the_best_part_counts_beside_the_whole_card() {
     };
     let kept = AgentVectors::new(&[axis(0), axis(1), axis(2), axis(2)]).unwrap();
     let is = |found: f32, wanted: f32| (found - wanted).abs() < 1e-6;
-    let found = similarity(kept.as_bytes(), &QuantisedQuery::new(&axis(2)));
+    let found = compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&axis(2)));
     let (place, part) = found.part.unwrap();
     assert!(is(found.card, 0.0) && is(part, 1.0), "{found:?}");
     assert_eq!(place, 1, "the first of two that are alike");
     assert!(is(found.mean(), 0.5), "{found:?}");
     // A part that is further than the whole card takes nothing from it.
-    let found = similarity(kept.as_bytes(), &QuantisedQuery::new(&axis(0)));
+    let found = compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&axis(0)));
     assert_eq!(found.part, Some((0, 0.0)));
     assert!(is(found.mean(), 1.0), "{found:?}");
 }
@@ -41,7 +41,7 @@ fn the_best_part_counts_beside_the_whole_card() {
 fn a_vector_of_zeros_is_near_to_nothing() {
     let kept = AgentVectors::new(&[vec![0.0; 8]]).unwrap();
     assert_eq!(
-        similarity(kept.as_bytes(), &QuantisedQuery::new(&[0.3; 8])).mean(),
+        compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&[0.3; 8])).mean(),
         0.0
     );
 }
@@ -52,6 +52,6 @@ fn the_longest_vectors_have_a_product() {
     let value = 1.0 / (MAX_DIMENSIONS as f32).sqrt();
     let vector = vec![value; MAX_DIMENSIONS];
     let kept = AgentVectors::new(std::slice::from_ref(&vector)).unwrap();
-    let found = similarity(kept.as_bytes(), &QuantisedQuery::new(&vector));
+    let found = compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&vector));
     assert!((found.card - 1.0).abs() < 1e-3, "{found:?}");
 }

@@ -1,0 +1,155 @@
+//! Completes the OAuth flows of a converted card, from an object in any spelling.
+
+use serde_json::{Map, Value};
+
+use super::conversion_target::ConversionTarget;
+use crate::finding::FindingCollector;
+use crate::json_pointer::Pointer;
+use crate::member_reader::to_snake_case;
+use crate::rules;
+
+struct OAuthFlow {
+    name: &'static str,
+    required_urls: &'static [&'static str],
+    since_1_0: bool,
+}
+
+/// The flows of all versions, the most useful first: 1.0 allows one in a scheme, and has deprecated the last two.
+const OAUTH_FLOWS: [OAuthFlow; 5] = [
+    OAuthFlow {
+        name: "authorizationCode",
+        required_urls: &["authorizationUrl", "tokenUrl"],
+        since_1_0: false,
+    },
+    OAuthFlow {
+        name: "clientCredentials",
+        required_urls: &["tokenUrl"],
+        since_1_0: false,
+    },
+    OAuthFlow {
+        name: "deviceCode",
+        required_urls: &["deviceAuthorizationUrl", "tokenUrl"],
+        since_1_0: true,
+    },
+    OAuthFlow {
+        name: "implicit",
+        required_urls: &["authorizationUrl"],
+        since_1_0: false,
+    },
+    OAuthFlow {
+        name: "password",
+        required_urls: &["tokenUrl"],
+        since_1_0: false,
+    },
+];
+
+/// The flows that the version can express. One without its addresses is removed, since they cannot be guessed.
+pub(super) fn complete_flows(
+    flows: &Value,
+    target: ConversionTarget,
+    pointer: &Pointer<'_>,
+    out: &mut FindingCollector,
+) -> Map<String, Value> {
+    let mut completed = Map::new();
+    let Value::Object(flow_map) = flows else {
+        if !flows.is_null() {
+            out.add_value(&rules::CONVERT_FLOW, pointer, flows);
+        }
+        return completed;
+    };
+    for flow in &OAUTH_FLOWS {
+        let Some(value) = member_in_either_spelling(flow_map, flow.name) else {
+            continue;
+        };
+        let is_expressible = match target {
+            ConversionTarget::V1_0 => completed.is_empty(),
+            ConversionTarget::V0_3 => !flow.since_1_0,
+        };
+        let pointer = pointer.member(flow.name);
+        match value {
+            Value::Object(value) if is_expressible && has_required_urls(flow, value) => {
+                let flow_object = write_flow(flow, value, target, &pointer, out);
+                completed.insert(flow.name.to_owned(), Value::Object(flow_object));
+            }
+            _ => out.add_value(&rules::CONVERT_FLOW, &pointer, value),
+        }
+    }
+    for (name, value) in flow_map {
+        let is_known_name =
+            |flow: &OAuthFlow| name == flow.name || *name == to_snake_case(flow.name);
+        if !value.is_null() && !OAUTH_FLOWS.iter().any(is_known_name) {
+            out.add_value(&rules::CONVERT_FLOW, &pointer.member(name), value);
+        }
+    }
+    completed
+}
+
+/// A member in camelCase or `snake_case`; null counts as absent.
+fn member_in_either_spelling<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let non_null = |name: &str| object.get(name).filter(|value| !value.is_null());
+    non_null(name).or_else(|| non_null(&to_snake_case(name)))
+}
+
+/// Only a text that is not empty.
+fn non_blank_text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    let text = member_in_either_spelling(object, name)?.as_str()?;
+    (!text.trim().is_empty()).then_some(text)
+}
+
+fn has_required_urls(flow: &OAuthFlow, members: &Map<String, Value>) -> bool {
+    let mut names = flow.required_urls.iter();
+    names.all(|name| non_blank_text(members, name).is_some())
+}
+
+fn write_flow(
+    flow: &OAuthFlow,
+    members: &Map<String, Value>,
+    target: ConversionTarget,
+    pointer: &Pointer<'_>,
+    out: &mut FindingCollector,
+) -> Map<String, Value> {
+    let mut flow_object = Map::new();
+    for name in flow.required_urls.iter().copied().chain(["refreshUrl"]) {
+        if let Some(text) = non_blank_text(members, name) {
+            flow_object.insert(name.to_owned(), text.into());
+        }
+    }
+    let scopes = member_in_either_spelling(members, "scopes")
+        .map(scope_descriptions)
+        .unwrap_or_default();
+    flow_object.insert("scopes".to_owned(), Value::Object(scopes));
+    let requires_pkce =
+        member_in_either_spelling(members, "pkceRequired") == Some(&Value::Bool(true));
+    if flow.name == "authorizationCode" && requires_pkce {
+        match target {
+            ConversionTarget::V1_0 => {
+                flow_object.insert("pkceRequired".to_owned(), true.into());
+            }
+            ConversionTarget::V0_3 => {
+                out.add(
+                    &rules::CONVERT_FLOW,
+                    &pointer.member("pkceRequired"),
+                    "true",
+                );
+            }
+        }
+    }
+    flow_object
+}
+
+/// Scopes by name with their descriptions, which a list of names does not have.
+fn scope_descriptions(value: &Value) -> Map<String, Value> {
+    let text = |value: &Value| Value::from(value.as_str().unwrap_or_default());
+    match value {
+        Value::Object(named) => named
+            .iter()
+            .map(|(name, purpose)| (name.clone(), text(purpose)))
+            .collect(),
+        Value::Array(names) => names
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|name| (name.to_owned(), Value::from("")))
+            .collect(),
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Collects changes, up to the limit.
+
+use serde_json::Value;
+
+use super::change::{CardChange, CardDiff, ChangeClass, MAX_CHANGES};
+use super::display::{self, display_name};
+use super::json_equality::{BeforeAfter, is_unchanged};
+use super::object_members::differing_members;
+use crate::json_pointer::Pointer;
+
+/// The changes found so far: the first ones of each class, and the most important class of all.
+#[derive(Debug, Default)]
+pub(super) struct ChangeCollector {
+    /// By class, the least important first; each list ends at [`MAX_CHANGES`].
+    changes_by_class: [Vec<CardChange>; ChangeClass::ALL.len()],
+    count: usize,
+}
+
+impl ChangeCollector {
+    /// Adds a change. Only a change without hidden characters is ever less than high.
+    pub(super) fn add(
+        &mut self,
+        class: ChangeClass,
+        pointer: &Pointer<'_>,
+        (before, after): BeforeAfter<'_>,
+        reason: &'static str,
+    ) {
+        let has_hidden = after.is_some_and(display::has_hidden_characters);
+        let class = if has_hidden {
+            class.max(ChangeClass::High)
+        } else {
+            class
+        };
+        self.count += 1;
+        let Some(list) = self.changes_by_class.get_mut(class as usize) else {
+            return;
+        };
+        if list.len() == MAX_CHANGES {
+            return;
+        }
+        let (before, after) = display::display_pair(before, after);
+        let mut reason = reason.to_owned();
+        if has_hidden {
+            reason.push_str("; it contains invisible characters");
+        }
+        list.push(CardChange {
+            pointer: pointer.to_json_pointer(),
+            before,
+            after,
+            class,
+            reason,
+        });
+    }
+
+    /// The number so far, by which a rule sees whether it has added any.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn into_diff(self) -> CardDiff {
+        let changes: Vec<CardChange> = self.changes_by_class.into_iter().rev().flatten().collect();
+        let class = changes
+            .first()
+            .map_or(ChangeClass::None, |first| first.class);
+        let mut diff = CardDiff {
+            class,
+            cut: self.count > MAX_CHANGES,
+            changes,
+        };
+        diff.changes.truncate(MAX_CHANGES);
+        diff
+    }
+}
+
+/// Adds a change for every place below `at` where the two differ, down to single values, all of one class.
+pub(super) fn add_each_difference(
+    class: ChangeClass,
+    pointer: &Pointer<'_>,
+    values: BeforeAfter<'_>,
+    reason: &'static str,
+    out: &mut ChangeCollector,
+) {
+    match values {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            for (name, values) in differing_members(old, new) {
+                let shown = display_name(name);
+                add_each_difference(class, &pointer.member(&shown), values, reason, out);
+            }
+        }
+        (Some(Value::Array(old)), Some(Value::Array(new))) => {
+            for index in 0..old.len().max(new.len()) {
+                add_each_difference(
+                    class,
+                    &pointer.element(index),
+                    (old.get(index), new.get(index)),
+                    reason,
+                    out,
+                );
+            }
+        }
+        _ if is_unchanged(values) => {}
+        _ => out.add(class, pointer, values, reason),
+    }
+}

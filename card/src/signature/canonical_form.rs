@@ -1,0 +1,95 @@
+//! The canonical forms: the bytes of a card that a signature may cover.
+
+use serde_json::Value;
+
+use super::projection::SignedProjection;
+use super::python_json;
+use super::schema::{CARD_FIELDS_0_3, CARD_FIELDS_1_0};
+use super::uncovered_collector::UncoveredCollector;
+use crate::finding::FindingCollector;
+use crate::json_document::{self, NulHandling};
+use crate::json_pointer::Pointer;
+use crate::named_enum;
+
+named_enum! {
+    /// A canonical form of a card. All of them leave out the top-level `signatures`.
+    pub enum CanonicalForm {
+        /// `sdk`: the members of 1.0 in RFC 8785, without defaults that the protocol does not distinguish from absence,
+        /// and without empty texts, lists and objects at any depth. The SDKs for 1.0 sign this form.
+        Sdk = "sdk",
+        /// `strict`: the members of 1.0 in RFC 8785, by the rules of presence in 1.0 §8.4.1: REQUIRED members and
+        /// `optional` ones that are set are kept even if they are empty.
+        Strict = "strict",
+        /// `plain`: every member as received, in RFC 8785.
+        Plain = "plain",
+        /// `0.3`: the members of 0.3 as the Python SDK 0.3 writes them. Only for cards without `supportedInterfaces`.
+        V0_3 = "0.3",
+    }
+}
+
+pub(super) fn has_supported_interfaces(document: &Value) -> bool {
+    ["supportedInterfaces", "supported_interfaces"]
+        .into_iter()
+        .any(|name| document.get(name).is_some_and(|value| !value.is_null()))
+}
+
+/// The part of a document that the form covers; the rest is added to `left`. `None` if the document cannot have been
+/// signed in that form, or nothing of it is covered.
+pub(super) fn covered_part(
+    document: &Value,
+    form: CanonicalForm,
+    uncovered: &mut UncoveredCollector,
+) -> Option<Value> {
+    let Value::Object(members) = document else {
+        return None;
+    };
+    let mut members = members.clone();
+    // The order of members does not count here, so the cheaper removal serves.
+    members.swap_remove("signatures");
+    let (schema, cleaned) = match form {
+        CanonicalForm::Plain => return Some(Value::Object(members)),
+        CanonicalForm::V0_3 if has_supported_interfaces(document) => return None,
+        CanonicalForm::V0_3 => (CARD_FIELDS_0_3, true),
+        CanonicalForm::Sdk => (CARD_FIELDS_1_0, true),
+        CanonicalForm::Strict => (CARD_FIELDS_1_0, false),
+    };
+    let mut projection = SignedProjection {
+        drop_empty: cleaned,
+        uncovered,
+    };
+    projection
+        .project_message(&members, schema, &Pointer::Root)
+        .ok()?
+        .filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
+}
+
+pub(super) fn write_canonical(part: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
+    match form {
+        CanonicalForm::V0_3 => Some(python_json::to_python_json(part).into_bytes()),
+        _ => serde_json_canonicalizer::to_vec(part).ok(),
+    }
+}
+
+/// The payload of a signature in that form, from a document that is I-JSON.
+pub(super) fn signing_payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
+    write_canonical(
+        &covered_part(document, form, &mut UncoveredCollector::disabled())?,
+        form,
+    )
+}
+
+/// The bytes that a signature in that form covers, before base64url. `None` if the card cannot have been signed in that
+/// form: it is not I-JSON, has members of wrong types, or nothing that the form covers.
+pub fn canonical_payload(bytes: &[u8], form: CanonicalForm) -> Option<Vec<u8>> {
+    let document =
+        json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())
+            .ok()?;
+    signing_payload(&document.value, form).filter(|_| document.exact)
+}
+
+/// The SDK form without `securitySchemes`, if there are any: the JavaScript SDK 1.3.0 signs this, because it reads
+/// its own form of them as if it were JSON and loses them.
+pub(super) fn without_security_schemes(mut part: Value) -> Option<Value> {
+    part.as_object_mut()?.swap_remove("securitySchemes")?;
+    Some(part)
+}

@@ -1,0 +1,171 @@
+//! Determines the family of a card from its form.
+
+use serde_json::Value;
+
+use super::value_spellings::parse_protocol_version;
+use crate::Family;
+use crate::member_reader::MemberReader;
+
+pub(super) struct DetectedFormat {
+    pub(super) family: Family,
+    pub(super) reason: &'static str,
+    /// As `Major.Minor`, where known.
+    pub(super) flat_version: Option<String>,
+    /// Whether the flat address's version comes from the family alone.
+    pub(super) version_from_format: bool,
+    pub(super) interface_version: Option<String>,
+}
+
+/// Members whose `snake_case` spelling shows that a whole card is written so.
+const SNAKE_CASE_INDICATORS: [&str; 7] = [
+    "protocolVersion",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "preferredTransport",
+    "additionalInterfaces",
+    "securitySchemes",
+    "documentationUrl",
+];
+
+/// Members that exist since 0.2 and show it without a declared version.
+const MEMBERS_SINCE_0_2: [&str; 5] = [
+    "securitySchemes",
+    "security",
+    "preferredTransport",
+    "additionalInterfaces",
+    "supportsAuthenticatedExtendedCard",
+];
+
+/// Determines the form; it counts more than the declared version, which real cards set carelessly.
+pub(super) fn detect_format(members: &MemberReader<'_>) -> DetectedFormat {
+    let declared_version = members
+        .peek("protocolVersion")
+        .and_then(version_as_text)
+        .and_then(|text| parse_protocol_version(&text));
+    let (family, reason) = detect_family(members, declared_version.as_deref());
+    let has_flat_url = members.peek("url").is_some();
+    let interface_version = declared_version
+        .clone()
+        .filter(|version| !has_flat_url || !version.starts_with("0."));
+    let is_undeclared = declared_version.is_none();
+    let flat_version = declared_version.or_else(|| match family {
+        Family::V0_1 => Some("0.1".to_owned()),
+        Family::V0_2 => Some("0.2".to_owned()),
+        Family::V0_3 => Some("0.3".to_owned()),
+        _ => None,
+    });
+    DetectedFormat {
+        family,
+        reason,
+        version_from_format: is_undeclared && flat_version.is_some(),
+        flat_version,
+        interface_version,
+    }
+}
+
+/// A version that may have been written as a number.
+fn version_as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn detect_family(
+    members: &MemberReader<'_>,
+    declared_version: Option<&str>,
+) -> (Family, &'static str) {
+    let has_flat_url = members
+        .peek("url")
+        .and_then(Value::as_str)
+        .is_some_and(|url| !url.trim().is_empty());
+    let entries = match members.peek("supportedInterfaces") {
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(entry @ Value::Object(_)) => std::slice::from_ref(entry),
+        _ => &[],
+    };
+    let has_in_any_entry = |name: &str| entries.iter().any(|entry| entry.get(name).is_some());
+    let has_binding = has_in_any_entry("protocolBinding") || has_in_any_entry("protocol_binding");
+    let is_snake_case = SNAKE_CASE_INDICATORS
+        .iter()
+        .any(|name| members.is_snake_case(name));
+
+    if has_binding && members.is_snake_case("supportedInterfaces") {
+        (Family::Snake1, "`supported_interfaces` in snake_case")
+    } else if has_binding && has_flat_url {
+        (
+            Family::Dual,
+            "`supportedInterfaces` with `protocolBinding`, and `url`",
+        )
+    } else if has_binding {
+        (
+            Family::V1_0,
+            "`supportedInterfaces` with `protocolBinding`, no `url`",
+        )
+    } else if entries.iter().any(is_interface_entry) {
+        (
+            Family::OtherInterfaces,
+            "`supportedInterfaces` without `protocolBinding`",
+        )
+    } else if !has_flat_url && !has_additional_address(members) {
+        (Family::NoAddress, "neither `url` nor `supportedInterfaces`")
+    } else if is_snake_case {
+        (Family::Snake0, "`url`, and members in snake_case")
+    } else {
+        detect_flat_family(members, declared_version)
+    }
+}
+
+/// Whether an element of `supportedInterfaces` is an interface of some form, or an address alone.
+fn is_interface_entry(entry: &Value) -> bool {
+    entry.is_object() || entry.as_str().is_some_and(|text| text.contains("://"))
+}
+
+/// Whether `additionalInterfaces` has an address; some cards have theirs nowhere else.
+fn has_additional_address(members: &MemberReader<'_>) -> bool {
+    let list = members
+        .peek("additionalInterfaces")
+        .and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .any(|entry| entry.get("url").is_some_and(Value::is_string))
+}
+
+/// The family of a card that has only a flat address.
+fn detect_flat_family(
+    members: &MemberReader<'_>,
+    declared_version: Option<&str>,
+) -> (Family, &'static str) {
+    if members.peek("url").is_none() {
+        let family = match declared_version {
+            Some("0.2") | None => Family::V0_2,
+            Some(_) => Family::V0_3,
+        };
+        return (family, "`additionalInterfaces`, but no `url`");
+    }
+    match declared_version {
+        Some("0.0" | "0.1") => (Family::V0_1, "`url`, and it declares 0.1"),
+        Some("0.2") => (Family::V0_2, "`url`, and it declares 0.2"),
+        Some(version) if version.starts_with("0.") => {
+            (Family::V0_3, "`url`, and it declares 0.3 or a later 0.x")
+        }
+        Some(_) => (
+            Family::Flat1,
+            "`url` alone, though it declares 1.0 or later",
+        ),
+        None if members.peek("authentication").is_some() => {
+            (Family::V0_1, "`authentication` beside `url`")
+        }
+        None if members.peek("signatures").is_some() => {
+            (Family::V0_3, "`signatures` beside `url`, no version")
+        }
+        None if MEMBERS_SINCE_0_2
+            .iter()
+            .any(|name| members.peek(name).is_some()) =>
+        {
+            (Family::V0_2, "members of 0.2 beside `url`, no version")
+        }
+        None => (Family::Undated, "`url`, and nothing that dates it"),
+    }
+}

@@ -1,0 +1,20 @@
+//! Reads requirements for credentials from members that no version defines: `auth`, `auth_required`, `authSchemes`
+//! and the like, or a version's own members in a form that no version defines.
+//!
+//! Clients do not read them, so a card that requires credentials only here seems to require none. Readable parts
+//! count as schemes; an unreadable requirement is only reported ([`CredentialDemand::demands`]).
+
+mod credential_members;
+pub(super) mod credential_names;
+mod requirement;
+
+pub(crate) use credential_members::{
+    combined_requirement, find_credential_members, nested_credential_members, requires_credentials,
+};
+pub(crate) use credential_names::is_about_credentials;
+pub(super) use requirement::{CredentialRequirement, required_flag};
+pub(crate) use requirement::{is_policy_label, is_scheme_list};
+
+#[cfg(test)]
+#[path = "informal_tests.rs"]
+mod tests;

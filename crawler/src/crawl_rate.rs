@@ -1,0 +1,165 @@
+//! Pace: how many visits may begin, at a steady rate normally and at a faster one after a backlog. Pure.
+//!
+//! The *steady rate* is the sum of the rates of all planned visits, one over the interval of each. While visits begin
+//! on time, the rate is limited to slightly more than that, which cuts off peaks. The longer the oldest visit is
+//! overdue, as after a restart or an outage, the higher the limit, up to twice the steady rate: a backlog neither
+//! lasts nor becomes a wave of requests.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+/// Limit relative to the steady rate while visits are on time.
+pub const ON_TIME_FACTOR: f64 = 1.1;
+/// Limit relative to the steady rate while there is a full backlog.
+pub const BACKLOG_FACTOR: f64 = 2.0;
+/// Delay of the oldest visit from which the backlog counts as full.
+pub const BACKLOG_LAG: Duration = Duration::from_secs(180);
+/// Visits that may always begin at once after a pause, whatever the rate.
+const MIN_BURST: f64 = 2.0;
+/// Factor on the least rate without a backlog, so that a small registry's visits are spread out too.
+const ON_TIME_SHARE_OF_MIN: f64 = 1.0 / 60.0;
+
+/// Limits that apply whatever the steady rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CrawlRate {
+    /// Least visits a second during a backlog: 1. Ten domains would otherwise take half a day to catch up.
+    pub min_backlog_rate: f64,
+    /// How long unused permission is kept: 30 s.
+    pub burst_duration: Duration,
+}
+
+impl Default for CrawlRate {
+    fn default() -> Self {
+        Self {
+            min_backlog_rate: 1.0,
+            burst_duration: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Permission to begin visits, at a point in time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VisitBudget {
+    /// Number of visits that may begin; the fraction is carried over.
+    pub visits: f64,
+    /// Time of this state.
+    pub updated_at: OffsetDateTime,
+}
+
+impl CrawlRate {
+    /// Visits a second that may begin while the oldest one is overdue by `lag`.
+    pub fn visits_per_second(&self, steady_rate: f64, lag: Duration) -> f64 {
+        let steady_rate = if steady_rate.is_finite() {
+            steady_rate.max(0.0)
+        } else {
+            0.0
+        };
+        let overdue = (lag.as_secs_f64() / BACKLOG_LAG.as_secs_f64()).min(1.0);
+        let factor = ON_TIME_FACTOR + (BACKLOG_FACTOR - ON_TIME_FACTOR) * overdue;
+        let min_rate_share = if lag > BACKLOG_LAG {
+            1.0
+        } else {
+            ON_TIME_SHARE_OF_MIN
+        };
+        (steady_rate * factor).max(self.min_backlog_rate * min_rate_share)
+    }
+
+    /// The permission at `now`, given the one left; unchanged if the clock was set back.
+    pub fn refill(
+        &self,
+        remaining: Option<VisitBudget>,
+        now: OffsetDateTime,
+        rate: f64,
+    ) -> VisitBudget {
+        let max_visits = (rate * self.burst_duration.as_secs_f64()).max(MIN_BURST);
+        let visits = match remaining {
+            None => max_visits,
+            Some(remaining) => {
+                let elapsed = (now - remaining.updated_at).as_seconds_f64().max(0.0);
+                (remaining.visits.max(0.0) + elapsed * rate).min(max_visits)
+            }
+        };
+        VisitBudget {
+            visits,
+            updated_at: now,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
+    const NO_LAG: Duration = Duration::ZERO;
+
+    fn close(left: f64, right: f64) {
+        assert!((left - right).abs() < 1e-9, "{left} is not {right}");
+    }
+
+    #[test]
+    fn the_rate_follows_the_lag() {
+        let pace = CrawlRate::default();
+        close(pace.visits_per_second(10.0, NO_LAG), 11.0);
+        close(pace.visits_per_second(10.0, BACKLOG_LAG / 3), 14.0);
+        close(pace.visits_per_second(10.0, BACKLOG_LAG), 20.0);
+        close(
+            pace.visits_per_second(10.0, BACKLOG_LAG + Duration::from_micros(1)),
+            20.0,
+        );
+        // A small registry: one visit a minute, and one a second to catch up.
+        close(pace.visits_per_second(0.0001, NO_LAG), 1.0 / 60.0);
+        close(
+            pace.visits_per_second(0.0001, Duration::from_secs(3600)),
+            1.0,
+        );
+        for broken in [f64::NAN, f64::INFINITY, -1.0] {
+            close(pace.visits_per_second(broken, NO_LAG), 1.0 / 60.0);
+        }
+    }
+
+    #[test]
+    fn permission_gathers_up_to_the_burst() {
+        let pace = CrawlRate::default();
+        let start = pace.refill(None, NOW, 10.0);
+        close(start.visits, 300.0);
+        let spent = VisitBudget {
+            visits: 0.5,
+            ..start
+        };
+        let later = pace.refill(Some(spent), NOW + time::Duration::seconds(2), 10.0);
+        close(later.visits, 20.5);
+        let much_later = pace.refill(Some(spent), NOW + time::Duration::days(9), 10.0);
+        close(much_later.visits, 300.0);
+        let back = pace.refill(Some(spent), NOW - time::Duration::days(9), 10.0);
+        close(back.visits, 0.5);
+        assert_eq!(back.updated_at, NOW - time::Duration::days(9));
+        close(pace.refill(None, NOW, 0.001).visits, MIN_BURST);
+    }
+
+    #[test]
+    fn a_backlog_is_worked_off_at_twice_the_steady_rate() {
+        let pace = CrawlRate::default();
+        let (steady, mut now) = (5.0, NOW);
+        let mut left = VisitBudget {
+            visits: 0.0,
+            updated_at: now,
+        };
+        let mut made = 0.0;
+        for _ in 0..600 {
+            now += time::Duration::seconds(1);
+            left = pace.refill(
+                Some(left),
+                now,
+                pace.visits_per_second(steady, Duration::from_secs(7200)),
+            );
+            let begin = left.visits.floor();
+            left.visits -= begin;
+            made += begin;
+        }
+        assert!((5_990.0..=6_000.0).contains(&made), "{made} in ten minutes");
+    }
+}

@@ -1,0 +1,155 @@
+//! One request on one connection, with what all requests share: the limits, the check of the peer, the body.
+
+use std::net::IpAddr;
+
+use reqwest::{RequestBuilder, Response};
+use time::OffsetDateTime;
+use tokio::time::Instant;
+use url::Url;
+
+use super::phase::{self, TimedOutPhase};
+use super::{FetchError, FetchLimits, FetchRecord, Fetcher, HttpResponse, body, error};
+use crate::AttemptOutcome;
+
+/// The facts known so far about a fetch, kept outside of its future so that a timeout does not lose them.
+#[derive(Debug, Default)]
+pub(super) struct FetchProgress {
+    status: Option<u16>,
+    address: Option<IpAddr>,
+}
+
+#[derive(Debug)]
+pub(super) struct FetchStart {
+    started_at: OffsetDateTime,
+    start_instant: Instant,
+}
+
+impl FetchStart {
+    pub fn into_record(
+        self,
+        url: &Url,
+        result: Result<HttpResponse, FetchError>,
+        progress: &FetchProgress,
+    ) -> FetchRecord {
+        FetchRecord {
+            started_at: self.started_at,
+            url: url.clone(),
+            elapsed: self.start_instant.elapsed(),
+            result: result.map_err(|error| FetchError {
+                status: progress.status,
+                address: progress.address,
+                ..error
+            }),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyLimits {
+    /// Most bytes for status 200; a larger body is a failure.
+    pub success_bytes: usize,
+    /// Most bytes for any other status, where the body explains the error; a larger or broken one counts as none.
+    pub error_bytes: usize,
+}
+
+impl Fetcher {
+    pub(super) fn start_fetch(&self) -> FetchStart {
+        FetchStart {
+            started_at: self.clock.now(),
+            start_instant: Instant::now(),
+        }
+    }
+
+    /// Runs a fetch, and fails when it is not complete within [`FetchLimits::total`].
+    pub(super) async fn with_total_timeout<T>(
+        &self,
+        start: &FetchStart,
+        fetch: impl Future<Output = Result<T, FetchError>>,
+    ) -> Result<T, FetchError> {
+        tokio::time::timeout_at(start.start_instant + self.limits.total, fetch)
+            .await
+            .unwrap_or_else(|_| {
+                Err(FetchError::new(
+                    AttemptOutcome::Timeout,
+                    &format!("the fetch was not complete within {:?}", self.limits.total),
+                ))
+            })
+    }
+
+    /// Sends one request on one connection and reads the head of the response. The guard has already checked its URL.
+    pub(super) async fn send_request(
+        &self,
+        request: RequestBuilder,
+        progress: &mut FetchProgress,
+    ) -> Result<Response, FetchError> {
+        let response = phase::with_phase_limits(&self.limits, request.send())
+            .await
+            .map_err(|elapsed| self.timeout_error(elapsed))?
+            .map_err(|error| self.record_failure(error::classify_error(&error)))?;
+        progress.address = response.remote_addr().map(|peer| peer.ip());
+        // The final check of the target: not what DNS said, but which address is actually connected.
+        let peer = progress.address.ok_or_else(|| {
+            FetchError::new(
+                AttemptOutcome::Refused,
+                "the address that responded is unknown, so it cannot be checked",
+            )
+        })?;
+        self.guard.check_address(peer)?;
+        progress.status = Some(response.status().as_u16());
+        if response.headers().len() > self.limits.header_fields {
+            return Err(FetchError::new(
+                AttemptOutcome::BadBody,
+                &format!(
+                    "the response has more than {} header fields",
+                    self.limits.header_fields
+                ),
+            ));
+        }
+        Ok(response)
+    }
+
+    fn timeout_error(&self, elapsed: TimedOutPhase) -> FetchError {
+        match elapsed {
+            TimedOutPhase::Connect => error::connect_timeout_error(),
+            TimedOutPhase::FirstByte => FetchError::new(
+                AttemptOutcome::Timeout,
+                &format!(
+                    "the server did not begin to respond within {:?}",
+                    self.limits.first_byte
+                ),
+            ),
+        }
+    }
+
+    /// Reads the rest of a response; `tls` says whether every redirect came over valid TLS.
+    pub(super) async fn read_response(
+        &self,
+        mut response: Response,
+        body_limits: BodyLimits,
+        tls: bool,
+        progress: &FetchProgress,
+    ) -> Result<HttpResponse, FetchError> {
+        let url = response.url().clone();
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let limits = |body: usize| FetchLimits {
+            body_bytes: body.min(self.limits.body_bytes),
+            ..self.limits
+        };
+        let body = match status {
+            200 => body::read_body(response, &headers, &limits(body_limits.success_bytes)).await?,
+            _ if body_limits.error_bytes == 0 => Vec::new(),
+            _ => body::read_body(response, &headers, &limits(body_limits.error_bytes))
+                .await
+                .unwrap_or_default(),
+        };
+        Ok(HttpResponse {
+            url,
+            status,
+            headers,
+            body,
+            address: progress.address,
+            over_tls: tls,
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! The connections of one visit, which close with it.
+//!
+//! Hosts are visited hours apart, so a connection that outlives its visit is used by nobody, while thousands of them
+//! would use up the file descriptors of the process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use url::{Origin, Url};
+
+use super::{FetchError, Fetcher};
+
+#[derive(Debug)]
+pub(super) struct VisitClient {
+    host: Origin,
+    client: reqwest::Client,
+    out_of_descriptors: AtomicBool,
+}
+
+impl Fetcher {
+    /// A fetcher for one visit of the host of `url`. Its requests to that host share one connection, which closes when
+    /// this is dropped; one to any other host closes after its response. So a visit has at most two open connections.
+    pub fn for_visit(&self, url: &Url) -> Self {
+        // Its parts have made clients already, so only the library itself could fail.
+        let client = self
+            .client_parts
+            .build_client(1, None)
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "a visit makes a connection for each request");
+                self.single_use_client.clone()
+            });
+        Self {
+            guard: Arc::clone(&self.guard),
+            limits: self.limits,
+            client_parts: Arc::clone(&self.client_parts),
+            client: self.single_use_client.clone(),
+            single_use_client: self.single_use_client.clone(),
+            visit_client: Some(VisitClient {
+                host: url.origin(),
+                client,
+                out_of_descriptors: AtomicBool::new(false),
+            }),
+            resolver: Arc::clone(&self.resolver),
+            clock: Arc::clone(&self.clock),
+            key_hosts: Arc::clone(&self.key_hosts),
+        }
+    }
+
+    /// Whether this visit ran out of file descriptors, so that it says nothing about its host.
+    pub fn ran_out_of_descriptors(&self) -> bool {
+        let visit = self.visit_client.as_ref();
+        visit.is_some_and(|visit| visit.out_of_descriptors.load(Ordering::Relaxed))
+    }
+
+    /// Remembers a failure of our own for the visit that it belongs to.
+    pub(super) fn record_failure(&self, error: FetchError) -> FetchError {
+        if let Some(visit_client) = self
+            .visit_client
+            .as_ref()
+            .filter(|_| error.is_local_failure)
+        {
+            visit_client
+                .out_of_descriptors
+                .store(true, Ordering::Relaxed);
+        }
+        error
+    }
+
+    pub(super) fn client_for(&self, url: &Url) -> &reqwest::Client {
+        match &self.visit_client {
+            Some(visit) if visit.host == url.origin() => &visit.client,
+            _ => &self.client,
+        }
+    }
+}

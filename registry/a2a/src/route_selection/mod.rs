@@ -1,0 +1,18 @@
+//! Decides from its card alone how an agent is called: at which interface, in which form, and with which credentials.
+//!
+//! Nothing here uses the network or contains a secret, so calling an agent and explaining how to call it share the
+//! decision: [`send_text`](crate::send_text) and the snippets on an agent's page. They differ in their [`Means`].
+
+mod credential_selection;
+mod filter;
+mod interface;
+
+pub(crate) use credential_selection::is_http_basic;
+pub use credential_selection::{
+    AvailableCredentials, CredentialChoice, CredentialPlacement, ProvidedCredentials, UnmetScheme,
+    accepts_api_key, accepts_token, api_key_placement, choose_credentials, scheme_placement,
+};
+pub use filter::InterfaceFilter;
+pub(crate) use interface::add_protocol_skill_routes;
+use interface::grpc_url;
+pub use interface::{ProtocolBinding, Route, RouteError, callable_routes};

@@ -1,0 +1,269 @@
+//! The registry's API as calls: one row for each, from which a method of the client is made.
+
+use std::fmt::Display;
+
+use a2a_card::ConversionTarget;
+use a2a_registry_api::{
+    Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision, BulkOutcome,
+    BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent, CollectionList,
+    CreatedFeed, CreatedToken, DecisionRequest, Deprecate, Diff, DomainList, DomainPatch,
+    DomainView, DryRun, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount,
+    NewComment, NewGeneration, NewOwnerVouch, NewPolicies, NewReport, NewSavedSearch, NewToken,
+    NewWaiver, Policies, PoliciesAccepted, PolicyCaseResults, PolicyCases, PolicyDecision,
+    PolicyHistory, PolicyPreview, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review,
+    ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch,
+    SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification, VersionList,
+    Vouch, Waiting, Waiver, WaiverList,
+};
+use a2a_registry_core::search::query::SearchQuery;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::client::{Client, RegistryResponse, RequestMethod, encode_path_segment};
+use super::client_error::{ClientError, not_found_as_none};
+use super::list_format::PageArgs;
+use super::waiver;
+
+pub type ClientResult<T> = Result<RegistryResponse<T>, ClientError>;
+
+/// Makes a method of each row. What stands between brackets is escaped and put into the path, what stands between
+/// parentheses is sent along, and the body of the response is read as what stands behind the arrow, or ignored.
+macro_rules! calls {
+    ($(
+        $name:ident $([$($part:ident: $kind:ty),+])? $(($input:ty))?: $verb:ident $path:literal $(=> $answer:ty)?;
+    )+) => {
+        impl Client {
+            $(call! { $name[$($($part: $kind),+)?] $(($input))?: $verb $path $(=> $answer)? })+
+        }
+
+        #[cfg(test)]
+        const ROWS: &[(RequestMethod, &str)] = &[$((RequestMethod::$verb, $path)),+];
+    };
+}
+
+macro_rules! call {
+    ($name:ident[$($part:ident: $kind:ty),*] $(($input:ty))?: $verb:ident $path:literal) => {
+        pub async fn $name(&self, $($part: $kind,)* $(input: &$input)?) -> Result<(), ClientError> {
+            $(let $part = encode_path_segment($part);)*
+            let call = self.call(RequestMethod::$verb, format!($path)) $(.with_input::<$input>(input)?)?;
+            call.send_for_bytes().await.map(drop)
+        }
+    };
+    ($name:ident[$($part:ident: $kind:ty),*] $(($input:ty))?: $verb:ident $path:literal => $answer:ty) => {
+        pub async fn $name(&self, $($part: $kind,)* $(input: &$input)?) -> ClientResult<$answer> {
+            $(let $part = encode_path_segment($part);)*
+            let call = self.call(RequestMethod::$verb, format!($path)) $(.with_input::<$input>(input)?)?;
+            call.send_for_json().await
+        }
+    };
+}
+
+calls! {
+    register(Registration): Post "/v1/domains" => DomainView;
+    register_all(BulkRegistration): Post "/v1/domains:register" => BulkRegistrationOutcome;
+    domains(PageArgs): Get "/v1/domains" => DomainList;
+    domain[name: &str]: Get "/v1/domains/{name}" => DomainView;
+    patch_domain[name: &str](DomainPatch): Patch "/v1/domains/{name}" => DomainView;
+    delete_domain[name: &str]: Delete "/v1/domains/{name}";
+    delete_source[name: &str, source: &str]: Delete "/v1/domains/{name}/sources/{source}";
+    vouch[name: &str](Vouch): Post "/v1/domains/{name}:vouch" => DomainView;
+    vouch_for_owner[name: &str](NewOwnerVouch): Put "/v1/domains/{name}/owner-vouch" => DomainView;
+    end_owner_vouch[name: &str]: Delete "/v1/domains/{name}/owner-vouch";
+    verify[name: &str](Value): Post "/v1/domains/{name}:verify" => Verification;
+    transfer[name: &str](Transfer): Post "/v1/domains/{name}:transfer" => DomainView;
+    enrol_key[name: &str, kid: &str](Value): Put "/v1/domains/{name}/keys/{kid}" => DomainView;
+    withdraw_key[name: &str, kid: &str]: Delete "/v1/domains/{name}/keys/{kid}";
+    new_generation[name: &str](NewGeneration): Post "/v1/domains/{name}:new-generation" => DomainView;
+    recrawl[name: &str](Recrawl): Post "/v1/domains/{name}:recrawl" => RecrawlAccepted;
+
+    lookup([(&str, &str)]): Get "/v1/agents:lookup" => Lookup;
+    agent[id: impl Display]: Get "/v1/agents/{id}" => Agent;
+    versions[id: Uuid](PageArgs): Get "/v1/agents/{id}/versions" => VersionList;
+    diff[id: Uuid]([(&str, Option<&str>)]): Get "/v1/agents/{id}/diff" => Diff;
+    similar[id: Uuid]: Get "/v1/agents/{id}/similar" => Similar;
+    findings[id: Uuid]: Get "/v1/agents/{id}/findings" => FindingList;
+    patch_agent[id: Uuid](AgentPatch): Patch "/v1/agents/{id}" => Agent;
+    act[id: Uuid, verb: &str](Act): Post "/v1/agents/{id}:{verb}" => Agent;
+    recertify[id: Uuid](Act): Post "/v1/agents/{id}:recertify" => Review;
+    deprecate[id: Uuid](Deprecate): Post "/v1/agents/{id}:deprecate" => Agent;
+    report[id: Uuid](NewReport): Post "/v1/agents/{id}:report" => ReportAccepted;
+
+    reviews([(&str, String)]): Get "/v1/reviews" => ReviewList;
+    review[id: Uuid]: Get "/v1/reviews/{id}" => ReviewDetail;
+    patch_review[id: Uuid](ReviewPatch): Patch "/v1/reviews/{id}" => Review;
+    decide[id: Uuid, verb: &str](ReviewDecision): Post "/v1/reviews/{id}:{verb}" => Review;
+    decide_all(BulkDecision): Post "/v1/reviews:decide" => BulkOutcome;
+    withdraw_approval[id: Uuid]: Delete "/v1/reviews/{id}/approval" => Review;
+    comment[id: Uuid](NewComment): Post "/v1/reviews/{id}/comments" => ReviewComment;
+
+    me: Get "/v1/me" => Me;
+    waiting: Get "/v1/me/waiting" => Waiting;
+    seen(Seen): Post "/v1/me:seen";
+    renew_feed: Post "/v1/me/feed" => CreatedFeed;
+    end_feed: Delete "/v1/me/feed";
+    save_search(NewSavedSearch): Post "/v1/searches" => SavedSearch;
+    saved_searches: Get "/v1/searches" => SavedSearchList;
+
+    tokens(PageArgs): Get "/v1/tokens" => TokenList;
+    create_token(NewToken): Post "/v1/tokens" => CreatedToken;
+    revoke_token[id: Uuid]: Delete "/v1/tokens/{id}";
+    sessions(PageArgs): Get "/v1/sessions" => SessionList;
+    revoke_session[id: Uuid]: Delete "/v1/sessions/{id}";
+    accounts(PageArgs): Get "/v1/accounts" => AccountList;
+    account[name_or_id: &str]: Get "/v1/accounts/{name_or_id}" => Account;
+    create_account(NewAccount): Post "/v1/accounts" => Account;
+    patch_account[name_or_id: &str](AccountPatch): Patch "/v1/accounts/{name_or_id}" => Account;
+    groups(PageArgs): Get "/v1/groups" => GroupList;
+    group[name: &str]: Get "/v1/groups/{name}" => Group;
+    put_group[name: &str](GroupMembers): Put "/v1/groups/{name}" => Group;
+    delete_group[name: &str]: Delete "/v1/groups/{name}";
+    collections: Get "/v1/collections" => CollectionList;
+    collection[name: &str]: Get "/v1/collections/{name}" => Collection;
+    delete_collection[name: &str]: Delete "/v1/collections/{name}";
+
+    policy_set([(&str, Option<u64>)]): Get "/v1/policies" => Policies;
+    policy_history(PageArgs): Get "/v1/policies/history" => PolicyHistory;
+    preview_policies(NewPolicies): PostRead "/v1/policies:preview" => PolicyPreview;
+    test_policies(PolicyCases): PostRead "/v1/policies:test" => PolicyCaseResults;
+    policy_dry_run[policy: &str]: Get "/v1/policies/{policy}/dry-run" => DryRun;
+    policy_decision(DecisionRequest): PostRead "/v1/decide" => PolicyDecision;
+    waivers(waiver::ListWaiversArgs): Get "/v1/waivers" => WaiverList;
+    grant_waiver(NewWaiver): Post "/v1/waivers" => Waiver;
+    end_waiver[id: &str]: Delete "/v1/waivers/{id}";
+
+    reindex: Post "/v1/reindex";
+}
+
+/// Calls that do more than their row could say.
+impl Client {
+    /// Searches. The answer is read as a list of whole hits unless `fields` leaves some of their usual members out.
+    pub async fn search<T: DeserializeOwned>(&self, query: &SearchQuery) -> ClientResult<T> {
+        let call = self.call(RequestMethod::Get, "/v1/agents".to_owned());
+        call.with_input(query)?.send_for_json().await
+    }
+
+    /// An agent's approved card, byte for byte.
+    pub async fn card(&self, id: Uuid) -> Result<Bytes, ClientError> {
+        let call = self.call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
+        call.send_for_bytes().await
+    }
+
+    /// A stored version of an agent's card by its digest, byte for byte.
+    pub async fn card_version(&self, id: Uuid, digest: &str) -> Result<Bytes, ClientError> {
+        let call = self.call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
+        call.with_input(&[("version", digest)])?
+            .send_for_bytes()
+            .await
+    }
+
+    /// An agent's approved card in the form of another protocol version, and the rules of conversions that were
+    /// broken by it.
+    pub async fn converted_card(
+        &self,
+        id: Uuid,
+        target: ConversionTarget,
+    ) -> Result<(Bytes, Vec<String>), ClientError> {
+        let call = self.call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
+        let call = call.with_input(&[("as", target.to_string())])?;
+        let (bytes, losses) = call
+            .send_for_bytes_and_header("a2a-registry-conversion")
+            .await?;
+        let losses = losses.unwrap_or_default();
+        let rules = losses.split(',').map(str::trim);
+        let rules = rules.filter(|rule| !rule.is_empty()).map(str::to_owned);
+        Ok((bytes, rules.collect()))
+    }
+
+    /// A collection with its entity tag; `None` if there is none that the caller may see.
+    pub async fn find_collection(
+        &self,
+        name: &str,
+    ) -> Result<Option<(Collection, String)>, ClientError> {
+        let call = self.call(
+            RequestMethod::Get,
+            format!("/v1/collections/{}", encode_path_segment(name)),
+        );
+        let Some((raw, tag)) = not_found_as_none(call.send_for_bytes_and_header("etag").await)?
+        else {
+            return Ok(None);
+        };
+        let collection = serde_json::from_slice(&raw).map_err(|error| {
+            ClientError::Failed(format!("the collection cannot be read: {error}"))
+        })?;
+        Ok(Some((collection, tag.unwrap_or_default())))
+    }
+
+    /// Sets what a collection consists of, if it still is in the state with this entity tag.
+    pub async fn put_collection(
+        &self,
+        name: &str,
+        content: &CollectionContent,
+        tag: Option<&str>,
+    ) -> ClientResult<Collection> {
+        let call = self.call(
+            RequestMethod::Put,
+            format!("/v1/collections/{}", encode_path_segment(name)),
+        );
+        let mut call = call.with_input(content)?;
+        if let Some(tag) = tag {
+            call = call.header("If-Match", tag);
+        }
+        call.send_for_json().await
+    }
+
+    /// A policy set, the newest by default.
+    pub async fn policies(&self, number: Option<u64>) -> ClientResult<Policies> {
+        self.policy_set(&[("number", number)]).await
+    }
+
+    /// Makes a policy set, if the newest one is still the one with this number.
+    pub async fn put_policies(
+        &self,
+        new: &NewPolicies,
+        base_number: u64,
+    ) -> ClientResult<PoliciesAccepted> {
+        let call = self.call(RequestMethod::Put, "/v1/policies".to_owned());
+        let call = call
+            .with_input(new)?
+            .header("If-Match", &format!("\"{base_number}\""));
+        call.send_for_json().await
+    }
+
+    /// The status of `/readyz`, and what it answers: whether the registry can do its work.
+    pub async fn readiness(&self) -> Result<(u16, Option<Value>), ClientError> {
+        let (status, body) = self.probe("/readyz").await?;
+        Ok((status, serde_json::from_slice(&body).ok()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use a2a_registry_http::routes::openapi::default_document_text;
+
+    use super::*;
+
+    /// Whether the path of a row is that of an operation, whatever its parts are called.
+    fn is_path(row: &str, operation: &str) -> bool {
+        let parts =
+            |path: &str| -> Vec<String> { path.split(['/', ':']).map(str::to_owned).collect() };
+        let (row, operation) = (parts(row), parts(operation));
+        let mut both = row.iter().zip(&operation);
+        row.len() == operation.len() && both.all(|(own, its)| own.starts_with('{') || own == its)
+    }
+
+    #[test]
+    fn every_row_is_an_operation_of_the_api() {
+        let document: Value = serde_json::from_str(&default_document_text()).unwrap();
+        let paths = document["paths"].as_object().unwrap();
+        for (verb, row) in ROWS {
+            let method = verb.http_method().as_str().to_lowercase();
+            let mut operations = paths.iter().filter(|(path, _)| is_path(row, path));
+            let is_known = operations.any(|(_, methods)| methods.get(&method).is_some());
+            assert!(is_known, "{method} {row}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `waiting`: what waits for you, and what is new of your agents.
+
+use a2a_registry_api::{Seen, Waiting};
+use clap::Args;
+use serde_json::json;
+
+use super::client::Client;
+use super::command_error::{CommandError, CommandOutcome, CommandResult};
+use super::console::Console;
+use super::review::format_change;
+use super::terminal;
+
+/// What `waiting` takes.
+#[derive(Args, Debug, Clone)]
+pub struct InboxArgs {
+    /// Note the news as seen
+    #[arg(long)]
+    seen: bool,
+    /// Print a new address of your feed (Atom), which tells of the same; the one before is worth nothing then
+    #[arg(long, conflicts_with_all = ["seen", "end_feed"])]
+    new_feed: bool,
+    /// End your feed
+    #[arg(long, conflicts_with = "seen")]
+    end_feed: bool,
+}
+
+pub async fn run(arguments: &InboxArgs, client: &Client, console: &Console) -> CommandResult {
+    if arguments.new_feed || arguments.end_feed {
+        return change_feed(arguments, client, console).await;
+    }
+    let reply = client.waiting().await?;
+    let inbox = &reply.value;
+    if arguments.seen {
+        client.seen(&Seen { at: inbox.at }).await?;
+    }
+    let is_empty = inbox.reviews.is_empty() && inbox.news.is_empty() && inbox.domains.is_empty();
+    console.print_result(&reply, || {
+        if is_empty {
+            terminal::eprint_note("nothing waits for you");
+        }
+        print_inbox(inbox, console)
+    })?;
+    Ok(CommandOutcome::done_if(!is_empty))
+}
+
+fn print_inbox(inbox: &Waiting, console: &Console) -> Result<(), CommandError> {
+    for review in &inbox.reviews {
+        let due = review.due.map(|due| format!(", due {}", due.to_readable()));
+        console.print_line(&format!(
+            "review {} of {} ({}, {}{})",
+            review.id,
+            review.name,
+            review.domain,
+            format_change(review),
+            due.unwrap_or_default()
+        ))?;
+    }
+    for news in &inbox.news {
+        let text = news.text.as_deref().unwrap_or_default();
+        console.print_line(&format!(
+            "{} of agent {} by {} at {}: {text}",
+            news.kind,
+            news.agent,
+            news.by,
+            news.at.to_readable()
+        ))?;
+    }
+    for domain in &inbox.domains {
+        console.print_line(&format!(
+            "domain {} waits for its proof until {}",
+            domain.domain,
+            domain.expires.to_readable()
+        ))?;
+    }
+    Ok(())
+}
+
+/// Gives the feed a new address, or ends it.
+async fn change_feed(arguments: &InboxArgs, client: &Client, console: &Console) -> CommandResult {
+    if arguments.new_feed {
+        let reply = client.renew_feed().await?;
+        return console.print_result(&reply, || console.print_line(&reply.value.url));
+    }
+    client.end_feed().await?;
+    console.print_result(&json!({ "ended": "feed" }), || {
+        console.print_line("the feed has ended")
+    })
+}

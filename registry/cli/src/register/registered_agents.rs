@@ -1,0 +1,163 @@
+//! An agent that a name has brought: where it stands and why, what its signatures are worth, what was found in its
+//! card, and what to do next.
+
+use std::collections::HashMap;
+
+use a2a_registry_api::{Agent, DomainView};
+use a2a_registry_domain::lifecycle::ShownLifecycle;
+use uuid::Uuid;
+
+use super::super::client::Client;
+use super::super::console::Console;
+use super::super::list_format::PageArgs;
+use super::super::program_name;
+use super::super::review::ReviewFilterArgs;
+use super::super::signature_text::signature_lines;
+
+/// Pages of open reviews that are looked through for one of an agent.
+const MAX_REVIEW_PAGES: usize = 20;
+/// Columns of a foreign text in a line on a terminal.
+const MAX_TEXT_COLUMNS: usize = 200;
+
+/// The agents of one registration, and the reviews that wait for them.
+pub struct RegisteredAgents<'a> {
+    client: &'a Client,
+    console: &'a Console,
+    /// Open reviews by agent; `None` where the caller may not see them.
+    open_reviews: Option<HashMap<Uuid, Uuid>>,
+}
+
+impl<'a> RegisteredAgents<'a> {
+    /// Nothing is asked yet.
+    pub fn new(client: &'a Client, console: &'a Console) -> Self {
+        Self {
+            client,
+            console,
+            open_reviews: Some(HashMap::new()),
+        }
+    }
+
+    /// Lines about an agent that was found under a name.
+    pub async fn describe_agent(
+        &mut self,
+        name: &str,
+        id: Uuid,
+        domain: &DomainView,
+    ) -> Vec<String> {
+        let agent = match self.client.agent(id).await {
+            Ok(reply) => reply.value,
+            Err(error) => return vec![format!("{name}: found an agent ({id}): {error}")],
+        };
+        let summary = &agent.hit.summary;
+        let next = self
+            .next_step_hint(id, summary.lifecycle.known_value())
+            .await;
+        let mut lines = vec![format!(
+            "{name}: found {} ({id}), {}{next}",
+            summary.name, summary.lifecycle
+        )];
+        lines.extend(
+            status_reasons(self.console, &agent, domain)
+                .iter()
+                .map(|why| format!("  {why}")),
+        );
+        let signature = signature_lines(self.console, &agent.signature_verdict);
+        lines.extend(signature.iter().map(|line| format!("  {line}")));
+        lines.push(format!("  {}", self.describe_findings(id).await));
+        lines
+    }
+
+    /// The command that takes an agent further, where there is one.
+    async fn next_step_hint(&mut self, id: Uuid, state: Option<ShownLifecycle>) -> String {
+        let program = program_name::program_name();
+        match state {
+            Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated) => {
+                format!("; try `{program} show {id}`")
+            }
+            Some(ShownLifecycle::Pending) => match self.find_open_review(id).await {
+                Some(review) => {
+                    format!("; approve it with `{program} review approve {review} --reason TEXT`")
+                }
+                None => "; a curator decides on it".to_owned(),
+            },
+            _ => format!("; `{program} show {id}` says why"),
+        }
+    }
+
+    /// The open review of an agent, where the caller may see reviews.
+    async fn find_open_review(&mut self, agent: Uuid) -> Option<Uuid> {
+        if let Some(review) = self.open_reviews.as_ref()?.get(&agent) {
+            return Some(*review);
+        }
+        let mut token = None;
+        for _ in 0..MAX_REVIEW_PAGES {
+            let query = ReviewFilterArgs::default()
+                .query_parameters(Some("open"), &PageArgs::with_max_limit(token));
+            let Ok(reply) = self.client.reviews(&query).await else {
+                self.open_reviews = None;
+                return None;
+            };
+            let open_reviews = self.open_reviews.as_mut()?;
+            let reviews = reply.value.reviews.iter();
+            open_reviews.extend(reviews.map(|review| (review.agent, review.id)));
+            token = reply.value.next_page_token;
+            if token.is_none() || open_reviews.contains_key(&agent) {
+                break;
+            }
+        }
+        self.open_reviews.as_ref()?.get(&agent).copied()
+    }
+
+    /// How many findings of which severity the card has.
+    async fn describe_findings(&self, id: Uuid) -> String {
+        let findings = match self.client.findings(id).await {
+            Ok(reply) => reply.value.findings,
+            Err(error) => return format!("findings: not known: {error}"),
+        };
+        let count = |severity: &str| {
+            findings
+                .iter()
+                .filter(|finding| finding.severity == severity)
+                .count()
+        };
+        let summary = format!(
+            "findings: errors: {}, warnings: {}, notes: {}",
+            count("error"),
+            count("warning"),
+            count("info")
+        );
+        if findings.is_empty() {
+            return summary;
+        }
+        let program = program_name::program_name();
+        format!("{summary}; `{program} show {id} --findings` lists them")
+    }
+}
+
+/// Why an agent stands where it does.
+fn status_reasons(console: &Console, agent: &Agent, domain: &DomainView) -> Vec<String> {
+    let id = agent.hit.summary.id.to_string();
+    let mut lines: Vec<String> = domain
+        .not_listed
+        .iter()
+        .filter(|reason| reason.contains(&id))
+        .map(|reason| format!("why: {}", console.shorten(reason, MAX_TEXT_COLUMNS)))
+        .collect();
+    if lines.is_empty() {
+        let decision = &agent.decision;
+        let reason = decision.reason.as_ref();
+        let reason =
+            reason.map(|reason| format!(": {}", console.shorten(reason, MAX_TEXT_COLUMNS)));
+        let rules = match decision.rules.as_slice() {
+            [] => String::new(),
+            rules => format!(" (rule {})", rules.join(", ")),
+        };
+        lines.push(format!(
+            "why: {} by {}{rules}{}",
+            decision.state,
+            decision.by,
+            reason.unwrap_or_default()
+        ));
+    }
+    lines
+}

@@ -1,0 +1,90 @@
+//! The last way in: an act of a person never leaves a registry that no admin can enter.
+//!
+//! A way in is a token or a session of an enabled admin that may administer, or an identity provider that can sign one
+//! in. Expiry and signing out are not prevented.
+
+use a2a_registry_api::limits::MAX_TOKENS_PER_ACCOUNT;
+use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
+use a2a_registry_store::entity::{account, session, token};
+use a2a_registry_store::{WriteTransaction, accounts, identities, sessions};
+
+use crate::accounts::authentication::{effective_scopes, suspended_at, token_scopes};
+use crate::context::AppContext;
+use crate::error::{AppError, Result};
+
+pub(super) fn token_grants_admin(
+    context: &AppContext,
+    account: &account::Model,
+    token: &token::Model,
+) -> Result<bool> {
+    let is_valid = token.expires_at.is_none_or(|end| end > context.now().0);
+    let roles = account.roles()?;
+    Ok(is_valid && can_administer(context, account, &roles, &token_scopes(token, &roles)))
+}
+
+pub fn session_grants_admin(
+    context: &AppContext,
+    account: &account::Model,
+    session: &session::Model,
+) -> Result<bool> {
+    let issuer = session.issuer.as_deref();
+    let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
+    let roles = account.roles()?;
+    Ok(is_trusted
+        && can_administer(
+            context,
+            account,
+            &roles,
+            &effective_scopes(session.scopes(), &roles),
+        ))
+}
+
+fn can_administer(
+    context: &AppContext,
+    account: &account::Model,
+    roles: &Roles,
+    scopes: &Scopes,
+) -> bool {
+    account.is_active()
+        && suspended_at(context, account).is_none()
+        && roles.has_permission(scopes, Permission::Administer)
+}
+
+/// Refuses a change after which no admin could get in. It is called after the change, in its transaction and under the
+/// lock of accounts: of two processes that each end one of the last two ways in, the second finds none.
+pub async fn require_admin_access(context: &AppContext, write: &WriteTransaction) -> Result<()> {
+    if context.providers.can_make_admins() {
+        return Ok(());
+    }
+    for admin in accounts::enabled_accounts_by_role(write, Role::Admin).await? {
+        if has_admin_access(context, write, &admin).await? {
+            return Ok(());
+        }
+    }
+    Err(AppError::conflict(
+        "This is the last way in for an admin: no other valid token or session may administer, and no identity provider \
+         signs an admin in. Create another token with the scope admin first.",
+    ))
+}
+
+async fn has_admin_access(
+    context: &AppContext,
+    write: &WriteTransaction,
+    admin: &account::Model,
+) -> Result<bool> {
+    // The bootstrap token does not count towards the limit of tokens.
+    let limit = MAX_TOKENS_PER_ACCOUNT + 1;
+    for token in accounts::token_page(write, Some(admin.id), None, limit).await? {
+        if token_grants_admin(context, admin, &token)? {
+            return Ok(true);
+        }
+    }
+    for session in sessions::live_sessions_by_account(write, admin.id, context.now().0).await? {
+        if session_grants_admin(context, admin, &session)? {
+            return Ok(true);
+        }
+    }
+    let issuers = identities::issuers_by_account(write, admin.id).await?;
+    let mut issuers = issuers.iter();
+    Ok(issuers.any(|issuer| context.providers.admits_anyone(issuer)))
+}

@@ -1,0 +1,88 @@
+//! What changed admission rules mean for one agent: it is put on hold or released, and its approval stays or is
+//! revoked.
+
+use a2a_registry_domain::admission_rules::Rule;
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_store::{WriteTransaction, decisions};
+use uuid::Uuid;
+
+use crate::admission::decision::{redecide_pending, revoke_approval};
+use crate::admission::policies::update_policy_hold;
+use crate::commit::agent_state::{AgentState, load_agent_state};
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::POLICY_ACTOR;
+use crate::context::AppContext;
+use crate::error::{ErrorKind, Result};
+
+/// Decides by the rules on one agent that they may concern: it is put on the hold `denied` or released, its approval by
+/// `--approve-all` is revoked, policies put it on hold or release it, and its pending version is decided.
+pub async fn apply_rules_to_agent(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    id: Uuid,
+) -> Result<()> {
+    let mut state = match load_agent_state(write, id).await {
+        Ok(state) => state,
+        // Deleted in the meantime.
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if state.agent.retired_at.is_some() {
+        change_set.remove_hold(&mut state, Hold::RulesChanged);
+        return Ok(());
+    }
+    let mut has_event = false;
+    if context.rules.denies(&state.agent.domain) {
+        has_event |= !state.holds.contains(&Hold::Denied);
+        let reason = "the domain is on deny_domains";
+        change_set.place_hold(&mut state, Hold::Denied, POLICY_ACTOR, reason);
+    } else {
+        let reason = "the domain is no longer on deny_domains";
+        if change_set.lift_hold(&mut state, Hold::Denied, POLICY_ACTOR, reason) {
+            has_event = true;
+            // Versions that were fetched while the domain was denied have no decision yet.
+            redecide_pending(context, write, change_set, &mut state, POLICY_ACTOR).await?;
+        }
+    }
+    // An agent in a state that only a later build knows is shown to no one, and left to that build.
+    if state.agent.lifecycle.known_value().is_some()
+        && is_approved_by_approve_all(context, write, &state).await?
+    {
+        has_event = true;
+        revoke_approval(context, write, change_set, &mut state, POLICY_ACTOR).await?;
+        // For a denied domain nothing is decided, which writes no row.
+        change_set.mark_changed(&mut state);
+    }
+    update_policy_hold(context, write, change_set, &mut state).await?;
+    match has_event {
+        true => {
+            change_set.remove_hold(&mut state, Hold::RulesChanged);
+        }
+        false => {
+            let reason = "it is decided by the present rules";
+            change_set.lift_hold(&mut state, Hold::RulesChanged, POLICY_ACTOR, reason);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an agent's served version has its latest approval from `--approve-all`, which is no longer set.
+async fn is_approved_by_approve_all(
+    context: &AppContext,
+    write: &WriteTransaction,
+    state: &AgentState,
+) -> Result<bool> {
+    let Some(approved) = state
+        .agent
+        .approved_version
+        .filter(|_| !context.rules.approve_all)
+    else {
+        return Ok(false);
+    };
+    let agent_decisions = decisions::decisions_by_agent(write, &[state.agent.id]).await?;
+    let mut latest = agent_decisions.iter().rev();
+    let latest = latest
+        .find(|row| row.version_id == approved && row.approved && row.rule != Rule::BreakGlass);
+    Ok(latest.is_some_and(|row| row.rule == Rule::ApproveAll))
+}

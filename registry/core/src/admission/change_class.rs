@@ -1,0 +1,99 @@
+//! The difference between two cards of an agent, and the class of that change.
+
+use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified_cards};
+use a2a_registry_domain::review::ChangeClass;
+use a2a_registry_domain::signature as domain;
+use a2a_registry_store::entity::{agent, card_body};
+use a2a_registry_store::versions::{self, VersionKey};
+use a2a_registry_store::{Executor, StoreError};
+
+use crate::context::AppContext;
+use crate::signatures::{DomainKeyBinding, StoredSignatures};
+
+/// The class of a card's change against another version of it. Bytes that are not in `known`, such as the ones that this write
+/// inserts, are read through `on`.
+pub async fn classify_change(
+    context: &AppContext,
+    db: &impl Executor,
+    agent: &agent::Model,
+    before: &VersionKey,
+    after: &VersionKey,
+    binding: &DomainKeyBinding,
+    loaded_bodies: &[card_body::Model],
+) -> Result<ChangeClass, StoreError> {
+    if before.has_same_content(after) {
+        return Ok(ChangeClass::None);
+    }
+    let mut bodies = Vec::with_capacity(2);
+    for key in [before, after] {
+        bodies.extend(load_body_bytes(db, &key.digest, loaded_bodies).await?);
+    }
+    Ok(match bodies.as_slice() {
+        [old, new] => {
+            let states = signature_states(agent, binding, before.into(), after.into());
+            classify_diff(diff_cards(context, old, new, states).as_ref(), states)
+        }
+        _ => ChangeClass::High,
+    })
+}
+
+/// The difference of two cards; `None` if this build cannot read one of them.
+pub fn diff_cards(
+    context: &AppContext,
+    before: &[u8],
+    after: &[u8],
+    states: SignatureStates,
+) -> Option<CardDiff> {
+    diff_verified_cards(before, after, Some(&owner_extension(context)), states).ok()
+}
+
+/// The extension by which an owner proves a card to be theirs (docs/ownership.md#proofs).
+pub fn owner_extension(context: &AppContext) -> String {
+    format!("{}/ext/owner/v1", context.config.public_url())
+}
+
+/// The signature states of two versions, by the stored state and keys of each. A card signed by a pinned key counts as
+/// verified although that key has left its key set since: nobody gains by removing a key.
+pub fn signature_states(
+    agent: &agent::Model,
+    binding: &DomainKeyBinding,
+    before: StoredSignatures<'_>,
+    after: StoredSignatures<'_>,
+) -> SignatureStates {
+    let before = match binding.signature_state(before) {
+        domain::SignatureState::Unknown if !agent.pins.is_empty() => {
+            domain::SignatureState::Untrusted
+        }
+        before => before,
+    };
+    SignatureStates {
+        before: before.into(),
+        after: binding.signature_state(after).into(),
+    }
+}
+
+/// The class of a card's change, given the states of both signatures.
+pub fn classify_diff(diff: Option<&CardDiff>, states: SignatureStates) -> ChangeClass {
+    use SignatureState::{Untrusted, Valid};
+    let verified = |state| matches!(state, Valid | Untrusted);
+    match diff {
+        Some(difference) => difference.class.into(),
+        // A card that this build cannot read cannot be compared: a person decides, before anything of it is served if
+        // its signature does not verify any more.
+        None if verified(states.before) && !verified(states.after) => ChangeClass::Critical,
+        None => ChangeClass::High,
+    }
+}
+
+/// The bytes with that digest: among the known ones, else from the database. Damaged ones count as missing, so
+/// that the agent's next card can still be decided on.
+pub async fn load_body_bytes(
+    db: &impl Executor,
+    digest: &str,
+    loaded_bodies: &[card_body::Model],
+) -> Result<Option<Vec<u8>>, StoreError> {
+    match loaded_bodies.iter().find(|body| body.digest == digest) {
+        Some(body) => Ok(Some(body.bytes.clone())),
+        None => versions::intact_body_by_digest(db, digest).await,
+    }
+}

@@ -1,0 +1,283 @@
+//! Changed admission rules at a start: what they may forbid is hidden before this process answers anybody, and everything is
+//! decided afterwards, in the background.
+
+use std::collections::{BTreeSet, HashMap};
+
+use a2a_registry_domain::admission_rules::{DomainPattern, DomainPatternSet, Rule};
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_policy::{Action, AgentAttributes, PolicyMode, PolicySet, Principal};
+use a2a_registry_store::entity::review;
+use a2a_registry_store::reviews::{self, ReviewFilter};
+use a2a_registry_store::rule_changes::{
+    ApprovedAgent, VersionFacts, agents_approved_by_rule, agents_with_hold, agents_without_hold,
+    verified_domain_ids, version_facts,
+};
+use a2a_registry_store::{Executor, WriteTransaction};
+use uuid::Uuid;
+
+use crate::admission::agent_facts::change_name;
+use crate::admission::decision::redecide_pending;
+use crate::admission::rules_lease::register_rules;
+use crate::commit::admission_policies::load_admission_policies;
+use crate::commit::agent_state::load_agent_state;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::decision_maker::POLICY_ACTOR;
+use crate::commit::publish::commit_changes;
+use crate::context::AppContext;
+use crate::error::AppError;
+use crate::process_state::active_policy_sets::DefaultPolicyMatches;
+
+/// Reviews per page, whose changes are one transaction.
+const REVIEWS_PER_PAGE: u64 = 500;
+/// What policies call the fact that a domain is on `allow_domains`.
+const ALLOW_LISTED_FACT: &str = "allow_listed";
+/// The reason of the hold of agents that are not decided yet.
+const UNDECIDED_REASON: &str =
+    "the admission rules have changed, and it is not decided by them yet";
+
+/// Hides what the rules of this process may forbid and no process has decided on by them: agents get the hold
+/// `rules_changed` until they are decided. A few statements, however many there are. Returns every agent that waits for a
+/// decision; the index may still have their documents of before.
+pub async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, AppError> {
+    let write = context.store.begin_write().await?;
+    // First of all: from here on no process decides by other rules what is read below.
+    let stored_run = register_rules(context, &write).await?;
+    let mut forbidden = agents_to_deny(context, &write).await?;
+    forbidden.extend(agents_to_revoke(context, &write).await?);
+    forbidden
+        .extend(agents_with_changed_allowance(context, &write, &stored_run.allow_lists).await?);
+    let forbidden: Vec<Uuid> = forbidden.into_iter().collect();
+    let now = context.now().0;
+    write
+        .hold_agents(
+            &forbidden,
+            Hold::RulesChanged,
+            POLICY_ACTOR,
+            UNDECIDED_REASON,
+            now,
+        )
+        .await?;
+    let undecided = agents_with_hold(&write, Hold::RulesChanged).await?;
+    write.commit().await?;
+    if !forbidden.is_empty() {
+        let agents = forbidden.len();
+        tracing::info!(agents, "hidden until they are decided by the changed rules");
+    }
+    Ok(undecided.into_iter().map(|(id, _)| id).collect())
+}
+
+/// The agents of domains on `deny_domains` that are not on the hold `denied`.
+pub async fn agents_to_deny(
+    context: &AppContext,
+    db: &impl Executor,
+) -> Result<BTreeSet<Uuid>, AppError> {
+    if context.rules.deny_domains.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let denied = DomainPatternSet::new(&context.rules.deny_domains);
+    let free = agents_without_hold(db, Hold::Denied).await?;
+    let denied = free.into_iter().filter(|(_, name)| denied.matches(name));
+    Ok(denied.map(|(id, _)| id).collect())
+}
+
+/// The agents on the hold `denied` whose domain is not on `deny_domains` any more.
+pub async fn agents_to_release(
+    context: &AppContext,
+    db: &impl Executor,
+) -> Result<BTreeSet<Uuid>, AppError> {
+    let denied = DomainPatternSet::new(&context.rules.deny_domains);
+    let denied_agents = agents_with_hold(db, Hold::Denied).await?;
+    let free = denied_agents
+        .into_iter()
+        .filter(|(_, name)| !denied.matches(name));
+    Ok(free.map(|(id, _)| id).collect())
+}
+
+/// The agents whose domain `allow_domains` lists otherwise than one of these lists, where a policy that somebody has written asks
+/// for that: what the policies say of them may be of that list, in the index too.
+async fn agents_with_changed_allowance(
+    context: &AppContext,
+    write: &WriteTransaction,
+    allow_lists: &[Vec<DomainPattern>],
+) -> Result<BTreeSet<Uuid>, AppError> {
+    let current_list = &context.rules.allow_domains;
+    let others = allow_lists.iter().filter(|list| *list != current_list);
+    let other_lists: Vec<DomainPatternSet> =
+        others.map(|list| DomainPatternSet::new(list)).collect();
+    if other_lists.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let set = load_admission_policies(context, write).await?;
+    let mut written = set.policies().iter().filter(|policy| !policy.is_built_in);
+    if !written
+        .any(|policy| policy.mode != PolicyMode::Off && policy.text.contains(ALLOW_LISTED_FACT))
+    {
+        return Ok(BTreeSet::new());
+    }
+    let now = DomainPatternSet::new(current_list);
+    let is_changed = |name: &str| {
+        let is_allowed = now.matches(name);
+        let mut others = other_lists.iter();
+        others.any(|other| other.matches(name) != is_allowed)
+    };
+    let agents = agents_without_hold(write, Hold::RulesChanged).await?;
+    let other = agents.into_iter().filter(|(_, name)| is_changed(name));
+    Ok(other.map(|(id, _)| id).collect())
+}
+
+/// The agents that `--approve-all` alone has approved, where the option is not set any more.
+pub async fn agents_approved_by_approve_all(
+    context: &AppContext,
+    db: &impl Executor,
+) -> Result<Vec<ApprovedAgent>, AppError> {
+    match context.rules.approve_all {
+        true => Ok(Vec::new()),
+        false => Ok(agents_approved_by_rule(db, Rule::ApproveAll).await?),
+    }
+}
+
+/// Those of these agents that are certain to be approved by no other rule, or of which only a decision tells.
+async fn agents_to_revoke(
+    context: &AppContext,
+    write: &WriteTransaction,
+) -> Result<impl Iterator<Item = Uuid>, AppError> {
+    let approved = agents_approved_by_approve_all(context, write).await?;
+    let stay = agents_still_approved(context, write, &approved).await?;
+    let leave = approved.into_iter().map(|agent| agent.id);
+    Ok(leave.filter(move |id| !stay.contains(id)))
+}
+
+/// Those of these agents that the shipped policies are certain to approve again, which are served meanwhile.
+async fn agents_still_approved(
+    context: &AppContext,
+    write: &WriteTransaction,
+    agents: &[ApprovedAgent],
+) -> Result<BTreeSet<Uuid>, AppError> {
+    let set = load_admission_policies(context, write).await?;
+    // What somebody has written asks for whole cards, which would be read for a long time.
+    if agents.is_empty() || set.has_custom(Action::Admit) {
+        return Ok(BTreeSet::new());
+    }
+    let verified = verified_domain_ids(write).await?;
+    let allowed = DomainPatternSet::new(&context.rules.allow_domains);
+    let mut trust_by_version: HashMap<Uuid, (Uuid, DomainTrust)> = HashMap::new();
+    for agent in agents {
+        let trust = DomainTrust {
+            verified: verified.contains(&agent.domain_id),
+            allow_listed: allowed.matches(&agent.domain),
+        };
+        // Another card than the served one may wait, and that one is decided on.
+        let served = agent.approved_version;
+        let newest = agent
+            .newest_version
+            .filter(|newest| served == Some(*newest));
+        if let (Some(version), true) = (newest, trust.verified || trust.allow_listed) {
+            trust_by_version.insert(version, (agent.id, trust));
+        }
+    }
+    let versions: Vec<Uuid> = trust_by_version.keys().copied().collect();
+    let match_cache = DefaultPolicyMatches::default();
+    let mut still_approved = BTreeSet::new();
+    for facts in version_facts(write, &versions).await? {
+        if let Some((agent, trust)) = trust_by_version.get(&facts.id)
+            && admits_as_first_card(&set, &match_cache, *trust, &facts)
+        {
+            still_approved.insert(*agent);
+        }
+    }
+    Ok(still_approved)
+}
+
+/// Why the shipped policies may trust a domain.
+#[derive(Debug, Clone, Copy)]
+struct DomainTrust {
+    verified: bool,
+    allow_listed: bool,
+}
+
+/// Whether the shipped policies admit a version as a first card.
+fn admits_as_first_card(
+    set: &PolicySet,
+    match_cache: &DefaultPolicyMatches,
+    trust: DomainTrust,
+    version: &VersionFacts,
+) -> bool {
+    if version.signature.could_be(SignatureState::Invalid) {
+        return false;
+    }
+    let level = version.standing.known_value();
+    let facts = AgentAttributes {
+        verified: trust.verified,
+        allow_listed: trust.allow_listed,
+        covered: level.is_some_and(|level| level.is_admitted()),
+        has_error: version.has_error,
+        change: change_name(None).to_owned(),
+        ..AgentAttributes::default()
+    };
+    let matches = match_cache.evaluate(set, &facts);
+    let (nobody, none) = (Principal::default(), BTreeSet::new());
+    set.decide(Action::Admit, &nobody, &matches, &none).allowed
+}
+
+pub fn open_admission_filter() -> ReviewFilter {
+    ReviewFilter {
+        state: Some(ReviewState::Open),
+        kind: Some(ReviewKind::Admission),
+        ..ReviewFilter::default()
+    }
+}
+
+/// Decides again, by changed policies, on every agent with an open review. One that fails stops none of the others.
+///
+/// # Errors
+/// Where the database fails as a whole; else the first failure of those that failed, after the others.
+pub async fn redecide_open_reviews(context: &AppContext) -> Result<(), AppError> {
+    let open = open_admission_filter();
+    let (mut after, mut failed) = (None, Ok(()));
+    loop {
+        let page = reviews::review_page(&context.store, &open, after, REVIEWS_PER_PAGE).await?;
+        let Some(last) = page.last() else {
+            return failed;
+        };
+        after = Some(last.id);
+        match redecide_reviews(context, &page).await {
+            Err(error) if error.is_database_failure() => return Err(error),
+            Err(_) => {}
+            Ok(()) => continue,
+        }
+        for review in &page {
+            let decided = redecide_reviews(context, std::slice::from_ref(review)).await;
+            if let Err(error) = &decided {
+                let text = error.log_message();
+                tracing::error!(error = text, review = %review.id, "rules could not act on a review");
+            }
+            failed = failed.and(decided);
+        }
+    }
+}
+
+/// Decides again on the agents of these reviews, in one transaction.
+async fn redecide_reviews(
+    context: &AppContext,
+    open_reviews: &[review::Model],
+) -> Result<(), AppError> {
+    let write = context.store.begin_write().await?;
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    redecide_reviewed_agents(context, &write, &mut change_set, open_reviews).await?;
+    commit_changes(context, write, change_set).await
+}
+
+pub async fn redecide_reviewed_agents(
+    context: &AppContext,
+    write: &WriteTransaction,
+    change_set: &mut ChangeSet<'_>,
+    open_reviews: &[review::Model],
+) -> Result<(), AppError> {
+    for review in open_reviews {
+        let mut state = load_agent_state(write, review.agent_id).await?;
+        redecide_pending(context, write, change_set, &mut state, POLICY_ACTOR).await?;
+    }
+    Ok(())
+}

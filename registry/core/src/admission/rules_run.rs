@@ -1,0 +1,360 @@
+//! The pass: decides by changed admission rules, in the background, on open reviews and on the agents that the rules
+//! concern. One process does it; its progress is stored in the database, so that the next one continues from there.
+
+use std::collections::BTreeSet;
+use std::slice::from_ref;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::timestamp::MINUTE;
+use a2a_registry_store::entity::review;
+use a2a_registry_store::rule_changes::{agents_with_hold, open_admission_count};
+use a2a_registry_store::{WriteTransaction, reviews, settings};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::admission::agent_redecision::apply_rules_to_agent;
+use crate::admission::rule_changes::{
+    agents_approved_by_approve_all, agents_to_deny, agents_to_release, open_admission_filter,
+    redecide_reviewed_agents,
+};
+use crate::admission::rules_lease::StoredRulesRun;
+use crate::commit::change_set::ChangeSet;
+use crate::commit::publish::commit_and_publish_unlogged;
+use crate::context::AppContext;
+use crate::error::Result;
+use crate::process_state::rules_progress::RulesStage;
+
+/// The setting that holds the rules by which everything is decided; empty while a pass by other rules runs.
+const DECIDED_RULES_SETTING: &str = "rules";
+/// Agents or reviews in one transaction, for which other writes wait.
+const BATCH_SIZE: usize = 50;
+/// Decisions between two log lines, and the maximum that the index of this process lags behind them.
+const DECISIONS_PER_LOG: u64 = 1_000;
+/// How long the pass is this process's after its last transaction.
+const LEASE_DURATION: i64 = MINUTE;
+/// The longest wait for the index: decisions go on if it cannot be written.
+const INDEX_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RulesRunEnd {
+    /// Everything is decided by the rules of this process.
+    Decided,
+    OtherProcess,
+    /// Another process was started with other rules since, and decides by those.
+    Superseded,
+    /// It was cancelled; the next one goes on from there.
+    Cancelled,
+    /// Some could not be decided. They stay as hidden as they are.
+    Failed,
+}
+
+/// Decides by the rules of this process on everything that they concern, unless another process does so. A failure does
+/// not stop the others. If the database fails, the next call continues from there.
+pub async fn redecide_by_changed_rules(
+    context: &AppContext,
+    cancel: &CancellationToken,
+) -> Result<RulesRunEnd> {
+    let progress = &context.rules_progress;
+    let write = context.store.begin_write().await?;
+    let mut stored_run = StoredRulesRun::lock(&write).await?;
+    if stored_run.rules != context.rules.to_string() {
+        progress.set_stage(RulesStage::Superseded);
+        return Ok(RulesRunEnd::Superseded);
+    }
+    let is_ours = stored_run
+        .holder
+        .is_none_or(|holder| holder == progress.lease_owner);
+    // A clock that was ahead must not extend the lease beyond the usual time.
+    let left = stored_run.until.saturating_sub(context.now().0);
+    if !is_ours && (1..=LEASE_DURATION).contains(&left) {
+        let (decided, total) = (stored_run.decided, stored_run.total);
+        progress.set_stage(RulesStage::Elsewhere { decided, total });
+        return Ok(RulesRunEnd::OtherProcess);
+    }
+    let decided = settings::setting_value(&write, DECIDED_RULES_SETTING).await?;
+    if decided.is_some_and(|rules| rules != stored_run.rules) {
+        // From the first decision on, these are no longer the rules by which everything is decided: reverting them has
+        // the open reviews decided again.
+        write.set_setting(DECIDED_RULES_SETTING, "").await?;
+    }
+    stored_run.holder = Some(progress.lease_owner);
+    stored_run.until = context.now().plus_micros(LEASE_DURATION).0;
+    stored_run.store(&write).await?;
+    write.commit().await?;
+    let mut run = RulesRun::begin(context, stored_run).await?;
+    let end = run.run(cancel).await?;
+    progress.set_stage(match end {
+        RulesRunEnd::Decided => RulesStage::Decided,
+        RulesRunEnd::Superseded => RulesStage::Superseded,
+        RulesRunEnd::Failed => RulesStage::Failed {
+            count: run.failed_count,
+        },
+        RulesRunEnd::OtherProcess | RulesRunEnd::Cancelled => RulesStage::Waiting,
+    });
+    Ok(end)
+}
+
+#[derive(Debug, Clone, Copy)]
+enum DecisionBatch<'a> {
+    Reviews(&'a [review::Model]),
+    Agents(&'a [Uuid]),
+}
+
+impl<'a> DecisionBatch<'a> {
+    fn split(self) -> Vec<(Uuid, Self)> {
+        match self {
+            Self::Reviews(open) => {
+                let each = open.iter();
+                each.map(|one| (one.agent_id, Self::Reviews(from_ref(one))))
+                    .collect()
+            }
+            Self::Agents(ids) => {
+                let each = ids.iter();
+                each.map(|id| (*id, Self::Agents(from_ref(id)))).collect()
+            }
+        }
+    }
+
+    const fn len(self) -> usize {
+        match self {
+            Self::Reviews(open) => open.len(),
+            Self::Agents(ids) => ids.len(),
+        }
+    }
+}
+
+struct RulesRun<'a> {
+    context: &'a AppContext,
+    stored: StoredRulesRun,
+    agents: Vec<Uuid>,
+    failed_count: u64,
+    last_seq: i64,
+}
+
+impl<'a> RulesRun<'a> {
+    /// Collects the ids of what is to be decided, for each agent at most once.
+    async fn begin(context: &'a AppContext, mut stored: StoredRulesRun) -> Result<Self> {
+        let store = &context.store;
+        let decided = settings::setting_value(store, DECIDED_RULES_SETTING).await?;
+        // The same rules would decide a review as they did when it was opened.
+        let is_decided = decided.as_ref() == Some(&stored.rules);
+        if std::mem::take(&mut stored.review_failed) {
+            (stored.after, stored.reviews_done) = (None, false);
+        }
+        stored.reviews_done |= is_decided;
+        let open_count = match stored.reviews_done {
+            true => 0,
+            false => open_admission_count(store, stored.after).await?,
+        };
+        let undecided = agents_with_hold(store, Hold::RulesChanged).await?;
+        let mut agents: BTreeSet<Uuid> = undecided.into_iter().map(|(id, _)| id).collect();
+        agents.extend(agents_to_deny(context, store).await?);
+        agents.extend(agents_to_release(context, store).await?);
+        let approved = agents_approved_by_approve_all(context, store).await?;
+        agents.extend(approved.into_iter().map(|agent| agent.id));
+        let left = open_count + agents.len() as u64;
+        stored.total = stored.decided + left;
+        if left > 0 {
+            let (decided, total) = (stored.decided, stored.total);
+            tracing::info!(decided, total, "deciding by the changed rules");
+            context
+                .rules_progress
+                .set_stage(RulesStage::Deciding { decided, total });
+        }
+        Ok(Self {
+            context,
+            stored,
+            agents: agents.into_iter().collect(),
+            failed_count: 0,
+            last_seq: 0,
+        })
+    }
+
+    async fn run(&mut self, cancel: &CancellationToken) -> Result<RulesRunEnd> {
+        let mut end = self.decide_reviews(cancel).await?;
+        let agents = std::mem::take(&mut self.agents);
+        for some in agents.chunks(BATCH_SIZE) {
+            if end.is_some() {
+                break;
+            }
+            end = self
+                .decide_batch(DecisionBatch::Agents(some), cancel)
+                .await?;
+        }
+        match end {
+            None | Some(RulesRunEnd::Cancelled) => self.finish(end.is_none()).await,
+            Some(end) => Ok(end),
+        }
+    }
+
+    /// Decides again on the agents with an open review; returns how the pass ended, if it did.
+    async fn decide_reviews(&mut self, cancel: &CancellationToken) -> Result<Option<RulesRunEnd>> {
+        let open = open_admission_filter();
+        while !self.stored.reviews_done {
+            let after = self.stored.after;
+            let store = &self.context.store;
+            let page = reviews::review_page(store, &open, after, BATCH_SIZE as u64).await?;
+            let Some(last) = page.last() else {
+                self.stored.reviews_done = true;
+                break;
+            };
+            let end = self
+                .decide_batch(DecisionBatch::Reviews(&page), cancel)
+                .await?;
+            if end.is_some() {
+                return Ok(end);
+            }
+            self.stored.after = Some(last.id);
+        }
+        Ok(None)
+    }
+
+    /// Decides in one transaction, and if that fails, on each alone; returns how the pass ended, if it did.
+    async fn decide_batch(
+        &mut self,
+        batch: DecisionBatch<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<RulesRunEnd>> {
+        if cancel.is_cancelled() {
+            return Ok(Some(RulesRunEnd::Cancelled));
+        }
+        let decided_before = self.stored.decided;
+        let end = match self.decide_in_transaction(batch).await {
+            Err(error) if error.is_database_failure() => return Err(error),
+            Err(_) => self.decide_one_by_one(batch).await?,
+            Ok(end) => end,
+        };
+        self.report_progress(decided_before, cancel).await;
+        Ok(end)
+    }
+
+    async fn decide_one_by_one(&mut self, batch: DecisionBatch<'_>) -> Result<Option<RulesRunEnd>> {
+        for (id, single) in batch.split() {
+            match self.decide_in_transaction(single).await {
+                Err(error) if error.is_database_failure() => return Err(error),
+                Err(error) => {
+                    let text = error.log_message();
+                    tracing::error!(error = text, %id, "the changed rules could not decide");
+                    self.failed_count += 1;
+                    self.stored.review_failed |= matches!(single, DecisionBatch::Reviews(_));
+                }
+                Ok(None) => {}
+                Ok(end) => return Ok(end),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Decides in one transaction, unless the pass is no longer this process's.
+    async fn decide_in_transaction(
+        &mut self,
+        batch: DecisionBatch<'_>,
+    ) -> Result<Option<RulesRunEnd>> {
+        let context = self.context;
+        let write = context.store.begin_write().await?;
+        if let Some(end) = self.lock(&write).await? {
+            return Ok(Some(end));
+        }
+        let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+        let mut stored = self.stored.clone();
+        match batch {
+            DecisionBatch::Reviews(open) => {
+                redecide_reviewed_agents(context, &write, &mut change_set, open).await?;
+                stored.after = open.last().map(|last| last.id);
+            }
+            DecisionBatch::Agents(ids) => {
+                for id in ids {
+                    apply_rules_to_agent(context, &write, &mut change_set, *id).await?;
+                }
+            }
+        }
+        let committed = change_set.write(&write).await?;
+        stored.decided += batch.len() as u64;
+        stored.total = stored.total.max(stored.decided);
+        stored.until = context.now().plus_micros(LEASE_DURATION).0;
+        stored.store(&write).await?;
+        commit_and_publish_unlogged(context, write, [&committed]).await?;
+        self.stored = stored;
+        self.last_seq = committed.last_seq.unwrap_or(self.last_seq);
+        Ok(None)
+    }
+
+    /// Locks the pass; returns how it has ended for this process, if it has.
+    async fn lock(&self, write: &WriteTransaction) -> Result<Option<RulesRunEnd>> {
+        let present = StoredRulesRun::lock(write).await?;
+        if present.rules != self.stored.rules {
+            return Ok(Some(RulesRunEnd::Superseded));
+        }
+        let is_ours = present.holder == self.stored.holder;
+        Ok((!is_ours).then_some(RulesRunEnd::OtherProcess))
+    }
+
+    /// Reports the progress since `before`; after each thousand it is logged, and the index catches up first.
+    async fn report_progress(&self, decided_before: u64, cancel: &CancellationToken) {
+        let (decided, total) = (self.stored.decided, self.stored.total);
+        let context = self.context;
+        context
+            .rules_progress
+            .set_stage(RulesStage::Deciding { decided, total });
+        if decided / DECISIONS_PER_LOG == decided_before / DECISIONS_PER_LOG {
+            return;
+        }
+        tracing::info!(decided, total, "decided by the changed rules");
+        let mut applied_seq = context.signals.applied_event.subscribe();
+        if !context.signals.is_index_following.load(Ordering::Acquire)
+            || context.index.applied_seq() >= self.last_seq
+        {
+            return;
+        }
+        let index_caught_up = async {
+            while *applied_seq.borrow_and_update() < self.last_seq {
+                if applied_seq.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = index_caught_up => {}
+            () = tokio::time::sleep(INDEX_TIMEOUT) => {}
+        }
+    }
+
+    /// Gives the lease back, with the result: complete, or where the next pass continues.
+    async fn finish(&self, is_complete: bool) -> Result<RulesRunEnd> {
+        let write = self.context.store.begin_write().await?;
+        if let Some(end) = self.lock(&write).await? {
+            return Ok(end);
+        }
+        let mut stored = StoredRulesRun {
+            holder: None,
+            until: 0,
+            ..self.stored.clone()
+        };
+        let end = match (is_complete, self.failed_count) {
+            (false, _) => RulesRunEnd::Cancelled,
+            (true, 0) => {
+                write
+                    .set_setting(DECIDED_RULES_SETTING, &stored.rules)
+                    .await?;
+                stored.allow_lists = vec![self.context.rules.allow_domains.clone()];
+                (stored.decided, stored.total) = (0, 0);
+                RulesRunEnd::Decided
+            }
+            (true, _) => {
+                (stored.after, stored.reviews_done) = (None, false);
+                (stored.decided, stored.total) = (0, 0);
+                RulesRunEnd::Failed
+            }
+        };
+        stored.store(&write).await?;
+        write.commit().await?;
+        if end == RulesRunEnd::Decided && self.stored.decided > 0 {
+            let decided = self.stored.decided;
+            tracing::info!(decided, "everything is decided by the changed rules");
+        }
+        Ok(end)
+    }
+}

@@ -1,0 +1,134 @@
+//! Agents as policies see them: their facts, and the labels that they carry by the policies that match.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use a2a_registry_policy::{Action, AgentAttributes, Policy, PolicyMatches, PolicySet};
+use a2a_registry_store::Executor;
+use a2a_registry_store::agents::agents_page_by_id;
+use a2a_registry_store::entity::agent;
+use uuid::Uuid;
+
+use crate::agents::records::{AgentRecord, load_records};
+use crate::context::AppContext;
+use crate::error::Result;
+use crate::visibility::caller::account_label;
+use crate::visibility::policy_labels::{discover_labels, is_unrestricted};
+
+pub fn agent_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
+    record.policy_subject().agent_facts(&context.rules)
+}
+
+/// The facts about an agent as lists show it: one on hold is `held` there, which policies cannot ask for.
+pub fn listed_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
+    AgentAttributes {
+        lifecycle: record.effective_lifecycle().as_str().to_owned(),
+        ..agent_attributes(context, record)
+    }
+}
+
+/// The forbids of a set that a waiver lifts for the shown content of an agent.
+pub fn waived_forbids(
+    context: &AppContext,
+    record: &AgentRecord,
+    set: &PolicySet,
+) -> BTreeSet<u16> {
+    let ids = record.waived_policies(context.now());
+    set.forbid_indices(&ids)
+}
+
+/// The written policies of a set that match an agent with these facts, each with its subject.
+pub fn matching_policies<'a>(
+    set: &'a PolicySet,
+    attributes: &AgentAttributes,
+) -> Vec<(&'a Policy, Vec<Action>)> {
+    let mut actions_by_index: BTreeMap<u16, Vec<Action>> = BTreeMap::new();
+    for action in [Action::Discover, Action::Invoke, Action::Admit] {
+        let matches = set.match_agent(action, attributes);
+        for index in matches.matching.union(&matches.failed) {
+            actions_by_index.entry(*index).or_default().push(action);
+        }
+    }
+    let matched = actions_by_index.into_iter().filter_map(|(place, actions)| {
+        let policy = set.policies().get(usize::from(place))?;
+        Some((policy, actions))
+    });
+    // A shipped policy is explained by its rule.
+    matched.filter(|(policy, _)| !policy.is_built_in).collect()
+}
+
+/// The labels that an agent carries: those of who may find it, and those of the matching policies in every set that
+/// agents are evaluated under. Its owner, which is its submitter while it has none, sees it whatever policies say.
+pub fn visibility_labels(context: &AppContext, record: &AgentRecord) -> Vec<String> {
+    let mut labels = record.visible_to();
+    let owner = record.responsible_account().map(account_label);
+    let owner = owner.filter(|owner| !labels.is_empty() && !labels.contains(owner));
+    labels.extend(owner);
+    let sets: Vec<_> = context.policy_sets.evaluated_sets().collect();
+    if sets
+        .iter()
+        .any(|set| !set.is_unconditional(Action::Discover))
+    {
+        let facts = agent_attributes(context, record);
+        let carried = |set: &Arc<PolicySet>| {
+            discover_labels(set, &facts, &waived_forbids(context, record, set))
+        };
+        labels.extend(sets.iter().flat_map(carried));
+    }
+    labels
+}
+
+/// The labels of these agents, by agent; agents that no one may see are left out.
+pub async fn visibility_labels_by_agent(
+    context: &AppContext,
+    db: &impl Executor,
+    rows: Vec<agent::Model>,
+) -> Result<HashMap<Uuid, Vec<String>>> {
+    let records = load_records(db, rows).await?;
+    let labelled = records
+        .iter()
+        .map(|record| (record.agent.id, visibility_labels(context, record)));
+    Ok(labelled.collect())
+}
+
+/// As [`labels_of_all`], or for any other agent if none of these exists: where policies are evaluated, a caller must
+/// not be able to tell a hidden agent from a missing one by the work that is done.
+pub async fn visibility_labels_or_decoy(
+    context: &AppContext,
+    db: &impl Executor,
+    rows: Vec<agent::Model>,
+) -> Result<HashMap<Uuid, Vec<String>>> {
+    let decoy = agents_page_by_id(db, None, 1).await?;
+    let judged = if rows.is_empty() { decoy } else { rows };
+    visibility_labels_by_agent(context, db, judged).await
+}
+
+/// Whether rows alone say who sees an agent, because no policy asks for anything else.
+pub fn is_visibility_policy_free(context: &AppContext) -> bool {
+    context
+        .policy_sets
+        .evaluated_sets()
+        .all(|set| is_unrestricted(&set))
+}
+
+/// The matching policies about calling an agent, of the set in force, without waived forbids.
+pub fn invoke_matches(context: &AppContext, record: &AgentRecord) -> PolicyMatches {
+    let set = context.policy_sets.enforced_set();
+    let mut matches = match set.is_unconditional(Action::Invoke) {
+        true => set.match_agent(Action::Invoke, &AgentAttributes::default()),
+        false => set.match_agent(Action::Invoke, &agent_attributes(context, record)),
+    };
+    matches.remove_waived(&waived_forbids(context, record, &set));
+    matches
+}
+
+/// The matching policies about finding an agent, of the set in force; `None` if none of them is on a dry run.
+pub fn dry_run_matches(context: &AppContext, record: &AgentRecord) -> Option<PolicyMatches> {
+    let set = context.policy_sets.enforced_set();
+    if !set.has_dry_run(Action::Discover) {
+        return None;
+    }
+    let mut matches = set.match_agent(Action::Discover, &agent_attributes(context, record));
+    matches.remove_waived(&waived_forbids(context, record, &set));
+    Some(matches)
+}

@@ -1,0 +1,188 @@
+//! Agents as they are answered: rendered once for each class of callers, and kept while nothing of them has changed.
+
+use std::sync::Arc;
+
+use a2a_registry_api::Agent;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_search::is_visible_to;
+use a2a_registry_store::agents;
+use uuid::Uuid;
+
+use crate::agents::policy_attributes::{dry_run_matches, invoke_matches, visibility_labels};
+use crate::agents::records::load_records;
+use crate::agents::replacements::is_replacement_visible;
+use crate::agents::views::{
+    agent_show, build_view_with_holds, load_responsible_account, require_visible_agent,
+};
+use crate::context::AppContext;
+use crate::database_health::require_recent_contact;
+use crate::error::AppError;
+use crate::process_state::agent_cache::{AgentCacheStamp, RenderedAgent, RenderedJson};
+use crate::process_state::dry_runs::ObservedResponse;
+use crate::visibility::caller::Caller;
+
+/// One agent in full, as [`agent_show`](crate::agents::views::agent_show) gives it, rendered.
+///
+/// # Errors
+/// `NotFound` where there is none, or none the caller may see; `Unavailable` if the database has not responded for too
+/// long.
+pub async fn render_agent(
+    context: &AppContext,
+    caller: &Caller,
+    agent: &str,
+) -> Result<RenderedJson, AppError> {
+    let rendered = require_rendered_agent(context, caller, agent).await?;
+    if rendered.discover_matches.is_some() {
+        let policies = context.policy_sets.enforced_set();
+        let shown = || ObservedResponse::Agent(rendered.id);
+        context.dry_runs.observe_response(&policies, caller, shown);
+    }
+    let sees_holds = caller.has_permission(Permission::SeeAll)
+        || caller.is_account(rendered.responsible_account);
+    if sees_holds && rendered.has_audience {
+        // The names of groups and collections are not of the rows that the entry is kept by.
+        return RenderedJson::render(&agent_show(context, caller, agent).await?);
+    }
+    let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
+    let response = with_holds.unwrap_or(&rendered.without_holds);
+    if let Some(replacement) = rendered.replacement
+        && !is_replacement_visible(context, caller, replacement).await?
+    {
+        let mut view = parse_rendered(response)?;
+        if let Some(deprecation) = &mut view.hit.summary.deprecation {
+            deprecation.replacement = None;
+        }
+        return RenderedJson::render(&view);
+    }
+    Ok(response.clone())
+}
+
+/// The entry of an agent that the caller may see.
+pub async fn require_rendered_agent(
+    context: &AppContext,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Arc<RenderedAgent>, AppError> {
+    require_recent_contact(context)?;
+    let missing = || AppError::no_agent(agent);
+    let id = match agent.parse::<Uuid>() {
+        Ok(id) => Some(id),
+        Err(_) if agent.starts_with("urn:") => {
+            let row = agents::agent_by_urn(&context.store, agent).await?;
+            row.map(|row| row.id)
+        }
+        Err(_) => return Err(missing()),
+    };
+    if let Some(cached) = id.and_then(|id| cached_agent(context, id)) {
+        // Most callers have no account, and all of those see the same agents.
+        let is_visible = match caller.account {
+            None => cached.is_public,
+            Some(_) => cached.is_visible_to(caller, &context.policy_sets.enforced_set()),
+        };
+        if is_visible {
+            return Ok(cached);
+        }
+    }
+    // A kept answer that the caller may not see must not be refused faster than a missing one, nor be made for it.
+    let id = require_visible_agent(context, caller, agent).await?.id;
+    let rendered = load_rendered_agent(context, id)
+        .await?
+        .ok_or_else(missing)?;
+    match rendered.is_visible_to(caller, &context.policy_sets.enforced_set()) {
+        true => Ok(rendered),
+        false => Err(missing()),
+    }
+}
+
+/// The kept answer about an agent, parsed.
+///
+/// # Errors
+/// `NotFound` for an agent that is missing or that the caller may not see, and failures of the database.
+pub async fn load_rendered_view(
+    context: &AppContext,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Agent, AppError> {
+    parse_rendered(&render_agent(context, caller, agent).await?)
+}
+
+pub fn parse_rendered(rendered: &RenderedJson) -> Result<Agent, AppError> {
+    serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
+}
+
+/// The entry of an agent with that identifier, whoever may see it; `None` if there is none that anybody may see.
+pub async fn load_rendered_unfiltered(
+    context: &AppContext,
+    id: Uuid,
+) -> Result<Option<Arc<RenderedAgent>>, AppError> {
+    load_rendered_agent(context, id).await
+}
+
+/// The entry of an agent; `None` if there is none that anybody may see.
+async fn load_rendered_agent(
+    context: &AppContext,
+    id: Uuid,
+) -> Result<Option<Arc<RenderedAgent>>, AppError> {
+    if let Some(cached) = cached_agent(context, id) {
+        return Ok(Some(cached));
+    }
+    let Some(domain) = load_agent_row(context, id).await?.map(|row| row.domain_id) else {
+        return Ok(None);
+    };
+    // Before the rows, so that a change in between is noticed later.
+    let (stamp, read_at) = (cache_stamp(context, id, domain), context.uptime());
+    let row = load_agent_row(context, id).await?;
+    let rows = row.into_iter().collect();
+    let Some(record) = load_records(&context.store, rows).await?.pop() else {
+        return Ok(None);
+    };
+    let mut view = build_view_with_holds(context, &record).await?;
+    let with_holds = match view.holds.is_empty() {
+        true => None,
+        false => Some(RenderedJson::render(&view)?),
+    };
+    view.holds.clear();
+    let deprecation = view.hit.summary.deprecation.as_ref();
+    let replacement = deprecation.and_then(|deprecation| deprecation.replacement);
+    let visible_to = visibility_labels(context, &record);
+    let policies = context.policy_sets.enforced_set();
+    let entry = Arc::new(RenderedAgent {
+        id,
+        stamp,
+        read_at,
+        domain,
+        // The stamp is of these policies, or does not hold any more.
+        is_public: is_visible_to(&Caller::default().labels(&policies), &visible_to),
+        visible_to,
+        invoke_matches: invoke_matches(context, &record),
+        discover_matches: dry_run_matches(context, &record),
+        has_audience: record.agent.audience.is_some() || record.agent.collections.is_some(),
+        responsible_account: load_responsible_account(context, &record.agent).await?,
+        replacement,
+        without_holds: RenderedJson::render(&view)?,
+        with_holds,
+    });
+    context.agent_cache.insert(id, Arc::clone(&entry));
+    Ok(Some(entry))
+}
+
+/// The entry of an agent, if it is kept and nothing of it has changed since.
+fn cached_agent(context: &AppContext, id: Uuid) -> Option<Arc<RenderedAgent>> {
+    let cached = context.agent_cache.get(id, context.uptime())?;
+    (cached.stamp == cache_stamp(context, id, cached.domain)).then_some(cached)
+}
+
+fn cache_stamp(context: &AppContext, id: Uuid, domain: i64) -> AgentCacheStamp {
+    AgentCacheStamp {
+        events: context.change_counters.count(id),
+        row_changes: context.store.row_changes().cache_stamp(id, domain),
+        policies: context.policy_sets.set_numbers(),
+    }
+}
+
+async fn load_agent_row(
+    context: &AppContext,
+    id: Uuid,
+) -> Result<Option<a2a_registry_store::entity::agent::Model>, AppError> {
+    Ok(agents::agents_by_ids(&context.store, &[id]).await?.pop())
+}

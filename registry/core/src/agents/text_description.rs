@@ -1,0 +1,98 @@
+//! An agent in words, for whoever reads and for models. What comes from cards stands in double quotes.
+
+use a2a_registry_api::{Agent, Deprecation, Interface, Summary};
+
+use crate::text::{ADDRESS, LINE, QUOTED_NOTE, TEASER, line, quoted_line};
+
+/// Characters of what an agent says of itself.
+const MAX_DESCRIPTION_CHARS: usize = 2_000;
+/// The most skills that are named.
+const MAX_SKILLS: usize = 20;
+/// The most addresses and alternatives of authentication that are named.
+const MAX_INTERFACES: usize = 10;
+
+/// What is known about an agent.
+pub fn describe_agent(agent: &Agent) -> String {
+    let summary = &agent.hit.summary;
+    let mut lines = vec![
+        QUOTED_NOTE.to_owned(),
+        format!("Name: {}", quoted_line(&summary.name, LINE)),
+    ];
+    let description = summary.description.as_deref();
+    lines.extend(
+        description
+            .map(|text| format!("Description: {}", quoted_line(text, MAX_DESCRIPTION_CHARS))),
+    );
+    lines.extend(identity_lines(summary));
+    let reason = quoted_line(&agent.signature_verdict.reason, TEASER);
+    lines.push(format!("Signatures: {}, {reason}", summary.trust.signature));
+    let notice = summary.deprecation.as_ref().map(Deprecation::sentence);
+    lines.extend(notice.map(|notice| {
+        format!(
+            "Deprecated: {}",
+            quoted_line(&notice, MAX_DESCRIPTION_CHARS)
+        )
+    }));
+    let skills = summary.skills.iter().take(MAX_SKILLS).map(|skill| {
+        let name = quoted_line(&skill.name, LINE);
+        match skill.description.as_deref() {
+            Some(description) => format!("Skill: {name}: {}", quoted_line(description, TEASER)),
+            None => format!("Skill: {name}"),
+        }
+    });
+    lines.extend(skills);
+    lines.extend(
+        summary
+            .interfaces
+            .iter()
+            .take(MAX_INTERFACES)
+            .map(interface_line),
+    );
+    let security = agent.security.iter().take(MAX_INTERFACES);
+    lines.extend(
+        security.map(|sentence| format!("Authentication: {}", quoted_line(sentence, TEASER))),
+    );
+    for (label, link) in [("Card", &summary.links.card), ("Page", &summary.links.page)] {
+        lines.push(format!("{label}: {}", line(link, ADDRESS)));
+    }
+    lines.push(format!("Card digest: {}", summary.card_digest));
+    lines.join("\n")
+}
+
+/// What the registry itself knows, and who is behind the agent.
+fn identity_lines(summary: &Summary) -> Vec<String> {
+    let id = summary.id.to_string();
+    let identifier = summary.urn.as_deref().unwrap_or(&id);
+    let trust = summary.trust.level.as_ref().map(|level| level.as_str());
+    let mut lines = vec![
+        format!("Identifier: {}", line(identifier, ADDRESS)),
+        format!("Id in this registry: {id}"),
+        format!(
+            "Domain: {} ({})",
+            line(&summary.domain, LINE),
+            summary.trust.domain
+        ),
+        format!("Trust level: {}", trust.unwrap_or("none")),
+        format!("State: {}", summary.lifecycle),
+    ];
+    let provider = summary.provider.as_ref();
+    let provider = provider.and_then(|provider| provider.organization.as_deref());
+    for (label, text) in [
+        ("Version", summary.version.as_deref()),
+        ("Provider", provider),
+    ] {
+        lines.extend(text.map(|text| format!("{label}: {}", quoted_line(text, LINE))));
+    }
+    lines
+}
+
+fn interface_line(interface: &Interface) -> String {
+    let version = interface.protocol_version.as_deref();
+    let version = version.map_or_else(
+        || "unknown version".to_owned(),
+        |text| quoted_line(text, LINE),
+    );
+    let url = quoted_line(&interface.url, ADDRESS);
+    let binding = quoted_line(&interface.binding, LINE);
+    format!("Address: {url} ({binding}, {version})")
+}

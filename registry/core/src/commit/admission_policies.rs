@@ -1,0 +1,38 @@
+//! The policy set by which a write admits and registers.
+
+use std::sync::Arc;
+
+use a2a_registry_policy::PolicySet;
+use a2a_registry_store::{Executor, policies};
+
+use crate::context::AppContext;
+use crate::error::AppError;
+use crate::policy_sets::compile_stored_set;
+
+/// The set by which cards are admitted and domains registered in a write: the newest of all, also where this process does not
+/// show agents by it yet. One that this version of the program cannot compile admits nothing.
+pub async fn load_admission_policies(
+    context: &AppContext,
+    db: &impl Executor,
+) -> Result<Arc<PolicySet>, AppError> {
+    let number = u64::try_from(policies::newest_policy_set_number(db).await?).unwrap_or(0);
+    let cached = context.policy_sets.newest();
+    if cached.number() == number {
+        return Ok(cached);
+    }
+    let row = policies::newest_policy_set(db).await?;
+    let set = compile_stored_set(&context.policy_sets.compiled, row, &context.rules)
+        .await
+        .or_else(|error| {
+            tracing::error!(
+                number,
+                error = error.internal.unwrap_or(error.public),
+                "nothing is admitted until the policies can be read"
+            );
+            PolicySet::compile(number, &[])
+                .map_err(|_| AppError::internal("no policies".to_owned()))
+        })?;
+    let set = Arc::new(set);
+    context.policy_sets.set_newest(Arc::clone(&set));
+    Ok(set)
+}

@@ -1,0 +1,51 @@
+//! Network rules of a configuration section, in the form that the guard and the fetcher need.
+
+use std::fs;
+use std::path::PathBuf;
+
+use a2a_crawler::guard::{self, GuardConfig};
+
+use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig, FederationConfig, IdentityConfig};
+
+impl AllowPorts {
+    /// Any word means "all ports"; validation accepts only `"any"`.
+    fn to_guard_ports(&self) -> guard::AllowedPorts {
+        match self {
+            Self::List(ports) => guard::AllowedPorts::List(ports.clone()),
+            Self::One(port) => guard::AllowedPorts::List(vec![*port]),
+            Self::Word(_) => guard::AllowedPorts::Any,
+        }
+    }
+}
+
+/// Gives each section that has network lists a guard with these lists and no others.
+macro_rules! guarded {
+    ($($section:ty),*) => {$(
+        impl $section {
+            pub fn guard(&self) -> GuardConfig {
+                GuardConfig {
+                    allow_networks: self.allow_networks.clone(),
+                    allow_names: self.allow_names.clone(),
+                    allow_http: self.allow_http,
+                    allow_ports: self.allow_ports.to_guard_ports(),
+                    deny_networks: self.deny_networks.clone(),
+                }
+            }
+        }
+    )*};
+}
+
+guarded!(
+    CrawlerConfig,
+    EmbeddingConfig,
+    FederationConfig,
+    IdentityConfig
+);
+
+/// The contents of the files in `extra_ca`.
+pub fn read_root_certificates(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
+    let read = files.iter().map(|path| {
+        fs::read(path).map_err(|error| format!("extra_ca {}: {error}", path.display()))
+    });
+    read.collect()
+}

@@ -1,0 +1,223 @@
+//! Catalog entries of existing sources, and what an entry changes in them.
+
+use a2a_crawler::catalog::CatalogEntry;
+use a2a_registry_domain::coverage::CoverageLevel;
+use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::source;
+
+use crate::crawl::ingest::batch::IngestBatch;
+use crate::sources::{fetches_card_at, is_catalog, may_list_cards};
+
+/// The effect of a catalog entry on an existing source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceUpdate {
+    Unchanged,
+    /// The same URL, which the catalog names for the first time.
+    NewlyListed,
+    /// Another URL than before.
+    Moved,
+    /// Another URL than in the catalog that takes precedence, or the URL of another entry.
+    OtherUrl,
+}
+
+/// The precedence of catalogs of one domain, the first one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CatalogRank {
+    Ard,
+    AiCatalog,
+    /// At another URL, which the owner of the domain has registered.
+    OwnerRegistered,
+    /// At another URL, which someone else has registered.
+    Nominated,
+}
+
+impl IngestBatch {
+    pub fn is_catalog(&self, source: i64) -> bool {
+        self.sources.get(&source).is_some_and(is_catalog)
+    }
+
+    /// The source of a catalog's entry: the one with its identifier, else one with its URL.
+    pub fn entry_source(&self, catalog: &source::Model, entry: &CatalogEntry) -> Option<i64> {
+        let all = || self.live_domain_sources(catalog.domain_id);
+        all()
+            .find(|row| self.is_named_by_entry(row, catalog, entry))
+            .or_else(|| all().find(|row| fetches_card_at(row, &entry.url)))
+            .map(|row| row.id)
+    }
+
+    /// Whether an entry names a source by its identifier. The identifiers of a catalog that only nominates are its own:
+    /// a source that the domain's catalog took over from it would still have the cards that it gave before.
+    pub fn is_named_by_entry(
+        &self,
+        row: &source::Model,
+        catalog: &source::Model,
+        entry: &CatalogEntry,
+    ) -> bool {
+        let are_shared = || {
+            self.catalog_rank(catalog) != CatalogRank::Nominated
+                && self.own_catalog_identifier(row).is_some()
+        };
+        row.identifier.as_ref() == Some(&entry.identifier)
+            && (row.catalog_id == Some(catalog.id) || are_shared())
+    }
+
+    /// The effect of naming an existing source. The catalog that has named it keeps it; another one takes over if that
+    /// one no longer names it, does not exist, or has lower precedence.
+    pub fn apply_entry(
+        &mut self,
+        id: i64,
+        catalog: &source::Model,
+        entry: &CatalogEntry,
+        now: Timestamp,
+    ) -> SourceUpdate {
+        let Some(row) = self.sources.get(&id) else {
+            return SourceUpdate::Unchanged;
+        };
+        let rank = self.catalog_rank(catalog);
+        // What no proof covers changes nothing that is registered, or that another catalog lists or has listed.
+        let is_its_own = row.kind == SourceKind::Entry && row.catalog_id == Some(catalog.id);
+        if id == catalog.id || (rank == CatalogRank::Nominated && !is_its_own) {
+            return SourceUpdate::Unchanged;
+        }
+        if row.kind != SourceKind::Entry {
+            return self.record_listing(id, catalog, rank);
+        }
+        let speaks = self.is_listed_by_another(row, catalog, rank);
+        let named = row.identifier.as_ref() == Some(&entry.identifier);
+        let url_changed = named && row.url != entry.url.as_str();
+        if speaks && row.unlisted_since.is_none() {
+            return if url_changed {
+                SourceUpdate::OtherUrl
+            } else {
+                SourceUpdate::Unchanged
+            };
+        }
+        let url = entry.url.as_str();
+        let was_only_nominated = self.own_catalog_identifier(row).is_none();
+        let url_taken = url_changed
+            && self
+                .live_domain_sources(catalog.domain_id)
+                .any(|other| other.kind == SourceKind::Entry && other.url == url);
+        let Some(row) = self.source_mut(id) else {
+            return SourceUpdate::Unchanged;
+        };
+        let newly_listed = row.unlisted_since.is_some() || row.catalog_id != Some(catalog.id);
+        row.catalog_id = Some(catalog.id);
+        row.unlisted_since = None;
+        row.unlisted_looks = 0;
+        if was_only_nominated {
+            row.identifier = Some(entry.identifier.clone());
+        }
+        if url_taken {
+            return SourceUpdate::OtherUrl;
+        }
+        update_entry_digest(row, entry, now);
+        if url_changed {
+            set_source_url(row, url, now);
+            return SourceUpdate::Moved;
+        }
+        if newly_listed {
+            SourceUpdate::NewlyListed
+        } else {
+            SourceUpdate::Unchanged
+        }
+    }
+
+    /// Whether another existing catalog of the same precedence has listed an entry.
+    fn is_listed_by_another(
+        &self,
+        row: &source::Model,
+        catalog: &source::Model,
+        rank: CatalogRank,
+    ) -> bool {
+        let other = row.catalog_id.and_then(|id| self.sources.get(&id));
+        other.is_some_and(|by| {
+            let there = by.liveness == SourceState::Fresh;
+            by.id != catalog.id && there && self.catalog_rank(by) <= rank
+        })
+    }
+
+    /// The precedence of a catalog among those of its domain.
+    fn catalog_rank(&self, catalog: &source::Model) -> CatalogRank {
+        match catalog.kind.known_value() {
+            Some(SourceKind::Ard) => CatalogRank::Ard,
+            Some(SourceKind::AiCatalog) => CatalogRank::AiCatalog,
+            _ if self.coverage_evidence.catalog_coverage(catalog) == CoverageLevel::Covered => {
+                CatalogRank::OwnerRegistered
+            }
+            _ => CatalogRank::Nominated,
+        }
+    }
+
+    /// Records that a catalog names a registered URL. The source keeps its kind: it stays when the catalog drops it.
+    fn record_listing(
+        &mut self,
+        id: i64,
+        catalog: &source::Model,
+        rank: CatalogRank,
+    ) -> SourceUpdate {
+        let listing_catalog_of =
+            |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
+        let listing_catalog = self.sources.get(&id).and_then(listing_catalog_of);
+        // A catalog at a well-known path takes over from a registered one, whose registration may be withdrawn.
+        let is_named = listing_catalog
+            .is_some_and(|by| self.catalog_rank(by) <= rank.max(CatalogRank::AiCatalog));
+        if is_named {
+            return SourceUpdate::Unchanged;
+        }
+        if let Some(row) = self.source_mut(id) {
+            row.catalog_id = Some(catalog.id);
+        }
+        SourceUpdate::NewlyListed
+    }
+
+    /// Whether the catalog that names a source states another digest than these bytes have. A registered source is not
+    /// compared.
+    pub fn has_other_digest(&self, source: i64, bytes: &[u8]) -> bool {
+        let row = self.sources.get(&source);
+        let row = row.filter(|row| row.kind == SourceKind::Entry);
+        let stated = row.and_then(|row| row.entry_digest.as_deref());
+        stated.is_some_and(|stated| stated != a2a_card::bytes_digest(bytes))
+    }
+
+    /// Has the catalogs of a source's domain fetched in full the next time.
+    pub fn refetch_catalogs_of_source(&mut self, source: i64) {
+        let Some(row) = self.sources.get(&source).cloned() else {
+            return;
+        };
+        self.refetch_other_catalogs(&row);
+    }
+
+    pub fn refetch_other_catalogs(&mut self, catalog: &source::Model) {
+        let others: Vec<i64> = self
+            .live_domain_sources(catalog.domain_id)
+            .filter(|row| row.id != catalog.id && may_list_cards(row))
+            .map(|row| row.id)
+            .collect();
+        for id in others {
+            if let Some(row) = self.source_mut(id) {
+                row.full_wanted = true;
+            }
+        }
+    }
+}
+
+/// Gives a source another URL, which is fetched now.
+fn set_source_url(row: &mut source::Model, url: &str, now: Timestamp) {
+    row.url = url.to_owned();
+    row.validator_url = None;
+    row.next_due_at = now.0;
+    row.planned_at = None;
+    // The approval applies to the entries of the first fetch.
+    row.approve_as = None;
+}
+
+/// Stores the digest that an entry states. Another digest promises another card, which is fetched now.
+fn update_entry_digest(row: &mut source::Model, entry: &CatalogEntry, now: Timestamp) {
+    if row.entry_digest != entry.digest {
+        row.entry_digest.clone_from(&entry.digest);
+        row.next_due_at = row.next_due_at.min(now.0);
+        row.full_wanted = true;
+    }
+}

@@ -1,0 +1,26 @@
+//! Tracks whether the database responds, and refuses cached responses once it has not for too long.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::context::AppContext;
+use crate::error::{AppError, Result};
+use crate::process_state::health_state::microseconds;
+
+pub fn record_database_contact(context: &AppContext) {
+    let now = microseconds(context.uptime());
+    context.database_contact.0.store(now, Ordering::Release);
+}
+
+/// Refuses to respond from caches once the database has not responded for longer than `stale_limit`.
+pub fn require_recent_contact(context: &AppContext) -> Result<()> {
+    let last_contact = Duration::from_micros(context.database_contact.0.load(Ordering::Acquire));
+    let silence = context.uptime().saturating_sub(last_contact);
+    if silence > Duration::from_secs(context.config.store.stale_limit) {
+        return Err(AppError::unavailable(
+            "The registry's database does not respond, and its cached data is too old to be served.",
+            5,
+        ));
+    }
+    Ok(())
+}

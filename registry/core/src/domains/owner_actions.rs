@@ -1,0 +1,158 @@
+//! Changes of a domain by its owner (docs/ownership.md#what-an-owner-may-do).
+
+use std::collections::BTreeSet;
+
+use a2a_registry_api::limits::MAX_CONTACT_CHARS;
+use a2a_registry_api::{DomainPatch, DomainView, Transfer};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ownership::OptOut;
+use a2a_registry_store::domains;
+use serde_json::json;
+use url::Url;
+use uuid::Uuid;
+
+use crate::commit::change_set::ChangeSet;
+use crate::commit::locks::begin_write_with_followers;
+use crate::commit::publish::commit_and_await_index;
+use crate::context::AppContext;
+use crate::domains::actions::{find_visible_domain, usable_account};
+use crate::domains::view::domain_view;
+use crate::error::{AppError, Result};
+use crate::ownership::apply_check::update_domain_ownership;
+use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain};
+use crate::ownership::challenges::insert_challenges;
+use crate::ownership::owner_vouches::{remove_owner_vouch, store_owner_vouch};
+use crate::visibility::caller::Caller;
+
+/// Changes a domain's contact, and whether it is listed at all.
+pub async fn domain_patch(
+    context: &AppContext,
+    caller: &Caller,
+    domain: &str,
+    patch: &DomainPatch,
+) -> Result<DomainView> {
+    let unlocked = find_visible_domain(context, caller, domain).await?;
+    require_owner_or_curator(&context.store, caller, &unlocked, context.now()).await?;
+    let contact = patch.contact.as_deref().map(parse_contact).transpose()?;
+    let (write, mut row, followers) = begin_write_with_followers(context, &unlocked).await?;
+    // Another account may have proved it since.
+    let account = match patch.opt_out {
+        Some(true) => require_whole_domain(&write, caller, &row, context.now()).await?,
+        _ => require_owner_or_curator(&write, caller, &row, context.now()).await?,
+    };
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    if let Some(contact) = contact {
+        row.contact = contact;
+    }
+    match patch.opt_out {
+        Some(true) => row.opted_out_by = Some(OptOut::Owner.into()),
+        Some(false) if row.opted_out_by()? == Some(OptOut::Record) => {
+            return Err(AppError::conflict(
+                "The domain opts out by a record of its own; remove policy=none from it.",
+            ));
+        }
+        Some(false) => row.opted_out_by = None,
+        None => {}
+    }
+    let data = json!({"contact": row.contact, "opt_out": row.opted_out_by});
+    change_set.add_event(EventKind::DomainUpdated, &row.name, &account.name, data);
+    update_domain_ownership(
+        context,
+        &write,
+        &mut change_set,
+        &mut row,
+        &followers,
+        &account.name,
+    )
+    .await?;
+    commit_and_await_index(context, write, change_set).await?;
+    context.signals.visits.notify_one();
+    domain_view(context, caller, row.id).await
+}
+
+/// Transfers a domain to another account. A record or file proves the domain only for the account that it names, so the
+/// new owner must place its own; an owner vouch names one account too, and ends. In a dispute this decides: the proofs
+/// of all accounts but the named one end.
+pub async fn domain_transfer(
+    context: &AppContext,
+    caller: &Caller,
+    domain: &str,
+    transfer: &Transfer,
+) -> Result<DomainView> {
+    let unlocked = find_visible_domain(context, caller, domain).await?;
+    require_owner_or_curator(&context.store, caller, &unlocked, context.now()).await?;
+    let (write, mut row, followers) = begin_write_with_followers(context, &unlocked).await?;
+    // Another account may have proved it since: a former owner ends no one's proof.
+    let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
+    let new_owner = usable_account(&write, &transfer.account).await?;
+    let former_owner = row.owner_at(context.now()).or(row.account_id);
+    row.account_id = Some(new_owner.id);
+    let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
+    let data = json!({"transferred_to": new_owner.name});
+    change_set.add_event(EventKind::DomainUpdated, &row.name, &account.name, data);
+    // Without an owner every account with a proof is a party to a dispute, also while the domain has opted out.
+    let is_disputed = row.owner_id.is_none();
+    let mut losing_accounts: BTreeSet<Uuid> = former_owner.into_iter().collect();
+    // The proofs of the former owner, or of the losers of the dispute, end here: a record left in place is no claim.
+    for mut proof in domains::valid_proofs_by_domain(&write, &[row.id]).await? {
+        let loses =
+            |one: &Uuid| *one != new_owner.id && (is_disputed || Some(*one) == former_owner);
+        if let Some(loser) = proof.account_id.filter(loses) {
+            losing_accounts.insert(loser);
+            proof.ended_at = Some(change_set.now().0);
+            write.update_proof(&proof).await?;
+            let data = json!({"method": proof.method, "account": proof.account_id, "reason": "transferred"});
+            change_set.add_event(EventKind::DomainProofEnded, &row.name, &account.name, data);
+        }
+    }
+    for former in losing_accounts {
+        write.delete_challenge(row.id, former).await?;
+    }
+    if crate::ownership::is_provable(&row) {
+        insert_challenges(context, &write, &[row.id], new_owner.id).await?;
+    }
+    let has_other_owner = row.vouched_owner.is_some_and(|owner| owner != new_owner.id);
+    let vouch_ended = has_other_owner
+        && remove_owner_vouch(
+            &write,
+            &mut change_set,
+            &mut row,
+            &account.name,
+            "transferred",
+        )
+        .await?;
+    let changed = update_domain_ownership(
+        context,
+        &write,
+        &mut change_set,
+        &mut row,
+        &followers,
+        &account.name,
+    )
+    .await?;
+    if vouch_ended && !changed {
+        store_owner_vouch(context, &write, &mut change_set, &row).await?;
+    }
+    commit_and_await_index(context, write, change_set).await?;
+    domain_view(context, caller, row.id).await
+}
+
+/// `None` for an empty contact.
+fn parse_contact(text: &str) -> Result<Option<String>> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let fits = text.len() <= MAX_CONTACT_CHARS
+        && Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "mailto" | "https"));
+    if fits {
+        Ok(Some(text.to_owned()))
+    } else {
+        Err(AppError::invalid(
+            "/contact",
+            format!(
+                "A contact is a mailto: or https: URL of at most {MAX_CONTACT_CHARS} characters."
+            ),
+        ))
+    }
+}

@@ -1,0 +1,111 @@
+//! The registered sources of a domain, and the ones that would end with a registration.
+
+use a2a_registry_domain::coverage::{CoverageLevel, is_domain_controlled};
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::source::SourceKind;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{agent, domain, source};
+use a2a_registry_store::{WriteTransaction, agents, domains};
+use uuid::Uuid;
+
+use crate::admission::coverage::CoverageEvidence;
+use crate::error::Result;
+use crate::sources::coverage_kind;
+
+pub struct DomainSources {
+    pub sources: Vec<source::Model>,
+    coverage_evidence: CoverageEvidence,
+    pub agents: Vec<agent::Model>,
+    /// Whether the domain was ever proved, or has an owner that an admin vouches for; `owner` is the present one.
+    pub is_proved: bool,
+    pub owner: Option<Uuid>,
+}
+
+impl DomainSources {
+    /// The caller has locked the domain.
+    pub async fn load(
+        write: &WriteTransaction,
+        row: &domain::Model,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let owner = row.owner_at(now);
+        let agents = agents::live_agents_by_domain(write, &[row.id]).await?;
+        let sources = domains::live_sources_by_domain(write, &[row.id]).await?;
+        Ok(Self {
+            coverage_evidence: CoverageEvidence::load(write, [row], &sources, now).await?,
+            sources,
+            agents,
+            is_proved: row.state != DomainState::Unverified || owner.is_some(),
+            owner,
+        })
+    }
+
+    pub fn is_registered_by(&self, account: Uuid, source: i64) -> bool {
+        let mut all = self.coverage_evidence.registrants(source).iter();
+        all.any(|one| one.account_id == Some(account))
+    }
+
+    pub fn is_registered_by_others(&self, account: Uuid, source: i64) -> bool {
+        let mut all = self.coverage_evidence.registrants(source).iter();
+        all.any(|one| one.account_id != Some(account))
+    }
+
+    /// Whether a source belongs to another account that has proved the domain: it is at a place that only the domain
+    /// controls, or the proof covers it. Other registrants of such a source cannot end it, not even while the proof has
+    /// lapsed.
+    fn belongs_to_owner(&self, account: Uuid, source: &source::Model) -> bool {
+        let coverage_level = || {
+            self.coverage_evidence
+                .source_coverage(source, self.sources.iter())
+        };
+        self.is_proved
+            && self.owner != Some(account)
+            && (is_domain_controlled_source(source) || coverage_level() == CoverageLevel::Covered)
+    }
+
+    /// The sources that end when an account withdraws its registrations: those without another registrant, and with a
+    /// catalog its entries, which belong to the catalog's owner.
+    pub fn sources_ending(&self, account: Uuid, withdrawn: &[i64]) -> Vec<i64> {
+        let mut ending: Vec<i64> = self
+            .sources
+            .iter()
+            .filter(|source| withdrawn.contains(&source.id))
+            .filter(|source| !self.is_registered_by_others(account, source.id))
+            .filter(|source| !self.belongs_to_owner(account, source))
+            .map(|source| source.id)
+            .collect();
+        let entries: Vec<i64> = self
+            .sources
+            .iter()
+            .filter(|source| source.kind == SourceKind::Entry)
+            .filter(|source| source.catalog_id.is_some_and(|id| ending.contains(&id)))
+            .map(|source| source.id)
+            .collect();
+        ending.extend(entries);
+        ending
+    }
+
+    /// The agents without a source once these have ended.
+    pub fn agents_without_source(&self, ending_sources: &[i64]) -> Vec<&agent::Model> {
+        let has_source = |agent: Uuid, stays: bool| {
+            self.sources
+                .iter()
+                .filter(move |source| ending_sources.contains(&source.id) != stays)
+                .any(move |source| source.agent_id == Some(agent))
+        };
+        self.agents
+            .iter()
+            .filter(|agent| has_source(agent.id, false) && !has_source(agent.id, true))
+            .collect()
+    }
+}
+
+pub fn is_approved(agent: &agent::Model) -> bool {
+    agent.approved_version.is_some()
+}
+
+/// Whether a source is at a place that only its domain controls. An unknown kind, written by a later build, counts as
+/// such, so that no other registrant ends it.
+pub fn is_domain_controlled_source(source: &source::Model) -> bool {
+    coverage_kind(source).is_none_or(is_domain_controlled)
+}

@@ -1,0 +1,408 @@
+//! Computes the vectors of all agents with a model: first in a walk over all agents, then following their events.
+//!
+//! Vectors are stored in the database, so that a new process continues where the last one stopped; each process holds a
+//! copy for its own searches. Several processes may work on one model: the second one reads the vectors of the first.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_registry_domain::timestamp::{HOUR, MINUTE};
+use a2a_registry_embed::{EmbedError, Embedder};
+use a2a_registry_search::vectors::{
+    VectorChange, VectorStore, VectorsError, remove_leftover_files,
+};
+use a2a_registry_search::{SearchRequest, SortOrder};
+use a2a_registry_store::entity::embedding_model;
+use a2a_registry_store::{events, vectors as rows};
+use uuid::Uuid;
+
+use crate::agents::documents::{load_documents, load_documents_after};
+use crate::context::AppContext;
+use crate::embeddings::calibration;
+use crate::embeddings::embedded_texts::LAYOUT_PREFIX;
+use crate::embeddings::vector_encoding::{
+    EncodedAgent, is_outdated, load_or_compute_vectors, stored_change, write_vectors,
+};
+use crate::error::{AppError, Result};
+use crate::process_state::semantic_search::{ModelProgress, ServingModel};
+use crate::visibility::caller::Caller;
+
+/// Agents per step of the walk.
+const AGENTS_PER_STEP: u64 = 16;
+/// Events per step after the walk.
+const EVENTS_PER_STEP: u64 = 200;
+/// Maximum number of agents of those events per step.
+const MAX_BATCH_AGENTS: usize = 16;
+/// How often a process stores that it uses a model.
+const USE_RECORD_INTERVAL: i64 = 10 * MINUTE;
+/// A model that no process has used for this long is deleted.
+const UNUSED_MODEL_TTL: i64 = HOUR;
+/// The pause after a calibration that failed or had too few agents.
+const CALIBRATION_RETRY_DELAY: Duration = Duration::from_secs(600);
+
+/// A model, and the progress of its vectors in this process.
+#[derive(Debug)]
+pub struct ModelIndexer {
+    pub embedder: Arc<dyn Embedder>,
+    pub vectors: Arc<VectorStore>,
+    pub model_row: embedding_model::Model,
+    /// The last event whose agents have vectors in this process.
+    applied_seq: i64,
+    /// Agents of later events that wait for their vectors, up to the event `up_to`.
+    pending_agents: Vec<Uuid>,
+    pending_up_to_seq: i64,
+    /// The earliest time of the next calibration, since this process started.
+    calibrate_from: Duration,
+    /// Whether there are vectors of another layout of the texts, which the walk replaces.
+    has_outdated_vectors: bool,
+    /// Whether every agent had such vectors: they serve until the walk ends.
+    serves_outdated_vectors: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexerStep {
+    /// There may be more to do; the number of agents whose vectors were computed.
+    Progress(u32),
+    /// Nothing to do until the next event.
+    Idle,
+}
+
+impl ModelIndexer {
+    pub fn model_id(&self) -> &str {
+        &self.model_row.id
+    }
+
+    pub fn name(&self) -> &str {
+        &self.model_row.name
+    }
+
+    /// Whether every agent has its vectors.
+    pub fn is_complete(&self) -> bool {
+        self.model_row.completed_at.is_some()
+    }
+
+    fn cutoff(&self) -> Option<f32> {
+        #[expect(clippy::cast_possible_truncation, reason = "a cosine")]
+        self.model_row.cutoff.map(|cutoff| cutoff as f32)
+    }
+}
+
+/// Opens a model with the vectors and progress that the database holds.
+pub async fn open_indexer(
+    context: &AppContext,
+    embedder: Arc<dyn Embedder>,
+) -> Result<ModelIndexer> {
+    let info = embedder.model();
+    let new_row = embedding_model::Model {
+        id: info.id.clone(),
+        name: info.name.clone(),
+        dimensions: i32::try_from(info.dimensions).unwrap_or(i32::MAX),
+        created_at: context.now().0,
+        applied_seq: events::highest_seq(&context.store).await?,
+        walked_to: None,
+        completed_at: None,
+        cutoff: None,
+        used_at: context.now().0,
+    };
+    let dimensions = info.dimensions;
+    let mut row = context.store.get_or_insert_model(new_row).await?;
+    context
+        .store
+        .record_model_use(&row.id, context.now().0)
+        .await?;
+    let vectors = Arc::new(VectorStore::create(&vectors_dir(context), dimensions)?);
+    let (mut after, mut outdated) = (None, false);
+    loop {
+        let rows_chunk = rows::vectors_page(&context.store, &row.id, after).await?;
+        let Some(last) = rows_chunk.last() else { break };
+        after = Some(last.agent_id);
+        outdated |= rows_chunk.iter().any(is_outdated);
+        write_vectors(
+            &vectors,
+            rows_chunk
+                .into_iter()
+                .filter_map(|row| stored_change(row, dimensions))
+                .collect(),
+        )
+        .await?;
+    }
+    // The previous vectors are searched until all are renewed.
+    let serves_outdated = outdated && row.completed_at.is_some();
+    if outdated {
+        row = context.store.restart_model_walk(row).await?;
+    }
+    let indexer = ModelIndexer {
+        applied_seq: row.applied_seq,
+        pending_agents: Vec::new(),
+        pending_up_to_seq: row.applied_seq,
+        calibrate_from: Duration::ZERO,
+        has_outdated_vectors: outdated,
+        serves_outdated_vectors: serves_outdated,
+        embedder,
+        vectors,
+        model_row: row,
+    };
+    publish_model(context, &indexer);
+    Ok(indexer)
+}
+
+/// Runs the next step of a model. If it fails, the next call runs the same step.
+pub async fn run_indexer_step(
+    context: &AppContext,
+    indexer: &mut ModelIndexer,
+) -> Result<IndexerStep> {
+    if !indexer.is_complete() {
+        return index_next_agents(context, indexer).await;
+    }
+    let enough = indexer.vectors.agent_count() >= calibration::MIN_SAMPLE;
+    if enough && indexer.model_row.cutoff.is_none() && indexer.calibrate_from <= context.uptime() {
+        indexer.calibrate_from = context.uptime() + CALIBRATION_RETRY_DELAY;
+        if store_calibrated_cutoff(context, indexer).await? {
+            publish_model(context, indexer);
+        }
+    }
+    if indexer.vectors.needs_rebuild() {
+        *indexer = open_indexer(context, Arc::clone(&indexer.embedder)).await?;
+    }
+    index_changed_agents(context, indexer).await
+}
+
+/// Removes the vector files of earlier processes, before the first model is opened.
+pub fn remove_stale_vector_files(context: &AppContext) -> std::io::Result<()> {
+    remove_leftover_files(&vectors_dir(context))
+}
+
+fn vectors_dir(context: &AppContext) -> PathBuf {
+    context.config.store.data_dir.join("vectors")
+}
+
+/// The id of the last used other model whose vectors are complete.
+pub async fn previous_model_id(
+    context: &AppContext,
+    configured_id: &str,
+) -> Result<Option<String>> {
+    let mut all = rows::embedding_models(&context.store).await?;
+    all.retain(|row| row.id != configured_id && row.completed_at.is_some());
+    Ok(all.pop().map(|row| row.id))
+}
+
+/// Deletes a part of another model that no process has used for an hour; returns whether there may be more to delete.
+pub async fn purge_unused_models(context: &AppContext, retained_ids: &[String]) -> Result<bool> {
+    context.semantic_search.retain_models(retained_ids);
+    let models = rows::embedding_models(&context.store).await?;
+    let unused_since = context.now().plus_micros(-UNUSED_MODEL_TTL).0;
+    let is_unused = |row: &embedding_model::Model| {
+        !retained_ids.contains(&row.id) && row.used_at < unused_since
+    };
+    let Some(old) = models.into_iter().find(is_unused) else {
+        return Ok(false);
+    };
+    let write = context.store.begin_write().await?;
+    if write.delete_model_batch(&old.id).await? {
+        tracing::info!(
+            model = old.name,
+            "the vectors of an unused model were deleted"
+        );
+    }
+    write.commit().await?;
+    Ok(true)
+}
+
+async fn index_next_agents(
+    context: &AppContext,
+    indexer: &mut ModelIndexer,
+) -> Result<IndexerStep> {
+    let (documents, last) =
+        load_documents_after(context, indexer.model_row.walked_to, AGENTS_PER_STEP).await?;
+    let encoded = load_or_compute_vectors(context, indexer, &documents).await?;
+    let id = indexer.model_row.id.clone();
+    let write = context.store.begin_write().await?;
+    let Some(locked_row) = write.lock_model(&id).await? else {
+        return reopen_indexer(context, indexer).await;
+    };
+    // Another process may have finished its walk and continued: its vectors are newer.
+    if locked_row.completed_at.is_none() {
+        let rows = encoded.iter().map(|made| made.to_row(&id)).collect();
+        write.upsert_vectors(rows).await?;
+        match last {
+            Some(last) => write.set_model_walked_to(&id, last).await?,
+            None => {
+                if indexer.has_outdated_vectors {
+                    // These are of agents that the walk did not reach.
+                    write.delete_outdated_vectors(&id, LAYOUT_PREFIX).await?;
+                }
+                write.set_model_completed(&id, context.now().0).await?;
+            }
+        }
+    }
+    write.set_model_used_at(&id, context.now().0).await?;
+    write.commit().await?;
+    let count = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
+    write_vectors(
+        &indexer.vectors,
+        encoded.into_iter().map(EncodedAgent::into_change).collect(),
+    )
+    .await?;
+    match last {
+        Some(last) => indexer.model_row.walked_to = Some(last),
+        None => {
+            indexer.model_row.completed_at = Some(context.now().0);
+            publish_model(context, indexer);
+        }
+    }
+    report_progress(context, indexer);
+    Ok(IndexerStep::Progress(count))
+}
+
+/// Follows the events, some agents at a time: their vectors are stored before the next agents are read.
+async fn index_changed_agents(
+    context: &AppContext,
+    indexer: &mut ModelIndexer,
+) -> Result<IndexerStep> {
+    if indexer.pending_agents.is_empty() {
+        let events =
+            events::events_after(&context.store, indexer.applied_seq, EVENTS_PER_STEP).await?;
+        let Some(last) = events.last().map(|event| event.seq) else {
+            return record_model_use(context, indexer).await;
+        };
+        indexer.pending_agents = events.iter().filter_map(|event| event.agent_id).collect();
+        indexer.pending_agents.sort_unstable();
+        indexer.pending_agents.dedup();
+        indexer.pending_up_to_seq = last;
+    }
+    let remaining = indexer
+        .pending_agents
+        .len()
+        .saturating_sub(MAX_BATCH_AGENTS);
+    let group = indexer
+        .pending_agents
+        .get(remaining..)
+        .unwrap_or_default()
+        .to_vec();
+    let (documents, deleted_agents) = load_documents(context, &group).await?;
+    let encoded = load_or_compute_vectors(context, indexer, &documents).await?;
+    let id = indexer.model_row.id.clone();
+    let write = context.store.begin_write().await?;
+    let Some(locked_row) = write.lock_model(&id).await? else {
+        return reopen_indexer(context, indexer).await;
+    };
+    // Another process that is further ahead has stored newer vectors.
+    if locked_row.applied_seq < indexer.pending_up_to_seq {
+        let rows = encoded.iter().map(|made| made.to_row(&id)).collect();
+        write.upsert_vectors(rows).await?;
+        write.delete_vectors(&id, &deleted_agents).await?;
+        if remaining == 0 {
+            write
+                .set_model_applied_seq(&id, indexer.pending_up_to_seq)
+                .await?;
+        }
+    }
+    write.set_model_used_at(&id, context.now().0).await?;
+    write.commit().await?;
+    let count = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
+    let mut changes: Vec<VectorChange> =
+        encoded.into_iter().map(EncodedAgent::into_change).collect();
+    changes.extend(deleted_agents.into_iter().map(|agent| (agent, None)));
+    write_vectors(&indexer.vectors, changes).await?;
+    indexer.pending_agents.truncate(remaining);
+    if remaining == 0 {
+        indexer.applied_seq = indexer.pending_up_to_seq;
+    }
+    report_progress(context, indexer);
+    Ok(IndexerStep::Progress(count))
+}
+
+/// Stores from time to time that the model is still used, while there is nothing else to do.
+async fn record_model_use(context: &AppContext, indexer: &mut ModelIndexer) -> Result<IndexerStep> {
+    let now = context.now();
+    if now.0.saturating_sub(indexer.model_row.used_at) > USE_RECORD_INTERVAL {
+        context
+            .store
+            .record_model_use(&indexer.model_row.id, now.0)
+            .await?;
+        indexer.model_row.used_at = now.0;
+    }
+    Ok(IndexerStep::Idle)
+}
+
+/// The error for a model that was deleted by another process, which uses another one.
+async fn reopen_indexer(context: &AppContext, indexer: &mut ModelIndexer) -> Result<IndexerStep> {
+    *indexer = open_indexer(context, Arc::clone(&indexer.embedder)).await?;
+    Ok(IndexerStep::Progress(0))
+}
+
+/// Calibrates the cutoff if there are enough agents; returns whether the model has one now.
+async fn store_calibrated_cutoff(context: &AppContext, indexer: &mut ModelIndexer) -> Result<bool> {
+    let id = &indexer.model_row.id;
+    // Only public agents: the cutoff must reveal nothing of others.
+    let search_request = SearchRequest {
+        visible_to: Caller::default().labels(&context.policy_sets.enforced_set()),
+        sort: SortOrder::Newest,
+        limit: calibration::MAX_SAMPLE,
+        ..SearchRequest::default()
+    };
+    let index = context.index.clone();
+    let sample = tokio::task::spawn_blocking(move || index.search(&search_request)).await;
+    let sample = sample.map_err(|error| AppError::internal(error.to_string()))??;
+    let sample: Vec<Uuid> = sample.hits.into_iter().map(|hit| hit.id).collect();
+    let (documents, _) = load_documents(context, &sample).await?;
+    let found =
+        calibration::calibrate_cutoff(&indexer.embedder, &indexer.vectors, &documents).await;
+    let cutoff = match found {
+        Ok(Some(cutoff)) => cutoff,
+        Ok(None) => return Ok(false),
+        Err(error) => {
+            tracing::warn!(%error, "the similarity cutoff cannot be calibrated yet; it is tried again later");
+            return Ok(false);
+        }
+    };
+    let write = context.store.begin_write().await?;
+    // The cutoff of the first process applies to all.
+    write.set_model_cutoff(id, f64::from(cutoff)).await?;
+    let kept = write.lock_model(id).await?;
+    write.commit().await?;
+    indexer.model_row.cutoff = kept.and_then(|row| row.cutoff);
+    Ok(indexer.model_row.cutoff.is_some())
+}
+
+/// Lets searches use a model once every agent has its vectors.
+pub fn publish_model(context: &AppContext, indexer: &ModelIndexer) {
+    if indexer.is_complete() || indexer.serves_outdated_vectors {
+        context
+            .semantic_search
+            .serving_model
+            .store(Some(Arc::new(ServingModel {
+                embedder: Arc::clone(&indexer.embedder),
+                vectors: Arc::clone(&indexer.vectors),
+                cutoff: indexer.cutoff().unwrap_or(calibration::DEFAULT_CUTOFF),
+            })));
+    }
+    report_progress(context, indexer);
+}
+
+fn report_progress(context: &AppContext, indexer: &ModelIndexer) {
+    context.semantic_search.set_progress(ModelProgress {
+        model: indexer.model_row.id.clone(),
+        name: indexer.model_row.name.clone(),
+        agents: indexer.vectors.agent_count(),
+        memory: indexer.vectors.byte_size(),
+        cutoff: indexer.cutoff(),
+        serving: indexer.is_complete() || indexer.serves_outdated_vectors,
+    });
+}
+
+impl From<EmbedError> for AppError {
+    fn from(error: EmbedError) -> Self {
+        Self {
+            internal: Some(error.to_string()),
+            ..Self::unavailable("The encoder does not answer; try again later.", 60)
+        }
+    }
+}
+
+impl From<VectorsError> for AppError {
+    fn from(error: VectorsError) -> Self {
+        Self::internal(error.to_string())
+    }
+}

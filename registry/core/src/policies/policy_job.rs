@@ -1,0 +1,144 @@
+//! The job that applies policies to existing agents: waivers end, agents are held and released, dry runs are stored.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_registry_policy::Action;
+use a2a_registry_store::entity::dry_run_change;
+use serde::Deserialize;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::admission::policy_reevaluation::reevaluate_holds;
+use crate::agents::rendering::load_rendered_unfiltered;
+use crate::context::AppContext;
+use crate::error::{AppError, Result};
+use crate::policies::waivers::end_expired_waivers;
+use crate::process_state::dry_runs::ObservedResponse;
+
+/// The maximum interval between checks of waivers and writes of dry runs.
+const RUN_INTERVAL: Duration = Duration::from_secs(10);
+/// Rows of one day, each a policy, an agent and a caller, beyond which no more are stored.
+const MAX_ROWS_PER_DAY: u64 = 500_000;
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
+    let context = Arc::clone(context);
+    tokio::spawn(async move {
+        while !cancel.is_cancelled() {
+            let pause = match run_once(&context, || cancel.is_cancelled()).await {
+                Ok(()) => RUN_INTERVAL,
+                Err(error) => {
+                    let error = error.internal.unwrap_or(error.public);
+                    tracing::error!(error, "policies could not act on what is there");
+                    RETRY_PAUSE
+                }
+            };
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = context.policy_sets.reevaluation_signal.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        if let Err(error) = store_dry_runs(&context).await {
+            let error = error.internal.unwrap_or(error.public);
+            tracing::warn!(
+                error,
+                "what dry runs would have changed was not all written down"
+            );
+        }
+    })
+}
+
+/// One round: ends waivers, holds and releases agents, and stores dry runs. A failure of a waiver or an agent does not
+/// stop the rest.
+pub async fn run_once(context: &AppContext, cancelled: impl Fn() -> bool) -> Result<()> {
+    let ended = end_expired_waivers(context).await;
+    let settled = reevaluate_holds(context, cancelled).await;
+    let result = ended.and(settled.map(drop));
+    // What is only in memory stays there while nothing can be written.
+    if result.as_ref().is_err_and(AppError::is_database_failure) {
+        return result;
+    }
+    count_discover_dry_runs(context).await?;
+    store_dry_runs(context).await?;
+    result
+}
+
+#[derive(Deserialize)]
+struct StoredHitList {
+    agents: Vec<StoredHitId>,
+}
+
+#[derive(Deserialize)]
+struct StoredHitId {
+    id: Uuid,
+}
+
+/// Counts what policies about finding agents would have changed in what callers were shown.
+async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
+    let set = context.policy_sets.enforced_set();
+    for shown_response in context.dry_runs.take_observations() {
+        let ids: Vec<Uuid> = match &shown_response.response {
+            ObservedResponse::Agent(id) => vec![*id],
+            ObservedResponse::Agents(ids) => ids.clone(),
+            ObservedResponse::Hits(body) => {
+                let parsed = serde_json::from_slice::<StoredHitList>(body);
+                parsed.map_or_else(
+                    |_| Vec::new(),
+                    |hits| hits.agents.iter().map(|hit| hit.id).collect(),
+                )
+            }
+        };
+        for id in ids {
+            let Some(entry) = load_rendered_unfiltered(context, id).await? else {
+                continue;
+            };
+            let own = entry.responsible_account.is_some()
+                && entry.responsible_account == shown_response.account;
+            let Some(matches) = entry.discover_matches.as_ref().filter(|_| !own) else {
+                continue;
+            };
+            let (action, principal, no_waivers) =
+                (Action::Discover, &shown_response.principal, BTreeSet::new());
+            let verdict = set.decide(action, principal, matches, &no_waivers);
+            let dry_run_changes =
+                set.dry_run_changes(action, principal, matches, &no_waivers, &verdict);
+            let (id, day) = (id.to_string(), context.now().days_since_epoch());
+            context
+                .dry_runs
+                .count_changes(&set, action, &id, principal, &dry_run_changes, day);
+        }
+    }
+    Ok(())
+}
+
+async fn store_dry_runs(context: &AppContext) -> Result<()> {
+    let rows = context.dry_runs.take_rows();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let written = add_dry_run_counts(context, &rows).await;
+    if written.is_err() {
+        context.dry_runs.restore_rows(rows);
+    }
+    written
+}
+
+/// Adds counts to the stored ones, unless a day has too many rows.
+async fn add_dry_run_counts(context: &AppContext, rows: &[dry_run_change::Model]) -> Result<()> {
+    let write = context.store.begin_write().await?;
+    let today = context.now().days_since_epoch();
+    if !write
+        .add_dry_run_changes(rows, today, MAX_ROWS_PER_DAY)
+        .await?
+    {
+        tracing::warn!(
+            rows = rows.len(),
+            "policies on a dry run would have changed more today than is kept"
+        );
+    }
+    Ok(write.commit().await?)
+}

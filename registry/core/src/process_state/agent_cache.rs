@@ -1,0 +1,210 @@
+//! The cache of rendered agents.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_registry_policy::{PolicyMatches, PolicySet};
+use a2a_registry_search::is_visible_to;
+use bytes::Bytes;
+use data_encoding::BASE64URL_NOPAD;
+use moka::sync::Cache;
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::error::AppError;
+use crate::process_state::CACHE_IDLE_TTL;
+use crate::visibility::caller::Caller;
+
+/// The age at which an entry is read again where other processes write to the database: a fetch that finds a card
+/// unchanged changes times that are shown, and appends no event that would tell them.
+pub const MAX_ENTRY_AGE: Duration = Duration::from_secs(1);
+/// A rough size of an entry beside its bodies.
+const ENTRY_OVERHEAD_BYTES: usize = 512;
+
+/// A value rendered as JSON, with its entity tag.
+#[derive(Debug, Clone)]
+pub struct RenderedJson {
+    pub body: Bytes,
+    /// Weak, since a compressed response has other bytes (RFC 9110 section 8.8.1).
+    pub tag: String,
+}
+
+impl RenderedJson {
+    /// Renders a value whose entity tag begins with that of a part of it: by the part alone a change is preconditioned
+    /// (see [`Precondition::check_part`](crate::precondition::Precondition::check_part)).
+    pub fn with_part(value: &impl Serialize, part: &impl Serialize) -> Result<Self, AppError> {
+        let rendered = Self::render(value)?;
+        let tag = format!(
+            "W/\"{}.{}\"",
+            Self::render(part)?.tag_value(),
+            rendered.tag_value()
+        );
+        Ok(Self { tag, ..rendered })
+    }
+
+    pub fn tag_value(&self) -> &str {
+        self.tag.trim_start_matches("W/").trim_matches('"')
+    }
+
+    pub fn render(value: &impl Serialize) -> Result<Self, AppError> {
+        let body =
+            serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()))?;
+        let hash = digest(&SHA256, &body);
+        Ok(Self {
+            tag: format!("W/\"{}\"", BASE64URL_NOPAD.encode(&hash.as_ref()[..16])),
+            body: Bytes::from(body),
+        })
+    }
+}
+
+/// What shows that the rows of an entry are unchanged, read before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentCacheStamp {
+    /// Counts the agent's events, those of other processes included.
+    pub events: u64,
+    /// Counts the changes of the agent's and its domain's rows by this process.
+    pub row_changes: u64,
+    /// The policy sets that the agent was evaluated under.
+    pub policies: (u64, Option<u64>),
+}
+
+/// An agent rendered for each class of callers, and what decides which class a caller belongs to.
+#[derive(Debug)]
+pub struct RenderedAgent {
+    pub id: Uuid,
+    pub stamp: AgentCacheStamp,
+    /// The uptime at which its rows were read.
+    pub read_at: Duration,
+    pub domain: i64,
+    pub visible_to: Vec<String>,
+    /// Whether a client without an account may see it, while its stamp holds.
+    pub is_public: bool,
+    /// The policies about calling it that match, of the set in force.
+    pub invoke_matches: PolicyMatches,
+    /// The policies about finding it that match; `None` where none is on a dry run.
+    pub discover_matches: Option<PolicyMatches>,
+    /// Whether groups see it while it is restricted.
+    pub has_audience: bool,
+    /// The account that sees its holds, beside those who see everything.
+    pub responsible_account: Option<Uuid>,
+    /// The replacement that its deprecation names, which not every caller may see.
+    pub replacement: Option<Uuid>,
+    pub without_holds: RenderedJson,
+    /// `None` if it is on no hold.
+    pub with_holds: Option<RenderedJson>,
+}
+
+impl RenderedAgent {
+    /// Whether a caller may see it, by the policies of a set that it was evaluated under.
+    pub fn is_visible_to(&self, caller: &Caller, policies: &PolicySet) -> bool {
+        is_visible_to(&caller.labels(policies), &self.visible_to)
+    }
+
+    fn weight(&self) -> u32 {
+        let hold_bytes = self.with_holds.as_ref().map_or(0, |one| one.body.len());
+        let labels: usize = self.visible_to.iter().map(String::len).sum();
+        let bytes = self.without_holds.body.len() + hold_bytes + labels + ENTRY_OVERHEAD_BYTES;
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+}
+
+/// The cache of rendered agents, bounded by the bytes it holds.
+#[derive(Debug)]
+pub struct AgentCache {
+    entries: Cache<Uuid, Arc<RenderedAgent>>,
+    /// [`READ_AGAIN_AFTER`]; `None` where no other process writes.
+    max_age: Option<Duration>,
+}
+
+impl AgentCache {
+    /// An empty cache of at most that many megabytes.
+    pub fn new(megabytes: u64, max_age: Option<Duration>) -> Self {
+        Self {
+            entries: Cache::builder()
+                .max_capacity(megabytes * 1024 * 1024)
+                .weigher(|_, agent: &Arc<RenderedAgent>| agent.weight())
+                .time_to_idle(CACHE_IDLE_TTL)
+                .build(),
+            max_age,
+        }
+    }
+
+    /// The entry of an agent, if it is young enough; the caller compares its stamp.
+    pub fn get(&self, id: Uuid, uptime: Duration) -> Option<Arc<RenderedAgent>> {
+        let entry = self.entries.get(&id)?;
+        let age = uptime.saturating_sub(entry.read_at);
+        let young = self.max_age.is_none_or(|oldest| age < oldest);
+        young.then_some(entry)
+    }
+
+    pub fn insert(&self, id: Uuid, agent: Arc<RenderedAgent>) {
+        self.entries.insert(id, agent);
+    }
+
+    /// Frees entries that were not used lately: without requests the cache would not free them itself.
+    pub fn evict_expired(&self) {
+        self.entries.run_pending_tasks();
+    }
+
+    #[cfg(test)]
+    pub fn bytes(&self) -> u64 {
+        self.entries.run_pending_tasks();
+        self.entries.weighted_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::visibility::caller::PUBLIC_LABEL;
+
+    fn agent(read_at: u64, bytes: usize) -> Arc<RenderedAgent> {
+        Arc::new(RenderedAgent {
+            id: Uuid::nil(),
+            discover_matches: None,
+            has_audience: false,
+            stamp: AgentCacheStamp {
+                events: 0,
+                row_changes: 0,
+                policies: (0, None),
+            },
+            invoke_matches: PolicyMatches::default(),
+
+            read_at: Duration::from_secs(read_at),
+            domain: 1,
+            visible_to: vec![PUBLIC_LABEL.into()],
+            is_public: true,
+            responsible_account: None,
+            replacement: None,
+            without_holds: RenderedJson::render(&"x".repeat(bytes)).unwrap(),
+            with_holds: None,
+        })
+    }
+
+    #[test]
+    fn the_cache_holds_its_megabytes_and_no_more() {
+        let cache = AgentCache::new(1, None);
+        for id in 0..1000 {
+            cache.insert(Uuid::from_u128(id), agent(0, 10_000));
+            let _ = cache.get(Uuid::from_u128(id), Duration::ZERO);
+        }
+        let bytes = cache.bytes();
+        assert!((500_000..=1024 * 1024).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn an_entry_ends_with_its_age_where_others_may_write() {
+        let id = Uuid::from_u128(1);
+        for (oldest, ends) in [(Some(Duration::from_secs(1)), true), (None, false)] {
+            let cache = AgentCache::new(1, oldest);
+            cache.insert(id, agent(5, 10));
+            let at = |seconds| cache.get(id, Duration::from_secs(seconds));
+            assert!(at(5).is_some());
+            assert_eq!(at(6).is_none(), ends);
+            assert_eq!(at(1_000_000).is_none(), ends);
+        }
+    }
+}

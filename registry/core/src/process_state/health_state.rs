@@ -1,0 +1,30 @@
+//! The last known states of database and disk.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use a2a_registry_domain::timestamp::Timestamp;
+use tokio::sync::Mutex;
+
+/// The time of the last disk check, and its error.
+pub type DiskCheckResult = (Timestamp, Result<(), String>);
+
+/// The last disk check. Locked while a check is in progress, so that other callers wait for its result.
+#[derive(Debug, Clone, Default)]
+pub struct LastDiskCheck(pub Arc<Mutex<Option<DiskCheckResult>>>);
+
+/// The time of the last response of the database, in microseconds of [`Context::uptime`], which a change of the clock
+/// does not affect.
+#[derive(Debug)]
+pub struct LastDatabaseContact(pub AtomicU64);
+
+impl LastDatabaseContact {
+    pub fn new(uptime: Duration) -> Self {
+        Self(AtomicU64::new(microseconds(uptime)))
+    }
+}
+
+pub fn microseconds(uptime: Duration) -> u64 {
+    u64::try_from(uptime.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,208 @@
+//! The state of semantic search in one process: the serving model, the vectors of queries, and the progress of models.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use a2a_card::named_enum;
+use a2a_registry_embed::{EmbedError, Embedder, TextKind};
+use a2a_registry_search::vectors::VectorStore;
+use a2a_registry_search::{SearchRequest, SemanticQuery, query_words};
+use arc_swap::ArcSwapOption;
+use moka::sync::Cache;
+use serde::{Deserialize, Serialize};
+
+use crate::process_state::CACHE_IDLE_TTL;
+use crate::process_state::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITING_PER_CALLER};
+use crate::visibility::caller::CallerKey;
+
+/// Megabytes of cached query vectors.
+const QUERY_CACHE_MEGABYTES: u64 = 16;
+
+/// Maximum number of queries in the encoder: it serves them in the order in which they come, so they are few.
+const MAX_CONCURRENT_ENCODES: usize = 8;
+
+named_enum! {
+    #[derive(Serialize, Deserialize)]
+    pub enum Mode {
+        Lexical = "lexical",
+        /// Full text and semantic.
+        Hybrid = "hybrid",
+        Semantic = "semantic",
+    }
+}
+
+impl Mode {
+    /// The mode of a response to this request.
+    pub const fn for_request(request: &SearchRequest) -> Self {
+        match &request.semantic {
+            None => Self::Lexical,
+            Some(meaning) if meaning.semantic_only => Self::Semantic,
+            Some(_) => Self::Hybrid,
+        }
+    }
+}
+
+/// The serving model, and the progress of all.
+#[derive(Debug)]
+pub struct SemanticSearchState {
+    pub serving_model: ArcSwapOption<ServingModel>,
+    /// Vectors of queries, by the number of the set of vectors they are compared with.
+    pub query_vectors: Cache<(u64, String), Arc<[f32]>>,
+    pub progress: Mutex<Vec<ModelProgress>>,
+    pub query_timeout: Duration,
+    /// A permit for each query that the encoder has.
+    pub permits: Arc<FairSemaphore>,
+}
+
+#[derive(Debug)]
+pub struct ServingModel {
+    pub embedder: Arc<dyn Embedder>,
+    pub vectors: Arc<VectorStore>,
+    pub cutoff: f32,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelProgress {
+    pub model: String,
+    pub name: String,
+    /// Agents that have vectors.
+    pub agents: usize,
+    /// The memory that these take, in bytes.
+    pub memory: usize,
+    /// The similarity cutoff, once it is calibrated.
+    pub cutoff: Option<f32>,
+    /// Whether searches use it.
+    pub serving: bool,
+}
+
+impl ModelProgress {
+    /// A sentence on its progress, without the number of agents: anyone may read it.
+    pub fn status_text(&self) -> String {
+        match (self.serving, self.cutoff) {
+            (false, _) => format!("vectors of {:?} are being computed", self.name),
+            (true, None) => format!("searches use {:?}", self.name),
+            (true, Some(cutoff)) => {
+                format!(
+                    "searches use {:?}, with a similarity cutoff of {cutoff:.3}",
+                    self.name
+                )
+            }
+        }
+    }
+}
+
+/// The semantic part of a query, and the version of the vectors that it is for.
+pub struct QueryEmbedding {
+    pub semantic_query: SemanticQuery,
+    pub vectors_version: (u64, u64, u32),
+}
+
+impl SemanticSearchState {
+    /// A query waits for at most `patience`.
+    pub fn new(query_timeout: Duration) -> Self {
+        Self {
+            serving_model: ArcSwapOption::empty(),
+            query_vectors: Cache::builder()
+                .max_capacity(QUERY_CACHE_MEGABYTES * 1024 * 1024)
+                .weigher(|(_, text): &(u64, String), vector: &Arc<[f32]>| {
+                    u32::try_from(text.capacity() + size_of_val(&**vector)).unwrap_or(u32::MAX)
+                })
+                .time_to_idle(CACHE_IDLE_TTL)
+                .build(),
+            progress: Mutex::default(),
+            query_timeout,
+            permits: FairSemaphore::new(
+                MAX_CONCURRENT_ENCODES,
+                MAX_WAITING,
+                MAX_WAITING_PER_CALLER,
+            ),
+        }
+    }
+
+    /// Frees query vectors that were not used lately.
+    pub fn evict_expired(&self) {
+        self.query_vectors.run_pending_tasks();
+    }
+
+    pub fn has_model(&self) -> bool {
+        self.serving_model.load().is_some()
+    }
+
+    /// The semantic part of a query; `None` without a model, for a query without words, and if the encoder does not
+    /// answer in time.
+    pub async fn embed_query(
+        &self,
+        caller: CallerKey,
+        query: &str,
+        mode: Mode,
+    ) -> Option<QueryEmbedding> {
+        if mode == Mode::Lexical {
+            return None;
+        }
+        let serving = self.serving_model.load_full()?;
+        let text = query_words(query)?;
+        let vector = self.query_vector(caller, &serving, text).await?;
+        Some(QueryEmbedding {
+            vectors_version: (
+                serving.vectors.store_id(),
+                serving.vectors.snapshot().version(),
+                serving.cutoff.to_bits(),
+            ),
+            semantic_query: SemanticQuery {
+                vectors: Arc::clone(&serving.vectors),
+                query: vector,
+                cutoff: serving.cutoff,
+                semantic_only: mode == Mode::Semantic,
+            },
+        })
+    }
+
+    pub async fn query_vector(
+        &self,
+        caller: CallerKey,
+        serving: &ServingModel,
+        text: String,
+    ) -> Option<Arc<[f32]>> {
+        let key = (serving.vectors.store_id(), text);
+        if let Some(cached) = self.query_vectors.get(&key) {
+            return Some(cached);
+        }
+        let embedding = async {
+            let permit = self.permits.acquire(caller).await;
+            let _permit = permit.map_err(|_| EmbedError::Busy)?;
+            let embedder = &serving.embedder;
+            embedder.embed(vec![key.1.clone()], TextKind::Query).await
+        };
+        let mut vectors = match tokio::time::timeout(self.query_timeout, embedding).await {
+            Ok(Ok(vectors)) => vectors,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the encoder failed; this search is full text only");
+                return None;
+            }
+            Err(_) => {
+                tracing::debug!(
+                    "the encoder did not answer in time; this search is full text only"
+                );
+                return None;
+            }
+        };
+        let vector: Arc<[f32]> = vectors.pop()?.into();
+        self.query_vectors.insert(key, Arc::clone(&vector));
+        Some(vector)
+    }
+
+    pub fn set_progress(&self, update: ModelProgress) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.retain(|known| known.model != update.model);
+        progress.push(update);
+    }
+
+    /// Removes the progress of all models but these.
+    pub fn retain_models(&self, models: &[String]) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.retain(|known| models.contains(&known.model));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! The job that lets approvals and owner vouches end: every process runs it, and each sees what the others have done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::AppContext;
+use crate::error::Result;
+use crate::ownership::owner_vouches::end_owner_vouches;
+use crate::reviews::break_glass_expiry::expire_break_glasses;
+use crate::reviews::recertification::advance_approval_terms;
+
+const RUN_INTERVAL: Duration = Duration::from_secs(60);
+
+pub fn start(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
+    let context = Arc::clone(context);
+    tokio::spawn(async move {
+        while !cancel.is_cancelled() {
+            let passed = tokio::select! {
+                () = cancel.cancelled() => return,
+                passed = run_once(&context) => passed,
+            };
+            if let Err(error) = passed {
+                let error = error.internal.unwrap_or(error.public);
+                tracing::error!(error, "what has a term could not be ended");
+            }
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = tokio::time::sleep(RUN_INTERVAL) => {}
+            }
+        }
+    })
+}
+
+async fn run_once(context: &AppContext) -> Result<()> {
+    let ended = expire_break_glasses(context).await;
+    let passed = advance_approval_terms(context).await;
+    let vouched = end_owner_vouches(context).await;
+    ended.and(passed).and(vouched)
+}

@@ -1,0 +1,71 @@
+//! The collections that a search names: their filters, as far as the caller may see them.
+
+use a2a_registry_domain::facet::{Facet, FacetMap};
+use a2a_registry_search::{Filters, MAX_ANY_OF_FILTERS};
+use a2a_registry_store::collections::collections_by_names;
+
+use crate::collection_filters::collection_rows::can_see_collection;
+use crate::collection_filters::parse_stored_filter;
+use crate::context::AppContext;
+use crate::error::{AppError, Result};
+use crate::visibility::caller::Caller;
+
+pub const COLLECTION_POINTER: &str = "/collection";
+
+/// Filters of which an agent must pass at least one.
+#[derive(Debug, Clone, Default)]
+pub struct CollectionScope {
+    pub filters: Vec<Filters>,
+    /// The same as text: an answer and a page token belong to the filters, not only to the names.
+    pub canonical_text: String,
+}
+
+impl CollectionScope {
+    /// The filters of the collections with these names. A collection that the caller may not see is refused like one
+    /// that does not exist.
+    pub async fn load(context: &AppContext, caller: &Caller, names: &[String]) -> Result<Self> {
+        let mut scope = Self::default();
+        if names.is_empty() {
+            return Ok(scope);
+        }
+        if names.len() > MAX_ANY_OF_FILTERS {
+            let detail = format!("at most {MAX_ANY_OF_FILTERS} collections in one search");
+            return Err(AppError::invalid(COLLECTION_POINTER, detail));
+        }
+        let rows = collections_by_names(&context.store, names).await?;
+        for name in names {
+            let row = rows.iter().find(|row| row.name == *name);
+            let row = row.filter(|row| can_see_collection(caller, row));
+            let row = row.ok_or_else(|| collection_not_found(name))?;
+            scope
+                .canonical_text
+                .push_str(&format!(" [{} {}]", row.name, row.filter));
+            scope
+                .filters
+                .extend(parse_stored_filter(&row.name, &row.filter));
+        }
+        if scope.filters.is_empty() {
+            // None of them is understood, so no agent is in them.
+            scope.filters.push(match_none_filter());
+        }
+        Ok(scope)
+    }
+}
+
+/// A filter that no agent passes: no label is empty.
+fn match_none_filter() -> Filters {
+    Filters {
+        values: FacetMap::from([(Facet::Label, vec![String::new()])]),
+        ..Filters::default()
+    }
+}
+
+fn collection_not_found(name: &str) -> AppError {
+    let name: String = name.chars().take(100).collect();
+    AppError::invalid(
+        COLLECTION_POINTER,
+        format!(
+            "There is no collection {name} that you may see; `GET /v1/collections` lists those that you do."
+        ),
+    )
+}

@@ -1,0 +1,284 @@
+//! The one search behind all interfaces: `/v1/agents`, the pages, ARD, MCP and the A2A agent render its results.
+
+use std::sync::Arc;
+
+use a2a_registry_policy::PolicySet;
+use a2a_registry_search::{
+    ExactFilter, HitParts, IndexError, IndexSearchResponse, SearchRequest, SortPosition,
+    ValueCountRequest, ValueCounts,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::agents::replacements::redact_hit_replacements;
+use crate::context::AppContext;
+use crate::database_health::require_recent_contact;
+use crate::error::Result;
+use crate::paging::resolve_page_size;
+use crate::process_state::dry_runs::ObservedResponse;
+use crate::process_state::semantic_search::{Mode, QueryEmbedding};
+use crate::search::collection_scope::CollectionScope;
+use crate::search::lexical_fallback::search_with_fallback;
+use crate::search::query::SearchQuery;
+use crate::search_pool::run_search;
+use crate::visibility::caller::Caller;
+
+/// Maximum number of bytes of the agents on a page, which then ends early; it has at least one.
+pub const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// The parts of a hit that are read to show it as catalogs list it.
+const ENTRY_PARTS: HitParts = HitParts {
+    hit: false,
+    catalog_entry: true,
+    highlights: false,
+    computation: false,
+};
+
+/// The position in a page token, where the next page begins.
+#[derive(Debug, Serialize, Deserialize)]
+struct SearchCursor {
+    /// The mode that the scores belong to.
+    mode: Mode,
+    /// The last hit shown.
+    last: SortPosition,
+}
+
+/// The part of a search beside the parameters of `/v1/agents`, which depends on the interface.
+#[derive(Debug, Clone, Default)]
+pub struct SurfaceQuery {
+    /// The name of the interface. Page tokens of one interface are invalid at another.
+    pub surface: &'static str,
+    /// Filters that every hit must pass.
+    pub exact_filters: Vec<ExactFilter>,
+    /// Whether the interface shows agents as catalogs list them, and not as hits.
+    pub shows_catalog_entries: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct SearchResults {
+    /// The hits, with total, facets and hints.
+    pub response: IndexSearchResponse,
+    /// The order in force: that of the query, or `resumed`.
+    pub order: &'static str,
+    pub mode: Mode,
+    pub next_page_token: Option<String>,
+    /// Whether the result can be cached while the index stays the same: not if the vectors could not be read, since the
+    /// next search may have them again.
+    pub is_cacheable: bool,
+}
+
+pub async fn found(
+    context: &AppContext,
+    caller: &Caller,
+    query: &SearchQuery,
+    surface_query: &SurfaceQuery,
+) -> Result<SearchResults> {
+    let prepared = PreparedSearch::prepare(context, caller, query, surface_query).await?;
+    let policies = Arc::clone(&prepared.policies);
+    let results = prepared.run(context, caller).await?;
+    let ids = || results.response.hits.iter().map(|row| row.id).collect();
+    let shown = || ObservedResponse::Agents(ids());
+    context.dry_runs.observe_response(&policies, caller, shown);
+    Ok(results)
+}
+
+/// A search that is ready to run: its collections are read, and its text has a vector if the mode needs one.
+pub struct PreparedSearch<'a> {
+    query: &'a SearchQuery,
+    surface_query: &'a SurfaceQuery,
+    /// The query, its interface and its filters, which an answer and a page token belong to.
+    canonical: String,
+    /// The policies that decide what is found: another set may be in force before the search ends.
+    pub policies: Arc<PolicySet>,
+    labels: Vec<String>,
+    collection_scope: CollectionScope,
+    requested_mode: Mode,
+    embedding: Option<QueryEmbedding>,
+}
+
+impl<'a> PreparedSearch<'a> {
+    pub async fn prepare(
+        context: &AppContext,
+        caller: &Caller,
+        query: &'a SearchQuery,
+        surface_query: &'a SurfaceQuery,
+    ) -> Result<Self> {
+        require_recent_contact(context)?;
+        let policies = context.policy_sets.enforced_set();
+        let labels = caller.labels(&policies);
+        let collection_scope = CollectionScope::load(context, caller, &query.collection).await?;
+        let mut canonical = query.canonical_text() + &collection_scope.canonical_text;
+        if !surface_query.surface.is_empty() {
+            canonical = format!(
+                "{} {:?} {canonical}",
+                surface_query.surface, surface_query.exact_filters
+            );
+        }
+        let requested_mode = query.resolve_mode(context.semantic_search.has_model())?;
+        let embedding = match &query.q {
+            Some(text) if text.chars().count() <= context.config.limits.query_chars => {
+                context
+                    .semantic_search
+                    .embed_query(caller.key(), text, requested_mode)
+                    .await
+            }
+            _ => None,
+        };
+        Ok(Self {
+            query,
+            surface_query,
+            canonical,
+            policies,
+            labels,
+            collection_scope,
+            requested_mode,
+            embedding,
+        })
+    }
+
+    /// The mode of the search: full text if no model answered in time.
+    fn effective_mode(&self) -> Mode {
+        self.embedding
+            .as_ref()
+            .map_or(Mode::Lexical, |_| self.requested_mode)
+    }
+
+    /// The key of an answer: the query, the caller's labels, and the state of the index and the model. A full text
+    /// response, because no model answered in time, is not cached as a semantic one.
+    pub fn cache_key(&self, context: &AppContext) -> String {
+        format!(
+            "{} {:?} {:?} {:?} {} {} {} {} {:?}",
+            self.canonical,
+            self.query.hit_fields().ok(),
+            self.query.page_size,
+            self.query.page_token,
+            self.labels.join(" "),
+            context.index.generation(),
+            context.index.overlay_version(),
+            self.effective_mode().as_str(),
+            self.embedding.as_ref().map(|meant| meant.vectors_version),
+        )
+    }
+
+    pub fn build_request(&self, context: &AppContext, caller: &Caller) -> Result<SearchRequest> {
+        let limits = &context.config.limits;
+        let mut request = self.query.to_request(limits)?;
+        request.visible_to.clone_from(&self.labels);
+        request.class_labels = caller.class_labels(&self.policies);
+        request.semantic = self
+            .embedding
+            .as_ref()
+            .map(|meant| meant.semantic_query.clone());
+        request
+            .filters
+            .any_of
+            .clone_from(&self.collection_scope.filters);
+        request
+            .filters
+            .exact
+            .clone_from(&self.surface_query.exact_filters);
+        if self.surface_query.shows_catalog_entries {
+            request.parts = ENTRY_PARTS;
+        }
+        Ok(request)
+    }
+
+    /// Runs the search. A page after the first continues in the mode of the page before it, whose scores cannot be
+    /// compared with those of another mode: a full text list stays one, and one that needs a model begins again as full
+    /// text if no model answers.
+    pub async fn run(self, context: &AppContext, caller: &Caller) -> Result<SearchResults> {
+        let size = resolve_page_size(self.query.page_size)?;
+        let mut request = self.build_request(context, caller)?;
+        request.limit = size;
+        request.max_bytes = Some(MAX_PAGE_BYTES);
+        let position: Option<SearchCursor> = match &self.query.page_token {
+            Some(token) => Some(context.page_token_signer.decode_position(
+                &self.canonical,
+                caller,
+                token,
+            )?),
+            None => None,
+        };
+        let previous_mode = position.as_ref().map(|position| position.mode);
+        if previous_mode == Some(Mode::Lexical) {
+            request.semantic = None;
+        }
+        let expected_mode = Mode::for_request(&request);
+        let position = position.filter(|position| position.mode == expected_mode);
+        request.after = position.map(|position| position.last);
+        let (mut response, mode) = run_search(context, caller, move |index| {
+            search_with_fallback(index, request.clone())
+        })
+        .await?;
+        redact_hit_replacements(context, caller, &mut response.hits).await?;
+        let last = response.hits.last().filter(|_| response.has_more);
+        let next = last.and_then(|last| {
+            let last = last.position.clone();
+            let position = SearchCursor { mode, last };
+            context
+                .page_token_signer
+                .sign(&self.canonical, caller, &position)
+        });
+        Ok(SearchResults {
+            response,
+            order: match previous_mode.is_some_and(|began| began != mode) {
+                true => "resumed",
+                false => self.query.effective_sort(),
+            },
+            mode,
+            next_page_token: next,
+            is_cacheable: mode == expected_mode,
+        })
+    }
+}
+
+/// Counts the agents that match the words of a query at each of these interfaces.
+pub async fn count_matches(
+    context: &AppContext,
+    caller: &Caller,
+    query: &SearchQuery,
+    surfaces: &[SurfaceQuery],
+) -> Result<Vec<u64>> {
+    let lexical_query = SearchQuery {
+        mode: Some(Mode::Lexical.as_str().to_owned()),
+        page_token: None,
+        ..query.clone()
+    };
+    let mut requests = Vec::with_capacity(surfaces.len());
+    for surface in surfaces {
+        let prepared = PreparedSearch::prepare(context, caller, &lexical_query, surface).await?;
+        requests.push(prepared.build_request(context, caller)?);
+    }
+    run_search(context, caller, move |index| {
+        requests
+            .iter()
+            .map(|one| index.count_matches(one))
+            .collect()
+    })
+    .await
+}
+
+/// Counts values of properties over all matches of a query.
+pub async fn count_values(
+    context: &AppContext,
+    caller: &Caller,
+    query: &SearchQuery,
+    surface_query: &SurfaceQuery,
+    value_counts: Vec<ValueCountRequest>,
+) -> Result<Vec<ValueCounts>> {
+    let prepared = PreparedSearch::prepare(context, caller, query, surface_query).await?;
+    let request = prepared.build_request(context, caller)?;
+    let counting = run_search(context, caller, move |index| {
+        match index.count_values(&request, &value_counts) {
+            Err(IndexError::Vectors(error)) => {
+                tracing::warn!(%error, "vectors cannot be read; this count is full text only");
+                let request = SearchRequest {
+                    semantic: None,
+                    ..request.clone()
+                };
+                index.count_values(&request, &value_counts)
+            }
+            counts => counts,
+        }
+    });
+    counting.await
+}

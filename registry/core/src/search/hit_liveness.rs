@@ -1,0 +1,32 @@
+//! When the cards of hits were fetched, which the index does not know: a fetch that finds a card unchanged does not
+//! touch the index.
+
+use a2a_registry_api::Hit;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::agents::agents_by_ids;
+use uuid::Uuid;
+
+use crate::context::AppContext;
+
+/// Completes the liveness of hits, which their caller may see, with the result of the last fetch: one query for a whole
+/// page. While the database does not respond they stay as the index has them.
+pub async fn fill_hit_liveness(context: &AppContext, hits: &mut [Hit]) {
+    let ids: Vec<Uuid> = hits.iter().map(|hit| hit.summary.id).collect();
+    let rows = match agents_by_ids(&context.store, &ids).await {
+        Ok(rows) => rows,
+        Err(error) => {
+            tracing::warn!(%error, "hits are shown without the time of their last fetch");
+            return;
+        }
+    };
+    for hit in hits {
+        let row = rows.iter().find(|row| row.id == hit.summary.id);
+        let Some(row) = row else { continue };
+        let liveness = &mut hit.summary.liveness;
+        liveness.last_seen = row.last_seen_at.map(Timestamp);
+        if let Some(state) = row.liveness.known_value() {
+            liveness.state = state.into();
+            liveness.reason.clone_from(&row.liveness_reason);
+        }
+    }
+}

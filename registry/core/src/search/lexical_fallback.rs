@@ -1,0 +1,22 @@
+//! Searches that continue as full text if the vectors cannot be read.
+
+use a2a_registry_search::{Index, IndexError, IndexSearchResponse, SearchRequest};
+
+use crate::process_state::semantic_search::Mode;
+
+/// Searches in the given mode, or full text only if the vectors cannot be read; returns the mode used.
+pub(super) fn search_with_fallback(
+    index: &Index,
+    mut request: SearchRequest,
+) -> Result<(IndexSearchResponse, Mode), IndexError> {
+    match index.search(&request) {
+        Err(IndexError::Vectors(error)) => {
+            tracing::warn!(%error, "vectors cannot be read; this search is full text only");
+            request.semantic = None;
+            // A position among hybrid scores means nothing among full text scores.
+            request.after = None;
+        }
+        result => return Ok((result?, Mode::for_request(&request))),
+    }
+    Ok((index.search(&request)?, Mode::Lexical))
+}

@@ -1,0 +1,63 @@
+//! Puts a newer policy set in force: every agent in the index is evaluated under it while the old one decides, then it
+//! decides.
+
+use std::sync::Arc;
+
+use a2a_registry_policy::Action;
+
+use crate::agents::documents::{REBUILD_BATCH, load_documents_after};
+use crate::context::AppContext;
+use crate::policy_sets::newest_set;
+use crate::search::indexing::{IndexingError, apply_next_events, run_blocking};
+use crate::visibility::policy_labels::evaluated_label;
+
+/// Puts the newest policy set in force, if it is not; returns whether it is. Events are applied in the meantime, so
+/// that searches follow changes of agents. `false` means that it was cancelled. If this fails, the old set stays in
+/// force.
+pub async fn roll_out_newest_set(
+    context: &AppContext,
+    cancelled: impl Fn() -> bool,
+) -> Result<bool, IndexingError> {
+    let newest = Arc::new(
+        newest_set(
+            &context.policy_sets.compiled,
+            &context.store,
+            &context.rules,
+        )
+        .await?,
+    );
+    context.policy_sets.set_newest(Arc::clone(&newest));
+    context.policy_sets.queue_all();
+    if newest.is_unconditional(Action::Discover) {
+        context.policy_sets.enforce(newest);
+        return Ok(true);
+    }
+    let marker = evaluated_label(&newest);
+    let is_new = newest.number() != context.policy_sets.enforced_set().number();
+    if !is_new && context.index.all_have_label(&marker)? {
+        return Ok(true);
+    }
+    if is_new {
+        context.policy_sets.set_pending(Arc::clone(&newest));
+    }
+    tracing::info!(
+        number = newest.number(),
+        "evaluating all agents under new policies"
+    );
+    let mut cursor = None;
+    loop {
+        let (documents, last) = load_documents_after(context, cursor, REBUILD_BATCH).await?;
+        let Some(last) = last else { break };
+        let (index, seq) = (context.index.clone(), context.index.applied_seq());
+        run_blocking(move || index.apply_changes(documents, &[], seq)).await?;
+        // In this order and one after the other: what was read before an event is never written after it.
+        while apply_next_events(context).await? {}
+        if cancelled() {
+            return Ok(false);
+        }
+        cursor = Some(last);
+    }
+    tracing::info!(number = newest.number(), "new policies are in force");
+    context.policy_sets.enforce(newest);
+    Ok(true)
+}

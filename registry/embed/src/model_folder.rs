@@ -1,0 +1,307 @@
+//! Reads a model's folder in the layout of sentence-transformers: its files, their limits, and their settings apart
+//! from the weights.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path};
+
+use ring::digest;
+use serde::Deserialize;
+
+use super::bert_config::{BertConfig, CONFIG_FILE, MIN_POSITIONS};
+use super::error::ModelError;
+use super::pooling::{self, Pooling};
+use super::prompts::{PROMPTS_FILE, Prompts};
+
+pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
+pub(super) const WEIGHTS_FILE: &str = "model.safetensors";
+/// File that lists the steps from a text to a vector.
+pub(super) const MODULES_FILE: &str = "modules.json";
+/// File with the longest length of a text.
+const LENGTH_CONFIG_FILE: &str = "sentence_bert_config.json";
+/// Folder of the pooling configuration, unless [`MODULES`] names another.
+const DEFAULT_POOLING_FOLDER: &str = "1_Pooling";
+
+/// Size of the largest file of weights, in bytes.
+pub const MAX_WEIGHTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// Size of the largest tokenizer, in bytes.
+pub const MAX_TOKENIZER_BYTES: u64 = 64 * 1024 * 1024;
+/// Size of the largest other file, in bytes.
+pub const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
+/// Longest name of a model, in characters.
+pub const MAX_MODEL_NAME_CHARS: usize = 100;
+
+/// Prefix of the digested data of every id. Change it with any change of the arithmetic beyond rounding.
+const ID_DIGEST_PREFIX: &[u8] = b"a2a-registry sentence encoder 1\n";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SymlinkPolicy {
+    /// Followed: the folder was named by the operator, and download caches consist of links.
+    Follow,
+    /// Refused: the folder was made by this program, which makes no links.
+    Reject,
+}
+
+/// The settings of a model, and the files that determine its vectors.
+pub(super) struct ModelFiles {
+    pub config: BertConfig,
+    pub pooling: Pooling,
+    /// In tokens of a text.
+    pub max_length: usize,
+    pub lowercase: bool,
+    pub prompts: Prompts,
+    /// Lower-case hexadecimal SHA-256 over the names and contents of the files.
+    pub id: String,
+    /// Display name, at most [`MAX_NAME`] visible characters.
+    pub name: String,
+    pub tokenizer: Vec<u8>,
+    pub weights: Vec<u8>,
+    /// The other files, with the paths of [`Self::tokenizer`] and [`Self::weights`] within the folder.
+    settings: Vec<(String, Vec<u8>)>,
+    paths: [String; 2],
+}
+
+#[derive(Deserialize)]
+struct ModuleEntry {
+    #[serde(default)]
+    path: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Default, Deserialize)]
+struct LengthConfigFile {
+    max_seq_length: Option<usize>,
+    do_lower_case: Option<bool>,
+}
+
+impl LengthConfigFile {
+    /// Most tokens of a text, if the network has that many positions.
+    fn max_tokens(&self, path: &str, max_positions: usize) -> Result<usize, ModelError> {
+        let max_tokens = self
+            .max_seq_length
+            .unwrap_or(max_positions)
+            .min(max_positions);
+        if max_tokens < MIN_POSITIONS {
+            return Err(ModelError::unsupported(
+                path,
+                format!("max_seq_length is {max_tokens}; at least {MIN_POSITIONS} are needed"),
+            ));
+        }
+        Ok(max_tokens)
+    }
+}
+
+impl ModelFiles {
+    /// `known_as` is the name of a model that has none of its own.
+    pub fn read(
+        folder: &Path,
+        fallback_name: &str,
+        symlinks: SymlinkPolicy,
+    ) -> Result<Self, ModelError> {
+        let mut settings = Vec::new();
+        let mut read_optional = |name: &str| -> Result<Option<Vec<u8>>, ModelError> {
+            let bytes = read_file(folder, name, MAX_SETTINGS_BYTES, symlinks)?;
+            settings.extend(bytes.iter().map(|bytes| (name.to_owned(), bytes.clone())));
+            Ok(bytes)
+        };
+        let missing = |name: &str| ModelError::Missing(name.to_owned());
+        let modules = read_optional(MODULES_FILE)?;
+        let (network_folder, pooling_folder) = match &modules {
+            Some(bytes) => parse_module_folders(bytes)?,
+            None => (String::new(), None),
+        };
+        let in_network_folder = |name: &str| join_path(&network_folder, name);
+        let config_path = in_network_folder(CONFIG_FILE);
+        let config = read_optional(&config_path)?.ok_or_else(|| missing(&config_path))?;
+        let config = BertConfig::parse(&config)?;
+        let pooling_path = join_path(
+            pooling_folder.as_deref().unwrap_or(DEFAULT_POOLING_FOLDER),
+            CONFIG_FILE,
+        );
+        let pooling = match read_optional(&pooling_path)? {
+            Some(bytes) => pooling::parse_pooling(&pooling_path, &bytes, config.hidden_size)?,
+            None if pooling_folder.is_some() => return Err(missing(&pooling_path)),
+            None => Pooling::Mean,
+        };
+        let length_path = in_network_folder(LENGTH_CONFIG_FILE);
+        let length: LengthConfigFile = match read_optional(&length_path)? {
+            Some(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| ModelError::malformed(&length_path, error))?,
+            None => LengthConfigFile::default(),
+        };
+        let prompts = match read_optional(PROMPTS_FILE)? {
+            Some(bytes) => Prompts::parse(&bytes)?,
+            None => Prompts::default(),
+        };
+        let max_length = length.max_tokens(&length_path, config.max_positions)?;
+        let paths = [
+            in_network_folder(TOKENIZER_FILE),
+            in_network_folder(WEIGHTS_FILE),
+        ];
+        let read_required = |path: &str, limit| {
+            read_file(folder, path, limit, symlinks)?
+                .ok_or_else(|| ModelError::Missing(path.to_owned()))
+        };
+        let tokenizer = read_required(&paths[0], MAX_TOKENIZER_BYTES)?;
+        let weights = read_required(&paths[1], MAX_WEIGHTS_BYTES)?;
+        let configured_name = config.name.as_deref().map_or("", str::trim);
+        let name = sanitize_name(if configured_name.is_empty() {
+            fallback_name
+        } else {
+            configured_name
+        });
+        let mut files = Self {
+            config,
+            pooling,
+            max_length,
+            lowercase: length.do_lower_case == Some(true),
+            prompts,
+            id: String::new(),
+            name,
+            tokenizer,
+            weights,
+            settings,
+            paths,
+        };
+        files.id = files.compute_id();
+        Ok(files)
+    }
+
+    /// The files in the order in which they are digested and written.
+    pub fn iter_files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let settings = self.settings.iter();
+        let settings = settings.map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
+        let [tokenizer, weights] = &self.paths;
+        settings.chain([
+            (tokenizer.as_str(), self.tokenizer.as_slice()),
+            (weights.as_str(), self.weights.as_slice()),
+        ])
+    }
+
+    fn compute_id(&self) -> String {
+        let mut context = digest::Context::new(&digest::SHA256);
+        context.update(ID_DIGEST_PREFIX);
+        for (path, bytes) in self.iter_files() {
+            // The lengths keep two different sets of files from giving the same bytes.
+            for part in [path.as_bytes(), bytes] {
+                context.update(&(part.len() as u64).to_le_bytes());
+                context.update(part);
+            }
+        }
+        let digest = context.finish();
+        digest
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+/// The folders of the network and its pooling, from the model's list of steps.
+fn parse_module_folders(bytes: &[u8]) -> Result<(String, Option<String>), ModelError> {
+    let modules: Vec<ModuleEntry> = serde_json::from_slice(bytes)
+        .map_err(|error| ModelError::malformed(MODULES_FILE, error))?;
+    let mut network_folder = None;
+    let mut pooling_folder = None;
+    for module in modules {
+        let kind = module.kind.rsplit('.').next().unwrap_or_default();
+        let folder_slot = match kind {
+            "Transformer" => &mut network_folder,
+            "Pooling" => &mut pooling_folder,
+            // Every vector is normalised here anyway.
+            "Normalize" => continue,
+            _ => {
+                let kind = sanitize_name(kind);
+                return Err(ModelError::unsupported(
+                    MODULES_FILE,
+                    format!("it names a step of type {kind}, which is not supported"),
+                ));
+            }
+        };
+        let safe = Path::new(&module.path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if !safe || module.path.contains('\\') {
+            return Err(ModelError::unsupported(
+                MODULES_FILE,
+                "it names a path outside the model's folder",
+            ));
+        }
+        if folder_slot.replace(module.path).is_some() {
+            return Err(ModelError::unsupported(
+                MODULES_FILE,
+                format!("it names the step {kind} twice"),
+            ));
+        }
+    }
+    match (network_folder, pooling_folder) {
+        (Some(network), Some(pools)) => Ok((network, Some(pools))),
+        (None, _) => Err(ModelError::unsupported(
+            MODULES_FILE,
+            "it names no Transformer",
+        )),
+        (_, None) => Err(ModelError::unsupported(MODULES_FILE, "it names no Pooling")),
+    }
+}
+
+fn join_path(folder: &str, name: &str) -> String {
+    match folder.trim_end_matches('/') {
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
+}
+
+/// The bytes of a file in the folder; `None` if it does not exist.
+fn read_file(
+    folder: &Path,
+    name: &str,
+    limit: u64,
+    symlinks: SymlinkPolicy,
+) -> Result<Option<Vec<u8>>, ModelError> {
+    let path = folder.join(name);
+    let metadata = match symlinks {
+        SymlinkPolicy::Follow => std::fs::metadata(&path),
+        SymlinkPolicy::Reject => std::fs::symlink_metadata(&path),
+    };
+    let metadata = match metadata {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ModelError::unreadable(&path)(error)),
+    };
+    // Opening a pipe would block until somebody writes to it.
+    if !metadata.is_file() {
+        let error = std::io::Error::other("it is not a regular file");
+        return Err(ModelError::unreadable(&path)(error));
+    }
+    let too_large = || ModelError::TooLarge {
+        file: name.to_owned(),
+        limit,
+    };
+    if metadata.len() > limit {
+        return Err(too_large());
+    }
+    let file = File::open(&path).map_err(ModelError::unreadable(&path))?;
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(ModelError::unreadable(&path))?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large());
+    }
+    Ok(Some(bytes))
+}
+
+/// A foreign name in visible characters, cut at [`MAX_NAME`].
+pub(super) fn sanitize_name(name: &str) -> String {
+    let characters = name
+        .chars()
+        .take(MAX_MODEL_NAME_CHARS)
+        .flat_map(|character| {
+            let plain = character.is_alphanumeric() || matches!(character, ' '..='~');
+            let escaped = (!plain).then(|| character.escape_unicode());
+            let unescaped = plain.then_some(character);
+            unescaped.into_iter().chain(escaped.into_iter().flatten())
+        });
+    characters.take(MAX_MODEL_NAME_CHARS).collect()
+}

@@ -1,0 +1,272 @@
+//! The work on a task: what its message asks for is done, by the same functions as behind every other door.
+
+use a2a_registry_api::ard::{Federation, SearchRequest};
+use a2a_registry_api::limits::MAX_PAGE_SIZE;
+use a2a_registry_api::{Agent, Hit};
+use a2a_registry_core::agents::catalog_entry::AgentExcerpt;
+use a2a_registry_core::agents::rendering::load_rendered_view;
+use a2a_registry_core::agents::text_description::describe_agent;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::error::{AppError, ErrorKind};
+use a2a_registry_core::policies::access_decision::decide_discover_and_invoke;
+use a2a_registry_core::search::lookup_agents;
+use a2a_registry_core::search::query::LookupQuery;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_store::a2a_tasks;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::card_document::{CHECK_AGENT, DESCRIBE_AGENT};
+use super::conversation_ids::is_registry_context;
+use super::error::A2aError;
+use super::incoming_message::number_member;
+use super::intent::Intent;
+use super::task_outcome::{CandidateAgent, FoundAgentsPage, OutcomeKind};
+use super::tasks::owner_id;
+use super::text_rendering;
+use crate::ard::ard_base_url;
+use crate::ard::result_rendering::search_result_json;
+use crate::ard::search::search_own_entries;
+
+/// The name of this door in page tokens.
+const SURFACE: &str = "a2a";
+
+#[derive(Debug)]
+pub(super) struct IntentResult {
+    pub(super) outcome: OutcomeKind,
+    /// The request for the next page; empty if there is none, `None` if it was no search.
+    pub(super) next_request: Option<String>,
+}
+
+impl From<OutcomeKind> for IntentResult {
+    fn from(outcome: OutcomeKind) -> Self {
+        Self {
+            outcome,
+            next_request: None,
+        }
+    }
+}
+
+pub(super) async fn execute_intent(
+    context: &AppContext,
+    caller: &Caller,
+    context_id: &str,
+    intent: &Intent,
+) -> Result<IntentResult, A2aError> {
+    Ok(match intent {
+        Intent::FindAgents(request) => find_agents(context, caller, request).await?,
+        Intent::NextPage => next_page(context, caller, context_id).await?,
+        Intent::DescribeAgent(asked) => run_describe_agent(context, caller, asked).await?.into(),
+        Intent::CheckAgent(asked) => check_agent(context, caller, asked).await?.into(),
+        Intent::Unclear(text) => clarification(text).into(),
+    })
+}
+
+fn agent_missing(skill: &str, requested: &str) -> OutcomeKind {
+    OutcomeKind::Missing {
+        skill: skill.to_owned(),
+        asked: requested.to_owned(),
+    }
+}
+
+fn clarification(text: &str) -> OutcomeKind {
+    OutcomeKind::Question {
+        text: text.to_owned(),
+        choices: Vec::new(),
+    }
+}
+
+/// Finds agents by a search request of Agentic Resource Discovery: those of this registry, as `/v1/agents` finds them.
+async fn find_agents(
+    context: &AppContext,
+    caller: &Caller,
+    request: &Value,
+) -> Result<IntentResult, A2aError> {
+    let search_request = parse_search_request(request)?;
+    let (results, without_urn) =
+        search_own_entries(context, caller, &search_request, SURFACE).await?;
+    let source = ard_base_url(context);
+    let mut page = FoundAgentsPage {
+        without_urn,
+        ..FoundAgentsPage::default()
+    };
+    for row in &results.response.hits {
+        if let Some(result) = search_result_json(row, &source) {
+            page.add_result(row.id, result);
+        }
+    }
+    if search_request.federation == Federation::Referrals {
+        page.rest.insert("referrals".to_owned(), json!([]));
+    }
+    let mut next_request = String::new();
+    if let Some(token) = results.next_page_token {
+        let mut next = request.clone();
+        next["pageToken"] = token.clone().into();
+        next_request = next.to_string();
+        page.rest.insert("pageToken".to_owned(), token.into());
+    }
+    Ok(IntentResult {
+        outcome: OutcomeKind::Found(page),
+        next_request: Some(next_request),
+    })
+}
+
+fn parse_search_request(request: &Value) -> Result<SearchRequest, A2aError> {
+    let mut raw_request = request.clone();
+    if let Some(asked) = raw_request.as_object_mut() {
+        // In proto's JSON every number may be written as a fraction.
+        if let Some(size) = number_member(asked, "pageSize")? {
+            asked.insert("pageSize".into(), size.min(MAX_PAGE_SIZE.into()).into());
+        }
+    }
+    serde_json::from_value(raw_request)
+        .map_err(|error| A2aError::invalid_params(format!("This is no search request: {error}.")))
+}
+
+async fn next_page(
+    context: &AppContext,
+    caller: &Caller,
+    context_id: &str,
+) -> Result<IntentResult, A2aError> {
+    const NO_SEARCH_MESSAGE: &str =
+        "There is no search in this conversation to go on with. Say what the agent should do.";
+    let account = owner_id(caller);
+    if account.is_none() && !is_registry_context(context, context_id) {
+        return Ok(clarification(NO_SEARCH_MESSAGE).into());
+    }
+    let last =
+        a2a_tasks::last_search_in_context(&context.store, account, context_id, context.now().0)
+            .await
+            .map_err(AppError::from)?;
+    let Some((request, _)) = last else {
+        return Ok(clarification(NO_SEARCH_MESSAGE).into());
+    };
+    if request.is_empty() {
+        return Ok(IntentResult {
+            outcome: OutcomeKind::Found(FoundAgentsPage::default()),
+            next_request: Some(String::new()),
+        });
+    }
+    let request: Value =
+        serde_json::from_str(&request).map_err(|error| AppError::internal(error.to_string()))?;
+    find_agents(context, caller, &request).await
+}
+
+/// The agent with an identifier or URN, or else with a name, of those that the caller sees; where it is none, or where several
+/// have the name, the outcome that says so.
+async fn resolve_agent(
+    context: &AppContext,
+    caller: &Caller,
+    skill: &str,
+    requested: &str,
+) -> Result<Result<Agent, OutcomeKind>, AppError> {
+    let missing = || agent_missing(skill, requested);
+    let mut identifier = requested.to_owned();
+    if !requested.starts_with("urn:") && requested.parse::<Uuid>().is_err() {
+        let query = LookupQuery {
+            name: Some(identifier),
+            ..LookupQuery::default()
+        };
+        let found = match lookup_agents(context, caller, &query).await {
+            Ok(found) => found.agents,
+            // A name longer than any that is looked up is nobody's.
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Invalid) => {
+                return Ok(Err(missing()));
+            }
+            Err(error) => return Err(error),
+        };
+        identifier = match found.as_slice() {
+            [] => return Ok(Err(missing())),
+            [one] => one.summary.id.to_string(),
+            several => {
+                let text =
+                    "Several agents have this name. Say which one is meant, by its identifier.";
+                return Ok(Err(OutcomeKind::Question {
+                    text: text.to_owned(),
+                    choices: several.iter().map(candidate_agent).collect(),
+                }));
+            }
+        };
+    }
+    match load_rendered_view(context, caller, &identifier).await {
+        Ok(agent) => Ok(Ok(agent)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(Err(missing())),
+        Err(error) => Err(error),
+    }
+}
+
+fn candidate_agent(hit: &Hit) -> CandidateAgent {
+    let one = &hit.summary;
+    let known_by = one.urn.clone().unwrap_or_else(|| one.id.to_string());
+    CandidateAgent {
+        agent: one.id,
+        line: text_rendering::candidate_line(&one.name, &one.domain, &known_by),
+    }
+}
+
+async fn run_describe_agent(
+    context: &AppContext,
+    caller: &Caller,
+    requested: &str,
+) -> Result<OutcomeKind, A2aError> {
+    let agent = match resolve_agent(context, caller, DESCRIBE_AGENT, requested).await? {
+        Ok(agent) => agent,
+        Err(outcome) => return Ok(outcome),
+    };
+    let rendered =
+        serde_json::to_vec(&agent).map_err(|error| AppError::internal(error.to_string()))?;
+    let listed = AgentExcerpt::parse(&rendered);
+    let data = listed.map(|listed| match listed.to_entry() {
+        Some(entry) => json!(entry),
+        None => entry_without_urn(&listed, agent.hit.summary.id),
+    });
+    Ok(OutcomeKind::About {
+        skill: DESCRIBE_AGENT.into(),
+        agent: agent.hit.summary.id,
+        asked: requested.to_owned(),
+        text: describe_agent(&agent),
+        data,
+    })
+}
+
+/// An agent without a URN, as an entry that has its id in place of an identifier of catalogs.
+fn entry_without_urn(listed: &AgentExcerpt<'_>, id: Uuid) -> Value {
+    let mut entry = json!(listed.to_entry_without_identifier());
+    if let Some(members) = entry.as_object_mut() {
+        members.remove("identifier");
+        members.insert("id".to_owned(), json!(id));
+    }
+    entry
+}
+
+async fn check_agent(
+    context: &AppContext,
+    caller: &Caller,
+    requested: &str,
+) -> Result<OutcomeKind, A2aError> {
+    let agent = match resolve_agent(context, caller, CHECK_AGENT, requested).await? {
+        Ok(agent) => agent.hit.summary,
+        Err(outcome) => return Ok(outcome),
+    };
+    let (discover, invoke) =
+        match decide_discover_and_invoke(context, caller, &agent.id.to_string()).await {
+            Ok(both) => both,
+            // It was hidden meanwhile.
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                return Ok(agent_missing(CHECK_AGENT, requested));
+            }
+            Err(error) => return Err(error.into()),
+        };
+    Ok(OutcomeKind::About {
+        skill: CHECK_AGENT.into(),
+        agent: agent.id,
+        asked: requested.to_owned(),
+        text: text_rendering::access_text(&agent.name, &discover, &invoke),
+        data: Some(json!({
+            "agent": agent.id,
+            "identifier": agent.urn,
+            "discover": discover,
+            "invoke": invoke,
+        })),
+    })
+}

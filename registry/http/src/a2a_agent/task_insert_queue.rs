@@ -1,0 +1,66 @@
+//! New tasks, stored in groups: those that come while others are stored wait for these and share one transaction.
+
+use std::sync::Arc;
+
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::error::{AppError, ErrorKind};
+use a2a_registry_core::process_state::self_agent::QueuedTask;
+use a2a_registry_store::a2a_tasks::TaskLimits;
+use a2a_registry_store::entity::a2a_task;
+
+pub async fn insert_task(context: &Arc<AppContext>, row: a2a_task::Model) -> Result<(), AppError> {
+    let outcome = context.self_agent.insert_queue.add(row);
+    let context = Arc::clone(context);
+    // In a task of its own: a client that goes away ends its own request, not the transaction of all. Each new task brings a
+    // turn, and each turn stores at least one of those that wait, so that none is left where a group is full.
+    tokio::spawn(async move {
+        let new = &context.self_agent.insert_queue;
+        let _turn = new.insert_lock.lock().await;
+        insert_batch(&context, new.take_batch()).await;
+    });
+    let lost = || AppError::internal("the transaction of a new task ended without an outcome");
+    outcome.await.unwrap_or_else(|_| Err(lost()))
+}
+
+/// Stores a group. If it fails, each task is tried alone, so that one costs itself only; but not where the database
+/// takes none at all, which would keep those at the end waiting for all before them.
+pub async fn insert_batch(context: &AppContext, batch: Vec<QueuedTask>) {
+    if batch.is_empty() {
+        return;
+    }
+    let rows = batch.iter().map(|new| new.row.clone()).collect();
+    let mut outcome = insert_rows(context, rows).await;
+    let alone = batch.len() == 1;
+    for new in batch {
+        let outcome = match &outcome {
+            Err(error) if !alone && !is_write_unavailable(error) => {
+                let own_outcome = insert_rows(context, vec![new.row]).await;
+                if let Err(error) = &own_outcome
+                    && is_write_unavailable(error)
+                {
+                    outcome = own_outcome.clone();
+                }
+                own_outcome
+            }
+            outcome => outcome.clone(),
+        };
+        let _ = new.stored.send(outcome);
+    }
+}
+
+fn is_write_unavailable(error: &AppError) -> bool {
+    matches!(error.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
+}
+
+async fn insert_rows(context: &AppContext, rows: Vec<a2a_task::Model>) -> Result<(), AppError> {
+    let config = &context.config.a2a;
+    let write = context.store.begin_write().await?;
+    let bounds = TaskLimits {
+        account: config.tasks_per_account.into(),
+        sender: config.anonymous_tasks_per_address.into(),
+        anonymous: config.anonymous_tasks.into(),
+    };
+    write.insert_tasks(rows, bounds).await?;
+    write.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,440 @@
+//! What came of a task, as it is kept, and as it is shown.
+//!
+//! It is kept in parts, each with the agent that it is about, and put together when it is read: whoever reads a task
+//! again is not shown an agent that it may not see any more, and cannot tell that one was there. Of a page only the
+//! identifiers and scores are kept; what their entries say is read from the index, as it is then.
+
+use std::collections::{HashMap, HashSet};
+
+use a2a_registry_core::agents::policy_attributes::visibility_labels_by_agent;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::error::AppError;
+use a2a_registry_core::text::make_hidden_visible;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_search::is_visible_to;
+use a2a_registry_store::agents;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::card_document::FIND_AGENTS;
+use super::text_rendering;
+use super::wire_format::json_object;
+use crate::ard::result_rendering::entry_with_score;
+
+const ARTIFACT_ID: &str = "answer";
+/// Bytes of the entries of an answer, as JSON.
+pub(super) const MAX_ENTRY_BYTES: usize = 1 << 20;
+
+/// What came of a task, and which parts its client takes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct TaskOutcome {
+    pub(super) text: bool,
+    pub(super) data: bool,
+    pub(super) outcome: OutcomeKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum OutcomeKind {
+    Found(FoundAgentsPage),
+    About {
+        skill: String,
+        agent: Uuid,
+        /// The agent as the client named it.
+        asked: String,
+        text: String,
+        data: Option<Value>,
+    },
+    Missing {
+        skill: String,
+        asked: String,
+    },
+    Question {
+        text: String,
+        choices: Vec<CandidateAgent>,
+    },
+    Failed {
+        text: String,
+    },
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct FoundAgentsPage {
+    pub(super) results: Vec<(Uuid, StoredResult)>,
+    /// The other members of the search response of Agentic Resource Discovery.
+    pub(super) rest: Map<String, Value>,
+    /// Agents that matched and have no URN; counted with the first page.
+    #[serde(default)]
+    pub(super) without_urn: u64,
+    /// The agents as results of that response, read from the index whenever the page is shown.
+    #[serde(skip)]
+    pub(super) entries: Vec<Value>,
+    /// Agents whose entries are too large to be shown with the others.
+    #[serde(skip)]
+    pub(super) left_out: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredResult {
+    identifier: String,
+    score: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CandidateAgent {
+    pub(super) agent: Uuid,
+    pub(super) line: String,
+}
+
+impl TaskOutcome {
+    pub(super) fn to_stored_json(&self) -> Result<String, AppError> {
+        serde_json::to_string(self).map_err(|error| AppError::internal(error.to_string()))
+    }
+
+    /// The identifiers of the agents on its page, whose entries it lacks as long as it is only read.
+    pub(super) fn identifiers(&self) -> impl Iterator<Item = &str> {
+        let results = match &self.outcome {
+            OutcomeKind::Found(page) => page.results.as_slice(),
+            _ => &[],
+        };
+        results.iter().map(|(_, kept)| kept.identifier.as_str())
+    }
+
+    /// Gives the agents on its page their entries, and leaves out those that have none here.
+    pub(super) fn fill_entries(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
+        if let OutcomeKind::Found(page) = &mut self.outcome {
+            let results = page.results.iter().filter_map(|(_, kept)| {
+                entry_with_score(entries.get(&kept.identifier)?, kept.score.into(), source)
+            });
+            page.entries = results.collect();
+        }
+    }
+
+    pub(super) fn into_artifact(self) -> Option<Value> {
+        let mut metadata = Map::new();
+        let (name, text, data) = match self.outcome {
+            OutcomeKind::Found(mut page) => {
+                page.drop_largest_entries();
+                let text = text_rendering::found_agents_text(&page);
+                for (name, number) in [
+                    ("leftOut", page.left_out as u64),
+                    ("withoutUrn", page.without_urn),
+                ] {
+                    if number > 0 {
+                        metadata.insert(name.to_owned(), number.into());
+                    }
+                }
+                (FIND_AGENTS.to_owned(), text, Some(page.into_response()))
+            }
+            OutcomeKind::About {
+                skill, text, data, ..
+            } => (skill, text, data),
+            OutcomeKind::Missing { skill, asked } => {
+                (skill, text_rendering::agent_not_found_text(&asked), None)
+            }
+            OutcomeKind::Question { .. } | OutcomeKind::Failed { .. } => return None,
+        };
+        let part = |name: &str, content: Value, kind: &str| {
+            json_object([(name, content), ("mediaType", kind.into())])
+        };
+        let mut parts = Vec::new();
+        // A client that takes data alone gets words where there is no data.
+        if self.text || data.is_none() {
+            parts.push(part("text", text.into(), "text/plain"));
+        }
+        let mut data = data.filter(|_| self.data);
+        data.iter_mut().for_each(make_hidden_visible);
+        parts.extend(data.map(|data| part("data", data, "application/json")));
+        let mut artifact = json_object([
+            ("artifactId", ARTIFACT_ID.into()),
+            ("name", name.into()),
+            ("parts", Value::Array(parts)),
+        ]);
+        if !metadata.is_empty() {
+            artifact["metadata"] = Value::Object(metadata);
+        }
+        Some(artifact)
+    }
+
+    pub(super) fn status_text(&self) -> Option<String> {
+        match &self.outcome {
+            OutcomeKind::Question { text, choices } => {
+                Some(text_rendering::clarification_text(text, choices))
+            }
+            OutcomeKind::Failed { text } => Some(text.clone()),
+            OutcomeKind::Found(_) | OutcomeKind::About { .. } | OutcomeKind::Missing { .. } => None,
+        }
+    }
+
+    /// What it has asked, for the history: without the agents that it may have meant, which nobody checks again there.
+    pub(super) fn clarification(&self) -> Option<&str> {
+        match &self.outcome {
+            OutcomeKind::Question { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Leaves the data out of an answer about one agent, so that its text can be kept.
+    pub(super) fn remove_data(&mut self) {
+        if let OutcomeKind::About { data, .. } = &mut self.outcome {
+            *data = None;
+        }
+    }
+
+    /// The agents in it, but for those on a page, whose entries say whether they are shown.
+    pub(super) fn agent_ids(&self) -> Vec<Uuid> {
+        match &self.outcome {
+            OutcomeKind::About { agent, .. } => vec![*agent],
+            OutcomeKind::Question { choices, .. } => choices.iter().map(|one| one.agent).collect(),
+            OutcomeKind::Found(_) | OutcomeKind::Missing { .. } | OutcomeKind::Failed { .. } => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// Leaves out the [`agents`](Self::agents) that are not among these.
+    pub(super) fn retain_visible(&mut self, visible: &HashSet<Uuid>) {
+        match &mut self.outcome {
+            OutcomeKind::Question { choices, .. } => {
+                choices.retain(|choice| visible.contains(&choice.agent));
+            }
+            OutcomeKind::About {
+                skill,
+                agent,
+                asked,
+                ..
+            } if !visible.contains(agent) => {
+                let (skill, asked) = (std::mem::take(skill), std::mem::take(asked));
+                self.outcome = OutcomeKind::Missing { skill, asked };
+            }
+            OutcomeKind::Found(_)
+            | OutcomeKind::About { .. }
+            | OutcomeKind::Missing { .. }
+            | OutcomeKind::Failed { .. } => {}
+        }
+    }
+}
+
+impl FoundAgentsPage {
+    /// Adds an agent with its result, which has an identifier and a score.
+    pub(super) fn add_result(&mut self, agent: Uuid, result: Value) {
+        if let Ok(kept) = StoredResult::deserialize(&result) {
+            self.results.push((agent, kept));
+            self.entries.push(result);
+        }
+    }
+
+    /// Makes hidden characters visible, and leaves out the largest entries until the others can be shown together.
+    fn drop_largest_entries(&mut self) {
+        // Before they are measured: what is visible is longer.
+        let members = self.entries.iter_mut().chain(self.rest.values_mut());
+        members.for_each(make_hidden_visible);
+        let sizes = self.entries.iter().map(|entry| entry.to_string().len());
+        let mut by_size: Vec<(usize, usize)> = sizes.zip(0..).collect();
+        by_size.sort_unstable();
+        let mut bytes: usize = 0;
+        let fitting = by_size.into_iter().take_while(|(size, _)| {
+            bytes += size;
+            bytes <= MAX_ENTRY_BYTES
+        });
+        let fitting: HashSet<usize> = fitting.map(|(_, index)| index).collect();
+        self.left_out = self.entries.len() - fitting.len();
+        let mut place = 0..;
+        self.entries
+            .retain(|_| place.next().is_some_and(|place| fitting.contains(&place)));
+    }
+
+    fn into_response(self) -> Value {
+        let mut response = Map::from_iter([("results".to_owned(), Value::Array(self.entries))]);
+        response.extend(self.rest);
+        Value::Object(response)
+    }
+}
+
+pub(super) async fn visible_agents(
+    context: &AppContext,
+    caller: &Caller,
+    mut ids: Vec<Uuid>,
+) -> Result<HashSet<Uuid>, AppError> {
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let labels = caller.labels(&context.policy_sets.enforced_set());
+    let rows = agents::agents_by_ids(&context.store, &ids).await?;
+    let labelled = visibility_labels_by_agent(context, &context.store, rows).await?;
+    let seen = labelled
+        .into_iter()
+        .filter(|(_, of)| is_visible_to(&labels, of));
+    Ok(seen.map(|(agent, _)| agent).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A model reads data as well as text.
+    #[test]
+    fn hidden_characters_are_visible_in_data() {
+        let evil = "a\u{202e}b\u{200b}c\u{e0041}";
+        let entry = json!({"identifier": "urn:air:a.example:x", "displayName": evil, "metadata": {evil: [evil]}});
+        let found = OutcomeKind::Found(FoundAgentsPage {
+            entries: vec![entry.clone()],
+            rest: Map::from_iter([("referrals".to_owned(), json!([evil]))]),
+            ..FoundAgentsPage::default()
+        });
+        let about = OutcomeKind::About {
+            skill: "describe-agent".into(),
+            agent: Uuid::nil(),
+            asked: "x".into(),
+            text: "x".into(),
+            data: Some(entry),
+        };
+        for outcome in [found, about] {
+            let answered = TaskOutcome {
+                text: true,
+                data: true,
+                outcome,
+            };
+            let written = answered.into_artifact().unwrap().to_string();
+            for hidden in ['\u{202e}', '\u{200b}', '\u{e0041}'] {
+                assert!(!written.contains(hidden), "{written}");
+            }
+            assert!(
+                written.contains("a⟦U+202E⟧b⟦U+200B⟧c⟦U+E0041⟧"),
+                "{written}"
+            );
+        }
+    }
+
+    const SOURCE: &str = "https://registry.agents-test.com/ard";
+
+    fn page(agents: &[Uuid]) -> TaskOutcome {
+        let mut page = FoundAgentsPage {
+            rest: Map::from_iter([("pageToken".to_owned(), json!("next"))]),
+            ..FoundAgentsPage::default()
+        };
+        for agent in agents {
+            let entry = json!({"identifier": agent.to_string(), "displayName": "x", "score": 7, "source": SOURCE});
+            page.add_result(*agent, entry);
+        }
+        TaskOutcome {
+            text: true,
+            data: true,
+            outcome: OutcomeKind::Found(page),
+        }
+    }
+
+    #[test]
+    fn an_agent_that_is_hidden_is_as_one_that_never_was() {
+        let (seen, hidden) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let visible = HashSet::from([seen]);
+        let written = page(&[hidden, seen]).to_stored_json().unwrap();
+        assert!(!written.contains("displayName"), "{written}");
+        let mut both: TaskOutcome = serde_json::from_str(&written).unwrap();
+        let identifiers: Vec<String> = both.identifiers().map(str::to_owned).collect();
+        assert_eq!(identifiers, [hidden.to_string(), seen.to_string()]);
+        let entry = json!({"identifier": seen.to_string(), "displayName": "x"});
+        let entries = HashMap::from([(seen.to_string(), entry.to_string().into_bytes())]);
+        both.fill_entries(&entries, SOURCE);
+        assert_eq!(both.into_artifact(), page(&[seen]).into_artifact());
+
+        let mut about = TaskOutcome {
+            outcome: OutcomeKind::About {
+                skill: "describe-agent".into(),
+                agent: hidden,
+                asked: "x".into(),
+                text: "secret".into(),
+                data: Some(json!("secret")),
+            },
+            ..page(&[])
+        };
+        about.retain_visible(&visible);
+        let missing = OutcomeKind::Missing {
+            skill: "describe-agent".into(),
+            asked: "x".into(),
+        };
+        assert_eq!(about.outcome, missing);
+
+        let choice = |agent| CandidateAgent {
+            agent,
+            line: agent.to_string(),
+        };
+        let question = |choices| TaskOutcome {
+            outcome: OutcomeKind::Question {
+                text: "Which?".into(),
+                choices,
+            },
+            ..page(&[])
+        };
+        let mut asked = question(vec![choice(seen), choice(hidden)]);
+        asked.retain_visible(&visible);
+        assert_eq!(asked, question(vec![choice(seen)]));
+    }
+
+    #[test]
+    fn the_largest_entries_are_left_out_where_an_answer_is_too_large() {
+        let third = MAX_ENTRY_BYTES / 3;
+        // Two bytes of each are quotes.
+        for (sizes, kept) in [
+            (vec![10, 20, 30], vec![0, 1, 2]),
+            (vec![third - 2, third - 2, third - 2], vec![0, 1, 2]),
+            (vec![third + 2, third - 2, third - 2], vec![1, 2]),
+            (vec![MAX_ENTRY_BYTES, 10, MAX_ENTRY_BYTES + 1], vec![1]),
+            (vec![MAX_ENTRY_BYTES - 1], vec![]),
+            (vec![MAX_ENTRY_BYTES - 2], vec![0]),
+        ] {
+            let mut answered = page(&[]);
+            let OutcomeKind::Found(found) = &mut answered.outcome else {
+                unreachable!()
+            };
+            let entry = |size: &usize| json!("x".repeat(*size));
+            let all: Vec<Value> = sizes.iter().map(entry).collect();
+            found.entries = all.clone();
+            let artifact = answered.into_artifact().unwrap();
+            let response = &artifact["parts"][1]["data"];
+            let expected: Vec<&Value> = kept.iter().map(|place: &usize| &all[*place]).collect();
+            assert_eq!(response["results"], json!(expected), "{sizes:?}");
+            assert_eq!(response["pageToken"], "next");
+            let left_out = sizes.len() - kept.len();
+            let text = artifact["parts"][0]["text"].as_str().unwrap();
+            assert_eq!(text.contains("left out"), left_out > 0, "{text}");
+            let noted = artifact["metadata"]["leftOut"].as_u64().unwrap_or(0);
+            assert_eq!(noted, left_out as u64);
+        }
+    }
+
+    #[test]
+    fn parts_are_those_that_are_taken() {
+        for (text, data, kinds) in [
+            (true, true, vec!["text", "data"]),
+            (true, false, vec!["text"]),
+            (false, true, vec!["data"]),
+        ] {
+            let answered = TaskOutcome {
+                text,
+                data,
+                ..page(&[])
+            };
+            let artifact = answered.into_artifact().unwrap();
+            let parts = artifact["parts"].as_array().unwrap();
+            let seen: Vec<&str> = parts
+                .iter()
+                .map(|part| {
+                    if part.get("text").is_some() {
+                        "text"
+                    } else {
+                        "data"
+                    }
+                })
+                .collect();
+            assert_eq!(seen, kinds);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Tasks and events in the form of 1.0.
+
+use a2a_registry_domain::task_state::TaskState;
+use a2a_registry_domain::timestamp::Timestamp;
+use serde_json::{Value, json};
+use time::macros::format_description;
+use time::{OffsetDateTime, UtcOffset};
+
+use super::task_outcome::TaskOutcome;
+use super::tasks::LoadedTask;
+
+pub(super) const fn state_name(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Working => "TASK_STATE_WORKING",
+        TaskState::InputRequired => "TASK_STATE_INPUT_REQUIRED",
+        TaskState::Completed => "TASK_STATE_COMPLETED",
+        TaskState::Canceled => "TASK_STATE_CANCELED",
+        TaskState::Failed => "TASK_STATE_FAILED",
+    }
+}
+
+/// The state that is written so; `None` for states that no task here comes into, and an error for what is no state.
+pub(super) fn parse_state(text: &str) -> Result<Option<TaskState>, ()> {
+    let known = TaskState::ALL.iter().find(|one| state_name(**one) == text);
+    match (known, text) {
+        (Some(known), _) => Ok(Some(*known)),
+        (None, "TASK_STATE_SUBMITTED" | "TASK_STATE_REJECTED" | "TASK_STATE_AUTH_REQUIRED") => {
+            Ok(None)
+        }
+        _ => Err(()),
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds (1.0 section 5.6.1).
+pub(super) fn format_timestamp(at: i64) -> String {
+    let form =
+        format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+    let at = OffsetDateTime::from(Timestamp(at)).to_offset(UtcOffset::UTC);
+    at.format(form).unwrap_or_default()
+}
+
+/// An object of these members. `json!` would copy what it is given.
+pub(super) fn json_object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let members = members.into_iter();
+    Value::Object(
+        members
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
+}
+
+/// A message of this agent about a task.
+pub(super) fn agent_message(task: &LoadedTask, text: &str) -> Value {
+    let id = task.id();
+    json!({
+        // Another one with every change of the task.
+        "messageId": format!("{id}-{}", task.row.updated_at),
+        "contextId": task.row.context_id,
+        "taskId": id,
+        "role": "ROLE_AGENT",
+        "parts": [{"text": text, "mediaType": "text/plain"}],
+    })
+}
+
+pub(super) fn task_status(task: &LoadedTask) -> Value {
+    let mut status = json!({
+        "state": state_name(task.state),
+        "timestamp": format_timestamp(task.row.updated_at),
+    });
+    if let Some(text) = task.outcome.as_ref().and_then(TaskOutcome::status_text) {
+        status["message"] = agent_message(task, &text);
+    }
+    status
+}
+
+/// A task with the last so many messages of its history, or all.
+pub(super) fn task_json(
+    mut task: LoadedTask,
+    history_length: Option<usize>,
+    include_artifacts: bool,
+) -> Value {
+    let mut value = json!({
+        "id": task.id(),
+        "contextId": task.row.context_id,
+        "status": task_status(&task),
+    });
+    let answered = task.outcome.take().filter(|_| include_artifacts);
+    if let Some(artifact) = answered.and_then(TaskOutcome::into_artifact) {
+        value["artifacts"] = Value::Array(vec![artifact]);
+    }
+    let count = task.history.len();
+    let left_out = count.saturating_sub(history_length.unwrap_or(usize::MAX));
+    let messages = task.history.split_off(left_out);
+    if !messages.is_empty() {
+        value["history"] = Value::Array(messages);
+    }
+    value
+}
+
+/// The events by which a client learns that a task has come into its present state. That of the state comes last.
+pub(super) fn update_events(mut task: LoadedTask) -> Vec<Value> {
+    let status_update = json!({"statusUpdate": {
+        "taskId": task.id(),
+        "contextId": task.row.context_id,
+        "status": task_status(&task),
+    }});
+    let artifact = task.outcome.take().and_then(TaskOutcome::into_artifact);
+    let artifact = artifact.map(|artifact| {
+        json!({"artifactUpdate": {
+            "taskId": task.id(),
+            "contextId": task.row.context_id,
+            "artifact": artifact,
+            "append": false,
+            "lastChunk": true,
+        }})
+    });
+    artifact.into_iter().chain([status_update]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_of_utc_with_milliseconds() {
+        assert_eq!(
+            format_timestamp(1_767_225_600_001_999),
+            "2026-01-01T00:00:00.001Z"
+        );
+        assert_eq!(format_timestamp(0), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn states_are_read_as_they_are_written() {
+        for one in TaskState::ALL {
+            assert_eq!(parse_state(state_name(*one)), Ok(Some(*one)));
+        }
+        assert_eq!(parse_state("TASK_STATE_REJECTED"), Ok(None));
+        for wrong in ["", "working", "TASK_STATE_UNSPECIFIED", "TASK_STATE_ODD"] {
+            assert_eq!(parse_state(wrong), Err(()), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Agents that a search leaves out because they have no URN, by which catalogs name entries.
+
+use a2a_registry_api::ard::AGENT_CARD_TYPE;
+use a2a_registry_core::agents::catalog_entry::any_entry_filter;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::error::Result;
+use a2a_registry_core::search::engine::{SurfaceQuery, count_matches};
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_search::{AgentProperty, ExactFilter};
+
+/// The number of agents that match the words and conditions of a search and have no URN.
+pub(crate) async fn count_without_urn(
+    context: &AppContext,
+    caller: &Caller,
+    query: &SearchQuery,
+    filters: &SurfaceQuery,
+) -> Result<u64> {
+    let mut unrestricted = filters.clone();
+    unrestricted
+        .exact_filters
+        .retain(|one| !matches_every_agent(one));
+    let mut with_entry = unrestricted.clone();
+    with_entry.exact_filters.push(any_entry_filter());
+    let counts = count_matches(context, caller, query, &[unrestricted, with_entry]).await?;
+    // The index may have changed between the two.
+    Ok(match counts.as_slice() {
+        [all, named] => all.saturating_sub(*named),
+        _ => 0,
+    })
+}
+
+/// Whether a condition holds for every agent that has an entry. The index keeps no type for an agent without one.
+fn matches_every_agent(condition: &ExactFilter) -> bool {
+    let is_type = condition.property == AgentProperty::Attribute("type".to_owned());
+    let takes_agents = condition.values.iter().any(|one| one == AGENT_CARD_TYPE);
+    *condition == any_entry_filter() || (is_type && takes_agents)
+}
+
+/// `None` if there are none.
+pub(crate) fn without_urn_hint(agents: u64) -> Option<String> {
+    match agents {
+        0 => None,
+        1 => Some(
+            "1 agent that matches is left out: it has no URN, which comes with the proof of a domain. /v1/agents finds it."
+                .to_owned(),
+        ),
+        count => Some(format!(
+            "{count} agents that match are left out: they have no URN, which comes with the proof of a domain. /v1/agents \
+             finds them."
+        )),
+    }
+}

@@ -1,0 +1,57 @@
+//! Results of tools: structured, and as text that a model reads.
+
+use a2a_registry_core::error::{AppError, ErrorKind};
+use a2a_registry_core::text;
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde::Serialize;
+
+const MAX_ERROR_CHARS: usize = 500;
+
+/// The result of a tool about an agent that is missing, or that the caller may not see: the same words for both, whatever
+/// it was called.
+pub(super) const NO_AGENT_MESSAGE: &str =
+    "There is no such agent, or none that you may see. Find agents with search_agents.";
+
+/// A result: structured, as the output schema of the tool describes it, and as texts for whoever reads. Models read the
+/// structured part too, so hidden characters are made visible in all of it: no id, digest or page token of the registry has
+/// one, and an address that has one is not to be called.
+pub(super) fn success_result(
+    structured: &impl Serialize,
+    texts: Vec<String>,
+) -> Result<CallToolResult, AppError> {
+    let mut structured =
+        serde_json::to_value(structured).map_err(|error| AppError::internal(error.to_string()))?;
+    text::make_hidden_visible(&mut structured);
+    let content = texts.into_iter().map(ContentBlock::text).collect();
+    let mut result = CallToolResult::success(content);
+    result.structured_content = Some(structured);
+    Ok(result)
+}
+
+/// A failure as a result: one sentence that says what to do.
+pub fn error_result(tool: &str, error: &AppError) -> CallToolResult {
+    if error.kind == ErrorKind::Internal {
+        tracing::error!(tool, internal = error.log_message(), "a tool failed");
+    }
+    let sentence = match error.kind {
+        ErrorKind::Invalid => invalid_argument_message(error),
+        _ => error.public.clone(),
+    };
+    CallToolResult::error(vec![ContentBlock::text(text::line(
+        &sentence,
+        MAX_ERROR_CHARS,
+    ))])
+}
+
+fn invalid_argument_message(error: &AppError) -> String {
+    let argument = error
+        .members
+        .first()
+        .map(|(pointer, _)| pointer.trim_start_matches('/'));
+    let public = error.public.trim_end_matches('.');
+    match argument.filter(|name| !name.is_empty()) {
+        Some("q") => format!("The argument `text` is invalid: {public}."),
+        Some(name) => format!("The argument `{name}` is invalid: {public}."),
+        None => format!("The arguments are invalid: {public}."),
+    }
+}

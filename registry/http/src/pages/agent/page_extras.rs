@@ -1,0 +1,115 @@
+//! What the page of an agent shows beside the agent itself: the history of its fetches, and who proved its domain.
+
+use a2a_registry_api::Proof;
+use a2a_registry_core::agents::collection_memberships::containing_collections;
+use a2a_registry_core::agents::records::AgentRecord;
+use a2a_registry_core::agents::views::is_own_agent;
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::domains::domain_access::DomainAccess;
+use a2a_registry_core::domains::row_views::proof_view;
+use a2a_registry_core::error::Result;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::{accounts, domains, visit_results};
+
+/// The fetches of one day, of all sources of an agent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DailyFetches {
+    /// Days since 1970-01-01, in UTC.
+    pub day: i32,
+    pub fetches: u64,
+    /// Fetches that returned a card.
+    pub successful: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AgentPageExtras {
+    pub days: Vec<DailyFetches>,
+    pub proofs: Vec<Proof>,
+    pub collections: Vec<String>,
+    /// The name of the account that owns its domain; only for that account and for callers who see everything.
+    pub owner: Option<String>,
+    /// Until when an admin vouches for that account; `None` if it has proved the domain.
+    pub owner_vouched_until: Option<Timestamp>,
+}
+
+impl AgentPageExtras {
+    /// The caller must be allowed to see the agent. Proofs are shown with a listed agent, as on its domain's page
+    /// (docs/model.md#visibility).
+    pub(crate) async fn load(
+        context: &AppContext,
+        caller: &Caller,
+        record: &AgentRecord,
+    ) -> Result<Self> {
+        let store = &context.store;
+        let sources: Vec<i64> = record.sources().iter().map(|source| source.id).collect();
+        let days = visit_results::source_days_by_source(store, &sources).await?;
+        let domain = [record.agent.domain_id];
+        let sees_all = caller.has_permission(Permission::SeeAll);
+        let mut extras = Self {
+            days: sum_by_day(days.iter().map(|row| DailyFetches {
+                day: row.day,
+                fetches: u64::try_from(row.looks).unwrap_or(0),
+                successful: u64::try_from(row.good).unwrap_or(0),
+            })),
+            collections: containing_collections(context, caller, record).await?,
+            ..Self::default()
+        };
+        if !(sees_all || record.is_listed() || is_own_agent(context, caller, &record.agent).await?)
+        {
+            return Ok(extras);
+        }
+        let proofs = domains::valid_proofs_by_domain(store, &domain).await?;
+        extras.proofs = proofs
+            .iter()
+            .map(|proof| proof_view(proof, DomainAccess::Public))
+            .collect();
+        let owner = domains::domains_by_ids(store, &domain).await?;
+        let now = context.now();
+        let vouched = owner
+            .first()
+            .filter(|row| row.vouched_owner_at(now).is_some());
+        let vouched_until = vouched.and_then(|row| row.vouched_until).map(Timestamp);
+        let owner = owner.first().and_then(|row| row.owner_at(now));
+        if let Some(owner) = owner.filter(|owner| sees_all || caller.is_account(Some(*owner))) {
+            let account = accounts::accounts_by_ids(store, &[owner]).await?.pop();
+            extras.owner = account.map(|account| account.name);
+            extras.owner_vouched_until = vouched_until;
+        }
+        Ok(extras)
+    }
+}
+
+/// Totals per day over several sources, the newest day first.
+fn sum_by_day(days: impl Iterator<Item = DailyFetches>) -> Vec<DailyFetches> {
+    let mut totals: Vec<DailyFetches> = Vec::new();
+    for one in days {
+        match totals.iter_mut().find(|total| total.day == one.day) {
+            Some(total) => {
+                total.fetches = total.fetches.saturating_add(one.fetches);
+                total.successful = total.successful.saturating_add(one.successful);
+            }
+            None => totals.push(one),
+        }
+    }
+    totals.sort_unstable_by_key(|total| std::cmp::Reverse(total.day));
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_days_of_several_sources_are_added_up() {
+        let day = |day, fetches, good| DailyFetches {
+            day,
+            fetches,
+            successful: good,
+        };
+        let found =
+            sum_by_day([day(7, 2, 1), day(9, 1, 1), day(7, 3, 3), day(8, 0, 0)].into_iter());
+        assert_eq!(found, [day(9, 1, 1), day(8, 0, 0), day(7, 5, 4)]);
+    }
+}

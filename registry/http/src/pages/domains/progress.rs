@@ -1,0 +1,364 @@
+//! The status of a domain: what is listed, and the steps from its registration to that, with the next one.
+
+use a2a_registry_api::{DomainView, SourceView};
+use a2a_registry_core::text::{self, ADDRESS, BLOCK, LINE};
+use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::source::{SourceKind, SourceState};
+
+use crate::pages::domains::{DomainAgentRow, NEW};
+use crate::pages::{moment, trust};
+
+pub(crate) struct DomainProgressView {
+    /// `good`, `warn`, `bad` or `plain`.
+    pub tone: &'static str,
+    pub sentence: String,
+    /// The steps to a listed agent, for callers who manage the domain; empty for others.
+    pub steps: Vec<ProgressStepView>,
+}
+
+pub(crate) struct ProgressStepView {
+    pub done: bool,
+    /// Whether it is the first one that is not done and can be done.
+    pub next: bool,
+    /// Whether it cannot be done for this domain; the agents are listed without it.
+    pub impossible: bool,
+    pub title: &'static str,
+    pub text: String,
+    /// Whether the records to publish are below.
+    pub to_records: bool,
+    /// The address of the next step, and its label.
+    pub link: Option<(String, &'static str)>,
+}
+
+impl ProgressStepView {
+    /// Whether it can still be done.
+    const fn is_open(&self) -> bool {
+        !self.done && !self.impossible
+    }
+
+    fn new(done: bool, title: &'static str, text: String) -> Self {
+        Self {
+            done,
+            next: false,
+            impossible: false,
+            title,
+            text,
+            to_records: false,
+            link: None,
+        }
+    }
+}
+
+impl DomainProgressView {
+    /// The status of a domain with these agents, for a caller who sees that view of it.
+    pub fn new(view: &DomainView, agents: &[DomainAgentRow]) -> Self {
+        let (tone, sentence) = status_sentence(view, agents);
+        let is_manager =
+            view.complete || !view.challenges.is_empty() || view.sources.iter().any(|one| one.own);
+        Self {
+            tone,
+            sentence,
+            steps: if is_manager {
+                progress_steps(view, agents)
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+fn is_listed(agent: &DomainAgentRow) -> bool {
+    matches!(
+        agent.lifecycle,
+        Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated)
+    )
+}
+
+fn is_pending(agent: &DomainAgentRow) -> bool {
+    agent.lifecycle == Some(ShownLifecycle::Pending)
+}
+
+fn is_catalog(source: &SourceView) -> bool {
+    let kind = source.kind.known_value();
+    matches!(kind, Some(SourceKind::Ard | SourceKind::AiCatalog))
+}
+
+/// "1 agent", "2 agents".
+fn agent_count_text(count: usize) -> String {
+    match count {
+        1 => "1 agent".to_owned(),
+        _ => format!("{count} agents"),
+    }
+}
+
+fn status_sentence(view: &DomainView, agents: &[DomainAgentRow]) -> (&'static str, String) {
+    let listed = agents.iter().filter(|agent| is_listed(agent)).count();
+    let waiting = agents.iter().filter(|agent| is_pending(agent)).count();
+    match view.state.known_value() {
+        Some(DomainState::OptedOut) => {
+            return (
+                "warn",
+                "The domain has opted out; none of its agents is listed.".to_owned(),
+            );
+        }
+        Some(DomainState::Disputed) => {
+            return (
+                "bad",
+                "Two accounts claim this domain; nothing can be changed until that is settled."
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
+    match (listed, waiting) {
+        (0, 0) if is_unfetched(view) => ("plain", "The first crawl has not finished.".to_owned()),
+        (0, 0) => ("plain", "No agent of this domain is listed.".to_owned()),
+        (0, 1) => ("warn", "Its agent is waiting for its review.".to_owned()),
+        (0, _) => (
+            "warn",
+            format!(
+                "{} are waiting for their review.",
+                agent_count_text(waiting)
+            ),
+        ),
+        (1, 0) => ("good", "1 agent is listed.".to_owned()),
+        (_, 0) => ("good", format!("{} are listed.", agent_count_text(listed))),
+        _ => (
+            "good",
+            format!(
+                "{} listed, {waiting} waiting for a review.",
+                agent_count_text(listed)
+            ),
+        ),
+    }
+}
+
+fn is_unfetched(view: &DomainView) -> bool {
+    view.sources.iter().all(|source| source.state == NEW)
+}
+
+/// Whether the caller sees of a source only that it has registered it.
+fn is_recorded(source: &SourceView) -> bool {
+    source.state == SourceState::Recorded
+}
+
+fn progress_steps(view: &DomainView, agents: &[DomainAgentRow]) -> Vec<ProgressStepView> {
+    let registered = moment::minute(&view.created_at);
+    let mut steps = vec![
+        ProgressStepView::new(true, "Registered", format!("on {registered}.")),
+        fetch_step(view),
+        proof_step(view),
+        approval_step(agents),
+    ];
+    if let Some(next) = steps.iter_mut().find(|step| step.is_open()) {
+        next.next = true;
+    }
+    steps
+}
+
+fn fetch_step(view: &DomainView) -> ProgressStepView {
+    let cards = view
+        .sources
+        .iter()
+        .filter(|one| one.agent.is_some())
+        .count();
+    let done = cards > 0 || !view.agents.is_empty();
+    let text = match cards.max(view.agents.len()) {
+        0 if is_unfetched(view) => {
+            "The first crawl has not finished; it takes a moment.".to_owned()
+        }
+        0 if view.sources.iter().any(is_recorded) => {
+            "What it gives shows once an agent there is listed that you may see.".to_owned()
+        }
+        0 => {
+            let urls: Vec<String> = view
+                .sources
+                .iter()
+                .filter(|source| !is_catalog(source) && source.state != SourceState::New)
+                .take(3)
+                .map(|source| text::line(&source.url, ADDRESS / 4))
+                .collect();
+            match urls.is_empty() {
+                true => "No card was found yet.".to_owned(),
+                false => format!(
+                    "No card was found at {}. Publish it there, or register the URL where it is.",
+                    urls.join(", ")
+                ),
+            }
+        }
+        1 => "A card was found and read.".to_owned(),
+        _ => format!("{cards} cards were found and read."),
+    };
+    ProgressStepView::new(done, "Card fetched", text)
+}
+
+fn proof_step(view: &DomainView) -> ProgressStepView {
+    let done = view.state == DomainState::Verified;
+    let text = match (view.state.known_value(), view.proofs.first(), &view.no_challenge) {
+        (Some(DomainState::Verified), Some(proof), _) => format!(
+            "by {} on {}.",
+            trust::proof_words(&proof.method),
+            moment::minute(&proof.at)
+        ),
+        (Some(DomainState::Verified), None, _) => "and the proof is valid.".to_owned(),
+        (Some(DomainState::OptedOut), ..) => "The domain has opted out.".to_owned(),
+        (_, _, Some(_)) if view.owner_vouch.is_some() => {
+            "It cannot be proved; an admin vouches for its owner.".to_owned()
+        }
+        (_, _, Some(reason)) => text::line(reason, ADDRESS),
+        (Some(DomainState::Lapsed), ..) => {
+            "The proof is no longer valid. Publish one of the records again.".to_owned()
+        }
+        (Some(DomainState::Disputed), ..) => {
+            "Two accounts have proved it; an admin decides.".to_owned()
+        }
+        _ if view.challenges.is_empty() => "Nobody has proved the domain yet.".to_owned(),
+        _ => "Publish one of the records: a proof shows that the agents are yours, and lets the rules approve them."
+            .to_owned(),
+    };
+    ProgressStepView {
+        impossible: !done && view.no_challenge.is_some(),
+        to_records: !done && !view.challenges.is_empty(),
+        ..ProgressStepView::new(done, "Domain proved", text)
+    }
+}
+
+fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
+    let listed = agents.iter().filter(|agent| is_listed(agent)).count();
+    let pending_agents: Vec<&DomainAgentRow> =
+        agents.iter().filter(|agent| is_pending(agent)).collect();
+    let is_rejected = |agent: &&DomainAgentRow| agent.lifecycle == Some(ShownLifecycle::Rejected);
+    let rejected = agents.iter().find(is_rejected);
+    let text = match (listed, pending_agents.as_slice()) {
+        (0, []) if rejected.is_some() => {
+            let name = rejected.map_or("", |agent| agent.name.as_str());
+            format!(
+                "{} was rejected; its submitter and owner are told why. Publish another card, and it is decided on anew.",
+                text::line(name, LINE)
+            )
+        }
+        (0, []) => {
+            "An agent is listed once its card was fetched and a rule or a curator approves it."
+                .to_owned()
+        }
+        (0, [one]) => format!(
+            "{} is waiting for its review: a rule or a curator decides on it.",
+            text::line(&one.name, LINE)
+        ),
+        (0, several) => format!("{} agents are waiting for their review.", several.len()),
+        (_, []) => format!("{} in the search.", agent_count_text(listed)),
+        (_, waiting) => format!(
+            "{} in the search, {} waiting for a review.",
+            agent_count_text(listed),
+            waiting.len()
+        ),
+    };
+    let review = pending_agents.iter().find_map(|agent| agent.review.clone());
+    let listed_agent = agents.iter().find(|agent| is_listed(agent));
+    let link = match (listed_agent, review) {
+        (Some(shown), _) => Some((format!("/agents/{}/", shown.id), "To the agent")),
+        (None, Some(review)) => Some((review, "To the review")),
+        (None, None) => rejected.map(|_| ("/waiting".to_owned(), "What waits for you")),
+    };
+    ProgressStepView {
+        link,
+        ..ProgressStepView::new(listed > 0, "Reviewed and listed", text::line(&text, BLOCK))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::samples::domain;
+
+    fn agent(lifecycle: ShownLifecycle) -> DomainAgentRow {
+        DomainAgentRow {
+            id: "7".into(),
+            name: "Echo <b>".into(),
+            description: String::new(),
+            review: None,
+            lifecycle: Some(lifecycle),
+        }
+    }
+
+    /// The next step of a domain, with the state that leads.
+    fn next(view: &DomainView, agents: &[DomainAgentRow]) -> (String, Option<&'static str>) {
+        let standing = DomainProgressView::new(view, agents);
+        let next = standing.steps.iter().find(|step| step.next);
+        (standing.sentence, next.map(|step| step.title))
+    }
+
+    #[test]
+    fn the_first_step_that_is_not_done_is_the_next_one() {
+        let mut view = domain("x");
+        let id = view.agents.remove(0);
+        for source in &mut view.sources {
+            source.state = NEW.into();
+        }
+        view.state = DomainState::Unverified.into();
+        let first = (
+            "The first crawl has not finished.".to_owned(),
+            Some("Card fetched"),
+        );
+        assert_eq!(next(&view, &[]), first);
+        view.sources[0].state = SourceState::Absent.into();
+        let none = (
+            "No agent of this domain is listed.".to_owned(),
+            Some("Card fetched"),
+        );
+        assert_eq!(next(&view, &[]), none);
+        view.sources[0].state = SourceState::Fresh.into();
+        view.sources[0].agent = Some(id);
+        let pending = [agent(ShownLifecycle::Pending)];
+        let unproved = (
+            "Its agent is waiting for its review.".to_owned(),
+            Some("Domain proved"),
+        );
+        assert_eq!(next(&view, &pending), unproved);
+        view.state = DomainState::Verified.into();
+        assert_eq!(next(&view, &pending).1, Some("Reviewed and listed"));
+        let listed = [agent(ShownLifecycle::Approved)];
+        assert_eq!(
+            next(&view, &listed),
+            ("1 agent is listed.".to_owned(), None)
+        );
+        view.state = DomainState::OptedOut.into();
+        assert!(next(&view, &listed).0.contains("opted out"));
+    }
+
+    /// A host that cannot be proved is listed by a decision alone, and nobody is sent to what is impossible.
+    #[test]
+    fn a_step_that_is_impossible_is_never_the_next_one() {
+        let mut view = domain("x");
+        view.state = DomainState::Unverified.into();
+        view.proofs.clear();
+        view.challenges.clear();
+        let pending = [agent(ShownLifecycle::Pending)];
+        let listed = [agent(ShownLifecycle::Approved)];
+        assert_eq!(next(&view, &pending).1, Some("Domain proved"));
+        view.no_challenge = Some("127.0.0.1:9 cannot be proved".to_owned());
+        assert_eq!(next(&view, &pending).1, Some("Reviewed and listed"));
+        assert_eq!(next(&view, &listed).1, None);
+        let standing = DomainProgressView::new(&view, &listed);
+        let proved = &standing.steps[2];
+        assert!(proved.impossible && !proved.done && proved.text.contains("cannot be proved"));
+        // An admin's word counts as a proof.
+        view.state = DomainState::Verified.into();
+        let standing = DomainProgressView::new(&view, &listed);
+        assert!(standing.steps[2].done && !standing.steps[2].impossible);
+    }
+
+    #[test]
+    fn steps_are_for_those_who_look_after_the_domain() {
+        let mut view = domain("x");
+        view.complete = false;
+        view.challenges.clear();
+        for source in &mut view.sources {
+            source.own = false;
+        }
+        assert!(DomainProgressView::new(&view, &[]).steps.is_empty());
+        view.sources[1].own = true;
+        assert_eq!(DomainProgressView::new(&view, &[]).steps.len(), 4);
+    }
+}

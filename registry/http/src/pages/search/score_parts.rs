@@ -1,0 +1,71 @@
+//! The explanation of a score, as a flat list of its parts.
+
+use a2a_registry_api::Hit;
+use a2a_registry_core::text::{self, TEASER};
+use serde_json::Value;
+
+/// Levels of parts that are shown, and parts of one hit.
+const MAX_LEVELS: usize = 8;
+const MAX_PARTS: usize = 100;
+/// Sentences of one hit.
+const MAX_SENTENCES: usize = 12;
+
+pub(crate) struct ScoreView {
+    pub score: String,
+    /// What matched and how much it counts, in words.
+    pub sentences: Vec<String>,
+    pub parts: Vec<ScorePartView>,
+    /// Whether parts are left out.
+    pub cut: bool,
+}
+
+/// One part of a score.
+pub(crate) struct ScorePartView {
+    /// Its depth, from 1; the parts after it, one level deeper, add up to it.
+    pub level: usize,
+    pub value: String,
+    pub what: String,
+}
+
+impl ScoreView {
+    /// The view of a hit's score, if it has one; with the tree of its parts if requested.
+    pub fn new(hit: &Hit, with_parts: bool) -> Option<Self> {
+        let explanation = hit.matched.explain.as_ref()?;
+        let mut parts = Vec::new();
+        if with_parts {
+            add_part(explanation, 1, &mut parts);
+        }
+        let cut = parts.len() > MAX_PARTS;
+        parts.truncate(MAX_PARTS);
+        Some(Self {
+            score: format!("{:.3}", hit.matched.score.unwrap_or_default()),
+            sentences: explanation["summary"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .take(MAX_SENTENCES)
+                .map(|sentence| text::line(sentence, TEASER))
+                .collect(),
+            parts,
+            cut,
+        })
+    }
+}
+
+fn add_part(part: &Value, level: usize, parts: &mut Vec<ScorePartView>) {
+    if level > MAX_LEVELS || parts.len() > MAX_PARTS {
+        return;
+    }
+    let context = part["context"].as_array().into_iter().flatten();
+    let described = std::iter::once(&part["description"]).chain(context);
+    let descriptions: Vec<&str> = described.filter_map(Value::as_str).collect();
+    parts.push(ScorePartView {
+        level,
+        value: format!("{:.3}", part["value"].as_f64().unwrap_or_default()),
+        what: text::line(&descriptions.join(" "), text::LINE),
+    });
+    for detail in part["details"].as_array().into_iter().flatten() {
+        add_part(detail, level + 1, parts);
+    }
+}

@@ -1,0 +1,26 @@
+//! Traces of refused credentials and sign-ins: a metric, lines in the log, and counts for the events of each minute.
+
+use a2a_registry_core::process_state::refusal_counters::SIGN_IN_LOG;
+use actix_web::HttpRequest;
+
+use crate::limits::client_address::client_address;
+use crate::problems::problem::Problem;
+use crate::requests::server_state::server_state;
+
+/// Records the refusal of a credential or a sign-in, if that is the problem. Nothing is written to the database here.
+pub(crate) fn record_refusal(request: &HttpRequest, problem: &Problem) {
+    let (Some(reason), Ok(state)) = (problem.refusal(), server_state(request)) else {
+        return;
+    };
+    let context = &state.context;
+    let address = client_address(request, &context.config().server.trusted_proxies);
+    state.metrics.count_refused_sign_in(reason.as_str());
+    if context.refusals.record(context.now(), address, reason) {
+        let client = address.map(tracing::field::display);
+        let reason = reason.as_str();
+        let detail = problem
+            .internal()
+            .map_or_else(|| problem.to_string(), str::to_owned);
+        tracing::warn!(target: SIGN_IN_LOG, reason, client, detail, "refused");
+    }
+}

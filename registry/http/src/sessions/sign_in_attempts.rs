@@ -1,0 +1,234 @@
+//! Attempts to sign in with an identity provider. Each is sealed in a cookie of the browser that began it, so that no
+//! client can displace another's attempts, and is valid for one session, whichever process receives its answer.
+
+use std::sync::Arc;
+
+use a2a_registry_core::accounts::authentication::{random_secret, sha256_hex};
+use a2a_registry_core::context::AppContext;
+use a2a_registry_core::error::{AppError, RefusalReason, Result};
+use a2a_registry_core::providers::{
+    AuthorizationResponse, Provider, SignInAttemptSecrets, TokenSubject, redirect_uri,
+};
+use a2a_registry_domain::timestamp::MINUTE;
+use a2a_registry_store::entity::used_sign_in_attempt;
+use a2a_registry_store::{WriteTransaction, identities};
+use actix_web::HttpRequest;
+use actix_web::http::header::HeaderValue;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::requests::cookies;
+
+/// How long an attempt waits for its answer.
+pub const ATTEMPT_LIFETIME: i64 = 10 * MINUTE;
+/// Pending attempts of one browser; the oldest makes way for a new one.
+pub const MAX_ATTEMPTS_PER_BROWSER: usize = 5;
+/// Recorded attempts, that is, sign-ins with providers within ten minutes. Beyond that nobody signs in, because an
+/// attempt without a record could be used again.
+pub const MAX_USED_ATTEMPTS: u64 = 20_000;
+/// Bytes of the path to return to that are kept with an attempt, so that the cookies of all attempts fit into one
+/// header.
+pub const MAX_NEXT_BYTES: usize = 512;
+/// Characters of a state that name the cookie of its attempt.
+const COOKIE_NAME_CHARS: usize = 10;
+/// What a cookie with an attempt is sealed for.
+pub const SEAL_PURPOSE: &str = "a2a-registry sign-in attempt";
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SignInAttempt {
+    /// What the provider hands back.
+    pub state: String,
+    /// The input for the nonce and the code verifier.
+    pub secret: String,
+    pub issuer: String,
+    pub next: String,
+    /// Microseconds since 1970-01-01, in UTC.
+    pub begun_at: i64,
+}
+
+impl SignInAttempt {
+    const fn has_expired(&self, now: i64) -> bool {
+        now.saturating_sub(self.begun_at) >= ATTEMPT_LIFETIME
+    }
+
+    fn secrets(&self) -> SignInAttemptSecrets<'_> {
+        SignInAttemptSecrets {
+            secret: &self.secret,
+            state: &self.state,
+        }
+    }
+}
+
+pub struct ProviderRedirect {
+    pub url: Url,
+    pub cookies: Vec<HeaderValue>,
+}
+
+/// Proof that someone has signed in by an attempt. It is valid for one session.
+#[derive(Debug, Clone)]
+pub struct CompletedAttempt {
+    /// SHA-256 of the state, lower hex.
+    pub state_hash: String,
+    pub issuer: String,
+}
+
+pub struct ProviderSignIn {
+    pub token_subject: TokenSubject,
+    pub attempt: CompletedAttempt,
+    pub next: String,
+}
+
+pub fn cookie_name(state: &str) -> Option<String> {
+    Some(format!(
+        "{}{}",
+        cookies::ATTEMPT_COOKIE_PREFIX,
+        state.get(..COOKIE_NAME_CHARS)?
+    ))
+}
+
+/// The attempt in a cookie, if the registry has sealed it.
+fn unseal_attempt(context: &AppContext, sealed: &str) -> Option<SignInAttempt> {
+    let text = context.sealer.open(SEAL_PURPOSE, sealed)?;
+    serde_json::from_slice(&text).ok()
+}
+
+pub async fn begin_attempt(
+    context: &AppContext,
+    provider: &Provider,
+    request: &HttpRequest,
+    next: &str,
+) -> Result<ProviderRedirect> {
+    let now = context.now().0;
+    let attempt = SignInAttempt {
+        state: random_secret(context),
+        secret: random_secret(context),
+        issuer: provider.issuer().to_owned(),
+        next: match next.len() <= MAX_NEXT_BYTES {
+            true => next.to_owned(),
+            false => String::new(),
+        },
+        begun_at: now,
+    };
+    let redirect_url = redirect_uri(&context.config().public_url(), provider);
+    let url = provider
+        .authorization_url(&attempt.secrets(), &redirect_url)
+        .await?;
+    let sealed = serde_json::to_vec(&attempt)
+        .ok()
+        .and_then(|text| {
+            let entropy = context.entropy.as_ref();
+            context.sealer.seal(SEAL_PURPOSE, &text, entropy)
+        })
+        .ok_or_else(|| AppError::internal("an attempt to sign in could not be sealed"))?;
+    let seconds = u64::try_from(ATTEMPT_LIFETIME / 1_000_000).unwrap_or_default();
+    let set = cookie_name(&attempt.state)
+        .and_then(|name| cookies::set_cookie_for(&name, &sealed, seconds))
+        .into_iter();
+    let cleared = cookies_to_clear(context, request, now);
+    let cleared = cleared
+        .iter()
+        .filter_map(|name| cookies::clear_cookie(name));
+    Ok(ProviderRedirect {
+        url,
+        cookies: set.chain(cleared).collect(),
+    })
+}
+
+/// The names of the cookies to clear for a new attempt: the oldest beyond the limit, and all invalid ones.
+pub fn cookies_to_clear(context: &AppContext, request: &HttpRequest, now: i64) -> Vec<String> {
+    let mut pending = Vec::new();
+    let mut names = Vec::new();
+    for (name, sealed) in cookies::attempt_cookies(request) {
+        match unseal_attempt(context, &sealed) {
+            Some(attempt) if !attempt.has_expired(now) => pending.push((attempt.begun_at, name)),
+            _ => names.push(name),
+        }
+    }
+    pending.sort_unstable();
+    let surplus = (pending.len() + 1).saturating_sub(MAX_ATTEMPTS_PER_BROWSER);
+    names.extend(pending.into_iter().take(surplus).map(|(_, name)| name));
+    names
+}
+
+pub fn clear_attempt_cookie(state: &str) -> Option<HeaderValue> {
+    cookies::clear_cookie(&cookie_name(state)?)
+}
+
+/// An attempt that belongs to this browser.
+pub struct VerifiedAttempt(SignInAttempt);
+
+/// The attempt of this browser that an answer is for.
+pub async fn find_attempt(
+    context: &AppContext,
+    provider: &Provider,
+    request: &HttpRequest,
+    response: &AuthorizationResponse,
+) -> Result<VerifiedAttempt> {
+    let name = cookie_name(&response.state).ok_or_else(invalid_attempt)?;
+    let mut attempt_cookies = cookies::attempt_cookies(request).into_iter();
+    let sealed = attempt_cookies.find(|(own, _)| *own == name);
+    let attempt = sealed.and_then(|(_, sealed)| unseal_attempt(context, &sealed));
+    let attempt = attempt.filter(|own| {
+        own.state == response.state
+            && own.issuer == provider.issuer()
+            && !own.has_expired(context.now().0)
+    });
+    let attempt = attempt.ok_or_else(invalid_attempt)?;
+    // The provider would treat a repeated code as stolen. The record in `use_attempt` is what decides.
+    if identities::is_sign_in_attempt_used(&context.store, &sha256_hex(&attempt.state)).await? {
+        return Err(invalid_attempt());
+    }
+    Ok(VerifiedAttempt(attempt))
+}
+
+pub async fn finish_attempt(
+    context: &AppContext,
+    provider: &Arc<Provider>,
+    attempt: VerifiedAttempt,
+    response: &AuthorizationResponse,
+) -> Result<ProviderSignIn> {
+    let VerifiedAttempt(attempt) = attempt;
+    let redirect_url = redirect_uri(&context.config().public_url(), provider);
+    let token_subject = provider
+        .signed_in(&attempt.secrets(), response, &redirect_url)
+        .await
+        .map_err(|error| error.with_provider_refusal(RefusalReason::ProviderAnswer))?;
+    Ok(ProviderSignIn {
+        token_subject,
+        attempt: CompletedAttempt {
+            state_hash: sha256_hex(&attempt.state),
+            issuer: attempt.issuer,
+        },
+        next: attempt.next,
+    })
+}
+
+/// Records that an attempt is used, in the transaction that begins its session. The caller has locked the accounts.
+pub(super) async fn record_used_attempt(
+    write: &WriteTransaction,
+    attempt: &CompletedAttempt,
+    now: i64,
+) -> Result<()> {
+    write.delete_expired_sign_in_attempts(now).await?;
+    if identities::used_sign_in_attempt_count(write).await? >= MAX_USED_ATTEMPTS {
+        return Err(AppError::unavailable(
+            "Too many people have signed in within ten minutes. Sign in again in a few minutes.",
+            60,
+        ));
+    }
+    let row = used_sign_in_attempt::Model {
+        state: attempt.state_hash.clone(),
+        expires_at: now.saturating_add(ATTEMPT_LIFETIME),
+    };
+    match write.mark_sign_in_attempt_used(row).await? {
+        true => Ok(()),
+        false => Err(invalid_attempt()),
+    }
+}
+
+pub(super) fn invalid_attempt() -> AppError {
+    AppError::unauthenticated(
+        "This sign-in was begun in another browser, took longer than ten minutes, or was finished already. Sign in again.",
+    )
+    .with_refusal(RefusalReason::Attempt)
+}

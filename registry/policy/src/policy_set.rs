@@ -1,0 +1,430 @@
+//! A numbered set of policies: compiled and checked as a whole.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use cedar_policy::{
+    Authorizer, Context, Entities, Entity, EntityUid, PolicyId, PolicySet as CedarSet, Request,
+    Schema, ValidationMode, Validator,
+};
+
+use crate::action::Action;
+use crate::agent_attributes::{AgentAttributes, CollectionMembership, domain_entities};
+use crate::evaluation::PolicyMatches;
+use crate::nesting_limit::{PolicyTextSize, is_too_deep, run_with_large_stack};
+use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
+use crate::policy_error::PolicyError;
+use crate::principal::{ANONYMOUS_ACCOUNT, PrincipalScope};
+
+/// The schema of everything that policies may speak about.
+pub const SCHEMA: &str = include_str!("schema.cedarschema");
+pub const MAX_POLICIES: usize = 1_000;
+pub const MAX_POLICY_BYTES: usize = 64 * 1024;
+/// Words, numbers and texts in all policies of a new set: each is read, and evaluated for each agent.
+pub const MAX_TERMS: usize = 20_000;
+/// Characters in the patterns of `like` of a new set: each may be compared with each character of a text.
+pub const MAX_PATTERN_CHARS: usize = 20_000;
+const MAX_ERRORS: usize = 50;
+
+/// A clone shares what was compiled.
+#[derive(Debug, Clone)]
+pub struct PolicySet {
+    number: u64,
+    compiled: Arc<CompiledPolicies>,
+    /// Answers policies that use collections; without it, no collection holds any agent.
+    membership: Option<Arc<dyn CollectionMembership>>,
+}
+
+/// Everything but the number of the set.
+#[derive(Debug)]
+struct CompiledPolicies {
+    policies: Vec<Policy>,
+    by_action: HashMap<Action, ActionPolicies>,
+    /// Actions with policies on a dry run.
+    dry_run_actions: Vec<Action>,
+}
+
+/// The policies about one action, each as a permit for everybody under its place in the set.
+#[derive(Debug, Default)]
+struct ActionPolicies {
+    match_probes: CedarSet,
+    /// Those that match every resource.
+    unconditional: BTreeSet<u16>,
+}
+
+impl PolicySet {
+    /// Compiles a set under a number, and checks it against the schema. Returns every fault, at most fifty.
+    pub fn compile(number: u64, custom: &[PolicyText]) -> Result<Self, Vec<PolicyError>> {
+        Self::compile_with_defaults(number, custom, &[])
+    }
+
+    /// Compiles a set together with shipped policies; a written policy replaces a shipped one with the same identifier.
+    pub fn compile_with_defaults(
+        number: u64,
+        custom: &[PolicyText],
+        defaults: &[PolicyText],
+    ) -> Result<Self, Vec<PolicyError>> {
+        let read = run_with_large_stack(|| Self::compile_policies(number, custom, defaults));
+        read.unwrap_or_else(|| {
+            let whole =
+                PolicyError::at_start("set", "", "there is no room to read policies; try again");
+            Err(vec![whole])
+        })
+    }
+
+    fn compile_policies(
+        number: u64,
+        custom: &[PolicyText],
+        defaults: &[PolicyText],
+    ) -> Result<Self, Vec<PolicyError>> {
+        let mut errors = check_limits(custom);
+        let mut policies = Vec::with_capacity(custom.len() + defaults.len());
+        if errors.is_empty() {
+            let is_replaced =
+                |default_text: &&PolicyText| custom.iter().any(|other| other.id == default_text.id);
+            let beside = defaults
+                .iter()
+                .filter(|default_text| !is_replaced(default_text));
+            let written = custom.iter().map(|one| (one, false));
+            // Shipped policies come last, so that the places of written ones do not depend on them.
+            for (text, is_shipped) in written.chain(beside.map(|one| (one, true))) {
+                match Policy::parse(text) {
+                    Ok(policy) => policies.push(Policy {
+                        is_built_in: is_shipped,
+                        ..policy
+                    }),
+                    Err(fault) => errors.push(fault),
+                }
+            }
+            errors.extend(validate_policies(&policies));
+        }
+        if !errors.is_empty() {
+            errors.truncate(MAX_ERRORS);
+            return Err(errors);
+        }
+        let mut by_action = HashMap::new();
+        for action in Action::ALL {
+            by_action.insert(action, ActionPolicies::compile(action, &policies)?);
+        }
+        let is_tried = |action: &Action| {
+            let mut policies = policies.iter();
+            policies.any(|one| one.mode == PolicyMode::DryRun && one.actions.contains(action))
+        };
+        let dry_run_actions = Action::ALL.into_iter().filter(is_tried).collect();
+        Ok(Self {
+            number,
+            compiled: Arc::new(CompiledPolicies {
+                policies,
+                by_action,
+                dry_run_actions,
+            }),
+            membership: None,
+        })
+    }
+
+    #[must_use]
+    pub fn with_number(self, number: u64) -> Self {
+        Self { number, ..self }
+    }
+
+    #[must_use]
+    pub fn with_collections(self, collections: Arc<dyn CollectionMembership>) -> Self {
+        Self {
+            membership: self.uses_collections().then_some(collections),
+            ..self
+        }
+    }
+
+    /// The same set, with the collections of another one.
+    #[must_use]
+    pub fn with_collections_of(self, other: &Self) -> Self {
+        match other.membership.clone() {
+            Some(collections) => self.with_collections(collections),
+            None => self,
+        }
+    }
+
+    pub fn uses_collections(&self) -> bool {
+        let mut policies = self.policies().iter();
+        policies.any(|policy| policy.mode != PolicyMode::Off && policy.uses_collections)
+    }
+
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// In order; [`Matches`] refers to their places.
+    pub fn policies(&self) -> &[Policy] {
+        &self.compiled.policies
+    }
+
+    /// The policies about an action with their places, off ones too.
+    pub fn for_action(&self, action: Action) -> impl Iterator<Item = (u16, &Policy)> {
+        let placed = (0..).zip(self.policies());
+        placed.filter(move |(_, policy)| policy.actions.contains(&action))
+    }
+
+    /// Whether every policy about an action that is not off matches every resource, so that nothing needs evaluation.
+    pub fn is_unconditional(&self, action: Action) -> bool {
+        let mut about = self.for_action(action);
+        about.all(|(_, policy)| policy.mode == PolicyMode::Off || !policy.is_conditional)
+    }
+
+    /// Whether a policy about an action that is not off was written by somebody, and not shipped.
+    pub fn has_custom(&self, action: Action) -> bool {
+        let mut about = self.for_action(action);
+        about.any(|(_, policy)| policy.mode != PolicyMode::Off && !policy.is_built_in)
+    }
+
+    /// Whether it has policies about an action on a dry run.
+    pub fn has_dry_run(&self, action: Action) -> bool {
+        self.compiled.dry_run_actions.contains(&action)
+    }
+
+    /// Whether a policy in force permits an action to anybody, if only for some resources.
+    pub fn may_permit(&self, action: Action) -> bool {
+        let mut about = self.for_action(action);
+        about.any(|(_, policy)| policy.enforces(Effect::Permit))
+    }
+
+    /// Whether an action is allowed to everybody for every resource, whatever else the set says.
+    pub fn allows_all(&self, action: Action) -> bool {
+        let permits = |policy: &Policy| {
+            policy.enforces(Effect::Permit)
+                && !policy.is_conditional
+                && policy.scope == PrincipalScope::Everybody
+        };
+        let mut policies = self.for_action(action);
+        let forbids = self.for_action(action).any(|(_, policy)| {
+            // A permit that cannot be evaluated denies too.
+            policy.enforces(Effect::Forbid)
+                || (policy.is_conditional && policy.enforces(Effect::Permit))
+        });
+        policies.any(|(_, policy)| permits(policy)) && !forbids
+    }
+
+    /// Whether the decision on an action depends on the principal.
+    pub fn depends_on_principal(&self, action: Action) -> bool {
+        let mut about = self.for_action(action);
+        about.any(|(_, policy)| {
+            policy.mode != PolicyMode::Off && policy.scope != PrincipalScope::Everybody
+        })
+    }
+
+    pub fn match_agent(&self, action: Action, agent: &AgentAttributes) -> PolicyMatches {
+        self.match_resource(action, || {
+            let asked = self.membership.as_ref();
+            let holding = asked.map(|collections| collections.collections_containing(agent));
+            agent.to_entities(&holding.unwrap_or_default())
+        })
+    }
+
+    pub fn match_domain(&self, name: &str) -> PolicyMatches {
+        self.match_resource(Action::Register, || domain_entities(name))
+    }
+
+    fn match_resource(
+        &self,
+        action: Action,
+        resource: impl FnOnce() -> Result<(EntityUid, Vec<Entity>), String>,
+    ) -> PolicyMatches {
+        let Some(policies) = self.compiled.by_action.get(&action) else {
+            return PolicyMatches::default();
+        };
+        let mut matches = PolicyMatches {
+            matching: policies.unconditional.clone(),
+            failed: BTreeSet::new(),
+        };
+        if policies.match_probes.is_empty() {
+            return matches;
+        }
+        let Ok((request, entities)) =
+            resource().and_then(|resource| build_request(action, resource))
+        else {
+            let all = policies.match_probes.policies();
+            matches.failed = all.filter_map(|policy| policy_index(policy.id())).collect();
+            return matches;
+        };
+        let response = Authorizer::new().is_authorized(&request, &policies.match_probes, &entities);
+        let told = response.diagnostics();
+        let satisfied = told.reason().filter_map(policy_index);
+        matches.matching.extend(satisfied);
+        let failed = told.errors().filter_map(|error| {
+            let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+            policy_index(error.policy_id())
+        });
+        matches.failed.extend(failed);
+        matches
+    }
+}
+
+impl ActionPolicies {
+    fn compile(action: Action, policies: &[Policy]) -> Result<Self, Vec<PolicyError>> {
+        let mut compiled = Self::default();
+        for (index, policy) in (0_u16..).zip(policies) {
+            if policy.mode == PolicyMode::Off || !policy.actions.contains(&action) {
+                continue;
+            }
+            if !policy.is_conditional {
+                compiled.unconditional.insert(index);
+                continue;
+            }
+            let question = policy.match_probe.as_ref();
+            let question = question.map(|one| one.new_id(PolicyId::new(index.to_string())));
+            let added = question.map(|question| compiled.match_probes.add(question).is_ok());
+            if added != Some(true) {
+                let message = "this policy cannot be evaluated on its own";
+                return Err(vec![PolicyError::at_start(
+                    &policy.id,
+                    &policy.text,
+                    message,
+                )]);
+            }
+        }
+        Ok(compiled)
+    }
+}
+
+fn policy_index(probe_id: &PolicyId) -> Option<u16> {
+    let place: &str = probe_id.as_ref();
+    place.parse().ok()
+}
+
+/// The request and entities by which Cedar evaluates conditions. Who asks does not matter to any.
+fn build_request(
+    action: Action,
+    (id, entities): (EntityUid, Vec<Entity>),
+) -> Result<(Request, Entities), String> {
+    let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
+    let request = new_request(entity_uid("Account", ANONYMOUS_ACCOUNT)?, action, id)?;
+    Ok((request, entities))
+}
+
+fn new_request(
+    principal: EntityUid,
+    action: Action,
+    resource: EntityUid,
+) -> Result<Request, String> {
+    let action = entity_uid("Action", action.as_str())?;
+    Request::new(principal, action, resource, Context::empty(), None)
+        .map_err(|error| error.to_string())
+}
+
+/// Faults of a set that is too large or has an identifier twice.
+fn check_limits(texts: &[PolicyText]) -> Vec<PolicyError> {
+    let mut errors = Vec::new();
+    if let Some(text) = texts.get(MAX_POLICIES) {
+        let message = format!(
+            "a set has at most {MAX_POLICIES} policies, and this one has {}",
+            texts.len()
+        );
+        errors.push(PolicyError::at_start(&text.id, &text.text, message));
+    }
+    let mut seen_ids = HashSet::new();
+    for text in texts.iter().take(MAX_POLICIES) {
+        if text.text.len() > MAX_POLICY_BYTES {
+            let message = format!(
+                "a policy has at most {MAX_POLICY_BYTES} bytes, and this one has {}",
+                text.text.len()
+            );
+            errors.push(PolicyError::at_start(&text.id, &text.text, message));
+        }
+        if !seen_ids.insert(&text.id) {
+            errors.push(PolicyError::at_start(
+                &text.id,
+                &text.text,
+                "another policy has this identifier",
+            ));
+        }
+    }
+    errors
+}
+
+/// Faults of a set that takes too long to read or evaluate. A set stored before this limit existed is still read.
+pub fn cost_errors(texts: &[PolicyText]) -> Vec<PolicyError> {
+    let (mut terms, mut pattern_chars) = (0, 0);
+    for text in texts {
+        let size = PolicyTextSize::measure(&text.text);
+        terms += size.terms;
+        pattern_chars += size.pattern_chars;
+        let message = if pattern_chars > MAX_PATTERN_CHARS {
+            format!(
+                "the patterns of `like` in a set may have {MAX_PATTERN_CHARS} characters together, and with this policy they have {pattern_chars}; use a list with `contains` in place of patterns without `*`"
+            )
+        } else if terms > MAX_TERMS {
+            format!(
+                "the policies of a set may have {MAX_TERMS} words, numbers and texts together, and with this one they have {terms}; use a label or a collection in place of a long list"
+            )
+        } else {
+            continue;
+        };
+        return vec![PolicyError::at_start(&text.id, &text.text, message)];
+    }
+    Vec::new()
+}
+
+/// The faults that Cedar's strict validation finds. A policy that names no action is checked for those it means.
+fn validate_policies(policies: &[Policy]) -> Vec<PolicyError> {
+    let default_actions_schema: Vec<&str> = SCHEMA
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("action admit") && !line.starts_with("action register"))
+        .collect();
+    let with_named_actions = |names_actions: bool| {
+        policies
+            .iter()
+            .filter(move |policy| policy.names_actions == names_actions)
+    };
+    let mut faults = validate_against(SCHEMA, with_named_actions(true));
+    faults.extend(validate_against(
+        &default_actions_schema.concat(),
+        with_named_actions(false),
+    ));
+    faults
+}
+
+fn validate_against<'a>(
+    schema: &str,
+    policies: impl Iterator<Item = &'a Policy> + Clone,
+) -> Vec<PolicyError> {
+    let schema = match Schema::from_cedarschema_str(schema) {
+        Ok((schema, _)) => schema,
+        Err(error) => return vec![PolicyError::at_start("schema", SCHEMA, error.to_string())],
+    };
+    let mut set = CedarSet::new();
+    for policy in policies.clone() {
+        if let Err(error) = set.add(policy.parsed.clone()) {
+            return vec![PolicyError::at_start(
+                &policy.id,
+                &policy.text,
+                error.to_string(),
+            )];
+        }
+    }
+    let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+    let text_of_policy = |id: &str| {
+        let mut policies = policies.clone();
+        policies
+            .find(|policy| policy.id == id)
+            .map_or("", |policy| policy.text.as_str())
+    };
+    result
+        .validation_errors()
+        .map(|error| {
+            let id: &str = error.policy_id().as_ref();
+            PolicyError::from_diagnostic(id, text_of_policy(id), error)
+        })
+        .collect()
+}
+
+/// A policy's text in Cedar's usual form.
+pub fn format_policy(text: &str) -> Result<String, String> {
+    if is_too_deep(text) {
+        return Err("it is nested too deep".to_owned());
+    }
+    let format = || {
+        let config = cedar_policy_formatter::Config::default();
+        cedar_policy_formatter::policies_str_to_pretty(text, &config)
+            .map_err(|error| error.to_string())
+    };
+    run_with_large_stack(format).unwrap_or_else(|| Err("there is no room to read it".to_owned()))
+}

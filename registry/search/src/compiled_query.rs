@@ -1,0 +1,64 @@
+//! Searches as query objects, for measuring them without the rest of a search.
+
+use tantivy::query::Query;
+use tantivy::{Searcher, TantivyDocument};
+
+use super::Index;
+use super::error::IndexError;
+use super::facets::RequestedFacets;
+use super::page_collector::{CollectedPage, PageCollector, SortKey};
+use super::rendered_hits::rendered_hit;
+use super::request::SearchRequest;
+use super::rescore::RESCORED_COUNT;
+use super::schema::IndexFields;
+
+pub struct CompiledQuery {
+    pub searcher: Searcher,
+    /// Text and filters; the same object that [`Index::search`] runs.
+    pub query: Box<dyn Query>,
+    /// The text alone, without filters; `None` if every agent matches.
+    pub text: Option<Box<dyn Query>>,
+    fields: IndexFields,
+}
+
+impl CompiledQuery {
+    /// Runs the query with the registry's own collector: finds the candidates of a page by relevance, and returns the
+    /// exact total. Nothing is rescored, and no hit is read.
+    pub fn collect_candidates(&self) -> Result<u64, IndexError> {
+        Ok(self.collect_page()?.total)
+    }
+
+    /// Also reads the rendered hits of the first `count` agents. Nothing is rescored or highlighted.
+    pub fn collect_hits(&self, count: usize) -> Result<(u64, Vec<Vec<u8>>), IndexError> {
+        let page = self.collect_page()?;
+        let hits = page.entries.iter().take(count).map(|entry| {
+            let stored: TantivyDocument = self.searcher.doc(entry.address)?;
+            Ok(rendered_hit(&stored, &self.fields).to_vec())
+        });
+        Ok((page.total, hits.collect::<Result<_, IndexError>>()?))
+    }
+
+    fn collect_page(&self) -> Result<CollectedPage, IndexError> {
+        let page = PageCollector {
+            sort_key: SortKey::Score,
+            limit: RESCORED_COUNT,
+            after: None,
+            facets: RequestedFacets::default(),
+            neighbors: None,
+            groups: None,
+        };
+        Ok(self.searcher.search(&*self.query, &page)?)
+    }
+}
+
+impl Index {
+    pub fn compile_query(&self, request: &SearchRequest) -> Result<CompiledQuery, IndexError> {
+        let prepared = self.0.prepare_query(request)?;
+        Ok(CompiledQuery {
+            query: Box::new(prepared.filtered_query()),
+            searcher: prepared.view.searcher,
+            text: prepared.text,
+            fields: self.0.fields.clone(),
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! Whether an agent passes filters, by its document alone: the same answer as the index gives, without one.
+
+use std::collections::HashSet;
+
+use a2a_registry_domain::facet::Facet;
+
+use super::analysis::{indexed_forms, query_tokens};
+use super::document::{AgentDocument, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
+use super::filter::indexed_facet_value;
+use super::request::{Filters, MAX_QUERY_WORDS};
+
+impl Filters {
+    /// Whether an agent passes what these filters name. A filter without a lifecycle or liveness asks for none.
+    pub fn match_document(&self, agent: &AgentDocument) -> bool {
+        let values_match = self.used_facets().all(|(facet, values)| {
+            let mut values = values.iter();
+            values.any(|value| has_value(agent, facet, value))
+        });
+        let exactly = self.exact.iter().all(|one| {
+            let mut values = one.values.iter();
+            values.any(|value| one.property.matches_document(agent, value))
+        });
+        values_match && exactly
+    }
+}
+
+/// Whether an agent has this value of a facet, byte by byte.
+pub(super) fn has_exact_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
+    is_indexable_value(value) && agent.facets[facet].iter().any(|one| one == value)
+}
+
+/// Whether an agent has this value, as the index compares it.
+fn has_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
+    has_exact_value(agent, facet, &indexed_facet_value(facet, value))
+        || facet == Facet::Skill && has_skill_words(agent, value)
+}
+
+/// Whether the index has this value: it leaves out empty and long ones.
+fn is_indexable_value(value: &str) -> bool {
+    !value.is_empty() && value.len() <= MAX_VALUE_BYTES
+}
+
+/// Whether all words of a text, in their stems, are in the names of the agent's skills.
+fn has_skill_words(agent: &AgentDocument, text: &str) -> bool {
+    let words: HashSet<String> = query_tokens(text)
+        .map(|piece| piece.stem.unwrap_or(piece.exact))
+        .collect();
+    if words.is_empty() || words.len() > MAX_QUERY_WORDS {
+        return false;
+    }
+    let named = skill_name_forms(agent);
+    words.iter().all(|word| named.contains(word))
+}
+
+/// The forms of all words in the names of the agent's skills, as far as they are indexed.
+fn skill_name_forms(agent: &AgentDocument) -> HashSet<String> {
+    let mut forms = HashSet::new();
+    let mut left = MAX_TEXT_BYTES;
+    let mut take = |text: &str| {
+        let kept = &text[..text.floor_char_boundary(left)];
+        left -= kept.len();
+        kept.to_owned()
+    };
+    for skill in agent.skills.iter().take(MAX_SKILLS) {
+        // Ids, names and tags share one budget of bytes.
+        take(&skill.id);
+        let name = take(&skill.name);
+        skill.tags.iter().for_each(|tag| drop(take(tag)));
+        forms.extend(indexed_forms(&name));
+    }
+    forms
+}

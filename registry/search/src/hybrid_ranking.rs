@@ -1,0 +1,365 @@
+//! Hybrid order by relevance, which combines full-text and semantic scores.
+//!
+//! The full-text score is divided by the query's best one, so that it lies between 0 and 1 like the semantic score, and
+//! both can be added. The weight of full text rises with the part of the query that the best match covers: a query in
+//! words that hardly any agent uses is ranked mostly by meaning. All nearest neighbors are collected whatever their
+//! full-text score; other matches are ordered by full-text score alone, so the top of the order consists of neighbors
+//! and the best full-text matches.
+//!
+//! An entry is weak if it is no close neighbor and covers too little of the query. Weak entries come after all others,
+//! each kind in the order of its scores.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tantivy::query::Explanation;
+use tantivy::{DocAddress, Score, Searcher};
+use uuid::Uuid;
+
+use super::error::IndexError;
+use super::facets::RequestedFacets;
+use super::filtered_query::FilteredQuery;
+use super::page_collector::{CollectedPage, PageCollector, PageEntry, SortKey, compare_positions};
+use super::ranking::{current_position, mark_weak};
+use super::request::{SortPosition, SortValue};
+use super::rescore::{RESCORED_COUNT, Rescorer};
+use super::semantic_neighbors::SemanticNeighbors;
+use crate::vectors::Similarity;
+
+/// Weight of the full-text score if some agent covers the query; the rest of 1 is the semantic weight.
+const TEXT_WEIGHT: Score = 0.7;
+/// Share of the query's maximum full-text score at which the best match covers the query; below, full text weighs less.
+const FULL_COVERAGE_SHARE: Score = 0.5;
+
+/// Relative rounding error of the division; the position among full-text scores is sought this much earlier.
+const ROUNDING_ERROR: Score = 1e-5;
+/// Further matches that are read to compensate for it.
+const EXTRA_MATCHES: usize = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HybridMode {
+    /// Weighted sum of both.
+    WeightedSum,
+    /// Full-text matches come first, by their full-text score.
+    TextFirst,
+    SemanticOnly,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct HybridRanker {
+    pub neighbors: Arc<SemanticNeighbors>,
+    pub mode: HybridMode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct TextScoreScale {
+    best_score: Score,
+    /// Weight of full-text scores; the rest of 1 is the semantic weight.
+    text_weight: Score,
+}
+
+impl TextScoreScale {
+    fn new(best_score: Score, max_score: Option<Score>) -> Self {
+        let covered = max_score.map_or(1.0, |promise| best_score / (FULL_COVERAGE_SHARE * promise));
+        Self {
+            best_score,
+            text_weight: TEXT_WEIGHT * covered.min(1.0),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct HybridScore {
+    mode: HybridMode,
+    /// `None` if it is no full-text match.
+    text_score: Option<Score>,
+    scale: TextScoreScale,
+    /// Similarity and semantic score, if it is a nearest neighbor.
+    semantic: Option<(Similarity, Score)>,
+    /// The number of nearer neighbors, if it is one.
+    nearer_count: usize,
+}
+
+impl HybridScore {
+    pub fn score(self) -> Score {
+        let text = self.text_score.map(|words| words / self.scale.best_score);
+        let semantic = self.semantic.map_or(0.0, |(_, worth)| worth);
+        match self.mode {
+            HybridMode::WeightedSum => {
+                let weight = self.scale.text_weight;
+                weight * text.unwrap_or(0.0) + (1.0 - weight) * semantic
+            }
+            HybridMode::TextFirst => {
+                text.map_or((1.0 - TEXT_WEIGHT) * semantic, |words| 1.0 + words)
+            }
+            HybridMode::SemanticOnly => semantic,
+        }
+    }
+
+    pub fn text_score(self) -> Option<Score> {
+        self.text_score
+    }
+
+    pub fn matches_text(self) -> bool {
+        self.text_score.is_some()
+    }
+
+    /// The lowest full-text score that gives at least this combined score without a semantic score.
+    fn required_text_score(self, score: Score) -> Score {
+        let share = match self.mode {
+            HybridMode::WeightedSum => score / self.scale.text_weight.max(Score::MIN_POSITIVE),
+            HybridMode::TextFirst | HybridMode::SemanticOnly => score - 1.0,
+        };
+        share.max(0.0) * self.scale.best_score
+    }
+
+    pub fn text_factor(self) -> Score {
+        match self.mode {
+            HybridMode::WeightedSum => self.scale.text_weight / self.scale.best_score,
+            HybridMode::TextFirst => 1.0 / self.scale.best_score,
+            HybridMode::SemanticOnly => 0.0,
+        }
+    }
+
+    /// The parts of the combined score besides full text: each with a reason in words, its share and the details behind
+    /// it. `skill` names the skill with a number.
+    pub fn reasons(
+        self,
+        skill_name: impl Fn(usize) -> Option<String>,
+    ) -> Vec<(&'static str, Score, String)> {
+        let mut reasons = Vec::new();
+        let matches_text = self.text_score.is_some();
+        if self.mode == HybridMode::TextFirst && matches_text {
+            let reason = "agents with words of a short or exact query come first";
+            reasons.push((reason, 1.0, String::new()));
+        }
+        let weight = match self.mode {
+            HybridMode::WeightedSum => 1.0 - self.scale.text_weight,
+            HybridMode::TextFirst if matches_text => return reasons,
+            HybridMode::TextFirst => 1.0 - TEXT_WEIGHT,
+            HybridMode::SemanticOnly => 1.0,
+        };
+        if let Some((similarity, score)) = self.semantic {
+            let mut detail = format!(": similarity {:.2} of the card", similarity.card);
+            if let Some((part_index, value)) = similarity.part {
+                // The first part is the name and description, the others are the skills.
+                let part = match part_index.checked_sub(1) {
+                    None => "name and description".to_owned(),
+                    Some(number) => {
+                        let name = skill_name(number).unwrap_or_else(|| part_index.to_string());
+                        format!("skill {name}")
+                    }
+                };
+                detail.push_str(&format!(", {value:.2} of {part}"));
+            }
+            match self.nearer_count {
+                0 => detail.push_str(", the nearest"),
+                nearer => detail.push_str(&format!(", nearest but {nearer}")),
+            }
+            reasons.push(("meaning adds", weight * score, detail));
+        }
+        reasons
+    }
+
+    pub fn explanation(self, text: Option<Explanation>) -> Explanation {
+        let title = match self.mode {
+            HybridMode::WeightedSum => "weighed sum of words and meaning:",
+            HybridMode::TextFirst => {
+                "words before meaning, as the query is short or asks for words:"
+            }
+            HybridMode::SemanticOnly => "meaning alone:",
+        };
+        let mut root = Explanation::new(title, self.score());
+        if let Some((score, words)) = self.text_score.zip(text) {
+            let mut part = Explanation::new(
+                "words, divided by the best of the query:",
+                score / self.scale.best_score,
+            );
+            if self.mode == HybridMode::WeightedSum {
+                part.add_detail(Explanation::new(
+                    "weight of words, less where no agent covers the query",
+                    self.scale.text_weight,
+                ));
+            }
+            part.add_detail(Explanation::new(
+                "best score of words",
+                self.scale.best_score,
+            ));
+            part.add_detail(words);
+            root.add_detail(part);
+        }
+        if let Some((similarity, worth)) = self.semantic {
+            let mut part = Explanation::new("meaning, from nothing to 1 for the nearest:", worth);
+            if self.mode == HybridMode::WeightedSum {
+                part.add_detail(Explanation::new(
+                    "weight of meaning",
+                    1.0 - self.scale.text_weight,
+                ));
+            }
+            part.add_detail(Explanation::new("similarity of the card", similarity.card));
+            if let Some((place, value)) = similarity.part {
+                // The first part is the name and description, the others are the skills.
+                part.add_detail(Explanation::new_with_string(
+                    match place {
+                        0 => "similarity of name and description".to_owned(),
+                        skill => format!("similarity of skill {skill}"),
+                    },
+                    value,
+                ));
+            }
+            root.add_detail(part);
+        }
+        root
+    }
+}
+
+/// The first `page.top` matches after `page.after`, the total and the facets; `query` matches text and neighbors.
+pub(super) fn rank_hybrid(
+    searcher: &Searcher,
+    query: &FilteredQuery,
+    page: &PageCollector,
+    rescorer: Option<&Rescorer>,
+    hybrid: &HybridRanker,
+) -> Result<CollectedPage, IndexError> {
+    let collector = PageCollector {
+        sort_key: SortKey::Score,
+        limit: page.limit.max(RESCORED_COUNT),
+        after: None,
+        facets: page.facets.clone(),
+        neighbors: Some(Arc::clone(&hybrid.neighbors)),
+        groups: page.groups.clone(),
+    };
+    let mut collected = searcher.search(query, &collector)?;
+    let deepest = collected.entries.last().map(PageEntry::full_text_score);
+    let entries = &mut collected.entries;
+    entries.append(&mut collected.neighbors);
+    let read_count = entries.len();
+    entries.sort_by(|left, right| compare_positions(&left.position, &right.position));
+    let rescored_count = entries
+        .iter()
+        .take(RESCORED_COUNT)
+        .take_while(|entry| entry.full_text_score() > 0.0)
+        .count();
+    let mut weak_threshold = 0.0;
+    if let Some(rescorer) = rescorer {
+        rescorer.rescore(searcher, &mut entries[..rescored_count])?;
+        weak_threshold = rescorer.weak_threshold(&entries[..rescored_count]);
+        mark_weak(&mut entries[rescored_count..], weak_threshold);
+    }
+    let scores = entries.iter().map(PageEntry::full_text_score);
+    let best = scores.fold(0.0, Score::max);
+    let scale = TextScoreScale::new(best, rescorer.map(Rescorer::max_text_score));
+    for entry in entries.iter_mut() {
+        hybrid.combine_scores(searcher, entry, scale);
+    }
+    entries.sort_by(|left, right| compare_positions(&left.position, &right.position));
+    if let Some(after) = &page.after {
+        let after = &current_position(after, entries);
+        let known_addresses: HashSet<DocAddress> =
+            entries.iter().map(|entry| entry.address).collect();
+        entries.retain(|entry| compare_positions(after, &entry.position).is_lt());
+        if collected.group_count > read_count as u64 {
+            let deepest = deepest.unwrap_or(Score::MAX);
+            let more_entries = collect_further(
+                searcher,
+                query,
+                hybrid,
+                (after, page),
+                (scale, deepest, weak_threshold),
+                &known_addresses,
+            )?;
+            entries.extend(more_entries);
+            entries.sort_by(|left, right| compare_positions(&left.position, &right.position));
+        }
+    }
+    entries.truncate(page.limit);
+    Ok(collected)
+}
+
+/// As many matches after a position as the page has room for, ordered by full-text score alone, without neighbors and
+/// those in `known`. Reads twice as many each time equal scores leave too few.
+fn collect_further(
+    searcher: &Searcher,
+    query: &FilteredQuery,
+    hybrid: &HybridRanker,
+    (after, page): (&SortPosition, &PageCollector),
+    (scale, deepest, weak_threshold): (TextScoreScale, Score, Score),
+    known_addresses: &HashSet<DocAddress>,
+) -> Result<Vec<PageEntry>, IndexError> {
+    let empty_score = HybridScore {
+        mode: hybrid.mode,
+        text_score: None,
+        scale,
+        semantic: None,
+        nearer_count: 0,
+    };
+    let start_score = match after.value {
+        // The weak matches follow the last one that is not weak, from the best of them on.
+        SortValue::Score(score) if !after.weak => {
+            empty_score.required_text_score(score).max(weak_threshold)
+        }
+        SortValue::Score(score) => empty_score.required_text_score(score),
+        _ => deepest,
+    };
+    let start_score = start_score.min(deepest) * (1.0 + ROUNDING_ERROR);
+    let mut read_limit = page.limit + EXTRA_MATCHES;
+    loop {
+        let collector = PageCollector {
+            sort_key: SortKey::Score,
+            limit: read_limit,
+            after: Some(SortPosition {
+                weak: false,
+                value: SortValue::Score(start_score),
+                id: Uuid::nil(),
+            }),
+            facets: RequestedFacets::default(),
+            // Leaves out the neighbors, which are all known already.
+            neighbors: Some(Arc::clone(&hybrid.neighbors)),
+            groups: page.groups.clone(),
+        };
+        let mut entries = searcher.search(query, &collector)?.entries;
+        let is_exhausted = entries.len() < read_limit;
+        entries.retain(|entry| !known_addresses.contains(&entry.address));
+        mark_weak(&mut entries, weak_threshold);
+        entries
+            .iter_mut()
+            .for_each(|entry| hybrid.combine_scores(searcher, entry, scale));
+        entries.retain(|entry| compare_positions(after, &entry.position).is_lt());
+        if is_exhausted || entries.len() >= page.limit {
+            return Ok(entries);
+        }
+        read_limit = read_limit.saturating_mul(2);
+    }
+}
+
+impl HybridRanker {
+    pub fn uses_text(&self) -> bool {
+        self.mode != HybridMode::SemanticOnly
+    }
+
+    /// `None` if the entry is no neighbor.
+    fn similarity_of(&self, searcher: &Searcher, entry: &PageEntry) -> Option<Similarity> {
+        let segment = searcher
+            .segment_reader(entry.address.segment_ord)
+            .segment_id();
+        self.neighbors.similarity_of(segment, entry.address.doc_id)
+    }
+
+    /// Combines the full-text score of an entry, which is marked if that is weak, with its semantic score.
+    fn combine_scores(&self, searcher: &Searcher, entry: &mut PageEntry, scale: TextScoreScale) {
+        let text_score =
+            Some(entry.full_text_score()).filter(|score| *score > 0.0 && self.uses_text());
+        let similarity = self.similarity_of(searcher, entry);
+        let is_close = similarity.is_some_and(|near| self.neighbors.is_close(near));
+        entry.position.weak = !is_close && (text_score.is_none() || entry.position.weak);
+        let hybrid_score = HybridScore {
+            mode: self.mode,
+            text_score,
+            scale,
+            semantic: similarity.map(|near| (near, self.neighbors.relative_score(near.mean()))),
+            nearer_count: similarity.map_or(0, |near| self.neighbors.count_nearer(near.mean())),
+        };
+        entry.position.value = SortValue::Score(hybrid_score.score());
+        entry.hybrid_score = Some(hybrid_score);
+    }
+}

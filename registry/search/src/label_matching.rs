@@ -1,0 +1,150 @@
+//! Who sees an agent: the labels of a caller against those that the agent carries.
+//!
+//! A plain label of the caller shows the agents that carry it. Three marks narrow that, by which rules are applied that were
+//! evaluated for each agent beforehand: with any label that begins with [`ONLY`] a plain label shows only agents that carry
+//! one of those too, and it shows none that carries a label that begins with [`NEVER`]. A label that begins with
+//! [`ALWAYS`] shows the agents that carry it, however the others are narrowed.
+
+use tantivy::{SegmentReader, Term};
+
+use super::doc_bit_set::DocBitSet;
+use super::keys::{KeyField, KeyKind};
+
+/// Marks a label of a caller: plain labels show only agents that carry one of those labels.
+pub const ONLY_MARK: char = '+';
+/// Marks a label of a caller: plain labels show no agent that carries it.
+pub const NEVER_MARK: char = '-';
+/// Marks a label of a caller: it shows agents whatever the other marks say.
+pub const ALWAYS_MARK: char = '!';
+
+pub const MAX_LABELS: usize = 4_096;
+
+/// The labels of a caller, by their marks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct CallerLabels {
+    plain: Vec<String>,
+    only: Vec<String>,
+    never: Vec<String>,
+    always: Vec<String>,
+}
+
+impl CallerLabels {
+    pub fn from_labels(labels: &[String]) -> Self {
+        let mut caller_labels = Self::default();
+        for label in labels {
+            let (list, text) = match label.chars().next() {
+                Some(ONLY_MARK) => (&mut caller_labels.only, &label[1..]),
+                Some(NEVER_MARK) => (&mut caller_labels.never, &label[1..]),
+                Some(ALWAYS_MARK) => (&mut caller_labels.always, &label[1..]),
+                _ => (&mut caller_labels.plain, label.as_str()),
+            };
+            list.push(text.to_owned());
+        }
+        caller_labels
+    }
+
+    /// About the bytes that the labels occupy.
+    pub fn byte_size(&self) -> usize {
+        let labels = [&self.plain, &self.only, &self.never, &self.always];
+        let each = |label: &String| size_of::<String>() + label.len();
+        labels.into_iter().flatten().map(each).sum()
+    }
+
+    /// Whether an agent that carries these labels is shown.
+    pub fn can_see(&self, agent_labels: &[String]) -> bool {
+        let carries = |some: &[String]| some.iter().any(|label| agent_labels.contains(label));
+        let plainly = carries(&self.plain)
+            && (self.only.is_empty() || carries(&self.only))
+            && !carries(&self.never);
+        plainly || carries(&self.always)
+    }
+
+    /// The agents of a segment that are shown; `add` adds those that carry a term to a set.
+    pub fn visible_docs(
+        &self,
+        keys: KeyField,
+        reader: &SegmentReader,
+        mut add_term_docs: impl FnMut(&Term, &mut DocBitSet) -> tantivy::Result<()>,
+    ) -> tantivy::Result<DocBitSet> {
+        let mut any_of = |labels: &[String]| {
+            let mut any = DocBitSet::empty(reader.max_doc());
+            for label in labels {
+                add_term_docs(&keys.term(KeyKind::VisibleTo, label), &mut any)?;
+            }
+            tantivy::Result::Ok(any)
+        };
+        let mut visible = any_of(&self.plain)?;
+        if !self.only.is_empty() {
+            visible.intersect_with(&any_of(&self.only)?);
+        }
+        if !self.never.is_empty() {
+            visible.subtract(&any_of(&self.never)?);
+        }
+        if !self.always.is_empty() {
+            visible.union_with(&any_of(&self.always)?);
+        }
+        Ok(visible)
+    }
+}
+
+/// Whether a caller with these labels is shown an agent that carries those: as a `Viewer` of them, which is kept where many
+/// agents are looked at.
+pub fn is_visible_to(labels: &[String], agent_labels: &[String]) -> bool {
+    let carries = |label: &str| agent_labels.iter().any(|one| one == label);
+    let (mut plainly, mut any_only, mut only, mut never) = (false, false, false, false);
+    for label in labels {
+        match label.chars().next() {
+            Some(ALWAYS_MARK) if carries(&label[1..]) => return true,
+            Some(ALWAYS_MARK) => {}
+            Some(NEVER_MARK) => never |= carries(&label[1..]),
+            Some(ONLY_MARK) => {
+                any_only = true;
+                only |= carries(&label[1..]);
+            }
+            _ => plainly |= carries(label),
+        }
+    }
+    plainly && (only || !any_only) && !never
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn marks_narrow_what_plain_labels_show() {
+        let cases: [(&[&str], &[&str], bool); 12] = [
+            (&["public"], &["public"], true),
+            (&["public"], &["internal"], false),
+            (&[], &["public"], false),
+            (&["public", "+p1"], &["public"], false),
+            (&["public", "+p1", "+p2"], &["public", "p2"], true),
+            (&["public", "+p1"], &["p1"], false),
+            (&["public", "-p3"], &["public"], true),
+            (&["public", "-p3"], &["public", "p3"], false),
+            (&["public", "+p1", "-p3"], &["public", "p1", "p3"], false),
+            (&["public", "-p3", "!me"], &["public", "p3", "me"], true),
+            (&["public", "+p1", "!me"], &["me"], true),
+            // A mark is not a part of what an agent carries.
+            (&["public", "-p3"], &["public", "-p3"], true),
+        ];
+        for (caller, carried, expected) in cases {
+            let (caller, carried) = (labels(caller), labels(carried));
+            assert_eq!(
+                is_visible_to(&caller, &carried),
+                expected,
+                "{caller:?} on {carried:?}"
+            );
+            let viewer = CallerLabels::from_labels(&caller);
+            assert_eq!(
+                viewer.can_see(&carried),
+                expected,
+                "{caller:?} on {carried:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! Collector of one pass over all matches: the page, the exact total and the facets.
+
+use std::sync::Arc;
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::{Column, StrColumn};
+use tantivy::query::Weight;
+use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
+use uuid::Uuid;
+
+use super::duplicate_groups::DuplicateGroups;
+use super::facets::{RequestedFacets, SegmentMatches};
+use super::hybrid_ranking::HybridScore;
+use super::match_groups::{GroupedMatches, MatchGroups};
+use super::request::{SortPosition, SortValue};
+use super::rescore::RescoreBonus;
+use super::response::Duplicates;
+use super::semantic_neighbors::{SegmentNeighbors, SemanticNeighbors};
+use super::top_documents::{RankedDocument, TopDocuments};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SortKey {
+    Score,
+    Name,
+    Updated,
+    Created,
+}
+
+/// Collects the first `top` matches after `after`, the total, and the input of the facet counts, of a query that leaves out
+/// deleted documents itself, as [`FilteredQuery`](super::filtered::FilteredQuery) does.
+pub(super) struct PageCollector {
+    pub sort_key: SortKey,
+    pub limit: usize,
+    pub after: Option<SortPosition>,
+    pub facets: RequestedFacets,
+    /// Semantic neighbours, which are all collected separately: whatever their rank, and not among the `top`.
+    pub neighbors: Option<Arc<SemanticNeighbors>>,
+    /// Groups of duplicates, of which only the first matching member is collected.
+    pub groups: Option<Arc<DuplicateGroups>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct PageEntry {
+    pub position: SortPosition,
+    pub rescore_bonus: RescoreBonus,
+    /// How the full-text and the semantic score were combined, in a hybrid search.
+    pub hybrid_score: Option<HybridScore>,
+    /// Its duplicates among the matches, if those are folded.
+    pub duplicates: Option<Duplicates>,
+    pub address: DocAddress,
+}
+
+impl PageEntry {
+    /// Full-text score of an entry that was collected by score, before it is combined; otherwise 0.
+    pub fn full_text_score(&self) -> Score {
+        match self.position.value {
+            SortValue::Score(score) => score,
+            _ => 0.0,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct CollectedPage {
+    pub total: u64,
+    /// Number of matches that are not folded into others.
+    pub group_count: u64,
+    pub entries: Vec<PageEntry>,
+    /// The separately collected matches, in any order.
+    pub neighbors: Vec<PageEntry>,
+    /// Matches of each segment, if facets are requested.
+    pub matches: Vec<SegmentMatches>,
+}
+
+impl Collector for PageCollector {
+    type Fruit = CollectedPage;
+    type Child = SegmentPageCollector;
+
+    fn for_segment(
+        &self,
+        ordinal: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<SegmentPageCollector> {
+        let fast = reader.fast_fields();
+        let segment_key = match self.sort_key {
+            SortKey::Score => SegmentSortKey::Score,
+            SortKey::Name => SegmentSortKey::Name(fast.str("name_key")?),
+            SortKey::Updated => SegmentSortKey::Time(fast.i64("updated_at")?),
+            SortKey::Created => SegmentSortKey::Time(fast.i64("created_at")?),
+        };
+        let after = match &self.after {
+            None => None,
+            Some(position) => segment_key.position_rank(position)?,
+        };
+        let columns = self.facets.segment_columns(reader);
+        Ok(SegmentPageCollector {
+            candidates: SegmentCandidates {
+                ordinal,
+                key: segment_key,
+                ids: columns.agent_ids(reader)?,
+                after,
+                top: TopDocuments::new(self.limit),
+                neighbors: NeighborMatches {
+                    neighbors: match &self.neighbors {
+                        Some(neighbors) => neighbors.in_segment(reader.segment_id()),
+                        None => SegmentNeighbors::default(),
+                    },
+                    ..NeighborMatches::default()
+                },
+            },
+            grouped: GroupedMatches::new(self.groups.as_deref(), ordinal),
+            total: 0,
+            matches: self.facets.new_segment_matches(ordinal, reader, &columns)?,
+        })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        self.sort_key == SortKey::Score && self.limit > 0
+    }
+
+    /// Collects without tantivy's test of each match for being deleted.
+    fn collect_segment(
+        &self,
+        weight: &dyn Weight,
+        ordinal: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<tantivy::Result<SegmentPageFruit>> {
+        let mut page = self.for_segment(ordinal, reader)?;
+        if self.requires_scoring() {
+            weight.for_each(reader, &mut |document, score| page.collect(document, score))?;
+        } else {
+            weight.for_each_no_score(reader, &mut |found| page.collect_block(found))?;
+        }
+        Ok(page.harvest())
+    }
+
+    fn merge_fruits(
+        &self,
+        segments: Vec<tantivy::Result<SegmentPageFruit>>,
+    ) -> tantivy::Result<CollectedPage> {
+        let mut collected = CollectedPage::default();
+        let mut candidates = Vec::with_capacity(segments.len());
+        let mut match_groups = MatchGroups::default();
+        for (number, segment) in segments.into_iter().enumerate() {
+            let segment = segment?;
+            collected.total += segment.total;
+            collected.matches.extend(segment.matches);
+            match_groups.add(number, segment.grouped);
+            candidates.push(segment.candidates);
+        }
+        collected.group_count = collected.total - match_groups.duplicate_count();
+        for head in match_groups.heads() {
+            if let Some(segment) = candidates.get_mut(head.segment) {
+                segment.offer(head.rank, head.document, head.is_neighbor);
+            }
+        }
+        let mut top_matches = Vec::with_capacity(candidates.len());
+        for segment in candidates {
+            let (segment, apart) = segment.finish();
+            collected.neighbors.extend(segment.page_entries(apart)?);
+            top_matches.push(segment);
+        }
+        // Ranks by name are ordinals in the dictionary of one segment and cannot be compared with those of another.
+        if self.sort_key != SortKey::Name {
+            retain_global_top(&mut top_matches, self.limit);
+        }
+        for mut segment in top_matches {
+            let kept = std::mem::take(&mut segment.ranked);
+            collected.entries.extend(segment.page_entries(kept)?);
+        }
+        collected
+            .entries
+            .sort_unstable_by(|left, right| compare_positions(&left.position, &right.position));
+        collected.entries.truncate(self.limit);
+        if let Some(groups) = &self.groups {
+            let entries = collected.entries.iter_mut().chain(&mut collected.neighbors);
+            entries.for_each(|entry| {
+                entry.duplicates = match_groups.duplicates(groups, entry.address)
+            });
+        }
+        Ok(collected)
+    }
+}
+
+/// Drops candidates outside the global top N, before their ids and sort values are read.
+fn retain_global_top(segments: &mut [SegmentTopMatches], limit: usize) {
+    let mut ranks: Vec<u64> = segments
+        .iter()
+        .flat_map(|segment| segment.ranked.iter().map(|ranked| ranked.rank))
+        .collect();
+    let Some(last) = limit.checked_sub(1).filter(|last| *last < ranks.len()) else {
+        return;
+    };
+    let (_, worst, _) = ranks.select_nth_unstable(last);
+    for segment in segments {
+        segment.ranked.retain(|ranked| ranked.rank <= *worst);
+    }
+}
+
+/// Compares two positions of the same sort key: weak hits come last; better scores, later times and smaller names come
+/// first; ties are ordered by id.
+pub(super) fn compare_positions(left: &SortPosition, right: &SortPosition) -> std::cmp::Ordering {
+    let by_value = match (&left.value, &right.value) {
+        (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
+        (SortValue::Name(left), SortValue::Name(right)) => left.cmp(right),
+        (SortValue::Time(left), SortValue::Time(right)) => right.cmp(left),
+        _ => std::cmp::Ordering::Equal,
+    };
+    left.weak
+        .cmp(&right.weak)
+        .then(by_value)
+        .then_with(|| left.id.cmp(&right.id))
+}
+
+/// Reader of the agent ids of a segment's documents.
+pub(super) struct AgentIdReader {
+    high: Column<u64>,
+    low: Column<u64>,
+}
+
+impl AgentIdReader {
+    pub fn open(reader: &SegmentReader) -> tantivy::Result<Self> {
+        let fast = reader.fast_fields();
+        Ok(Self {
+            high: fast.u64("id_high")?,
+            low: fast.u64("id_low")?,
+        })
+    }
+
+    pub fn get(&self, document: DocId) -> Uuid {
+        let half = |column: &Column<u64>| column.first(document).unwrap_or(0);
+        Uuid::from_u64_pair(half(&self.high), half(&self.low))
+    }
+}
+
+/// Sort key within one segment, mapped to ranks; a smaller rank comes first.
+enum SegmentSortKey {
+    Score,
+    Name(Option<StrColumn>),
+    Time(Column<i64>),
+}
+
+impl SegmentSortKey {
+    fn rank(&self, document: DocId, score: Score) -> u64 {
+        match self {
+            Self::Score => rank_from_score(score),
+            Self::Name(column) => column
+                .as_ref()
+                .and_then(|column| column.ords().first(document))
+                // An empty name has no value in the column and comes first.
+                .map_or(0, |ordinal| ordinal + 1),
+            Self::Time(column) => rank_from_time(column.first(document).unwrap_or(i64::MIN)),
+        }
+    }
+
+    /// The rank and id after which the page continues; `None` if the position has another sort key, so that the segment
+    /// is read from its beginning.
+    fn position_rank(&self, position: &SortPosition) -> tantivy::Result<Option<(u64, Uuid)>> {
+        Ok(match (self, &position.value) {
+            (Self::Score, SortValue::Score(score)) => Some((rank_from_score(*score), position.id)),
+            (Self::Time(_), SortValue::Time(time)) => Some((rank_from_time(*time), position.id)),
+            (Self::Name(_), SortValue::Name(name)) if name.is_empty() => Some((0, position.id)),
+            (Self::Name(None), SortValue::Name(_)) => Some((0, Uuid::max())),
+            (Self::Name(Some(column)), SortValue::Name(name)) => {
+                use tantivy::columnar::Dictionary;
+                let dictionary: &Dictionary = column.dictionary();
+                match dictionary.term_ord(name)? {
+                    Some(ordinal) => Some((ordinal + 1, position.id)),
+                    None => Some((count_smaller_terms(dictionary, name)?, Uuid::max())),
+                }
+            }
+            _ => None,
+        })
+    }
+
+    /// The sort values of these matches, which must be sorted by rank.
+    fn sort_values(&self, best: &[RankedDocument]) -> tantivy::Result<Vec<SortValue>> {
+        let best = best.iter().map(|ranked| ranked.rank);
+        Ok(match self {
+            Self::Score => best
+                .map(|rank| SortValue::Score(score_from_rank(rank)))
+                .collect(),
+            Self::Time(_) => best
+                .map(|rank| SortValue::Time(time_from_rank(rank)))
+                .collect(),
+            Self::Name(column) => {
+                let unnamed = best.clone().take_while(|rank| *rank == 0).count();
+                let mut values = vec![SortValue::Name(String::new()); unnamed];
+                let ordinals: Vec<u64> = best.skip(unnamed).map(|rank| rank - 1).collect();
+                if let Some(column) = column {
+                    column
+                        .dictionary()
+                        .sorted_ords_to_term_cb(&ordinals, |name| {
+                            values
+                                .push(SortValue::Name(String::from_utf8_lossy(name).into_owned()));
+                        })?;
+                }
+                values
+            }
+        })
+    }
+}
+
+/// Number of values of a dictionary that are smaller than `name`, which it does not contain.
+pub(super) fn count_smaller_terms(
+    dictionary: &tantivy::columnar::Dictionary,
+    name: &str,
+) -> std::io::Result<u64> {
+    let total = dictionary.num_terms() as u64;
+    let (mut low, mut high) = (0, total);
+    let mut text = Vec::new();
+    while low < high {
+        let middle = low + (high - low) / 2;
+        text.clear();
+        dictionary.ord_to_term(middle, &mut text)?;
+        if text.as_slice() < name.as_bytes() {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// Rank of a score. Scores are never negative, so their bits have the same order.
+fn rank_from_score(score: Score) -> u64 {
+    u64::from(u32::MAX - score.max(0.0).to_bits())
+}
+
+fn score_from_rank(rank: u64) -> Score {
+    Score::from_bits(u32::MAX - u32::try_from(rank).unwrap_or(u32::MAX))
+}
+
+fn rank_from_time(time: i64) -> u64 {
+    !tantivy::i64_to_u64(time)
+}
+
+fn time_from_rank(rank: u64) -> i64 {
+    tantivy::u64_to_i64(!rank)
+}
+
+/// Semantic neighbours of one segment, collected separately.
+#[derive(Default)]
+struct NeighborMatches {
+    /// The documents to collect, ascending.
+    neighbors: SegmentNeighbors,
+    /// Position of the first one that has not been reached.
+    next: usize,
+    matched: Vec<RankedDocument>,
+}
+
+impl NeighborMatches {
+    /// Whether this match is one of them. Must be called with ascending documents.
+    fn is_neighbor(&mut self, document: DocId) -> bool {
+        while let Some((near, _)) = self.neighbors.get(self.next) {
+            if *near > document {
+                break;
+            }
+            self.next += 1;
+            if *near == document {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+pub(super) struct SegmentPageCollector {
+    candidates: SegmentCandidates,
+    grouped: GroupedMatches,
+    total: u64,
+    matches: Option<SegmentMatches>,
+}
+
+/// The best matches of one segment so far.
+struct SegmentCandidates {
+    ordinal: SegmentOrdinal,
+    key: SegmentSortKey,
+    ids: Arc<AgentIdReader>,
+    after: Option<(u64, Uuid)>,
+    top: TopDocuments,
+    neighbors: NeighborMatches,
+}
+
+impl SegmentCandidates {
+    fn offer(&mut self, rank: u64, document: DocId, is_neighbor: bool) {
+        match is_neighbor {
+            true => self
+                .neighbors
+                .matched
+                .push(RankedDocument { rank, document }),
+            false => self.top.offer(rank, document, &self.ids, self.after),
+        }
+    }
+
+    /// The best matches, and those that were collected separately.
+    fn finish(self) -> (SegmentTopMatches, Vec<RankedDocument>) {
+        let best = SegmentTopMatches {
+            ranked: self.top.finish(&self.ids),
+            ordinal: self.ordinal,
+            key: self.key,
+            ids: self.ids,
+        };
+        (best, self.neighbors.matched)
+    }
+}
+
+pub(super) struct SegmentPageFruit {
+    total: u64,
+    candidates: SegmentCandidates,
+    grouped: GroupedMatches,
+    matches: Option<SegmentMatches>,
+}
+
+/// The best matches of one segment, of which only the ranks have been read.
+struct SegmentTopMatches {
+    ordinal: SegmentOrdinal,
+    key: SegmentSortKey,
+    ids: Arc<AgentIdReader>,
+    ranked: Vec<RankedDocument>,
+}
+
+impl SegmentTopMatches {
+    /// The page entries of these matches of the segment, in the order of their ranks.
+    fn page_entries(
+        &self,
+        mut matches: Vec<RankedDocument>,
+    ) -> tantivy::Result<impl Iterator<Item = PageEntry>> {
+        matches.sort_unstable_by_key(|ranked| ranked.rank);
+        let values = self.key.sort_values(&matches)?;
+        let entries = matches.into_iter().zip(values);
+        Ok(entries.map(|(ranked, value)| {
+            let id = self.ids.get(ranked.document);
+            PageEntry {
+                position: SortPosition {
+                    weak: false,
+                    value,
+                    id,
+                },
+                rescore_bonus: RescoreBonus::default(),
+                hybrid_score: None,
+                duplicates: None,
+                address: DocAddress::new(self.ordinal, ranked.document),
+            }
+        }))
+    }
+}
+
+impl SegmentCollector for SegmentPageCollector {
+    type Fruit = tantivy::Result<SegmentPageFruit>;
+
+    fn collect(&mut self, document: DocId, score: Score) {
+        self.total += 1;
+        let candidates = &mut self.candidates;
+        if candidates.top.limit() > 0 {
+            let rank = candidates.key.rank(document, score);
+            let is_near = candidates.neighbors.is_neighbor(document);
+            match self.grouped.duplicate_at(document) {
+                Some(duplicate) => self.grouped.add(duplicate, rank, is_near),
+                None => candidates.offer(rank, document, is_near),
+            }
+        }
+        if let Some(matches) = &mut self.matches {
+            matches.insert(document);
+        }
+    }
+
+    fn harvest(self) -> Self::Fruit {
+        Ok(SegmentPageFruit {
+            total: self.total,
+            candidates: self.candidates,
+            grouped: self.grouped,
+            matches: self.matches,
+        })
+    }
+}

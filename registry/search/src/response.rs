@@ -1,0 +1,189 @@
+//! Search response: hits, counts and hints.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use a2a_registry_domain::facet::Facet;
+use uuid::Uuid;
+
+use super::request::SortPosition;
+
+/// The most values that a facet lists; [`FacetCounts::other_count`] sums up the rest.
+pub const MAX_FACET_VALUES: usize = 50;
+
+/// The most duplicates of a hit that are listed; [`Duplicates::count`] counts all.
+pub const MAX_DUPLICATES: usize = 10;
+
+#[derive(Debug, Clone, Default)]
+pub struct IndexSearchResponse {
+    /// The last event that the response reflects.
+    pub applied_seq: i64,
+    pub hits: Vec<HitRow>,
+    pub has_more: bool,
+    /// Independent of the page.
+    pub total: u64,
+    /// If duplicates are folded and the page has room for hits: the number of groups, each of which is one hit.
+    pub groups: Option<u64>,
+    /// Counted over all matches.
+    pub facets: BTreeMap<Facet, FacetCounts>,
+    /// For an empty result, or for parts of the query that were ignored.
+    pub hints: Vec<Hint>,
+    pub generation: u64,
+    pub overlay_version: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct HitRow {
+    pub id: Uuid,
+    /// As rendered in its [`Document`](super::Document), with the skills to show where they are rendered apart.
+    pub hit: Vec<u8>,
+    /// As rendered for catalogs; empty for an agent that they do not list.
+    pub catalog_entry: Vec<u8>,
+    /// `None` without a text. Comparable only within one response, and among hits that are equally weak.
+    pub score: Option<f32>,
+    /// Whether the hit has only words that say little about the query, and is not close in meaning. Sorted by
+    /// relevance, weak hits come after all others.
+    pub weak: bool,
+    /// The next page continues after it.
+    pub position: SortPosition,
+    pub highlights: Vec<Highlight>,
+    /// Skills that contain a word of the query, the one with most distinct words first.
+    pub matched_skills: Vec<String>,
+    pub explain: Option<serde_json::Value>,
+    /// The hit's duplicates among the matches, if duplicates are folded and there are any.
+    pub duplicates: Option<Duplicates>,
+}
+
+impl HitRow {
+    pub(super) fn byte_len(&self) -> usize {
+        let highlights = self.highlights.iter();
+        let highlights =
+            highlights.map(|one| one.text.len() + one.skill.as_ref().map_or(0, String::len));
+        let skills = self.matched_skills.iter().map(String::len);
+        self.hit.len() + self.catalog_entry.len() + highlights.chain(skills).sum::<usize>()
+    }
+}
+
+pub(super) struct BoundedHits {
+    pub hits: Vec<HitRow>,
+    bytes_left: Option<usize>,
+}
+
+impl BoundedHits {
+    /// An empty collection, unbounded if `max_bytes` is `None`.
+    pub fn new(max_bytes: Option<usize>) -> Self {
+        Self {
+            hits: Vec::new(),
+            bytes_left: max_bytes,
+        }
+    }
+
+    /// Adds a hit; `false` if it does not fit. The first one always fits.
+    pub fn push(&mut self, hit: HitRow) -> bool {
+        if let Some(left) = &mut self.bytes_left {
+            let bytes = hit.byte_len();
+            if bytes > *left && !self.hits.is_empty() {
+                return false;
+            }
+            *left = left.saturating_sub(bytes);
+        }
+        self.hits.push(hit);
+        true
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Duplicates {
+    pub count: u64,
+    /// The first [`MAX_DUPLICATES`], in the order of preference.
+    pub agents: Vec<Uuid>,
+}
+
+/// An excerpt with words of the query, taken from the card and not escaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Highlight {
+    /// Kind of text: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag`,
+    /// `skill.example`, or `other` for a text outside the card's model.
+    pub field: &'static str,
+    pub skill: Option<String>,
+    /// Cut at word boundaries.
+    pub text: String,
+    /// Byte ranges of the words in [`text`](Self::text), ascending, disjoint, and on character boundaries.
+    pub ranges: Vec<Range<usize>>,
+    pub cut_before: bool,
+    pub cut_after: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FacetCounts {
+    /// At most [`FACET_VALUES`], most frequent first, equally frequent ones by value.
+    pub values: Vec<(String, u64)>,
+    /// Sum of the counts of all other values.
+    pub other_count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    pub kind: HintKind,
+    /// What it concerns: a filter's name, empty for all filters; or a word, a prefix (with `*`) or a quotation.
+    pub text: String,
+    /// The number of agents found without it, if known.
+    pub matches_without: Option<u64>,
+    /// Similarly spelled words of agents, most used first.
+    pub similar_words: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HintKind {
+    /// Without this filter there would be hits.
+    Filter,
+    /// No visible agent contains this word, or any word with this prefix.
+    UnknownWord,
+    /// The query had too many words, or one of its prefixes has more words than count.
+    TooManyWords,
+    /// A part of the query was not valid syntax and was searched as plain words.
+    Syntax,
+    /// The caller may see no agent at all.
+    Empty,
+    /// Every match is weak.
+    OnlyWeak,
+}
+
+impl HintKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::UnknownWord => "unknown_word",
+            Self::TooManyWords => "too_many_words",
+            Self::Syntax => "syntax",
+            Self::Empty => "empty",
+            Self::OnlyWeak => "only_weak",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    /// The whole name, skill or tag, as the card spells it.
+    pub text: String,
+    pub kind: SuggestionKind,
+    /// Visible, listed agents that have it.
+    pub count: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SuggestionKind {
+    Name,
+    Skill,
+    Tag,
+}
+
+impl SuggestionKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Skill => "skill",
+            Self::Tag => "tag",
+        }
+    }
+}

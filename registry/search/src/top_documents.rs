@@ -1,0 +1,88 @@
+//! The best matches of one segment, by their ranks.
+
+use tantivy::DocId;
+use uuid::Uuid;
+
+use super::page_collector::AgentIdReader;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RankedDocument {
+    pub rank: u64,
+    pub document: DocId,
+}
+
+/// The best `top` matches, in a buffer of twice that size. Ids are read only where ranks are equal, so most matches are
+/// ordered or dropped without reading them.
+pub(super) struct TopDocuments {
+    limit: usize,
+    candidates: Vec<RankedDocument>,
+    worst: Option<(u64, Uuid)>,
+}
+
+impl TopDocuments {
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            candidates: Vec::with_capacity(limit * 2),
+            worst: None,
+        }
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Adds a match unless it ranks behind the best ones, or does not come after `after`.
+    pub fn offer(
+        &mut self,
+        rank: u64,
+        document: DocId,
+        ids: &AgentIdReader,
+        after: Option<(u64, Uuid)>,
+    ) {
+        let comes_before =
+            |(limit, id): (u64, Uuid)| rank < limit || (rank == limit && ids.get(document) < id);
+        let comes_after =
+            |(limit, id): (u64, Uuid)| rank > limit || (rank == limit && ids.get(document) > id);
+        if !self.worst.is_none_or(comes_before) || !after.is_none_or(comes_after) {
+            return;
+        }
+        self.candidates.push(RankedDocument { rank, document });
+        if self.candidates.len() == self.limit * 2 {
+            self.shrink(ids);
+        }
+    }
+
+    /// Keeps the best `top` matches, the worst of which becomes the bound for further ones.
+    fn shrink(&mut self, ids: &AgentIdReader) {
+        let Some(last) = self
+            .limit
+            .checked_sub(1)
+            .filter(|last| *last < self.candidates.len())
+        else {
+            return;
+        };
+        let (_, worst, _) = self
+            .candidates
+            .select_nth_unstable_by_key(last, |ranked| ranked.rank);
+        let rank = worst.rank;
+        let mut ties: Vec<(Uuid, DocId)> = Vec::new();
+        self.candidates.retain(|ranked| {
+            if ranked.rank == rank {
+                ties.push((ids.get(ranked.document), ranked.document));
+            }
+            ranked.rank < rank
+        });
+        ties.sort_unstable();
+        ties.truncate(self.limit - self.candidates.len());
+        self.worst = ties.last().map(|(id, _)| (rank, *id));
+        let equal = ties.into_iter();
+        self.candidates
+            .extend(equal.map(|(_, document)| RankedDocument { rank, document }));
+    }
+
+    pub fn finish(mut self, ids: &AgentIdReader) -> Vec<RankedDocument> {
+        self.shrink(ids);
+        self.candidates
+    }
+}

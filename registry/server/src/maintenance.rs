@@ -1,0 +1,260 @@
+//! Maintenance of a data folder and database that no server uses.
+
+use std::sync::Arc;
+
+use a2a_crawler::Clock;
+use a2a_registry_core::accounts::bootstrap;
+use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME_NOTICE, reserved_names_in_use};
+use a2a_registry_core::config::Config;
+use a2a_registry_core::data_dir::DataDir;
+use a2a_registry_core::error::StartError;
+use a2a_registry_core::network::Network;
+use a2a_registry_core::search::indexing::rebuild_index;
+use a2a_registry_domain::identifiers::Entropy;
+use a2a_registry_store::{
+    Store, StoreError, StoreErrorKind, StoreOptions, agents, vectors, versions,
+};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::startup::{
+    StartPurpose, assemble_context, close_store, redacted_database_url, store_options,
+};
+
+/// Replaces a lost bootstrap admin token; returns the new one.
+pub async fn reset_admin_token(
+    config: &Config,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> Result<String, StartError> {
+    let _data_dir = lock_data_dir(config)?;
+    let to_start_error = |error| database_unusable(config, &error);
+    let opened = Store::open_existing(&store_options(config)).await;
+    let store = opened.map_err(to_start_error)?;
+    let token = bootstrap::reset_bootstrap_token(&store, clock.now().into(), entropy)
+        .await
+        .map_err(to_start_error)?;
+    store.close().await.map_err(to_start_error)?;
+    Ok(token)
+}
+
+/// Migrates the configured database; returns the names of the applied steps.
+pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
+    let options = store_options(config);
+    // PostgreSQL has its own migration lock, so servers may keep running.
+    let _data_dir = match options.url.starts_with("sqlite:") {
+        true => lock_data_dir(config)?,
+        false => None,
+    };
+    let to_start_error = |error| database_unusable(config, &error);
+    let store = Store::connect(&options).await.map_err(to_start_error)?;
+    let missing = store.pending_migrations().await.map_err(to_start_error)?;
+    store.migrate().await.map_err(to_start_error)?;
+    store.close().await.map_err(to_start_error)?;
+    Ok(missing)
+}
+
+/// Rebuilds the index; returns the number of agents in it.
+pub async fn reindex(
+    config: Config,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+) -> Result<usize, StartError> {
+    let network = Network::offline(&config, Arc::clone(&clock))?;
+    let purpose = StartPurpose::Reindex;
+    let (context, _) = assemble_context(config, clock, entropy, network, purpose).await?;
+    let result = rebuild_index(&context, || false).await;
+    close_store(&context.store).await;
+    match result {
+        Ok(agents) => Ok(agents.unwrap_or(0)),
+        Err(error) => Err(StartError(format!("the index could not be built: {error}"))),
+    }
+}
+
+/// Checks that the database responds, without changing anything; returns a sentence about it.
+pub async fn ping_database(config: &Config) -> Result<String, StartError> {
+    let to_start_error = |error| database_unusable(config, &error);
+    let store = Store::connect(&read_only_options(config))
+        .await
+        .map_err(to_start_error)?;
+    store.ping().await.map_err(to_start_error)?;
+    let missing = store.pending_migrations().await.map_err(to_start_error)?;
+    let engine = if store.is_postgres() {
+        "PostgreSQL"
+    } else {
+        "SQLite"
+    };
+    store.close().await.map_err(to_start_error)?;
+    Ok(match missing.len() {
+        0 => format!("{engine} answers, with the schema of this program"),
+        count => format!("{engine} answers; {count} migrations run at the next start"),
+    })
+}
+
+/// Cards read at once to be verified.
+const VERIFY_BATCH_SIZE: u64 = 500;
+
+/// Maximum number of versions that are named for a damaged card.
+const MAX_VERSIONS_NAMED: u64 = 10;
+
+#[derive(Debug, Clone, Default)]
+pub struct CardVerification {
+    pub checked: u64,
+    pub damaged: u64,
+    /// The first of the damaged ones, by digest.
+    pub named_damaged: Vec<DamagedCard>,
+}
+
+#[derive(Debug, Clone)]
+pub struct DamagedCard {
+    /// The digest under which the bytes are stored.
+    pub digest: String,
+    /// The first versions with this digest, each with its agent.
+    pub versions: Vec<(Uuid, Uuid)>,
+}
+
+/// Hashes every stored card, without changing anything; a server may run at the same time. Names up to `max_named`
+/// damaged ones, and calls `progress` with the number of checked cards and of all.
+pub async fn verify_cards(
+    config: &Config,
+    max_named: usize,
+    progress: impl FnMut(u64, u64),
+) -> Result<CardVerification, StartError> {
+    let to_start_error = |error| database_unusable(config, &error);
+    let store = Store::connect(&read_only_options(config))
+        .await
+        .map_err(to_start_error)?;
+    let verified = verify_bodies(&store, max_named, progress).await;
+    store.close().await.map_err(to_start_error)?;
+    verified.map_err(to_start_error)
+}
+
+async fn verify_bodies(
+    store: &Store,
+    max_named: usize,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<CardVerification, StoreError> {
+    let total = versions::body_count(store).await?;
+    let mut verified = CardVerification::default();
+    let mut after = String::new();
+    loop {
+        let page = versions::body_digests_after(store, &after, VERIFY_BATCH_SIZE).await?;
+        let Some(last) = page.last() else {
+            return Ok(verified);
+        };
+        after.clone_from(last);
+        for digest in page {
+            verified.checked += 1;
+            match versions::body_by_digest(store, &digest).await {
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), StoreErrorKind::DigestMismatch(_)) => {
+                    verified.damaged += 1;
+                    if verified.named_damaged.len() < max_named {
+                        let versions = versions::versions_with_body(
+                            store,
+                            &digest,
+                            Uuid::nil(),
+                            MAX_VERSIONS_NAMED,
+                        );
+                        let versions = versions.await?;
+                        verified
+                            .named_damaged
+                            .push(DamagedCard { digest, versions });
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        progress(verified.checked, total.max(verified.checked));
+    }
+}
+
+/// Accounts and groups with reserved names, each as a sentence; none in a database of an earlier schema.
+pub async fn find_reserved_names(config: &Config) -> Result<Vec<String>, StartError> {
+    let to_start_error = |error| database_unusable(config, &error);
+    let store = Store::connect(&read_only_options(config))
+        .await
+        .map_err(to_start_error)?;
+    let missing = store.pending_migrations().await.map_err(to_start_error)?;
+    let names = match missing.is_empty() {
+        true => reserved_names_in_use(&store)
+            .await
+            .map_err(to_start_error)?,
+        false => Vec::new(),
+    };
+    store.close().await.map_err(to_start_error)?;
+    let sentence = |holder: String| format!("{holder}: {RESERVED_NAME_NOTICE}");
+    Ok(names.into_iter().map(sentence).collect())
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct EmbeddingProgress {
+    pub agents: u64,
+    pub models: Vec<EmbeddedModel>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct EmbeddedModel {
+    #[serde(skip)]
+    pub id: String,
+    pub embedded: u64,
+    /// Whether every agent has its vectors, so that searches can use it.
+    pub complete: bool,
+    /// The similarity cutoff, once it is calibrated.
+    pub cutoff: Option<f64>,
+}
+
+/// Reads the progress of sentence encoders from the database, without changing anything.
+pub async fn embedding_progress(config: &Config) -> Result<EmbeddingProgress, StartError> {
+    let to_start_error = |error| database_unusable(config, &error);
+    let store = Store::connect(&read_only_options(config))
+        .await
+        .map_err(to_start_error)?;
+    let progress = load_embedding_progress(&store).await;
+    store.close().await.map_err(to_start_error)?;
+    progress.map_err(to_start_error)
+}
+
+async fn load_embedding_progress(store: &Store) -> Result<EmbeddingProgress, StoreError> {
+    let mut progress = EmbeddingProgress {
+        agents: agents::agent_count(store).await?,
+        models: Vec::new(),
+    };
+    for row in vectors::embedding_models(store).await? {
+        progress.models.push(EmbeddedModel {
+            embedded: vectors::vector_count(store, &row.id).await?,
+            complete: row.completed_at.is_some(),
+            cutoff: row.cutoff,
+            id: row.id,
+        });
+    }
+    Ok(progress)
+}
+
+/// The options that open the database without creating a missing one.
+fn read_only_options(config: &Config) -> StoreOptions {
+    let mut options = store_options(config);
+    options.url = options.url.replace("mode=rwc", "mode=ro");
+    options
+}
+
+/// Takes the lock of an existing data folder, and of its database. With PostgreSQL the folder may be missing: then
+/// nothing of it can be in use.
+fn lock_data_dir(config: &Config) -> Result<Option<DataDir>, StartError> {
+    let database = store_options(config).sqlite_file();
+    let folder = &config.store.data_dir;
+    if database.is_none() && !folder.exists() {
+        return Ok(None);
+    }
+    let taken = DataDir::open_existing(folder, database.as_deref());
+    taken
+        .map(Some)
+        .map_err(|error| StartError(error.to_string()))
+}
+
+fn database_unusable(config: &Config, error: &StoreError) -> StartError {
+    StartError(format!(
+        "the database {} cannot be used: {error}",
+        redacted_database_url(config)
+    ))
+}

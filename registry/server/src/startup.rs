@@ -1,0 +1,414 @@
+//! Starts the registry: opens data folder, database and index, and builds the context.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+use a2a_crawler::Clock;
+use a2a_registry_core::accounts::bootstrap;
+use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME_NOTICE, reserved_names_in_use};
+use a2a_registry_core::admission::rule_changes::hide_forbidden_agents;
+use a2a_registry_core::config::{Config, DatabaseUrl, SynchronousConfig};
+use a2a_registry_core::context::{AppContext, JobSignals};
+use a2a_registry_core::data_dir::DataDir;
+use a2a_registry_core::error::{ErrorKind, StartError};
+use a2a_registry_core::network::Network;
+use a2a_registry_core::paging::PageTokenSigner;
+use a2a_registry_core::policy_sets::{CompiledSetCache, newest_set};
+use a2a_registry_core::process_state::active_policy_sets::ActivePolicySets;
+use a2a_registry_core::process_state::agent_cache::{AgentCache, MAX_ENTRY_AGE};
+use a2a_registry_core::process_state::card_cache::CardCache;
+use a2a_registry_core::process_state::change_counters::AgentChangeCounters;
+use a2a_registry_core::process_state::crawl_state::CrawlState;
+use a2a_registry_core::process_state::dry_runs::DryRunCounters;
+use a2a_registry_core::process_state::federation::FederationState;
+use a2a_registry_core::process_state::health_state::{LastDatabaseContact, LastDiskCheck};
+use a2a_registry_core::process_state::lint_pool::LintPool;
+use a2a_registry_core::process_state::outage::Outage;
+use a2a_registry_core::process_state::refusal_counters::RefusalCounters;
+use a2a_registry_core::process_state::rules_progress::RulesProgress;
+use a2a_registry_core::process_state::search_cache::SearchCache;
+use a2a_registry_core::process_state::self_agent::SelfAgentState;
+use a2a_registry_core::process_state::semantic_search::SemanticSearchState;
+use a2a_registry_core::process_state::token_uses::TokenUseTracker;
+use a2a_registry_core::providers::Providers;
+use a2a_registry_core::sealing::{KEY_BYTES, Sealer};
+use a2a_registry_core::search::indexing::{read_all_events, remove_undecided_agents};
+use a2a_registry_domain::admission_rules::AdmissionRules;
+use a2a_registry_domain::identifiers::{Entropy, new_uuid};
+use a2a_registry_http::a2a_agent::card_signing::sign_own_card;
+use a2a_registry_search::{Index, IndexConfig, OpenResult};
+use a2a_registry_store::{SqliteSynchronous, Store, StoreError, StoreOptions, agents, events};
+use data_encoding::BASE64;
+
+use crate::group_selection::check_no_deselected_groups;
+
+/// The environment variable with an admin token that the operator chose.
+pub const BOOTSTRAP_TOKEN_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
+/// The environment variable with the name of a file that holds that token instead.
+pub const BOOTSTRAP_TOKEN_FILE_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
+/// The setting that holds the key of page tokens.
+const PAGE_TOKEN_KEY_SETTING: &str = "page_token_key";
+/// The setting that holds the key of attempts to sign in.
+const ATTEMPT_KEY_SETTING: &str = "sign_in_attempt_key";
+/// The setting that identifies a database.
+const DATABASE_ID_SETTING: &str = "identity";
+/// How often a start tries again to hide what the rules may forbid, after a deadlock with a write of another process.
+const MAX_HIDE_RETRIES: u32 = 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartPurpose {
+    /// Creates a missing folder and database, and refuses an index that is ahead of the database.
+    Serve,
+    /// Rebuilds the index from an existing database, whatever the present index contains.
+    Reindex,
+}
+
+#[derive(Debug)]
+pub struct StartupResult {
+    pub context: Arc<AppContext>,
+    /// The admin token, if this start has made one. It is shown once.
+    pub admin_token: Option<String>,
+    pub rebuild_reason: Option<String>,
+}
+
+/// Locks the data folder, opens database and index, and builds the context. No job runs yet. `bootstrap_token` is
+/// the admin token that the operator chose, of at least 32 characters.
+pub async fn start_registry(
+    config: Config,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    network: Network,
+    bootstrap_token: Option<&str>,
+) -> Result<StartupResult, StartError> {
+    let purpose = StartPurpose::Serve;
+    let (context, rebuild) = assemble_context(config, clock, entropy, network, purpose).await?;
+    check_no_deselected_groups(&context).await?;
+    if !context.store.is_postgres() {
+        // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
+        // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the
+        // file is not writable, the error names the file.
+        context.store.end_all_leases().await.map_err(|error| {
+            let database = redacted_database_url(&context.config);
+            StartError(format!("the database {database} cannot be used: {error}"))
+        })?;
+    }
+    let admin_token = bootstrap::ensure_bootstrap_token(
+        &context.store,
+        bootstrap_token,
+        context.now(),
+        context.entropy.as_ref(),
+    )
+    .await?;
+    let reserved = reserved_names_in_use(&context.store).await;
+    for holder in reserved.map_err(|error| database_error(&error))? {
+        tracing::warn!(holder, "{RESERVED_NAME_NOTICE}");
+    }
+    hide_before_serving(&context).await?;
+    sign_own_card(&context).await?;
+    let finished = store_options(&context.config).finish_first_start();
+    finished.map_err(|error| database_error(&error))?;
+    Ok(StartupResult {
+        context: Arc::new(context),
+        admin_token,
+        rebuild_reason: rebuild,
+    })
+}
+
+/// Locks the data folder, and opens database and index without changing their content. Returns the reason to
+/// rebuild the index, if any.
+pub(crate) async fn assemble_context(
+    config: Config,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    network: Network,
+    purpose: StartPurpose,
+) -> Result<(AppContext, Option<String>), StartError> {
+    let (data_dir, store) = open_store(&config, purpose).await?;
+    let signer = PageTokenSigner::new(
+        &load_shared_key(&store, PAGE_TOKEN_KEY_SETTING, entropy.as_ref()).await?,
+    );
+    let sealer = load_attempt_sealer(&store, entropy.as_ref()).await?;
+    let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
+    let last_event = last_event_at_start(&store, &index).await?;
+    let rules = governance_rules(&config);
+    let policies = load_policy_sets(&store, &rules).await?;
+    let outage = Outage::load(&store, clock.now().into())
+        .await
+        .map_err(|error| database_error(&error))?;
+    let context = AppContext {
+        providers: Providers::new(&config, network.identity_fetcher.as_ref(), &clock)?,
+        network,
+        card_cache: CardCache::new(config.limits.card_cache_megabytes),
+        agent_cache: AgentCache::new(
+            config.limits.card_cache_megabytes / 2,
+            store.is_postgres().then_some(MAX_ENTRY_AGE),
+        ),
+        search_cache: SearchCache::new(config.search.cache_megabytes),
+        lint_pool: LintPool::default(),
+        token_uses: TokenUseTracker::default(),
+        refusals: RefusalCounters::default(),
+        dry_runs: DryRunCounters::default(),
+        federation: FederationState::default(),
+        semantic_search: SemanticSearchState::new(Duration::from_millis(
+            config.search.embed_timeout,
+        )),
+        database_contact: LastDatabaseContact::new(clock.monotonic()),
+        caches_applied_seq: AtomicI64::new(last_event),
+        disk: LastDiskCheck::default(),
+        cached_catalog: tokio::sync::Mutex::default(),
+        index_checked_at: tokio::sync::Mutex::default(),
+        crawl_state: CrawlState::new(&config.crawler, clock.now(), outage),
+        change_counters: AgentChangeCounters::default(),
+        signals: JobSignals::default(),
+        rules,
+        rules_progress: RulesProgress::new(new_uuid(clock.now().into(), entropy.as_ref())),
+        policy_sets: policies,
+        self_agent: SelfAgentState::default(),
+        page_token_signer: signer,
+        sealer,
+        store,
+        index,
+        clock,
+        entropy,
+        config,
+        _data_dir: data_dir,
+    };
+    Ok((context, rebuild))
+}
+
+/// Hides, before any request is answered, what the rules of this process may forbid, and what was hidden since the last
+/// event that the index has applied: a process that was killed has decided more than its index shows.
+async fn hide_before_serving(context: &AppContext) -> Result<(), StartError> {
+    let mut retries_left = MAX_HIDE_RETRIES;
+    let undecided = loop {
+        match hide_forbidden_agents(context).await {
+            // Another process is writing many of the same rows, and PostgreSQL has ended one of the two writes.
+            Err(error) if error.kind == ErrorKind::Conflict && retries_left > 0 => {
+                retries_left -= 1
+            }
+            hidden => break hidden,
+        }
+    };
+    let undecided = undecided.map_err(|error| {
+        let reason = error.internal.unwrap_or(error.public);
+        StartError(format!("the rules could not be applied: {reason}"))
+    })?;
+    let removed = remove_undecided_agents(context, undecided).await;
+    removed.map_err(|error| {
+        StartError(format!(
+            "the index {} cannot hide what the rules may forbid: {error}; remove that folder, and the next start builds it anew",
+            context.config.index_dir().display()
+        ))
+    })?;
+    read_all_events(context).await.map_err(|error| {
+        StartError(format!(
+            "the events that the index lacks cannot be read: {error}"
+        ))
+    })
+}
+
+/// Closes the database.
+pub async fn close_store(store: &Store) {
+    if let Err(error) = store.close().await {
+        tracing::warn!(%error, "the database did not close cleanly");
+    }
+}
+
+/// Locks the data folder and opens the database.
+async fn open_store(
+    config: &Config,
+    purpose: StartPurpose,
+) -> Result<(DataDir, Store), StartError> {
+    let options = store_options(config);
+    let (folder, file) = (&config.store.data_dir, options.sqlite_file());
+    let data_dir = match purpose {
+        StartPurpose::Serve => DataDir::open(folder, file.as_deref()),
+        StartPurpose::Reindex => DataDir::open_existing(folder, file.as_deref()),
+    };
+    let mut data_dir = data_dir.map_err(|error| StartError(error.to_string()))?;
+    let store = match purpose {
+        StartPurpose::Serve => Store::open(&options).await,
+        StartPurpose::Reindex => Store::open_existing(&options).await,
+    };
+    let store = store.map_err(|error| {
+        let database = redacted_database_url(config);
+        StartError(format!("the database {database} cannot be used: {error}"))
+    })?;
+    // A file that this start has created could not be locked before.
+    let locked = file.map_or(Ok(()), |file| data_dir.lock_database(&file));
+    locked.map_err(|error| StartError(error.to_string()))?;
+    Ok((data_dir, store))
+}
+
+fn governance_rules(config: &Config) -> AdmissionRules {
+    let governance = &config.governance;
+    AdmissionRules {
+        deny_domains: governance.deny_domains.clone(),
+        allow_domains: governance.allow_domains.clone(),
+        approve_all: governance.approve_all,
+    }
+}
+
+/// The newest policy set. Whether the index has evaluated all agents under it is checked when it is followed.
+async fn load_policy_sets(
+    store: &Store,
+    rules: &AdmissionRules,
+) -> Result<ActivePolicySets, StartError> {
+    let set_cache = CompiledSetCache::default();
+    let newest = newest_set(&set_cache, store, rules)
+        .await
+        .map_err(|error| {
+            let reason = error.internal.unwrap_or(error.public);
+            StartError(format!("the policies cannot be used: {reason}"))
+        })?;
+    Ok(ActivePolicySets::new(newest, set_cache, true))
+}
+
+/// The number of the last event at this start. Caches are empty, so earlier events matter only to the index.
+async fn last_event_at_start(store: &Store, index: &Index) -> Result<i64, StartError> {
+    if !index.is_missing() {
+        return Ok(index.applied_seq());
+    }
+    events::highest_seq(store)
+        .await
+        .map_err(|error| database_error(&error))
+}
+
+fn database_error(error: &StoreError) -> StartError {
+    StartError(format!("the database failed: {error}"))
+}
+
+pub(crate) fn store_options(config: &Config) -> StoreOptions {
+    StoreOptions {
+        url: config.database_url(),
+        cache_megabytes: config.store.sqlite_cache_megabytes,
+        synchronous: match config.store.synchronous {
+            SynchronousConfig::Normal => SqliteSynchronous::Normal,
+            SynchronousConfig::Full => SqliteSynchronous::Full,
+        },
+    }
+}
+
+/// The database's URL without its password.
+pub(crate) fn redacted_database_url(config: &Config) -> DatabaseUrl {
+    config.database_url().into()
+}
+
+/// The key that this setting holds for all replicas; the first one to start generates it.
+async fn load_shared_key(
+    store: &Store,
+    setting: &str,
+    entropy: &dyn Entropy,
+) -> Result<Vec<u8>, StartError> {
+    let mut new_key = [0; KEY_BYTES];
+    entropy.fill(&mut new_key);
+    let key = store
+        .get_or_insert_setting(setting, &BASE64.encode(&new_key))
+        .await
+        .map_err(|error| database_error(&error))?;
+    BASE64
+        .decode(key.as_bytes())
+        .map_err(|_| invalid_setting(setting))
+}
+
+async fn load_attempt_sealer(store: &Store, entropy: &dyn Entropy) -> Result<Sealer, StartError> {
+    let key = load_shared_key(store, ATTEMPT_KEY_SETTING, entropy).await?;
+    Sealer::new(&key).ok_or_else(|| invalid_setting(ATTEMPT_KEY_SETTING))
+}
+
+fn invalid_setting(setting: &str) -> StartError {
+    StartError(format!("the setting {setting} in the database is invalid"))
+}
+
+/// Opens the index; returns the reason to rebuild it, if it is missing, corrupt or has another schema. An index of
+/// another database is removed: it must never be served. One with events that this database does not have is a sign
+/// that the database is an older or the wrong one, so the start is refused until an operator accepts the database.
+async fn open_index(
+    config: &Config,
+    store: &Store,
+    entropy: &dyn Entropy,
+    purpose: StartPurpose,
+) -> Result<(Index, Option<String>), StartError> {
+    let to_start_error = |error: StoreError| database_error(&error);
+    let mut new_id_bytes = [0; 16];
+    entropy.fill(&mut new_id_bytes);
+    let database_id = store
+        .get_or_insert_setting(DATABASE_ID_SETTING, &BASE64.encode(&new_id_bytes))
+        .await
+        .map_err(to_start_error)?;
+    let highest_seq = events::highest_seq(store).await.map_err(to_start_error)?;
+    let owner_file = config.store.data_dir.join("index-of");
+    let is_foreign = std::fs::read_to_string(&owner_file).ok().as_deref() != Some(&database_id);
+    let (mut index, mut opened) = try_open_index(config)?;
+    let ahead = match opened {
+        OpenResult::Ready { applied_seq } if applied_seq > highest_seq => Some(applied_seq),
+        _ => None,
+    };
+    if let Some(applied) = ahead
+        && purpose == StartPurpose::Serve
+    {
+        // An operator may now put another file in the database's place. No log may stay beside it, because SQLite would
+        // apply it to that file.
+        close_store(store).await;
+        return Err(StartError(index_ahead_message(
+            config,
+            applied,
+            highest_seq,
+        )));
+    }
+    if is_foreign || ahead.is_some() {
+        drop(index);
+        remove_index(config)?;
+        std::fs::write(&owner_file, &database_id).map_err(|error| {
+            StartError(format!(
+                "{} cannot be written: {error}",
+                owner_file.display()
+            ))
+        })?;
+        (index, opened) = try_open_index(config)?;
+    }
+    let OpenResult::NeedsRebuild { reason } = opened else {
+        return Ok((index, None));
+    };
+    if !agents::agents_page_by_id(store, None, 1)
+        .await
+        .map_err(to_start_error)?
+        .is_empty()
+    {
+        return Ok((index, Some(reason)));
+    }
+    // The database is empty, so the empty index is complete at once.
+    index
+        .begin_rebuild()
+        .and_then(|rebuild| rebuild.finish(highest_seq))
+        .map_err(|error| StartError(format!("the index cannot be made: {error}")))?;
+    Ok((index, None))
+}
+
+fn index_ahead_message(config: &Config, applied: i64, highest: i64) -> String {
+    format!(
+        "the index {} contains events up to {applied}, but the database {} only has events up to {highest}: it is empty, an older copy or another registry's, or it lost its last writes in a power failure; put the right database back, or accept this one by running `a2a-registry reindex`",
+        config.index_dir().display(),
+        redacted_database_url(config)
+    )
+}
+
+fn try_open_index(config: &Config) -> Result<(Index, OpenResult), StartError> {
+    let index_config = IndexConfig {
+        writer_memory: config.search.writer_megabytes * 1024 * 1024,
+        ..IndexConfig::default()
+    };
+    Index::open(&config.index_dir(), index_config)
+        .map_err(|error| StartError(format!("the index cannot be opened: {error}")))
+}
+
+fn remove_index(config: &Config) -> Result<(), StartError> {
+    match std::fs::remove_dir_all(config.index_dir()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StartError(format!(
+            "the old index {} cannot be removed: {error}",
+            config.index_dir().display()
+        ))),
+        _ => Ok(()),
+    }
+}

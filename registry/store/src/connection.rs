@@ -1,0 +1,445 @@
+//! Opening a database, and the one way to write to it.
+
+use std::path::PathBuf;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_migrations::Migrator;
+use sea_orm::sqlx::sqlite::SqliteConnectOptions;
+use sea_orm::sqlx::{self, Connection as _, Executor as _, PgConnection};
+use sea_orm::{
+    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
+    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+};
+use sea_orm_migration::{MigratorTrait, SchemaManager};
+
+use super::damaged_bodies::DamagedBodies;
+use super::row_changes::{PendingRowChanges, RowChangeCounters};
+use super::statements::enable_statement_recording;
+use super::{StoreError, sqlite_file};
+
+/// The PostgreSQL advisory lock under which migrations run.
+const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
+
+/// The table of the migrations that have run.
+const MIGRATIONS_TABLE: &str = "seaql_migrations";
+
+/// What statements run on: the store itself for single reads, a read of several, or a write under way.
+pub trait Executor: Sync {
+    type Connection: ConnectionTrait;
+
+    fn connection(&self) -> &Self::Connection;
+
+    /// Whether rows that are read to be changed must be locked: inside a write, if other processes write too.
+    fn locks_rows(&self) -> bool {
+        false
+    }
+
+    /// Where bodies are noted that were read and do not have their digest.
+    fn damaged_bodies(&self) -> &DamagedBodies;
+}
+
+impl Executor for Store {
+    type Connection = DatabaseConnection;
+
+    fn connection(&self) -> &DatabaseConnection {
+        &self.reader
+    }
+
+    fn damaged_bodies(&self) -> &DamagedBodies {
+        &self.damaged_bodies
+    }
+}
+
+impl Executor for ReadTransaction {
+    type Connection = DatabaseTransaction;
+
+    fn connection(&self) -> &DatabaseTransaction {
+        &self.transaction
+    }
+
+    fn damaged_bodies(&self) -> &DamagedBodies {
+        &self.damaged_bodies
+    }
+}
+
+impl Executor for WriteTransaction {
+    type Connection = DatabaseTransaction;
+
+    fn connection(&self) -> &DatabaseTransaction {
+        &self.transaction
+    }
+
+    fn locks_rows(&self) -> bool {
+        self.transaction.get_database_backend() == DbBackend::Postgres
+    }
+
+    fn damaged_bodies(&self) -> &DamagedBodies {
+        &self.damaged_bodies
+    }
+}
+
+/// How many connections read at once on SQLite; PostgreSQL's pool holds twice that.
+const MAX_READERS: u32 = 8;
+/// The statements that each of SQLite's readers keeps prepared.
+const PREPARED_READS: usize = 128;
+/// The statements that SQLite's writer keeps prepared. The groups of a crawl have inserts of a dozen sizes for each of a dozen
+/// tables; preparing one of 64 rows takes longer than running it.
+const PREPARED_WRITES: usize = 512;
+/// Timeout of the database.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection to PostgreSQL lies idle before it is tested where it is used again: it was tested when it was laid
+/// down, and a test before every statement would double the round trips of all reads.
+const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
+/// The pause before a refused connection is tried again.
+const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// Ends the write of a process that hangs, as on a paused machine, because other processes wait for its locks.
+const SET_IDLE_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = '30s'";
+/// The session that holds the migration lock stays idle meanwhile.
+const DISABLE_IDLE_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
+
+/// `PRAGMA synchronous` on SQLite.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SqliteSynchronous {
+    /// Survives a crash of the process; a power failure may cost the last transactions.
+    #[default]
+    Normal,
+    /// Survives a power failure too.
+    Full,
+}
+
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// `sqlite:/path/to/file?mode=rwc` or `postgres://…`.
+    pub url: String,
+    /// Only for SQLite.
+    pub synchronous: SqliteSynchronous,
+    /// Megabytes of the database that SQLite keeps in memory, all connections together.
+    pub cache_megabytes: u64,
+}
+
+impl StoreOptions {
+    /// The file of a SQLite database, where it is one.
+    pub fn sqlite_file(&self) -> Option<PathBuf> {
+        let memory = self.url.contains(":memory:") || self.url.contains("mode=memory");
+        if memory || !self.url.starts_with("sqlite:") {
+            return None;
+        }
+        let options = SqliteConnectOptions::from_str(&self.url).ok()?;
+        Some(options.get_filename().to_owned())
+    }
+
+    /// Marks the first start of the database as complete. From then on a file without a registry is refused.
+    pub fn finish_first_start(&self) -> Result<(), StoreError> {
+        sqlite_file::mark_finished(self)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Store {
+    reader: DatabaseConnection,
+    writer: DatabaseConnection,
+    /// SQLite's writers queue here, in order, instead of in its busy handler.
+    write_lock: Option<Arc<tokio::sync::Mutex<()>>>,
+    row_changes: Arc<RowChangeCounters>,
+    damaged_bodies: Arc<DamagedBodies>,
+}
+
+/// Several reads on one connection. A read on the store itself takes a connection from the pool and lays it down, which is one
+/// round trip more for each. On SQLite all of them see the database as it was at the first one.
+#[derive(Debug)]
+pub struct ReadTransaction {
+    transaction: DatabaseTransaction,
+    damaged_bodies: Arc<DamagedBodies>,
+}
+
+/// A write under way. Nothing of it is stored until [`Write::commit`].
+#[derive(Debug)]
+pub struct WriteTransaction {
+    transaction: DatabaseTransaction,
+    /// What it has changed so far: every method that writes rows of agents or domains notes them here.
+    pub(super) pending_changes: PendingRowChanges,
+    row_changes: Arc<RowChangeCounters>,
+    damaged_bodies: Arc<DamagedBodies>,
+    write_guard: Option<tokio::sync::OwnedMutexGuard<()>>,
+}
+
+impl WriteTransaction {
+    /// Commits the write, and counts what it has changed, both also if the caller goes away meanwhile.
+    ///
+    /// # Errors
+    /// Where the database refuses; the transaction is rolled back.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        let Self {
+            transaction,
+            pending_changes: changed,
+            row_changes: changes,
+            write_guard: turn,
+            ..
+        } = self;
+        let committing = tokio::spawn(async move {
+            let outcome = transaction.commit().await;
+            // After a failure, too: it may have been one of the response alone.
+            changes.record(changed);
+            drop(turn);
+            outcome
+        });
+        let outcome = committing.await;
+        Ok(outcome.map_err(|error| StoreError::other(error.to_string()))??)
+    }
+}
+
+impl Store {
+    /// Opens the database and brings its schema up to date. The file of an SQLite database is made if it is missing.
+    ///
+    /// # Errors
+    /// Where the database cannot be reached, opened or migrated, or is a file that holds no registry.
+    pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
+        sqlite_file::reject_foreign_file(options).await?;
+        sqlite_file::mark_unfinished(options)?;
+        let store = Self::connect(options).await?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Opens a database that holds a registry, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; and where the database is missing or empty.
+    pub async fn open_existing(options: &StoreOptions) -> Result<Self, StoreError> {
+        let store = Self::connect(options).await?;
+        let manager = SchemaManager::new(&store.writer);
+        if !manager.has_table(MIGRATIONS_TABLE).await? {
+            return Err(StoreError::other(
+                "it holds no registry yet; the first start of `a2a-registry serve` begins one",
+            ));
+        }
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Opens the database as it is.
+    ///
+    /// # Errors
+    /// Where the database cannot be reached or opened, or is a file that holds no registry.
+    pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
+        sqlite_file::reject_foreign_file(options).await?;
+        if options.url.starts_with("sqlite:") {
+            let writer = Database::connect(sqlite_options(options, 1, PREPARED_WRITES)).await?;
+            let mut reader =
+                Database::connect(sqlite_options(options, MAX_READERS, PREPARED_READS)).await?;
+            enable_statement_recording(&mut reader);
+            let write_lock = Some(Arc::new(tokio::sync::Mutex::new(())));
+            return Ok(Self {
+                reader,
+                writer,
+                write_lock,
+                row_changes: Arc::default(),
+                damaged_bodies: Arc::default(),
+            });
+        }
+        wait_for_postgres(&options.url).await?;
+        let mut pool_options = ConnectOptions::new(&options.url);
+        pool_options
+            .max_connections(MAX_READERS * 2)
+            .acquire_timeout(DATABASE_TIMEOUT)
+            .connect_timeout(DATABASE_TIMEOUT)
+            .test_before_acquire_if_idle_for(TEST_AFTER_IDLE)
+            .map_sqlx_postgres_pool_opts(|pool| {
+                // By a statement, since poolers in between refuse settings in the greeting.
+                pool.after_connect(|connection, _| {
+                    Box::pin(async move { connection.execute(SET_IDLE_TIMEOUT).await.map(|_| ()) })
+                })
+            })
+            .sqlx_logging(false);
+        let mut pool = Database::connect(pool_options).await?;
+        enable_statement_recording(&mut pool);
+        Ok(Self {
+            reader: pool.clone(),
+            writer: pool,
+            write_lock: None,
+            row_changes: Arc::default(),
+            damaged_bodies: Arc::default(),
+        })
+    }
+
+    /// Runs every migration that has not run yet. Harmless when repeated; on PostgreSQL under an
+    /// advisory lock, so that processes that start together do it once.
+    ///
+    /// # Errors
+    /// Where the database is of before the first release, and where a step fails; the schema then stands at the step before.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        if !self.is_postgres() {
+            return run_pending_migrations(&self.writer).await;
+        }
+        let guard = self.writer.begin().await?;
+        guard.execute_unprepared(DISABLE_IDLE_TIMEOUT).await?;
+        advisory_lock(&guard, MIGRATION_LOCK).await?;
+        let outcome = run_pending_migrations(&self.writer).await;
+        guard.rollback().await?;
+        outcome
+    }
+
+    /// The names of the migrations that have not run yet, oldest first.
+    ///
+    /// # Errors
+    /// Where the database does not respond, is of before the first release, or has migrations that this program does not know.
+    pub async fn pending_migrations(&self) -> Result<Vec<String>, StoreError> {
+        reject_unreleased(&self.reader).await?;
+        let pending = Migrator::get_pending_migrations(&self.reader).await?;
+        Ok(pending.iter().map(|step| step.name().to_owned()).collect())
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        self.writer.get_database_backend() == DbBackend::Postgres
+    }
+
+    /// The changes that writes of this process have made to the rows of agents and domains.
+    pub fn row_changes(&self) -> &RowChangeCounters {
+        &self.row_changes
+    }
+
+    /// The pool behind a PostgreSQL store.
+    pub(super) fn postgres_pool(&self) -> &sea_orm::sqlx::PgPool {
+        self.reader.get_postgres_connection_pool()
+    }
+
+    /// Begins a read of several statements. It ends when it is dropped, which should be soon: it holds one of a few connections.
+    pub async fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+        Ok(ReadTransaction {
+            transaction: self.reader.begin().await?,
+            damaged_bodies: Arc::clone(&self.damaged_bodies),
+        })
+    }
+
+    /// Begins a write. On SQLite it waits for its turn and begins IMMEDIATE, so that no other transaction can write
+    /// between its reads and its writes.
+    pub async fn begin_write(&self) -> Result<WriteTransaction, StoreError> {
+        let write_guard = match &self.write_lock {
+            Some(turn) => Some(Arc::clone(turn).lock_owned().await),
+            None => None,
+        };
+        let options = TransactionOptions {
+            sqlite_transaction_mode: write_guard
+                .is_some()
+                .then_some(SqliteTransactionMode::Immediate),
+            ..TransactionOptions::default()
+        };
+        let transaction = self.writer.begin_with_options(options).await?;
+        Ok(WriteTransaction {
+            transaction,
+            pending_changes: PendingRowChanges::default(),
+            row_changes: Arc::clone(&self.row_changes),
+            damaged_bodies: Arc::clone(&self.damaged_bodies),
+            write_guard,
+        })
+    }
+
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        Ok(self.reader.ping().await?)
+    }
+
+    /// Closes every connection, the write side last.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        if !self.is_postgres() {
+            self.reader.clone().close().await?;
+        }
+        Ok(self.writer.clone().close().await?)
+    }
+}
+
+async fn run_pending_migrations(connection: &DatabaseConnection) -> Result<(), StoreError> {
+    reject_unreleased(connection).await?;
+    Ok(Migrator::up(connection, None).await?)
+}
+
+/// Refuses a database that was made before the first release. Its schema came about by other migrations, and nothing here
+/// completes what those left to later starts.
+async fn reject_unreleased(connection: &DatabaseConnection) -> Result<(), StoreError> {
+    let applied = Migrator::get_migration_models(connection).await?;
+    let steps = Migrator::migrations();
+    let Some(first) = steps.first() else {
+        return Ok(());
+    };
+    if applied.is_empty() || applied.iter().any(|step| step.version == first.name()) {
+        return Ok(());
+    }
+    Err(StoreError::other(
+        "it is of a version before the first release, which cannot be upgraded; start with an empty data folder and database, or serve it with the version that made it",
+    ))
+}
+
+/// Opens and closes one connection to PostgreSQL, for the reason of a failure: the pool reports only a timeout. Waits
+/// for a server that is about to start.
+async fn wait_for_postgres(url: &str) -> Result<(), StoreError> {
+    let mut last_error = StoreError::unavailable("it does not answer");
+    let connected = tokio::time::timeout(DATABASE_TIMEOUT, async {
+        loop {
+            match PgConnection::connect(url).await {
+                Ok(connection) => return Ok(connection),
+                Err(sqlx::Error::Io(error)) => {
+                    last_error = StoreError::unavailable(error.to_string())
+                }
+                Err(error) => return Err(StoreError::from(error)),
+            }
+            tokio::time::sleep(CONNECT_RETRY_PAUSE).await;
+        }
+    })
+    .await;
+    let connection = connected.unwrap_or(Err(last_error))?;
+    // The server responds; a failure to close changes nothing of that.
+    let _ = connection.close().await;
+    Ok(())
+}
+
+/// Takes a PostgreSQL advisory lock until the transaction ends.
+pub(super) async fn advisory_lock(
+    transaction: &impl ConnectionTrait,
+    key: i64,
+) -> Result<(), StoreError> {
+    let statement = Statement::from_sql_and_values(
+        DbBackend::Postgres,
+        "SELECT pg_advisory_xact_lock($1)",
+        [key.into()],
+    );
+    transaction.execute_raw(statement).await?;
+    Ok(())
+}
+
+/// Options of SQLite's connections, each of which keeps up to `prepared` statements.
+fn sqlite_options(
+    options: &StoreOptions,
+    connections: u32,
+    prepared_statements: usize,
+) -> ConnectOptions {
+    let synchronous = match options.synchronous {
+        SqliteSynchronous::Normal => "NORMAL",
+        SqliteSynchronous::Full => "FULL",
+    };
+    // One connection more, for writes.
+    let cache_kibibytes = options.cache_megabytes * 1024 / u64::from(MAX_READERS + 1);
+    let mut connect_options = ConnectOptions::new(&options.url);
+    connect_options
+        .max_connections(connections)
+        // No server is there to be lost, and the test is a message to the connection's thread and back for each statement.
+        .test_before_acquire(false)
+        .sqlx_logging(false)
+        .map_sqlx_sqlite_opts(move |sqlite| {
+            sqlite
+                .pragma("journal_mode", "WAL")
+                .pragma("synchronous", synchronous)
+                .pragma("foreign_keys", "ON")
+                .pragma("busy_timeout", "5000")
+                .pragma("cache_size", format!("-{cache_kibibytes}"))
+                .statement_cache_capacity(prepared_statements)
+        })
+        .map_sqlx_sqlite_before_acquire(|connection, _| {
+            // SQLite rolls back by itself when a commit fails (a full disk), and the driver, which counts
+            // transactions, does not notice. The next write would then run inside a savepoint of a
+            // transaction nobody commits: acknowledged, and lost. Such a connection is closed.
+            let idle = !connection.is_in_transaction();
+            Box::pin(std::future::ready(Ok(idle)))
+        });
+    connect_options
+}
