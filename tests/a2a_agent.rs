@@ -1,4 +1,4 @@
-//! The registry as an agent: its card, its interfaces, its tasks, and clients of other people that talk to it.
+//! The registry as an A2A agent: its card, its interfaces, its tasks, and third-party clients.
 
 mod card;
 mod conformance_kits;

@@ -1,5 +1,5 @@
-//! People whom their identity provider does not let in any more, and those whom it has not confirmed for long: what they had ends
-//! or rests, on both databases and in every replica.
+//! People whom their identity provider no longer admits, or has not confirmed for a long time: their tokens and
+//! sessions end or are suspended, on both databases and in every replica.
 
 use a2a_registry_api::{AccountPatch, NewToken, Token};
 use a2a_registry_core::accounts::account_operations::{account_patch, account_show};

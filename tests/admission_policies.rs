@@ -1,4 +1,4 @@
-//! Policies of registering and admitting, waivers, dry runs and previews, on both databases.
+//! Policies on registration and admission, waivers, dry runs and previews, on both databases.
 
 use a2a_registry_api::{
     AccountPatch, AgentPatch, GroupMembers, NewAccount, NewWaiver, Registration,

@@ -1,4 +1,4 @@
-//! Answers about one agent that are kept in memory: every change shows at once, to everybody as they may see it.
+//! Cached responses about one agent: every change takes effect at once, for each caller as that caller may see it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! ARD: the registry and its catalog as others see them, over real sockets, with agents of proved domains.
+//! ARD: the registry's operations and catalog as clients see them, over real sockets, with agents of proved domains.
 
 mod api;
 mod client;
@@ -146,7 +146,7 @@ impl ArdRegistry {
         Self::with(url, ValidatingProxy::new().await, "d", |_| ()).await
     }
 
-    /// A registry behind that tap, whose domains begin so.
+    /// A registry behind that proxy, whose domain names begin with the prefix.
     async fn with(
         url: &str,
         proxy: ValidatingProxy,

@@ -1,4 +1,4 @@
-//! Bad input and faults: each is reported in plain words, and no data is lost.
+//! Bad input and failures: each is reported in plain words, and no data is lost.
 
 mod faults;
 mod hostile;

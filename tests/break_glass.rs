@@ -1,4 +1,5 @@
-//! Break-glass: one account approves alone for a day, and others confirm it or what was before returns, on both engines.
+//! Break-glass: one account approves alone for a day, and the earlier state returns unless others confirm, on both
+//! engines.
 
 use a2a_registry_api::{
     AccountPatch, Act, NewAccount, NewGeneration, NewToken, Review, ReviewDecision,

@@ -1,4 +1,4 @@
-//! Life of a card: registered, fetched, approved, found, served, changed, lost.
+//! Lifecycle of a card: registered, fetched, approved, found, served, changed, lost.
 
 use a2a_crawler::{Clock as _, SystemClock};
 use ring::digest::{SHA256, digest};

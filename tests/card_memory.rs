@@ -1,4 +1,4 @@
-//! How much memory the largest card takes while it is read and linted, whatever its shape.
+//! Memory for reading and linting the largest card, whatever its shape.
 
 use a2a_card::MAX_CARD_BYTES;
 use tempfile::TempDir;

@@ -1,7 +1,6 @@
-//! The command line as processes: exit codes, and one line per failure. This file has commands without a registry,
-//! `client` commands of a registry, `naming` the agent that a name means, `ends` all exit codes, `fetching` where
-//! cards are looked for, `similar` similar agents and
-//! weak matches, and `sign` signed cards.
+//! The command line in processes: exit codes, and one line per failure. This file tests commands without a registry,
+//! `client` those with a registry, `agent_names` which agent a name means, `exit_codes` all exit codes, `fetching`
+//! where cards are looked for, `similar` similar agents and weak matches, and `sign` signed cards.
 
 mod accounts;
 mod agent_names;

@@ -1,4 +1,4 @@
-//! Clock jumps: the wall clock is set a year ahead and back, and nothing waits for that year to pass.
+//! Clock jumps: the wall clock is set a year ahead and back, and no work waits for that year to pass.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Collections and restricted agents: who sees them, that the index and the rows agree on what a collection holds, and that
-//! neither shows anybody an agent that they could not see, on both engines.
+//! Collections and restricted agents: who sees them, that index and rows agree on the content of a collection, and
+//! that neither shows a caller an agent that the caller may not see, on both engines.
 
 use std::collections::{BTreeMap, BTreeSet};
 

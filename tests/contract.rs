@@ -1,4 +1,4 @@
-//! The HTTP contract, from outside: the document, authorisation, problem documents, caching, CORS.
+//! The HTTP contract, tested from outside: the document, authorisation, problem documents, caching, CORS.
 
 mod authorisation;
 mod conformance;

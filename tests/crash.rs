@@ -186,7 +186,7 @@ async fn a_terminated_process_returns_its_leases() {
     let _feed = registry.api.open_event_stream(0).await;
     let ended = registry.stop().await;
     assert!(
-        !ended.stderr.iter().any(|line| line.contains("cut off")),
+        !ended.stderr.iter().any(|line| line.contains("was aborted")),
         "{ended:?}"
     );
 

@@ -1,4 +1,4 @@
-//! A data folder whose database was lost, or that is in use: no second registry begins in the place of the first.
+//! A data folder whose database was lost, or that is in use: no registry starts there by mistake.
 
 use std::path::{Path, PathBuf};
 
@@ -199,7 +199,7 @@ async fn a_removed_database_can_be_put_back_after_the_refusal() {
     let bytes = std::fs::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     let line = setup.start_expecting_failure().await;
-    assert!(line.contains("put the right database back"), "{line}");
+    assert!(line.contains("restore the right database"), "{line}");
     assert!(!log_of(&file).exists());
     std::fs::write(&file, bytes).unwrap();
     assert_eq!(agents_of(&setup).await, 1);

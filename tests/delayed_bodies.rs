@@ -1,4 +1,4 @@
-//! Requests whose body is held back: who sends one may do only what it may when the body has come.
+//! Requests whose body arrives late: the permissions of the caller are those at the time when the body is complete.
 
 use reqwest::Method;
 use serde_json::{Value, json};

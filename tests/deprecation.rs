@@ -1,4 +1,5 @@
-//! Deprecation: its replacement is told to whom may see that agent, and its date changes nothing by itself, on both engines.
+//! Deprecation: only callers who may see the replacement are shown it, and the date changes nothing by itself, on both
+//! engines.
 
 use a2a_registry_api::{Act, AgentList, AgentPatch, Deprecate};
 use a2a_registry_core::agents::lifecycle_actions::{

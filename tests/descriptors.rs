@@ -1,4 +1,4 @@
-//! File descriptors: what a process needs of them, and what it does when there are too few or none.
+//! File descriptors: how many a process needs, and its behaviour when there are too few or none.
 
 use a2a_registry_store::Store;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};

@@ -1,4 +1,4 @@
-//! Duplicates in the whole registry: grouped for each caller, page by page, and by nothing that a copy can choose.
+//! Duplicates in the whole registry: grouped for each caller, page by page, by no property that a copy can choose.
 
 use a2a_registry_api::{Act, AgentList};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
@@ -101,7 +101,7 @@ async fn duplicates_are_one_hit_for_each_caller(url: &str) {
         assert_eq!((list.total, list.groups), (3, Some(2)), "{settled}");
         let mut found = duplicate_groups(&list);
         found.sort_by_key(|(head, _)| *head == stranger);
-        // Both were first seen at the same time of the stage's clock, so that their ids decide.
+        // The stopped clock gives both the same time of first sight, so that their ids decide.
         let [first, second] = [copy.min(newer), copy.max(newer)];
         assert_eq!(found, [(first, vec![second]), (stranger, vec![])]);
     }

@@ -1,6 +1,6 @@
 //! The story of one agent: held by a policy, approved under four-eyes, waived, changed, served by one account alone,
-//! confirmed by others, held again, and recertified. On SQLite people tell it on the pages, in browsers with and without
-//! script; on PostgreSQL the acts tell it.
+//! confirmed by others, held again, and recertified. On SQLite the steps are made on the pages, in browsers with and
+//! without script; on PostgreSQL by calls of the application.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ struct GovernanceStory {
     site: Option<PageServer>,
 }
 
-/// The pages of a stage.
+/// A server of the registry's pages.
 struct PageServer {
     url: String,
     end: CancellationToken,

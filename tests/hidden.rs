@@ -1,5 +1,5 @@
-//! What is hidden from a caller costs the same reads as what does not exist: on both databases, and where policies have to be
-//! asked. Which addresses lead to these acts is tested within the server.
+//! Hidden data costs a caller the same reads as missing data: on both databases, and with policies to evaluate. Which
+//! addresses lead to these operations is tested within the server.
 
 use a2a_registry_api::{
     AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewReport, Registration,

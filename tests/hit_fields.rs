@@ -1,4 +1,4 @@
-//! What a search shows of each hit: little by default, and anything by its name, on both engines.
+//! The members of search hits: a few by default, and any by its name, on both engines.
 
 use std::collections::BTreeSet;
 

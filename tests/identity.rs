@@ -1,4 +1,5 @@
-//! Signing in with a real identity provider, and its access tokens: who gets in, as what, and what gets nobody in.
+//! Signing in with a real identity provider, and its access tokens: who is admitted, with which role, and what is
+//! rejected.
 
 mod access_tokens;
 mod attempts;

@@ -1,4 +1,4 @@
-//! The search index of a running registry: the effect of acts, and missing or damaged files.
+//! The search index of a running registry: the effect of changes, and missing or damaged files.
 
 mod other_processes;
 

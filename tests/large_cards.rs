@@ -1,5 +1,5 @@
-//! Cards of the largest size: every list shows such an agent within bounds, and the agent by itself everything, on both
-//! engines.
+//! Cards of the largest size: every list shows such an agent in part, and the agent's own page and response show it in
+//! full, on both engines.
 
 use a2a_registry_api::{AgentList, Hit};
 use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};

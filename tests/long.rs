@@ -1,6 +1,6 @@
 //! A registry under load for any length of time: its memory, and how that grows.
 //!
-//! As part of all tests this runs for some seconds and checks that every request is answered and measured.
+//! In the full test run this takes some seconds and checks that every request gets a response and is measured.
 //! `LONG_SECONDS=3600 LONG_AGENTS=3000 tests/run long::` runs for an hour to show whether memory grows; it ends with
 //! some minutes without requests (`LONG_IDLE_SECONDS`).
 

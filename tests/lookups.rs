@@ -1,4 +1,4 @@
-//! Look-ups show each caller what the agent itself shows it: what is not listed to the few who see it, and to nobody else.
+//! Look-ups show a caller the same data as the agent itself: unlisted agents only to the few callers who may see them.
 
 use a2a_registry_api::{Act, Registration};
 use a2a_registry_core::agents::lifecycle_actions::{agent_retire, agent_suspend};

@@ -1,5 +1,5 @@
-//! The registry as a server of the Model Context Protocol: over HTTP in all revisions, on standard input, with other
-//! people's clients, and with callers who mean harm.
+//! The registry as a server of the Model Context Protocol: over HTTP in all revisions, on standard input, with
+//! third-party clients, and with malicious callers.
 
 mod callers;
 mod older_revisions;

@@ -1,4 +1,4 @@
-//! Semantic search in the whole registry, with a scripted encoder whose meanings are defined here. Encoders of real
+//! Semantic search in the whole registry, with a scripted encoder whose vectors are defined here. Encoders of real
 //! models have tests of their own.
 
 mod pages;

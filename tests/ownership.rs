@@ -1,4 +1,4 @@
-//! Ownership of domains: proofs, their ends, disputes, opting out, and an owner's acts (docs/ownership.md).
+//! Ownership of domains: proofs and their expiry, disputes, opt-out, and actions of owners (docs/ownership.md).
 //!
 //! The registry's own fetcher checks the proofs; only the name server and the clock are scripted.
 
@@ -65,7 +65,7 @@ impl OwnershipSetup {
         Self::with_registry(InProcessRegistry::new(url).await)
     }
 
-    /// A setup on that stage, whose names it can change.
+    /// A setup of that registry, whose DNS names a test can change.
     pub(crate) fn with_registry(registry: InProcessRegistry) -> Self {
         let names = registry.resolver.clone();
         Self { registry, names }

@@ -1,5 +1,5 @@
-//! Forms of pages in a real browser: Enter in a reason decides nothing, what destroys asks first, and what a decision leaves
-//! served is said, with script and without.
+//! Forms of pages in a real browser: Enter in a reason decides nothing, destructive actions ask for confirmation, and
+//! a decision reports which card stays served, with script and without.
 
 use serde_json::{Value, json};
 use thirtyfour::Key;
@@ -152,24 +152,24 @@ async fn a_click_asks_first(with_script: bool) {
     admin.visit("/collections/trips").await;
     admin.click("#delete button").await;
     admin
-        .wait_for_texts(&["Delete the collection trips?", "tag:travel", "everybody"])
+        .wait_for_texts(&["Delete the collection trips?", "tag:travel", "everyone"])
         .await;
     if with_script {
         admin.check_and_capture("confirm-collection").await;
     }
     assert_eq!(registry.get("/v1/collections/trips").await.status, 200);
     admin.click("#confirm button").await;
-    admin.wait_for_texts(&["There is no collection"]).await;
+    admin.wait_for_texts(&["No collection is visible"]).await;
 
     // The token that the session was begun with is the last way in.
     admin.visit("/account").await;
     admin.click("#tokens li button").await;
     admin
-        .wait_for_texts(&["The session that was begun with it.", "signed out"])
+        .wait_for_texts(&["The session that was started with it.", "signed out"])
         .await;
     admin.click("#confirm button").await;
     admin
-        .wait_for_texts(&["This is the last way in", "Create another token"])
+        .wait_for_texts(&["This is the last admin access", "Create another token"])
         .await;
     if with_script {
         admin.check_and_capture("last-way-in").await;

@@ -1,5 +1,4 @@
-//! Journeys through the pages of an agent, of a domain and of the registration in a real browser, with script and
-//! without.
+//! Navigation through the pages of an agent, a domain and the registration in a real browser, with script and without.
 
 use std::time::Duration;
 
@@ -209,7 +208,7 @@ async fn a_change_is_read(with_script: bool) {
     visitor.click(&option).await;
     visitor.click(".compare button").await;
     visitor
-        .wait_for_texts(&["Both sides are", "nothing differs"])
+        .wait_for_texts(&["Both sides are", "no differences"])
         .await;
     visitor.finish("").await;
     served.stop().await;
@@ -236,13 +235,18 @@ async fn somebody_signs_in_and_registers(with_script: bool) {
     visitor.type_into("#token", "a2ar_not-a-token").await;
     visitor.click("#sign-in button").await;
     visitor
-        .wait_for_texts(&["This token is unknown or has ended"])
+        .wait_for_texts(&["This token is unknown or has expired"])
         .await;
     visitor.visit("/account").await;
     visitor.type_into("#token", ADMIN_TOKEN).await;
     visitor.click("#sign-in button").await;
     visitor
-        .wait_for_texts(&["Who you are", "curator, admin", "this one", "no domain"])
+        .wait_for_texts(&[
+            "Who you are",
+            "curator, admin",
+            "this one",
+            "not registered",
+        ])
         .await;
     if with_script {
         visitor.assert_fits_screens().await;
@@ -255,16 +259,12 @@ async fn somebody_signs_in_and_registers(with_script: bool) {
         .await;
     visitor.visit("/account").await;
     visitor
-        .wait_for_texts(&[
-            &origin.address().to_string(),
-            "waiting for its review",
-            "Echo",
-        ])
+        .wait_for_texts(&[&origin.address().to_string(), "waiting for review", "Echo"])
         .await;
     visitor.type_into("#name", "for a pipeline").await;
     visitor.click("#new-token button").await;
     visitor
-        .wait_for_texts(&["Token for a pipeline", "a2ar_", "shown this once"])
+        .wait_for_texts(&["Token for a pipeline", "a2ar_", "shown only once"])
         .await;
     if with_script {
         visitor.assert_fits_screens().await;
@@ -352,7 +352,7 @@ async fn a_domain_is_registered(with_script: bool) {
     visitor.visit("/register").await;
     if with_script {
         visitor.type_into("#target", "agents example").await;
-        visitor.wait_for_texts(&["There is a space in it."]).await;
+        visitor.wait_for_texts(&["This contains a space."]).await;
         visitor
             .type_into("#target", &format!("{domain}/agents"))
             .await;
@@ -368,7 +368,7 @@ async fn a_domain_is_registered(with_script: bool) {
         visitor.wait_for_texts(&["Where it stands"]).await;
         let text = visitor.visible_text().await;
         let told = [
-            "Echo <b> is waiting for its review",
+            "Echo <b> is waiting for review",
             "Places where nothing is published",
         ];
         told.iter().all(|told| text.contains(told)).then_some(text)
@@ -378,7 +378,7 @@ async fn a_domain_is_registered(with_script: bool) {
     };
     for told in [
         "Registered",
-        "A card was found and read.",
+        "A card was found and parsed.",
         "next",
         "Domain proved",
         &domain,
@@ -480,7 +480,7 @@ async fn two_people_decide_on_a_card(with_script: bool) {
     publisher
         .wait_for_texts(&[
             "Where it stands",
-            "Echo is waiting for its review",
+            "Echo is waiting for review",
             "To the review",
         ])
         .await;

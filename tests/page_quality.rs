@@ -1,5 +1,5 @@
-//! Qualities that every page has: accessible in both themes, steady while it loads, within its screen, quiet, small, and
-//! unmoved by whatever a card says. The pictures of all pages are left in `target/screenshots` to be looked at.
+//! Quality of every page: accessible in both themes, no layout shift, no horizontal scrolling, no errors in the log,
+//! small, and unaffected by hostile cards. Screenshots of all pages are left in `target/screenshots` to be looked at.
 
 use std::path::{Path, PathBuf};
 

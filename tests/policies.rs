@@ -1,5 +1,5 @@
-//! Policies decide what is found, on both databases: everywhere an agent can show, for every caller, through restarts, in every
-//! replica, and while one set follows another.
+//! Policies on finding agents, on both databases: on every surface that shows agents, for every caller, across
+//! restarts, in every replica, and while one set replaces another.
 
 use std::collections::{BTreeMap, BTreeSet};
 

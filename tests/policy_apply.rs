@@ -1,4 +1,4 @@
-//! Policy sets that would take every agent from view are made on purpose alone, on both databases.
+//! Policy sets that would hide every agent are applied only after a confirmation, on both databases.
 
 use a2a_registry_api::{AgentPatch, GroupMembers, NewPolicies};
 use a2a_registry_core::accounts::groups::group_put;

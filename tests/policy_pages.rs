@@ -1,4 +1,4 @@
-//! The pages of waivers and of agents that policies hold, signed in as a browser is, without a browser.
+//! The pages of waivers and of agents that policies hold, with a browser's session but without a browser.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
         .agent_says(
             &agent,
             &[
-                "A policy does not admit what this agent shows",
+                "A policy does not admit the content of this agent",
                 "id=\"waive\"",
             ],
         )
@@ -173,11 +173,11 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
     assert_shows(&other, 409, &["shows another card", kept]);
     for days in ["181", "0", "", "soon", "-1"] {
         let long = grant(&digest, days).await;
-        assert_shows(&long, 400, &["a waiver ends after 1 to 180 days", kept]);
+        assert_shows(&long, 400, &["a waiver must end after 1 to 180 days", kept]);
     }
     assert_eq!(grant(&digest, "30").await.0, 303);
     let twice = grant(&digest, "29").await;
-    assert_shows(&twice, 409, &["waived for this content already"]);
+    assert_shows(&twice, 409, &["already waived for this content"]);
     let page = curator
         .agent_says(&agent, &["Waivers in force", "granted by <bdi>cora"])
         .await;
@@ -209,7 +209,7 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
     let told = [
         "End the waiver of no-repeating for Echo?",
         "granted by cora until",
-        "no-repeating counts for Echo again at once",
+        "no-repeating applies to Echo again immediately",
     ];
     assert_shows(&asked, 200, &told);
     assert_shows(&curator.get("/waivers").await, 200, &["End it"]);

@@ -1,4 +1,4 @@
-//! Policies tried before they decide: dry runs, previews and cases, on both databases.
+//! Policies tried before they decide: dry runs, previews and test cases, on both databases.
 
 use a2a_registry_api::{AgentPatch, GroupMembers, PolicyCase, PolicyCases};
 use a2a_registry_core::accounts::groups::group_put;

@@ -1,5 +1,5 @@
-//! Attacks on connections: slow clients, many at once, clients that do not read, or bytes that are not HTTP. All other
-//! clients are served meanwhile.
+//! Attacks on connections: slow clients, many at once, clients that do not read, and bytes that are not HTTP. All
+//! other clients are served meanwhile.
 
 use std::net::SocketAddr;
 

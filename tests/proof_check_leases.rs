@@ -1,4 +1,4 @@
-//! Checks of proofs are leased like visits, and as polite (docs/ownership.md#rechecks).
+//! Leases of proof checks: they work like those of visits, with the same politeness (docs/ownership.md#rechecks).
 
 use a2a_crawler::crawl_rate::CrawlRate;
 use a2a_registry_domain::ownership::OptOut;

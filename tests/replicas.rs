@@ -1,5 +1,5 @@
-//! Two replicas on one database give the same responses: after different histories of commits, merges and deletions,
-//! and with pages from either of them.
+//! Two replicas on one database, which give the same responses: after different histories of commits, merges and
+//! deletions, and with pages from either of them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Names with a meaning of their own: nobody gets one, and those who have one are not taken for what it means.
+//! Reserved names: no new account gets one, and an account that already has one does not get its special meaning.
 
 use a2a_registry_api::{
     GroupMembers, NewAccount, NewPolicies, NewPolicy, NewToken, PolicyCase, PolicyCases,

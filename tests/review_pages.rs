@@ -1,5 +1,5 @@
-//! The pages of reviews, signed in as a browser is, without a browser: filters stay, a refused form keeps what was typed, and
-//! only what can be done is offered.
+//! The pages of reviews, with a browser's session but without a browser: filters stay, a rejected form keeps its
+//! input, and only possible actions are offered.
 
 use a2a_registry_api::Review;
 use a2a_registry_api::limits::MAX_COMMENT;
@@ -32,13 +32,13 @@ async fn the_form_for_many_reviews_keeps_its_filters_and_what_it_was_given() {
     let reason = ("reason", "<b>known</b>");
     let none = curator.post(here, &[("verdict", "approve"), reason]).await;
     let kept = "value=\"&#60;b&#62;known&#60;/b&#62;\"";
-    assert_shows(&none, 400, &[action, "Choose a review first.", kept]);
+    assert_shows(&none, 400, &[action, "Select a review first.", kept]);
     let pick = format!("{} {}", review.id, review.digest);
     let verdict = ("verdict", "approve");
     let blank = [("pick", pick.as_str()), verdict, ("reason", " ")];
     let blank = curator.post(here, &blank).await;
     let chosen = format!("value=\"{pick}\" checked");
-    assert_shows(&blank, 400, &[action, "A reason has 1 to", &chosen]);
+    assert_shows(&blank, 400, &[action, "A reason must have 1 to", &chosen]);
 
     let decision = [("pick", pick.as_str()), verdict, reason];
     let decided = curator.post(here, &decision).await;
@@ -70,7 +70,7 @@ async fn a_refused_form_of_a_review_keeps_what_was_typed() {
     ];
     let refused = curator.post(&page, &nobody).await;
     let words = [
-        "The assignee is no account.",
+        "The assignee is not an account.",
         "value=\"nobody\"",
         "value=\"2099-01-31\"",
         "Review of <bdi>Echo</bdi>",
@@ -87,7 +87,11 @@ async fn a_refused_form_of_a_review_keeps_what_was_typed() {
     let long = format!("<i>{}", "x".repeat(MAX_COMMENT));
     let comment = [("act", "comment"), ("text", long.as_str())];
     let refused = curator.post(&page, &comment).await;
-    assert_shows(&refused, 400, &["A comment has 1 to", ">&#60;i&#62;xxx"]);
+    assert_shows(
+        &refused,
+        400,
+        &["A comment must have 1 to", ">&#60;i&#62;xxx"],
+    );
     registry.stop().await;
 }
 
@@ -109,7 +113,7 @@ async fn a_review_offers_to_take_back_an_own_approval_only_and_is_due_while_it_i
     assert_eq!(ann.post(&page, &due).await.0, 303);
     let before = ann.get(&page).await;
     assert_shows(&before, 200, &["value=\"approve\"", ", due <time"]);
-    assert!(!before.1.contains("Take back my approval"), "{}", before.1);
+    assert!(!before.1.contains("Withdraw my approval"), "{}", before.1);
     let reason = ("reason", "known");
     let approve = [
         ("act", "approve"),
@@ -118,10 +122,10 @@ async fn a_review_offers_to_take_back_an_own_approval_only_and_is_due_while_it_i
     ];
     assert_eq!(ann.post(&page, &approve).await.0, 303);
     let approved = ann.get(&page).await;
-    assert_shows(&approved, 200, &["Take back my approval"]);
+    assert_shows(&approved, 200, &["Withdraw my approval"]);
     assert_eq!(ann.post(&page, &[("act", "withdraw")]).await.0, 303);
     let after = ann.get(&page).await;
-    assert!(!after.1.contains("Take back my approval"), "{}", after.1);
+    assert!(!after.1.contains("Withdraw my approval"), "{}", after.1);
     let reject = [("act", "reject"), approve[1], reason];
     assert_eq!(ann.post(&page, &reject).await.0, 303);
     for path in [page.as_str(), "/reviews?state=all"] {

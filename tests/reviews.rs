@@ -1,4 +1,4 @@
-//! Reviews that several people decide: approvals, four-eyes, comments, reports, and what waits for whom, on both engines.
+//! Reviews that several people decide: approvals, four-eyes, comments, reports, and waiting lists, on both engines.
 
 use a2a_registry_api::limits::{
     MAX_COMMENT, MAX_COMMENTS_PER_REVIEW, MAX_DAILY_REPORTS, MAX_DECISIONS, MAX_INBOX_ENTRIES,
@@ -78,7 +78,7 @@ pub(crate) fn decision(review: &Review) -> ReviewDecision {
     }
 }
 
-/// The clock of the stage stands still, so that names have no order by time.
+/// Sorts names, because the registry's clock stops and gives them no order by time.
 fn sorted(mut names: Vec<String>) -> Vec<String> {
     names.sort_unstable();
     names
@@ -466,7 +466,7 @@ async fn a_report_hides_nothing_and_its_review_can(url: &str) {
         .await
         .unwrap();
     assert_eq!(shown.reports.len(), 2);
-    // Both were made at the same time of the stage's clock.
+    // The stopped clock gives both the same time.
     let reporters = shown
         .reports
         .iter()

@@ -1,4 +1,4 @@
-//! The registry as a service: signals, its log of acts, and whether it reports in time that it is not ready.
+//! The registry as a service: signals, its log of actions, and whether it reports in time that it is not ready.
 
 use std::sync::Arc;
 
@@ -22,10 +22,7 @@ async fn a_hangup_does_not_end_the_service() {
     let registry = RegistrySetup::new().start().await;
     let process = Pid::from_raw(i32::try_from(registry.program.id()).unwrap()).unwrap();
     kill_process(process, Signal::HUP).unwrap();
-    registry
-        .program
-        .wait_for_line("SIGHUP changes nothing")
-        .await;
+    registry.program.wait_for_line("SIGHUP has no effect").await;
     assert_eq!(registry.api.get("/livez").await.status, 200);
     registry.stop().await;
 }

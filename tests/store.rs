@@ -1,4 +1,4 @@
-//! Tests of the store by itself: concurrent writes, tokens, bytes, a read-only database.
+//! The store by itself: concurrent writes, tokens, bytes, a read-only database.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Tests of the support that the other tests rely on.
+//! Tests of the support code that the other tests rely on.
 
 use std::time::Duration;
 

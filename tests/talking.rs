@@ -1,4 +1,4 @@
-//! `send` in conversation: with agents on the SDKs, and with agents that break or mean harm.
+//! Conversations with `send`: with agents on the SDKs, and with broken or malicious agents.
 
 mod broken_agents;
 mod conversation;

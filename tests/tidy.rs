@@ -1,9 +1,10 @@
 //! Style as a test: permitted dependencies, rules on the content of files, and documents that name only existing
-//! things. What a tool can check for any project is left to it: `tests/run` calls clippy, cargo-deny and cargo-shear.
+//! items. Checks that a general tool can make are left to the tool: `tests/run` calls clippy, cargo-deny and
+//! cargo-shear.
 //!
 //! Each rule is a function from the text of a file to its violations, so that it is tested on a bad example as well as
-//! on the tree. The tables at the top of the modules are meant to be extended: a new folder or an agreed exception is one
-//! more line.
+//! on the tree. The tables at the top of the modules are meant to be extended: a new folder or an agreed exception is
+//! one more line.
 
 mod code_map;
 mod count;

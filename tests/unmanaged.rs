@@ -1,4 +1,4 @@
-//! Agents that nobody answers for: found by a filter, counted, and no longer among them once somebody does.
+//! Agents without an accountable person: found by a filter, counted, and removed from the filter once they have one.
 
 use a2a_registry_api::{AgentPatch, Registration};
 use a2a_registry_core::agents::owner_updates::agent_patch;

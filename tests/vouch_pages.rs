@@ -1,4 +1,4 @@
-//! The page of a host that cannot be proved: an admin vouches for its owner there, and ends that.
+//! The page of a host that cannot be proved: an admin vouches for its owner there, and ends the vouch.
 
 use serde_json::json;
 
@@ -33,14 +33,14 @@ async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
     ];
     assert_shows(&shown, 200, &words);
     assert_eq!(
-        shown.1.matches("a proof is a record").count(),
+        shown.1.matches("can, by a record or a file").count(),
         1,
         "{}",
         shown.1
     );
     let unconfirmed = admin.post(&form, &fields).await;
     let kept = [
-        "Tick the box",
+        "Select the checkbox",
         "id=\"vouch-for-owner\" open",
         "value=\"acme\"",
         "value=\"&#60;b&#62;ticket 7&#60;/b&#62;\"",
@@ -66,7 +66,7 @@ async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
     assert_eq!(admin.post(&form, &confirmed).await.0, 303);
     let words = [
         "Owner: <b><bdi>acme</bdi></b>, vouched for by an admin",
-        "This proves nothing of the domain",
+        "This does not prove the domain",
         "&#60;b&#62;ticket 7",
         "End the vouch for the owner",
         "<summary>Change or end the vouch</summary>",
@@ -74,7 +74,11 @@ async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
     ];
     let vouched = admin.get(&page).await;
     assert_shows(&vouched, 200, &words);
-    assert!(!vouched.1.contains("have an admin"), "{}", vouched.1);
+    assert!(
+        !vouched.1.contains("ask an admin of this registry"),
+        "{}",
+        vouched.1
+    );
     let own = acme.get(&page).await;
     assert_shows(&own, 200, &words[..3]);
     assert!(!own.1.contains(words[3]), "{}", own.1);
@@ -92,7 +96,7 @@ async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
     let end = format!("{form}/end");
     let sure = [("confirmed", "yes")];
     assert_eq!(acme.post(&end, &sure).await.0, 403);
-    assert_shows(&admin.post(&end, &[]).await, 400, &["Tick the box"]);
+    assert_shows(&admin.post(&end, &[]).await, 400, &["Select the checkbox"]);
     assert_eq!(admin.post(&end, &sure).await.0, 303);
     assert_eq!(admin.post(&end, &sure).await.0, 404);
     let after = admin.get(&page).await;

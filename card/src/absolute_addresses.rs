@@ -1,4 +1,4 @@
-//! Addresses that a card gives relative to its own URL, or without a scheme.
+//! Absolute forms of addresses that a card gives relative to its own URL, or without a scheme.
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
@@ -10,17 +10,17 @@ use crate::{AgentCard, Interface};
 const MAX_PORT_DIGITS: usize = 5;
 
 enum PartialAddressKind {
-    /// A path, perhaps after `//` and a host.
+    /// A path, possibly after `//` and a host.
     Relative,
-    /// A host, perhaps with a port and a path.
+    /// A host, possibly with a port and a path.
     WithoutScheme,
 }
 
-/// The card with absolute addresses: its own URL completes those that plainly lack a scheme or a host.
+/// The card with absolute addresses: its own URL completes addresses that clearly lack a scheme or a host.
 ///
 /// ```
 /// let card = br#"{"name": "Desk", "url": "/a2a/rpc"}"#;
-/// let card = a2a_card::parse(card)?.card;
+/// let card = a2a_card::parse_card(card)?.card;
 /// let card_url = "https://desk.example/.well-known/agent-card.json".parse()?;
 /// let card = a2a_card::with_absolute_addresses(&card, &card_url);
 /// assert_eq!(card.interfaces[0].url, "https://desk.example/a2a/rpc");
@@ -46,7 +46,7 @@ pub fn has_partial_address(card: &AgentCard) -> bool {
         .any(|one| partial_address_kind(one).is_some())
 }
 
-/// The absolute form of a partial address; `None` for any other.
+/// The absolute form of a partial address; `None` for any other address.
 pub(crate) fn absolute_url(interface: &Interface, card_url: &Url) -> Option<Url> {
     let text = interface.url.as_str();
     let url = match partial_address_kind(interface)? {
@@ -58,7 +58,8 @@ pub(crate) fn absolute_url(interface: &Interface, card_url: &Url) -> Option<Url>
     url.has_host().then_some(url)
 }
 
-/// The form of an address that is not absolute. Only visible ASCII counts, and no placeholder such as `{HOST}/a2a`.
+/// The kind of a partial address; `None` if it is absolute, contains anything but visible ASCII, or is a placeholder
+/// such as `{HOST}/a2a`.
 fn partial_address_kind(interface: &Interface) -> Option<PartialAddressKind> {
     let text = interface.url.as_str();
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}@".contains(&byte);

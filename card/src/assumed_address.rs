@@ -1,10 +1,10 @@
-//! The address that clients assume for a card that names none.
+//! Address that clients assume for a card that names none.
 
 use url::Url;
 
 use crate::AgentCard;
 
-/// Paths at which a host publishes its card; the first stands for both others.
+/// Paths at which a host publishes its card; the first also stands for both others.
 const WELL_KNOWN_PATHS: [&str; 3] = [
     "/",
     "/.well-known/agent-card.json",
@@ -23,11 +23,12 @@ const ADDRESS_WORDS: [&str; 9] = [
     "locator",
 ];
 
-/// The address to assume for a card at a well-known URL, or at its host's origin, that names no address at all: `/a2a` there,
-/// where `PromptKit` serves such agents. `None` for all other cards, also for those with an address that cannot be read.
+/// The assumed address of a card at a well-known URL, or at its host's origin, if the card names no address at all:
+/// `/a2a` on that host, where `PromptKit` serves such agents. `None` for all other cards, including those with an
+/// unreadable address.
 ///
 /// ```
-/// let card = a2a_card::parse(br#"{"name": "Desk", "skills": []}"#)?.card;
+/// let card = a2a_card::parse_card(br#"{"name": "Desk", "skills": []}"#)?.card;
 /// let address = |url: &str| a2a_card::assumed_address(&card, &url::Url::parse(url).ok()?);
 /// let found = address("https://desk.example:8443/.well-known/agent.json");
 /// assert_eq!(found.as_ref().map(url::Url::as_str), Some("https://desk.example:8443/a2a"));
@@ -46,7 +47,7 @@ pub fn assumed_address(card: &AgentCard, card_url: &Url) -> Option<Url> {
     {
         return None;
     }
-    // Without what a URL has beside its origin, which may be secret.
+    // Only the origin is used, because the rest of the URL may be secret.
     let origin = Url::parse(&card_url.origin().ascii_serialization()).ok()?;
     origin.join("/a2a").ok()
 }

@@ -1,4 +1,4 @@
-//! The credentials that a card requires of its callers, from all members that mention them.
+//! Credentials that a card requires of its callers, from all members that mention them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,25 +10,26 @@ use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 /// Requirements of a card: the alternatives by which a caller can authenticate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthRequirements<'a> {
-    /// A caller must meet one of these, with all its schemes; an empty one requires nothing. In the card's order.
+    /// Alternatives in the card's order. A caller must meet one of them, with all its schemes; an empty one requires
+    /// nothing.
     ///
-    /// A card that declares schemes without requiring any has one alternative for each of them, as real cards mean.
+    /// A card that declares schemes without requiring any has one alternative for each scheme, as real cards intend.
     pub alternatives: Vec<Vec<AuthScheme<'a>>>,
     /// Whether the card requires one of the alternatives, rather than only declaring their schemes.
     pub required: bool,
-    /// Whether the card requires credentials in no readable form, as [`has_unreadable_auth`] determines.
+    /// Whether the card requires credentials in a form that cannot be read, as [`has_unreadable_auth`] determines.
     pub unreadable: bool,
 }
 
 /// One scheme of an alternative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthScheme<'a> {
-    /// The name that the card uses for it.
+    /// The card's name for the scheme.
     pub name: &'a str,
     /// The scopes that a token must grant.
     pub scopes: &'a [String],
-    /// The required scheme: as declared, or as its bare name suggests (`bearer`, `oauth2`, …) in a card that requires
-    /// a scheme without declaring it. `None` where it is unknown.
+    /// The required scheme: as declared, or as suggested by its bare name (`bearer`, `oauth2`, …) in a card that
+    /// requires a scheme without declaring it. `None` if it is unknown.
     pub kind: Option<Cow<'a, SchemeKind>>,
 }
 
@@ -36,7 +37,7 @@ pub struct AuthScheme<'a> {
 ///
 /// ```
 /// let card = br#"{"name": "Echo", "url": "https://echo.example", "security": [{"bearer": []}]}"#;
-/// let card = a2a_card::parse(card)?.card;
+/// let card = a2a_card::parse_card(card)?.card;
 /// let requirements = a2a_card::auth_requirements(&card);
 /// let kind = requirements.alternatives[0][0].kind.as_deref();
 /// assert!(matches!(kind, Some(a2a_card::SchemeKind::Http { scheme, .. }) if scheme == "bearer"));
@@ -94,11 +95,12 @@ fn schemes_by_name(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
         .collect()
 }
 
-/// Whether the card requires credentials in no readable form: its agent may refuse callers without any.
+/// Whether the card requires credentials in a form that cannot be read. Its agent may reject callers without
+/// credentials.
 ///
 /// ```
 /// let card = br#"{"name": "Echo", "url": "https://echo.example", "auth_required": true}"#;
-/// assert!(a2a_card::has_unreadable_auth(&a2a_card::parse(card)?.card));
+/// assert!(a2a_card::has_unreadable_auth(&a2a_card::parse_card(card)?.card));
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn has_unreadable_auth(card: &AgentCard) -> bool {
@@ -106,7 +108,7 @@ pub fn has_unreadable_auth(card: &AgentCard) -> bool {
         && informal_credentials::combined_requirement(&card.unknown).is_required()
 }
 
-/// Whether the card describes credentials: some scheme that it declares or requires needs any.
+/// Whether the card describes credentials: a scheme that it declares or requires needs some.
 fn describes_credentials(card: &AgentCard) -> bool {
     let needs_credentials = |scheme: &SecurityScheme| scheme.kind != SchemeKind::None;
     if card.security_schemes.iter().any(needs_credentials) {

@@ -1,4 +1,4 @@
-//! The two digests of a card: of its bytes, and of its content.
+//! Digests of a card: of its bytes, and of its content.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
 
-/// The digest of the bytes as they are: `sha256:` and 64 lower-case hexadecimal digits.
+/// The digest of the bytes as received: `sha256:` and 64 lower-case hexadecimal digits.
 ///
 /// ```
 /// assert_eq!(
-///     a2a_card::digest(b""),
+///     a2a_card::bytes_digest(b""),
 ///     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 /// );
 /// ```
@@ -26,11 +26,11 @@ pub fn bytes_digest(bytes: &[u8]) -> String {
     text
 }
 
-/// The digest of the content: of the RFC 8785 form without the top-level `signatures`.
+/// The digest of the content: of its RFC 8785 form without the top-level `signatures`.
 ///
-/// The digest stays the same for agents that reorder members or sign again at every start. If JSON parsers could
-/// disagree about the content (RFC 7493: a name twice, half a surrogate pair, a number that a double does not hold as
-/// written), or if the bytes are not JSON within the limits of [`crate::parse`], it is the [`digest`] of the bytes.
+/// The digest stays the same for agents that reorder members or sign again at every start. It is the [`bytes_digest`]
+/// if JSON parsers could disagree about the content (RFC 7493: a repeated name, half a surrogate pair, a number that a
+/// double does not represent as written), or if the bytes are not JSON within the limits of [`crate::parse_card`].
 pub fn content_digest(bytes: &[u8]) -> String {
     match canonical_content(bytes) {
         Some(canonical) => bytes_digest(&canonical),

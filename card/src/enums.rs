@@ -1,8 +1,8 @@
 //! A macro for enums whose values have one fixed name each.
 
-/// Defines an enum whose values have one fixed name each, by which they are stored, shown and read.
+/// Defines an enum whose values each have one fixed name, by which they are stored, displayed and parsed.
 ///
-/// With a last line `error NAME = SENTENCE;` texts can be parsed into it, and that is the error for any other text.
+/// A last line `error NAME = SENTENCE;` makes texts parseable, with that error for any other text.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! named_enum {
@@ -25,14 +25,14 @@ macro_rules! named_enum {
             /// Every value, in the order of declaration.
             pub const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
 
-            /// The name that stands for it everywhere.
+            /// The fixed name of the value.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
                 }
             }
 
-            /// The value of this name, with regard to case.
+            /// The value with this name; case-sensitive.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.as_str() == name)
             }

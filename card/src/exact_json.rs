@@ -1,16 +1,17 @@
-//! JSON that every parser reads alike (I-JSON, RFC 7493), and its canonical form (RFC 8785), for other documents than cards.
+//! JSON that every parser reads the same (I-JSON, RFC 7493), and its canonical form (RFC 8785), for documents other
+//! than cards.
 
 use serde_json::Value;
 
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
 
-/// The value of these bytes, if every JSON parser reads them alike: no name twice in an object, no half of a surrogate
-/// pair, no number that a double does not hold as written, and within the limits of [`crate::parse`].
+/// Parses these bytes if every JSON parser reads them the same: no repeated name in an object, no half of a surrogate
+/// pair, no number that a double does not represent as written, and within the limits of [`crate::parse_card`].
 ///
 /// ```
-/// assert!(a2a_card::exact_json(br#"{"a": 1}"#).is_some());
-/// assert!(a2a_card::exact_json(br#"{"a": 1, "a": 2}"#).is_none());
+/// assert!(a2a_card::parse_exact_json(br#"{"a": 1}"#).is_some());
+/// assert!(a2a_card::parse_exact_json(br#"{"a": 1, "a": 2}"#).is_none());
 /// ```
 pub fn parse_exact_json(bytes: &[u8]) -> Option<Value> {
     let document =
@@ -19,7 +20,8 @@ pub fn parse_exact_json(bytes: &[u8]) -> Option<Value> {
     document.exact.then_some(document.value)
 }
 
-/// The RFC 8785 form of a value of [`exact_json`], if it has one. Other values have lost what they differ in.
+/// The RFC 8785 form of a value of [`parse_exact_json`], if it has one. Values from other parsers may have lost
+/// differences.
 pub fn canonical_json(value: &Value) -> Option<Vec<u8>> {
     serde_json_canonicalizer::to_vec(value).ok()
 }

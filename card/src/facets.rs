@@ -5,12 +5,12 @@ use crate::member_reader::unique_values;
 use crate::{AgentCard, SchemeKind};
 
 /// Labels of the ways to authenticate: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, or
-/// the card's own text (`http` where it names no scheme).
+/// the card's own text (`http` if it names no scheme).
 ///
-/// The schemes that the requirements name, in their order and without duplicates; `none` if an alternative requires
-/// nothing. A card that declares schemes without requiring any gets the labels of all of them, because that is what
-/// real cards mean. A card without either is `none` by the rule of its version, unless it mentions credentials
-/// elsewhere, or in an unreadable form: that is `unknown`.
+/// The labels of the schemes that the requirements name, in their order and without duplicates; `none` if an
+/// alternative requires nothing. A card that declares schemes without requiring any gets the labels of all of them,
+/// because that is what real cards intend. A card without schemes and requirements is `none` by the rule of its
+/// version, or `unknown` if it mentions credentials elsewhere or in an unreadable form.
 pub fn auth_labels(card: &AgentCard) -> Vec<String> {
     let requirements = auth_requirements(card);
     if requirements.unreadable {
@@ -48,7 +48,7 @@ fn scheme_label(kind: &SchemeKind) -> String {
     }
 }
 
-/// The tags of all skills in lower case, each once, in the order of their first appearance.
+/// The tags of all skills in lower case, without duplicates, in the order of first appearance.
 pub fn skill_tags(card: &AgentCard) -> Vec<String> {
     unique_values(
         card.skills
@@ -70,7 +70,8 @@ pub fn all_output_modes(card: &AgentCard) -> Vec<String> {
     unique_values(card.output_modes.iter().chain(skills).cloned())
 }
 
-/// `streaming`, `push_notifications`, `extended_agent_card` if the card has them, then the URIs of its extensions.
+/// Labels of the capabilities: `streaming`, `push_notifications`, `extended_agent_card` if the card has them, then the
+/// URIs of its extensions.
 pub fn capability_labels(card: &AgentCard) -> Vec<String> {
     let capabilities = &card.capabilities;
     let flags = [

@@ -1,4 +1,4 @@
-//! Tests of the labels a card is found by.
+//! Tests of the search labels of a card.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;

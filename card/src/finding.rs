@@ -1,4 +1,4 @@
-//! Findings: the faults and oddities of a card.
+//! Findings: the errors and oddities of a card.
 
 use std::io;
 
@@ -10,20 +10,20 @@ use crate::json_pointer::Pointer;
 use crate::rule::{Rule, Severity};
 use crate::rules;
 
-/// Most findings for one card; the last of them then says that there were more.
+/// Maximum number of findings for one card; the last of them then says that there were more.
 pub const MAX_FINDINGS: usize = 1_000;
 
-/// Most characters quoted of the member at fault.
+/// Maximum number of characters quoted from the member at fault.
 const MAX_FOUND_CHARS: usize = 200;
 
-/// One fault, its position, and how to fix it.
+/// One fault with its position and its fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable identifier of the rule, such as `skill.tags`. [`crate::rules`] lists them all.
     pub rule: String,
     /// The importance of the finding.
     pub severity: Severity,
-    /// RFC 6901 pointer to the member; the empty string is the whole card.
+    /// RFC 6901 pointer to the member; the empty string means the whole card.
     pub pointer: String,
     /// The value found, shortened to 200 characters, with invisible characters written as `\u{…}`.
     pub found: String,
@@ -39,12 +39,12 @@ pub struct Finding {
 pub(crate) struct FindingCollector {
     findings: Vec<Finding>,
     is_full: bool,
-    /// Rules that give one finding per card only, and were broken already.
+    /// Rules limited to one finding per card that already have one.
     reported_once: Vec<&'static str>,
 }
 
 impl FindingCollector {
-    /// Adds a finding: `rule` is broken at `at`, by `found`.
+    /// Adds a finding: `rule` is broken at `pointer`, by `found_text`.
     pub(crate) fn add(&mut self, rule: &Rule, pointer: &Pointer<'_>, found_text: &str) {
         if self.is_full {
             return;
@@ -72,7 +72,7 @@ impl FindingCollector {
         }
     }
 
-    /// Adds a finding for a value of another type than `wanted` that cannot be read.
+    /// Adds a finding for a value that is not of the expected type and cannot be read.
     pub(crate) fn add_wrong_type(
         &mut self,
         pointer: &Pointer<'_>,
@@ -83,7 +83,7 @@ impl FindingCollector {
         self.set_expected(expected);
     }
 
-    /// Adds a finding for a value of another type than `wanted` that can be read nevertheless.
+    /// Adds a finding for a value that is not of the expected type but can still be read.
     pub(crate) fn add_coerced_type(
         &mut self,
         pointer: &Pointer<'_>,
@@ -94,7 +94,7 @@ impl FindingCollector {
         self.set_expected(expected);
     }
 
-    /// Sets what the last finding requires, for rules that apply to many members.
+    /// Sets the requirement of the last finding, for rules that apply to many members.
     pub(crate) fn set_expected(&mut self, expected: &str) {
         if !self.is_full
             && let Some(last) = self.findings.last_mut()
@@ -125,7 +125,7 @@ fn display_found(found_text: &str) -> String {
     hidden_characters::escape_and_truncate(found_text, MAX_FOUND_CHARS)
 }
 
-/// The beginning of a value's JSON, without writing the rest of it.
+/// The start of a value's JSON, without writing the rest of it.
 fn quote_json(value: &Value) -> String {
     struct BoundedWriter(Vec<u8>);
     impl io::Write for BoundedWriter {
@@ -142,7 +142,7 @@ fn quote_json(value: &Value) -> String {
         }
     }
     let mut writer = BoundedWriter(Vec::new());
-    // The error only says that enough was written.
+    // An error only means that enough was written.
     let _ = serde_json::to_writer(&mut writer, value);
     String::from_utf8_lossy(&writer.0).into_owned()
 }

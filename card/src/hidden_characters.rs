@@ -1,4 +1,4 @@
-//! Characters that do not belong in a card's text, and how they are escaped.
+//! Hidden characters, which do not belong in a card's text, and how they are escaped.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 /// Whether a character is invisible to a person but not to a machine: bidirectional controls, zero-width characters,
 /// fillers, tag characters and controls other than tab, line feed and carriage return.
 ///
-/// Zero-width joiners and non-joiners, which scripts and emoji need, are judged by their neighbours in `has_hidden`.
+/// `has_hidden_characters` checks zero-width joiners and non-joiners, which scripts and emoji need, by their
+/// neighbours.
 pub fn is_hidden_character(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
@@ -15,7 +16,7 @@ pub fn is_hidden_character(character: char) -> bool {
         '\u{200b}' | '\u{200e}' | '\u{200f}' => true,
         // Line and paragraph separators end a line in some viewers only.
         '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        // Letters that take up space but show nothing.
+        // Letters that take up space but display nothing.
         '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' => true,
         '\u{fff9}'..='\u{fffb}' => true,
         // Tags, and variation selectors beyond the sixteen for emoji: both can carry hidden messages.
@@ -75,14 +76,15 @@ pub(crate) fn escape_and_truncate(text: &str, limit: usize) -> String {
     escaped
 }
 
-/// JSON text that is safe for a terminal or a log viewer: controls beyond ASCII, bidirectional controls and all other
-/// invisible characters are written as `\uXXXX`. JSON parsers read it the same.
+/// Makes JSON text safe for a terminal or a log viewer: controls beyond ASCII, bidirectional controls and all other
+/// invisible characters are written as `\uXXXX`. JSON parsers read the same value.
 ///
-/// All JSON with text of cards is printed through here: the command line's `--json`, the logs of [`crate::sarif()`].
+/// All JSON with text of cards must be printed through this: the command line's `--json`, the logs of
+/// [`crate::sarif_log()`].
 ///
 /// ```
 /// let json = "{\"name\":\"txt.\u{202e}exe\"}";
-/// assert_eq!(a2a_card::visible_json(json), r#"{"name":"txt.\u202eexe"}"#);
+/// assert_eq!(a2a_card::terminal_safe_json(json), r#"{"name":"txt.\u202eexe"}"#);
 /// ```
 pub fn terminal_safe_json(json: &str) -> Cow<'_, str> {
     if !has_hidden_characters(json) {
@@ -92,7 +94,7 @@ pub fn terminal_safe_json(json: &str) -> Cow<'_, str> {
     let mut units = [0; 2];
     for (character, hidden) in characters_with_hidden(json) {
         if hidden {
-            // Such a character can only be inside a string, where every character may be escaped.
+            // The character can only be inside a string, where every character may be escaped.
             for unit in character.encode_utf16(&mut units) {
                 // Writing to a String cannot fail.
                 let _ = write!(visible, "\\u{unit:04x}");

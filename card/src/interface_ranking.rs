@@ -1,10 +1,10 @@
-//! Ranks a card's interfaces for a client, with reasons.
+//! Ranking of a card's interfaces for a client, with reasons.
 
 use url::Url;
 
 use crate::{AgentCard, Interface, UNKNOWN_BINDING, hidden_characters};
 
-/// Most characters of a card's own text in a reason.
+/// Maximum number of characters of the card's own text in a reason.
 const MAX_QUOTED_CHARS: usize = 80;
 
 /// One binding that a client supports.
@@ -12,7 +12,7 @@ const MAX_QUOTED_CHARS: usize = 80;
 pub struct SupportedBinding<'a> {
     /// `JSONRPC`, `GRPC`, `HTTP+JSON` or another binding's name; compared without case.
     pub binding: &'a str,
-    /// The protocol versions supported with it: `Major.Minor`, or `Major` alone for all of its minor versions.
+    /// Supported protocol versions of the binding: `Major.Minor`, or `Major` alone for all of its minor versions.
     pub versions: &'a [&'a str],
 }
 
@@ -23,32 +23,33 @@ pub struct RankedInterface<'a> {
     pub interface: &'a Interface,
     /// Its index in [`AgentCard::interfaces`].
     pub position: usize,
-    /// Index of the client's binding to use, in the list given; `None` if the client cannot use the interface.
+    /// Index of the client's binding to use, in the given list; `None` if the client cannot use the interface.
     pub client_binding: Option<usize>,
-    /// The reason for its rank, or why it cannot be used, as a phrase for people. It quotes the card's own text,
-    /// shortened and with invisible characters written as `\u{…}`.
+    /// The reason for the rank, or why the interface cannot be used, as a phrase for people. It quotes the card's own
+    /// text, shortened and with invisible characters written as `\u{…}`.
     pub reason: String,
 }
 
-/// The card's interfaces in the order in which a client with `spoken` should try them, then those that it cannot use.
+/// The card's interfaces in the order in which a client with these bindings should try them, then those that it cannot
+/// use.
 ///
 /// The card's own order is the order of preference (1.0 §8.3.2, 0.3 §5.6.3: first the flat address with its preferred
-/// transport). Interfaces with a version go before those without, which may speak any: these are listed once for each
-/// of the client's entries for the binding. A client copies [`Interface::tenant`] into every request.
+/// transport). Interfaces with a version come before those without, which may serve any version and are listed once
+/// for each of the client's entries for the binding. A client copies [`Interface::tenant`] into every request.
 ///
 /// The result has at most one element for each pair of an interface and an entry.
 ///
 /// ```
-/// use a2a_card::{Spoken, parse, ranked_interfaces};
+/// use a2a_card::{SupportedBinding, parse_card, ranked_interfaces};
 ///
-/// let card = parse(br#"{"name": "Desk", "supportedInterfaces": [
+/// let card = parse_card(br#"{"name": "Desk", "supportedInterfaces": [
 ///     {"url": "desk.example:443", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
 ///     {"url": "https://desk.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
 /// ]}"#)?.card;
-/// let spoken = [Spoken { binding: "JSONRPC", versions: &["1"] }];
-/// let ranked = ranked_interfaces(&card, &spoken);
-/// assert_eq!((ranked[0].position, ranked[0].spoken), (1, Some(0)));
-/// assert_eq!(ranked[1].reason, "the client does not speak `GRPC`");
+/// let supported = [SupportedBinding { binding: "JSONRPC", versions: &["1"] }];
+/// let ranked = ranked_interfaces(&card, &supported);
+/// assert_eq!((ranked[0].position, ranked[0].client_binding), (1, Some(0)));
+/// assert_eq!(ranked[1].reason, "the client does not support `GRPC`");
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn ranked_interfaces<'a>(
@@ -108,7 +109,7 @@ fn usable_bindings(
         return Err(format!("the card does not name the binding of {url}"));
     }
     if same_binding.peek().is_none() {
-        return Err(format!("the client does not speak {binding}"));
+        return Err(format!("the client does not support {binding}"));
     }
     let binding_indices: Vec<usize> = match interface.protocol_version.as_deref() {
         None => same_binding.map(|(index, _)| index).collect(),
@@ -122,7 +123,7 @@ fn usable_bindings(
             let first = same_binding.find(|(_, supported)| supports_version(supported));
             let (index, _) = first.ok_or_else(|| {
                 format!(
-                    "the client does not speak {} over {binding}",
+                    "the client does not support {} over {binding}",
                     quote_for_reason(version)
                 )
             })?;
@@ -146,7 +147,7 @@ fn is_version_covered(supported: &str, version: &str) -> bool {
             .is_some_and(|(major, _)| major == supported)
 }
 
-/// Whether one can connect to the address: a web address, or for gRPC `host:port` as well.
+/// Whether a client can connect to the address: a web address, or for gRPC also `host:port`.
 fn is_callable_address(interface: &Interface) -> bool {
     let text = interface.url.as_str();
     let is_binding = |name| interface.binding.trim().eq_ignore_ascii_case(name);
@@ -161,7 +162,7 @@ fn is_callable_address(interface: &Interface) -> bool {
 
 fn rank_reason(interface: &Interface, is_first: bool) -> String {
     let order_phrase = match (interface.protocol_version.as_deref(), is_first) {
-        (Some(_), true) => "the first in the card's order that the client speaks",
+        (Some(_), true) => "the first in the card's order that the client supports",
         (Some(_), false) => "the next in the card's order",
         (None, _) => "without a version, so it is tried after those with one",
     };
@@ -185,7 +186,7 @@ fn quote_for_reason(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A client of JSON-RPC in two generations and of HTTP+JSON in one.
+    /// A client that supports JSON-RPC in two generations and HTTP+JSON in one.
     const SPOKEN: [SupportedBinding<'_>; 3] = [
         SupportedBinding {
             binding: "JSONRPC",
@@ -251,24 +252,29 @@ mod tests {
     #[test]
     fn what_cannot_be_used_says_why() {
         for (url, binding, version, why) in [
-            ("https://d.io", "GRPC", Some("1.0"), "does not speak `GRPC`"),
+            (
+                "https://d.io",
+                "GRPC",
+                Some("1.0"),
+                "does not support `GRPC`",
+            ),
             (
                 "https://d.io",
                 "JSONRPC",
                 Some("0.1"),
-                "does not speak `0.1` over `JSONRPC`",
+                "does not support `0.1` over `JSONRPC`",
             ),
             (
                 "https://d.io",
                 "JSONRPC",
                 Some("2.0"),
-                "does not speak `2.0`",
+                "does not support `2.0`",
             ),
             (
                 "https://d.io",
                 "JSONRPC",
                 Some("10.0"),
-                "does not speak `10.0`",
+                "does not support `10.0`",
             ),
             (
                 "/relative",
@@ -316,7 +322,7 @@ mod tests {
         let ranked = ranked_interfaces(&card, &SPOKEN);
         assert_eq!(
             ranked[0].reason,
-            "the first in the card's order that the client speaks; every request names the tenant `eu`"
+            "the first in the card's order that the client supports; every request names the tenant `eu`"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Parses bytes into a JSON tree, and notes on the way where JSON parsers disagree.
+//! Parser from bytes to a JSON tree that also detects where JSON parsers disagree.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,16 +17,16 @@ use crate::{hidden_characters, rules};
 pub(crate) struct JsonDocument {
     /// The tree. Of members with the same name it has the last one, as in most JSON parsers.
     pub(crate) value: Value,
-    /// Whether every parser reads the same (RFC 7493): unique names, whole surrogate pairs, exact doubles.
+    /// Whether every parser reads the same value (RFC 7493): unique names, whole surrogate pairs, exact doubles.
     pub(crate) exact: bool,
 }
 
-/// What becomes of U+0000 in text.
+/// Handling of U+0000 in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NulHandling {
-    /// For digests, which must distinguish any two texts.
+    /// Keeps it, for digests, which must distinguish any two texts.
     Keep,
-    /// U+FFFD takes its place: databases refuse U+0000 in text.
+    /// Replaces it by U+FFFD: databases reject U+0000 in text.
     Replace,
 }
 
@@ -38,10 +38,10 @@ pub(crate) fn parse_json(
     parse_tree(bytes, nul_handling, DuplicateNames::Last, out)
 }
 
-/// Parses a document with everything that any parser could see in it: U+0000 stays, and so do repeated members.
+/// Parses a document with everything that any parser could see in it: U+0000 and repeated members are kept.
 ///
-/// The last one keeps its name; each earlier one is renamed to its name, U+0000 and a number. A U+0000 that the
-/// document itself has in a name is doubled, so that no two documents give the same tree.
+/// The last of several members with one name keeps the name; each earlier one is renamed to its name, U+0000 and a
+/// number. A U+0000 in a name of the document itself is doubled, so that no two documents give the same tree.
 pub(crate) fn parse_with_duplicates(bytes: &[u8]) -> Result<JsonDocument, ParseError> {
     parse_tree(
         bytes,
@@ -109,10 +109,10 @@ fn parse_tree(
     Ok(JsonDocument { value, exact })
 }
 
-/// Fewest bytes of a document for each of its lists and objects, for which [`serde_json`] reserves more room.
+/// Minimum number of document bytes for each of its lists and objects, for which [`serde_json`] reserves more room.
 const MIN_CONTAINER_BYTES: usize = 8;
 
-/// Parses a document again without findings; null if [`read`] refuses it. U+0000 may stay in text.
+/// Parses a document again without findings; null if [`parse_json`] rejects it. U+0000 may stay in text.
 pub(crate) fn parse_without_findings(bytes: &[u8]) -> Value {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let containers = body.iter().filter(|byte| matches!(byte, b'[' | b'{'));
@@ -123,7 +123,7 @@ pub(crate) fn parse_without_findings(bytes: &[u8]) -> Value {
     } else {
         None
     };
-    // `serde_json` alone rejects half surrogate pairs and numbers beyond a double; `read` accepts them.
+    // `serde_json` alone rejects half surrogate pairs and numbers beyond a double; `parse_json` accepts them.
     directly_parsed.unwrap_or_else(|| {
         parse_json(
             bytes,
@@ -134,7 +134,7 @@ pub(crate) fn parse_without_findings(bytes: &[u8]) -> Value {
     })
 }
 
-/// Recognises other formats that are often served instead of a card and that no JSON parser describes well.
+/// Recognises other formats that are often served in place of a card, and that no JSON parser describes well.
 fn reject_other_formats(body: &[u8]) -> Result<(), ParseError> {
     let start = body.trim_ascii_start();
     let reason = match start {
@@ -266,7 +266,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_, '_, '_> {
             match elements.next_element_seed(seed)? {
                 Some(value) => list.push(value),
                 None => {
-                    // A list begins with room for four: without this a tree of lists in lists is four times as large.
+                    // A list starts with room for four: without this a tree of lists in lists is four times as large.
                     if list.len() <= list.capacity() / 2 {
                         list.shrink_to_fit();
                     }
@@ -308,7 +308,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_, '_, '_> {
     }
 }
 
-/// Frees the room of a map with a single member: a map begins with room for three more.
+/// Frees the spare room of a map with a single member: a map starts with room for three more.
 fn shrink_single_member_map(map: Map<String, Value>) -> Map<String, Value> {
     if map.len() != 1 {
         return map;

@@ -1,8 +1,9 @@
-//! RFC 6901 pointers, which are written only when a finding needs one.
+//! RFC 6901 pointers, written as text only when a finding needs one.
 
 use std::fmt::Write as _;
 
-/// Longest pointer in bytes; a finding points to the nearest ancestor within it, as names may be as long as a card.
+/// Maximum length of a pointer in bytes. A finding points to the nearest ancestor within it, because names may be as
+/// long as a card.
 const MAX_POINTER_BYTES: usize = 1_024;
 
 /// A position in a document: a chain of borrowed segments, so that walking a card allocates nothing.
@@ -11,7 +12,7 @@ pub(crate) enum Pointer<'a> {
     Root,
     Name(&'a Pointer<'a>, &'a str),
     Index(&'a Pointer<'a>, usize),
-    /// A member of a member: for a nested card, which is read as if its members were one level higher.
+    /// A member of a member, for a nested card, which is read as if its members were one level higher.
     NestedName(&'a Pointer<'a>, &'a str, &'a str),
 }
 
@@ -24,13 +25,13 @@ impl<'a> Pointer<'a> {
         Pointer::Index(self, index)
     }
 
-    pub(crate) fn to_json_pointer(&self) -> String {
+    pub(crate) fn to_json_pointer(self) -> String {
         let mut text = String::new();
         self.write_segments(&mut text);
         text
     }
 
-    /// Appends the segments; false as soon as one does not fit, which ends the whole pointer.
+    /// Appends the segments; false if one does not fit, which ends the whole pointer.
     fn write_segments(&self, text: &mut String) -> bool {
         match self {
             Pointer::Root => true,

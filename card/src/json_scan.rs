@@ -1,12 +1,12 @@
-//! Scans the raw bytes once, before the tree is built.
-//! The scan finds input that a JSON parser needlessly refuses (half a surrogate pair, a number beyond a double), hides
+//! Scan of the raw bytes, before the tree is built.
+//! The scan finds input that a JSON parser needlessly rejects (half a surrogate pair, a number beyond a double), hides
 //! (numbers that lose digits) or needs stack for (depth). Fixes are made in place, in a copy, so positions stay the
-//! same. The scan comes first because the parser stops at the first such place; it takes a tenth of the time of reading
-//! a card.
+//! same. The scan comes first because the parser stops at the first such place; it takes a tenth of the time of
+//! reading a card.
 
 use std::borrow::Cow;
 
-/// Deepest nesting of arrays and objects in a card.
+/// Maximum nesting depth of arrays and objects in a card.
 pub const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub(crate) struct ScanResult<'a> {
     pub(crate) lone_surrogate: Option<usize>,
     /// Position of the first number beyond the range of a double.
     pub(crate) huge_number: Option<usize>,
-    /// Position of the first number that a double does not hold exactly as written.
+    /// Position of the first number that a double does not represent exactly as written.
     pub(crate) inexact_number: Option<usize>,
 }
 
@@ -132,11 +132,11 @@ fn scan_number(bytes: &[u8], start: usize, end: usize, scan_result: &mut ScanRes
     }
 }
 
-/// Most significant digits that a double preserves (IEEE 754 binary64).
+/// Maximum number of significant digits that a double preserves (IEEE 754 binary64).
 const MAX_DOUBLE_DIGITS: usize = 17;
 
-/// Whether the double, written with as many digits as the literal has or in its shortest form, equals the literal. Of
-/// two equally near shortest forms most implementations choose the even one, the standard library the larger one.
+/// Whether the double equals the literal when written with as many digits as the literal has, or in its shortest form.
+/// Of two equally near shortest forms most implementations choose the even one, the standard library the larger one.
 fn is_exact_double(literal: &str, double: f64) -> bool {
     let Some((digits, power)) = significant_digits(literal) else {
         return false;
@@ -148,7 +148,8 @@ fn is_exact_double(literal: &str, double: f64) -> bool {
             || significant_digits(&format!("{double:e}")) == literal_decimal)
 }
 
-/// A number as its significant digits and the power of ten of the last one; `None` for a text that is not a number.
+/// Splits a number into its significant digits and the power of ten of the last one; `None` for a text that is not a
+/// number.
 fn significant_digits(literal: &str) -> Option<(String, i64)> {
     let literal = literal.strip_prefix('-').unwrap_or(literal);
     let (mantissa, exponent) = match literal.split_once(['e', 'E']) {

@@ -1,12 +1,13 @@
-//! Reads A2A agent cards of every protocol version into one model, and checks them.
+//! Reader of A2A agent cards of every protocol version into one model, with checks.
 //!
-//! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly. [`parse`]
+//! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly. [`parse_card`]
 //! recognises the wire format by a card's form, reads every member on its own and reports oddities as [`Finding`]s;
-//! only bytes that are no JSON, or no card at all, are an error. [`lint`] adds findings about the card as a whole,
-//! [`sarif`] writes findings for code hosting services, and [`convert`] converts any card to 1.0 or 0.3.
+//! only bytes that are not JSON, or not a card at all, are an error. [`lint_card`] adds findings about the card as a
+//! whole, [`sarif_log`] writes findings for code hosting services, and [`convert_card`] converts any card to 1.0 or
+//! 0.3.
 //!
 //! ```
-//! use a2a_card::{Family, parse};
+//! use a2a_card::{Family, parse_card};
 //!
 //! let bytes = br#"{
 //!     "name": "Flight desk",
@@ -18,12 +19,12 @@
 //!     "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"}},
 //!     "skills": [{"id": "book", "name": "Book flights", "tags": ["Travel"]}]
 //! }"#;
-//! let parsed = parse(bytes)?;
+//! let parsed = parse_card(bytes)?;
 //! assert_eq!(parsed.family, Family::V0_3);
 //! assert_eq!(parsed.card.interfaces[0].binding, "HTTP+JSON");
 //! assert_eq!(parsed.card.interfaces[0].protocol_version.as_deref(), Some("0.3"));
 //! assert!(parsed.card.capabilities.streaming);
-//! assert_eq!(a2a_card::tags(&parsed.card), ["travel"]);
+//! assert_eq!(a2a_card::skill_tags(&parsed.card), ["travel"]);
 //! assert_eq!(
 //!     a2a_card::security_sentences(&parsed.card),
 //!     ["Send an API key in the header `X-Api-Key`"]
@@ -35,10 +36,10 @@
 //! ```
 //!
 //! The crate is pure: no network, no files, no clock. Its work is limited by [`MAX_CARD_BYTES`], [`MAX_DEPTH`],
-//! [`MAX_LIST`], [`MAX_OTHER_TEXTS`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay
-//! with the caller, identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
-//! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with the caller's
-//! keys, and [`sign`] makes new ones.
+//! [`MAX_LIST_ELEMENTS`], [`MAX_OTHER_TEXTS`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes:
+//! those stay with the caller, identified by [`bytes_digest`]. [`content_digest`] and [`signature_summary`] decide
+//! whether two cards mean the same, and [`diff_cards`] how much a change matters. [`verify_signatures`] checks
+//! signatures with the caller's keys, and [`sign_card`] makes new ones.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
@@ -114,11 +115,12 @@ pub use signature::{
     verified_signature_summary, verify_signatures,
 };
 pub use text_position::{TextPosition, finding_positions};
-/// What the properties in `tests/any_bytes` check beside the rest.
+/// Items that only the property tests in `tests/any_bytes` use.
 #[doc(hidden)]
 pub use {hidden_characters::is_hidden_character, sarif::sarif_results};
 
-/// Raised by one whenever [`parse`], [`lint`] or any other function here gives another result for the same bytes.
+/// Version of derived results, raised by one whenever [`parse_card`], [`lint_card`] or any other function here gives
+/// another result for the same bytes.
 ///
-/// Results are stored together with this number, and derived again where theirs is older.
+/// Results are stored together with this number, and derived again if it has been raised.
 pub const DERIVATION_VERSION: u32 = 6;

@@ -1,4 +1,4 @@
-//! Reads single members, each on its own, so that a bad one does not affect the others.
+//! Reader of single members, each on its own, so that a malformed one does not affect the others.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use crate::finding::FindingCollector;
 use crate::json_pointer::Pointer;
 use crate::rules;
 
-/// Most elements read of any list: skills, tags, interfaces, schemes, …
+/// Maximum number of elements read of any list: skills, tags, interfaces, schemes, …
 pub const MAX_LIST_ELEMENTS: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum LengthLimit {
     Line,
     /// Descriptions and examples: up to 16 384 characters, then cut.
     Prose,
-    /// Addresses: up to 4 096 characters. A longer one is ignored, because half an address is another address.
+    /// Addresses: up to 4 096 characters. A longer one is ignored, because a cut address would be a different address.
     Address,
 }
 
@@ -33,15 +33,15 @@ impl LengthLimit {
     }
 }
 
-/// The members of one object, taken one after another; the rest is unknown.
+/// Members of one object, taken one after another; the rest is unknown.
 pub(crate) struct MemberReader<'p> {
     map: Map<String, Value>,
     pointer: Pointer<'p>,
     /// Whether any name has an underscore, so that `snake_case` needs to be tried.
     has_snake_case: bool,
-    /// Members that were lifted out of a nested object, with its name.
+    /// Members lifted out of a nested object, with the name of that object.
     lifted: Option<(&'static str, Vec<&'static str>)>,
-    /// Members whose value could not be read.
+    /// Members with a value that could not be read.
     unreadable: Map<String, Value>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct MemberPosition {
 }
 
 impl MemberPosition {
-    /// The member `name`, inside the member `inside` of the object if that is given.
+    /// The member `name`, inside the member `outer` of the object if that is given.
     pub(crate) fn new(outer: Option<&'static str>, name: impl Into<Cow<'static, str>>) -> Self {
         let name = name.into();
         MemberPosition { outer, name }
@@ -289,7 +289,8 @@ pub(crate) fn to_snake_case(name: &str) -> String {
     snake
 }
 
-/// Reads a text or number, trimmed and limited; `Ok(None)` if nothing is left of it, the value itself for other types.
+/// Reads a text or number, trimmed and limited; `Ok(None)` if nothing is left of it, `Err` with the value for other
+/// types.
 pub(crate) fn read_text(
     value: Value,
     pointer: &Pointer<'_>,
@@ -316,7 +317,7 @@ pub(crate) fn read_text(
     Ok(trim_and_truncate(text, pointer, length_limit, out).filter(|text| !text.is_empty()))
 }
 
-/// The text in English, or else the first one, of a text by language.
+/// The English text, or else the first one, of a text by language.
 fn preferred_language_text(value: &Value) -> Option<&str> {
     let texts = texts_by_language(value);
     let is_english = |language: &str| {
@@ -327,8 +328,8 @@ fn preferred_language_text(value: &Value) -> Option<&str> {
     english.or(texts.first()).map(|(_, text)| *text)
 }
 
-/// The texts by language: of an object with language tags (RFC 5646) as names, or of a list of objects with a language
-/// and a text each. Empty for any other value.
+/// The texts by language: of an object with language tags (RFC 5646) as names, or of a list of objects that each have
+/// a language and a text. Empty for any other value.
 pub(crate) fn texts_by_language(value: &Value) -> Vec<(&str, &str)> {
     let texts: Option<Vec<(&str, &str)>> = match value {
         Value::Object(named) => named
@@ -362,7 +363,7 @@ fn language_and_text(entry: &Value) -> Option<(&str, &str)> {
     Some((language?, text?))
 }
 
-/// Whether a name is a language tag with a primary language of two letters, or stands for the default.
+/// Whether a name is a language tag with a primary language of two letters, or the name of the default.
 fn is_language_tag(name: &str) -> bool {
     let mut subtags = name.split(['-', '_']);
     let primary = subtags.next().unwrap_or_default();
@@ -431,7 +432,7 @@ pub(crate) fn read_texts(
     texts
 }
 
-/// The first [`MAX_LIST`] elements.
+/// The first [`MAX_LIST_ELEMENTS`] elements.
 pub(crate) fn truncate_list(
     mut list: Vec<Value>,
     pointer: &Pointer<'_>,

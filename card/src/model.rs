@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// One agent, as its card describes it, whatever protocol version the card was written for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentCard {
-    /// The agent's name. Never empty: a document without one is not a card.
+    /// The agent's name. Never empty: a document without a name is not a card.
     pub name: String,
     /// What the agent does, in the publisher's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct AgentCard {
     /// Media types returned by default, lower case.
     #[serde(default)]
     pub output_modes: Vec<String>,
-    /// Named ways to authenticate, in the order of their names.
+    /// Named ways to authenticate, sorted by name.
     #[serde(default)]
     pub security_schemes: Vec<SecurityScheme>,
     /// Alternatives of which a caller must meet one; empty if the card requires nothing.
@@ -50,11 +50,11 @@ pub struct AgentCard {
     /// The `signatures` array exactly as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<Value>,
-    /// Top-level members of no version, or with an unreadable value, as received (but U+0000 becomes U+FFFD).
+    /// Top-level members of no version, or with an unreadable value, as received (but with U+FFFD in place of U+0000).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub unknown: Map<String, Value>,
     /// Texts of members that the model does not know, in the card's order, for searching: each text once, at most
-    /// [`MAX_OTHER_TEXTS`](crate::MAX_OTHER_TEXTS). Addresses, keys, digests, identifiers and numbers are left out.
+    /// [`MAX_OTHER_TEXTS`](crate::MAX_OTHER_TEXTS). Addresses, keys, digests, identifiers and numbers are omitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_texts: Vec<String>,
 }
@@ -70,7 +70,7 @@ pub struct Provider {
     pub url: Option<String>,
 }
 
-/// The binding of an address that was found in a member of no version: what is spoken there, the card does not say.
+/// Binding of an address that was found in a member of no version: the card does not state the binding.
 pub const UNKNOWN_BINDING: &str = "unknown";
 
 /// One address at which the agent supports one protocol version and binding.
@@ -78,10 +78,10 @@ pub const UNKNOWN_BINDING: &str = "unknown";
 pub struct Interface {
     /// The address as the card writes it.
     pub url: String,
-    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text. `JSONRPC` where the card names none, but
-    /// [`UNKNOWN_BINDING`] where the address is in a member of no version.
+    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text. `JSONRPC` if the card names none, but
+    /// [`UNKNOWN_BINDING`] if the address is in a member of no version.
     pub binding: String,
-    /// The protocol version as `Major.Minor`, or `None` where the card does not determine it.
+    /// The protocol version as `Major.Minor`, or `None` if the card does not determine it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
     /// The tenant a caller copies into every request (1.0 section 8.3.2).
@@ -92,16 +92,16 @@ pub struct Interface {
 /// Capabilities of an agent beyond answering.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// Answers can be streamed.
+    /// Whether answers can be streamed.
     #[serde(default)]
     pub streaming: bool,
-    /// Task updates can be pushed to the caller.
+    /// Whether task updates can be pushed to the caller.
     #[serde(default)]
     pub push_notifications: bool,
-    /// A more detailed card is available to authenticated callers.
+    /// Whether a more detailed card is available to authenticated callers.
     #[serde(default)]
     pub extended_agent_card: bool,
-    /// Status changes of a task are listed in its answer. Only up to 0.3; 1.0 removed it.
+    /// Whether status changes of a task are listed in its answer. Only up to 0.3; 1.0 removed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub state_transition_history: bool,
     /// Protocol extensions, in the card's order.
@@ -109,7 +109,7 @@ pub struct Capabilities {
     pub extensions: Vec<Extension>,
 }
 
-/// A protocol extension the agent supports.
+/// A protocol extension that the agent supports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extension {
     /// The identifier of the extension.
@@ -120,7 +120,7 @@ pub struct Extension {
     /// Whether a caller must support it.
     #[serde(default)]
     pub required: bool,
-    /// Parameters as received; `None` where the card has none.
+    /// Parameters as received; `None` if the card has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Value>,
 }
@@ -128,9 +128,9 @@ pub struct Extension {
 /// Something the agent can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skill {
-    /// The skill's identifier inside this card. Taken from the name where the card gives none.
+    /// The skill's identifier inside this card. Taken from the name if the card gives none.
     pub id: String,
-    /// The skill's name. Taken from the id where the card gives none.
+    /// The skill's name. Taken from the id if the card gives none.
     pub name: String,
     /// What the skill does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,16 +155,16 @@ pub struct Skill {
 /// A named way to authenticate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SecurityScheme {
-    /// The name requirements refer to.
+    /// The name to which requirements refer.
     pub name: String,
-    /// The credentials that it requires of the caller.
+    /// The credentials that the scheme requires of the caller.
     pub kind: SchemeKind,
-    /// The publisher's explanation of it.
+    /// The publisher's explanation of the scheme.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// The credentials that a scheme requires. The generations differ only in spelling, so one form serves all.
+/// Credentials that a scheme requires. The generations differ only in spelling, so one form serves all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum SchemeKind {
@@ -179,7 +179,7 @@ pub enum SchemeKind {
     Http {
         /// `bearer`, `basic`, …, lower case.
         scheme: String,
-        /// A hint at the token's form, such as `JWT`.
+        /// A hint about the token's format, such as `JWT`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bearer_format: Option<String>,
     },
@@ -187,27 +187,27 @@ pub enum SchemeKind {
     Oauth2 {
         /// The flows object as received.
         flows: Value,
-        /// Where the RFC 8414 metadata is.
+        /// URL of the RFC 8414 metadata.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata_url: Option<String>,
     },
-    /// `OpenID` Connect, which is discovered.
+    /// `OpenID` Connect, found through its discovery document.
     OpenIdConnect {
         /// URL of the discovery document.
         url: String,
     },
-    /// A certificate of the client (mutual TLS).
+    /// A client certificate (mutual TLS).
     MutualTls,
-    /// No credentials: the card says so (`none`, `noAuth`).
+    /// No credentials, as the card itself says (`none`, `noAuth`).
     None,
-    /// A kind that no version knows, in the card's own words.
+    /// A kind that no version defines.
     Other {
-        /// The card's own name of it.
+        /// The card's own name for the kind.
         label: String,
     },
 }
 
-/// Schemes that must all be met together, with the scopes each must grant.
+/// Schemes that must all be met together, with the scopes that each must grant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SecurityRequirement {
     /// Scheme names and scopes, in the order of the names. Empty means that callers without credentials are admitted.

@@ -1,7 +1,7 @@
 //! Texts of a card outside the model, for searching.
 //!
-//! Publishers describe their agents in members of their own as well: `keywords`, lists of tools, notes about a skill.
-//! What people could read there is collected; what only machines read is not.
+//! Publishers also describe their agents in members of their own: `keywords`, lists of tools, notes about a skill. The
+//! collector keeps texts that people can read, and omits texts for machines.
 
 use std::collections::HashSet;
 
@@ -14,33 +14,33 @@ use crate::wire::is_known_capability;
 use crate::wire::member_names::{CARD_MEMBERS, NESTING_MEMBERS, SKILL_MEMBERS};
 use crate::wire::misplaced_members::{TOOL_MEMBERS, is_skill};
 
-/// Most texts outside the model that are kept of one card.
+/// Maximum number of texts outside the model that are kept of one card.
 pub const MAX_OTHER_TEXTS: usize = 256;
 
-/// Most bytes of texts outside the model that are kept of one card.
+/// Maximum number of bytes of texts outside the model that are kept of one card.
 pub const MAX_OTHER_TEXT_BYTES: usize = 8 * 1024;
 
-/// Most bytes of one such text.
+/// Maximum length of one such text in bytes.
 const MAX_SINGLE_TEXT_BYTES: usize = 2 * 1024;
 
-/// Most bytes collected before texts that the model has as well are left out.
+/// Maximum number of bytes collected before the texts that the model also has are removed.
 const MAX_COLLECTED_BYTES: usize = 64 * 1024;
 
 const MAX_VISITED_VALUES: usize = 10_000;
 
-/// Deepest member collected, counted from the member of the card that contains it.
+/// Maximum depth of a collected member, counted from the card's member that contains it.
 const MAX_TEXT_DEPTH: usize = 8;
 
-/// The longest word of ASCII characters that people read.
+/// Maximum length of an ASCII word that people read.
 const MAX_WORD_CHARS: usize = 64;
 
-/// The shortest run of letters and digits that is a key, digest or identifier.
+/// Minimum length of a run of letters and digits that counts as a key, digest or identifier.
 const MIN_IDENTIFIER_CHARS: usize = 12;
 
-/// The shortest word of hexadecimal digits and hyphens that is a digest or identifier.
+/// Minimum length of a word of hexadecimal digits and hyphens that counts as a digest or identifier.
 const MIN_DIGEST_CHARS: usize = 32;
 
-/// Last words of the names of members whose texts are for machines, even where they look like words.
+/// Last words of the names of members whose texts are for machines, even if they look like words.
 const MACHINE_NAME_SUFFIXES: [&str; 34] = [
     "at",
     "checksum",
@@ -92,7 +92,7 @@ impl OtherTextCollector {
         collector
     }
 
-    /// The texts that the card's model does not have.
+    /// The collected texts that the card's model does not have.
     pub(crate) fn into_unmodeled_texts(self, card: &AgentCard) -> Vec<String> {
         if self.texts.is_empty() {
             return Vec::new();
@@ -113,7 +113,7 @@ impl OtherTextCollector {
         selected
     }
 
-    /// The members of a card; `whole` if it is the document, and not a card nested in it.
+    /// Visits the members of a card; `is_document` unless the card is nested in the document.
     fn visit_card(&mut self, members: &Map<String, Value>, is_document: bool) {
         for (name, value) in members {
             match (name.as_str(), value) {
@@ -125,7 +125,7 @@ impl OtherTextCollector {
                 ("name" | "description", Value::Object(_) | Value::Array(_)) => {
                     self.visit_language_texts(value);
                 }
-                // What the model has of a nested card is left out at the end.
+                // Texts of a nested card that the model has are removed at the end.
                 ("name" | "description", Value::String(text)) if !is_document => {
                     self.add_text(text)
                 }
@@ -139,7 +139,7 @@ impl OtherTextCollector {
         }
     }
 
-    /// Skills in a list, by name, or in lists by name; skills that are texts alone are in the model.
+    /// Visits skills in a list, by name, or in lists by name; skills that are only texts are in the model.
     fn visit_skills(&mut self, skills: &Value) {
         match skills {
             Value::Array(list) => list.iter().for_each(|skill| self.visit_skill(skill)),
@@ -214,14 +214,14 @@ impl OtherTextCollector {
         }
     }
 
-    /// A member that the model does not know, and all in it.
+    /// Visits a member that the model does not know, with everything in it.
     fn visit_member(&mut self, name: &str, value: &Value, level: usize) {
         if !is_about_credentials(name) {
             self.visit_value(value, is_machine_member(name), level);
         }
     }
 
-    /// A value, whose own texts may be for machines.
+    /// Visits a value, whose own texts may be for machines.
     fn visit_value(&mut self, value: &Value, for_machines: bool, level: usize) {
         self.visited_values += 1;
         if level == MAX_TEXT_DEPTH
@@ -278,7 +278,7 @@ fn is_spelling_of_any(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| is_spelling(name, known))
 }
 
-/// Whether the last word of a member's name says that its texts are for machines.
+/// Whether the last word of a member's name indicates that its texts are for machines.
 fn is_machine_member(name: &str) -> bool {
     let last_part_start = name
         .rfind(|letter: char| !letter.is_ascii_alphanumeric())
@@ -296,7 +296,7 @@ fn is_machine_member(name: &str) -> bool {
         .is_ok()
 }
 
-/// The text with `…` for each word that only machines read; `None` if nothing else is left.
+/// The text with `…` in place of each word that only machines read; `None` if nothing else is left.
 fn readable_text(text: &str) -> Option<String> {
     let text = &text[..text.floor_char_boundary(MAX_SINGLE_TEXT_BYTES)];
     let mut readable = String::with_capacity(text.len());
@@ -315,7 +315,8 @@ fn readable_text(text: &str) -> Option<String> {
     has_word(&readable).then_some(readable)
 }
 
-/// An ASCII word whole, another one split at ASCII's edge: scripts without spaces have addresses amid a sentence.
+/// Splits a word with other characters at ASCII runs, because scripts without spaces have addresses amid a sentence;
+/// an ASCII word stays whole.
 fn ascii_pieces(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {
@@ -354,7 +355,7 @@ fn is_machine_word(word: &str) -> bool {
             .any(is_identifier)
 }
 
-/// Whether there are two letters in a row, or one beyond ASCII.
+/// Whether the text has two letters in a row, or one beyond ASCII.
 fn has_word(text: &str) -> bool {
     let mut previous_is_letter = false;
     text.chars().any(|letter| {

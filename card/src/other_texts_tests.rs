@@ -100,7 +100,7 @@ fn a_text_that_the_model_has_is_not_repeated() {
         "skills": ["Wait"], "agent": {"name": "Quiet", "description": "Another text"},
     });
     assert_eq!(texts(&card), ["calm", "Another text"]);
-    // Skills that are read from a list of another name are in the model.
+    // Skills read from a list of another name are in the model.
     let card = json!({"capabilities": ["plan walks", "streaming"], "tools": ["map_route"]});
     assert_eq!(texts(&card), ["map_route"]);
 }

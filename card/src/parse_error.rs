@@ -1,12 +1,12 @@
-//! Reasons why a document is not read at all, and the rules that it breaks.
+//! Reasons why a document is rejected as a whole, and the rules that it violates.
 
 use crate::json_scan::MAX_DEPTH;
 use crate::rule::{Rule, rule_table};
 
-/// Size of the largest card that is read: 1 MiB.
+/// Maximum size of a card in bytes: 1 MiB.
 pub const MAX_CARD_BYTES: usize = 1 << 20;
 
-/// Why a document cannot be read as a card. Each displays as one line for the card's publisher.
+/// Why a document cannot be read as a card. Each error displays as one line for the card's publisher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The body is larger than [`MAX_CARD_BYTES`].
@@ -25,7 +25,7 @@ pub enum ParseError {
         line: usize,
         /// Byte in that line, from 1; 0 is the end of the previous line.
         column: usize,
-        /// What the parser says.
+        /// The parser's message.
         text: String,
     },
     /// The document is not a card.
@@ -55,7 +55,7 @@ rule_table! {
 }
 
 impl ParseError {
-    /// The rule that the document breaks.
+    /// The rule that the document violates.
     pub fn rule(&self) -> &'static Rule {
         match self {
             ParseError::TooLarge { .. } => &TOO_LARGE,

@@ -1,4 +1,4 @@
-//! Parses bytes into the model.
+//! Parser from bytes to the model.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::json_document::{self, NulHandling};
 use crate::parse_error::ParseError;
 use crate::{AgentCard, Family, wire};
 
-/// A parsed card, and how it was read.
+/// A parsed card, with facts about its wire format and findings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedCard {
     /// The model of the card.
@@ -16,7 +16,7 @@ pub struct ParsedCard {
     pub family: Family,
     /// The feature of the card that determined the wire format, as a phrase for people.
     pub reason: &'static str,
-    /// Whether the card declares no protocol version, so that the wire format gives its flat address one.
+    /// Whether the card declares no protocol version, so that its flat address gets the version of the wire format.
     pub version_from_format: bool,
     /// The findings of reading, at most [`crate::MAX_FINDINGS`].
     pub findings: Vec<Finding>,
@@ -24,8 +24,8 @@ pub struct ParsedCard {
 
 /// Parses a card of any protocol version.
 ///
-/// A fault of a member affects only that member and gives a [`Finding`]. The work is limited by the size and depth of
-/// the document, by [`crate::MAX_LIST`] elements in a list and by [`crate::MAX_FINDINGS`] findings.
+/// A malformed member affects only that member and gives a [`Finding`]. The work is limited by the size and depth of
+/// the document, by [`crate::MAX_LIST_ELEMENTS`] elements in a list and by [`crate::MAX_FINDINGS`] findings.
 pub fn parse_card(bytes: &[u8]) -> Result<ParsedCard, ParseError> {
     let mut findings = FindingCollector::default();
     let document = json_document::parse_json(bytes, NulHandling::Replace, &mut findings)?;

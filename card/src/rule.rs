@@ -1,4 +1,4 @@
-//! Rules: what they require, their severity, and how to fix a breach.
+//! Rules: what they require, their severity, and how to fix a violation.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,30 +11,30 @@ named_enum! {
     pub enum Severity {
         /// For information; nothing is wrong.
         Info = "info",
-        /// It works today, but some clients may fail.
+        /// The card works today, but some clients may fail.
         Warning = "warning",
-        /// The card breaks a rule of its own version.
+        /// The card violates a rule of its own version.
         Error = "error",
     }
 }
 
-/// One rule: what it requires, its severity, and how to fix a breach.
+/// One rule: what it requires, its severity, and how to fix a violation.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Stable identifier of the rule, `<subject>.<matter>`.
     pub id: &'static str,
-    /// The severity of a breach.
+    /// The severity of a violation.
     pub severity: Severity,
-    /// The section of the specification it follows, such as `1.0 §8.4`, or another standard.
+    /// The section of the specification that the rule follows, such as `1.0 §8.4`, or another standard.
     pub section: &'static str,
     /// The requirement, in one line.
     pub summary: &'static str,
-    /// How to fix a breach, in one line.
+    /// How to fix a violation, in one line.
     pub hint: &'static str,
 }
 
 /// Defines a table of rules, with a constant for each. A row has the rule's identifier, its severity and its section,
-/// then what it requires, then how to fix a breach.
+/// then the requirement, then how to fix a violation.
 macro_rules! rule_table {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! The list of all rules, also as a table for people.
+//! Catalog of all rules, also as a table for people.
 
 use std::sync::LazyLock;
 
@@ -8,11 +8,11 @@ use crate::rule::Rule;
 use crate::rules::{CONVERSION, READING};
 use crate::signature::SIGNATURE;
 
-/// All rules: those that [`crate::ParseError`] names, those of reading, of the linter, of conversions, and those
-/// about verified signatures, each table in its own order.
+/// All rules: those that [`crate::ParseError`] names, those of the reader, the linter and conversions, and those about
+/// verified signatures, each table in its own order.
 ///
 /// ```
-/// let rules = a2a_card::rules();
+/// let rules = a2a_card::all_rules();
 /// assert!(rules.iter().any(|rule| rule.id == "endpoint.http"));
 /// ```
 pub fn all_rules() -> &'static [Rule] {
@@ -26,12 +26,11 @@ pub fn all_rules() -> &'static [Rule] {
 /// All rules as a Markdown table: identifier, severity, section, summary, hint.
 ///
 /// ```
-/// assert!(a2a_card::rules_table().contains("| `endpoint.http` | warning |"));
+/// assert!(a2a_card::rules_as_markdown().contains("| `endpoint.http` | warning |"));
 /// ```
 pub fn rules_as_markdown() -> String {
-    let mut table = String::from(
-        "| rule | severity | section | wanted | to mend it |\n|---|---|---|---|---|\n",
-    );
+    let mut table =
+        String::from("| rule | severity | section | requirement | fix |\n|---|---|---|---|---|\n");
     for rule in all_rules() {
         let cells = [rule.section, rule.summary, rule.hint].map(|text| text.replace('|', "\\|"));
         table.push_str(&format!(

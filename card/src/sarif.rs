@@ -10,18 +10,18 @@ const SARIF_SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 const TOOL_NAME: &str = "a2a-registry";
 
-/// The findings about one card as a SARIF log with one run.
+/// Converts the findings about one card to a SARIF log with one run.
 ///
 /// `artifact_uri` is the card's path in its repository, or its address; characters that a URI must not contain are
 /// percent-encoded. `bytes` are the card's bytes, from which each finding gets its line and column. `tool_version` is
 /// the tool's version in the log. Invisible characters of the card's text are written as `\u{…}`, so that they cannot
-/// affect a viewer; print the log through [`crate::visible_json`].
+/// affect a viewer; print the log through [`crate::terminal_safe_json`].
 ///
 /// ```
 /// let bytes = br#"{"name": "Echo", "url": "http://localhost:9000"}"#;
-/// let parsed = a2a_card::parse(bytes)?;
+/// let parsed = a2a_card::parse_card(bytes)?;
 /// let findings = a2a_card::all_findings(&parsed, bytes);
-/// let log = a2a_card::sarif("cards/echo.json", bytes, &findings, "1.0.0");
+/// let log = a2a_card::sarif_log("cards/echo.json", bytes, &findings, "1.0.0");
 /// assert_eq!(log["version"], "2.1.0");
 /// assert_eq!(log["runs"][0]["results"][0]["level"], "error");
 /// # Ok::<(), a2a_card::ParseError>(())
@@ -35,7 +35,7 @@ pub fn sarif_log(
     new_sarif_log(sarif_results(artifact_uri, bytes, findings), tool_version)
 }
 
-/// The results alone, which depend on the card.
+/// The SARIF results alone, which depend on the card.
 pub fn sarif_results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> Vec<Value> {
     let pointers: Vec<&str> = findings
         .iter()
@@ -60,9 +60,9 @@ pub fn sarif_results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> 
     results.collect()
 }
 
-/// A document that is not a card, as a SARIF log with one result of level `error`.
+/// SARIF log for a document that is not a card, with one result of level `error`.
 ///
-/// The parameters are those of [`sarif`]; the region is the line at which parsing stopped, if there is one.
+/// The parameters are those of [`sarif_log`]; the region is the line at which parsing stopped, if there is one.
 pub fn parse_error_sarif_log(artifact_uri: &str, error: &ParseError, tool_version: &str) -> Value {
     let line = match error {
         ParseError::NotJson { line, .. } => (*line).max(1),
@@ -101,7 +101,7 @@ fn rule_descriptor(rule: &Rule) -> Value {
     })
 }
 
-/// One result. A rule that is not in the table keeps its name but has no index.
+/// Builds one result. A rule that is not in the table keeps its name but has no index.
 fn new_result(rule: &str, severity: Severity, text: &str, location: Value) -> Value {
     let mut result = json!({
         "ruleId": rule,
@@ -134,8 +134,8 @@ fn finding_message(finding: &Finding) -> String {
     )
 }
 
-/// Text as a SARIF message: braces would name arguments and brackets make links, which text of a card must not do
-/// (SARIF 2.1.0 §3.11.5, §3.11.6). Invisible characters are escaped first.
+/// Escapes text for a SARIF message: braces would name arguments and brackets make links, which text of a card must
+/// not do (SARIF 2.1.0 §3.11.5, §3.11.6). Invisible characters are escaped first.
 fn escape_message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in escape_and_truncate(text, usize::MAX).chars() {
@@ -153,7 +153,7 @@ fn physical_location(artifact_uri: &str, region: &Value) -> Value {
     json!({"physicalLocation": {"artifactLocation": artifact, "region": region}})
 }
 
-/// The region used when the bytes do not have the position: services require one for every result.
+/// The region used if the position is not in the bytes: services require one for every result.
 fn first_line_region() -> Value {
     json!({"startLine": 1})
 }
@@ -177,7 +177,7 @@ fn logical_location(pointer: &str) -> Value {
     })
 }
 
-/// A path or an address as a URI reference (RFC 3986 §2).
+/// Converts a path or an address to a URI reference (RFC 3986 §2).
 fn uri_reference(text: &str) -> String {
     let mut uri = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! Tests of the SARIF logs, against the structure that code hosting services ask for.
+//! Tests of the SARIF logs, against the structure that code hosting services require.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::{all_findings, parse_card};
 
-/// What a service checks before it takes a log: versions, the tool and its rules, and of every result its
+/// Checks what a service checks before it accepts a log: versions, the tool and its rules, and for every result its
 /// rule, level, message and one physical location.
 fn assert_taken(log: &Value) {
     assert_eq!(log["version"], "2.1.0");

@@ -6,9 +6,9 @@ use crate::{AgentCard, SchemeKind};
 
 /// One sentence for each alternative, without a full stop: `` Send an API key in the header `X-Api-Key` ``.
 ///
-/// Names in them are the card's own text in backticks, not escaped for any output. A card that requires nothing but
-/// declares schemes has one sentence for each scheme; a card without either has one sentence: that no credentials are
-/// needed, or that the requirement cannot be read.
+/// Names in the sentences are the card's own text in backticks, not escaped for any output. A card that requires
+/// nothing but declares schemes has one sentence for each scheme. A card without schemes and requirements has one
+/// sentence: that no credentials are needed, or that the requirement cannot be read.
 pub fn security_sentences(card: &AgentCard) -> Vec<String> {
     let requirements = auth_requirements(card);
     if requirements.unreadable {
@@ -36,7 +36,7 @@ fn alternative_sentence(schemes: &[AuthScheme<'_>]) -> String {
         .map(|scheme| match &scheme.kind {
             Some(kind) => scheme_clause(kind, scheme.scopes),
             None => format!(
-                "authenticate by `{}`, which the card does not describe",
+                "authenticate with `{}`, which the card does not describe",
                 scheme.name
             ),
         })
@@ -70,11 +70,11 @@ fn scheme_clause(kind: &SchemeKind, scopes: &[String]) -> String {
             ("bearer", Some(format)) => format!("send a bearer token ({format})"),
             ("bearer", None) => "send a bearer token".to_owned(),
             ("basic", _) => "send a user name and a password (HTTP Basic)".to_owned(),
-            ("", _) => "authenticate by HTTP; the card does not say how".to_owned(),
-            (other, _) => format!("authenticate by HTTP with the scheme `{other}`"),
+            ("", _) => "authenticate with HTTP; the card does not say how".to_owned(),
+            (other, _) => format!("authenticate with the HTTP scheme `{other}`"),
         },
         SchemeKind::Oauth2 { .. } => {
-            let mut text = "get an access token by OAuth 2.0".to_owned();
+            let mut text = "get an OAuth 2.0 access token".to_owned();
             if !scopes.is_empty() {
                 let scopes: Vec<String> = scopes.iter().map(|s| format!("`{s}`")).collect();
                 text.push_str(&format!(" with the scopes {}", scopes.join(", ")));
@@ -82,12 +82,12 @@ fn scheme_clause(kind: &SchemeKind, scopes: &[String]) -> String {
             text
         }
         SchemeKind::OpenIdConnect { url } if url.is_empty() => {
-            "sign in by OpenID Connect".to_owned()
+            "sign in with OpenID Connect".to_owned()
         }
-        SchemeKind::OpenIdConnect { url } => format!("sign in by OpenID Connect at `{url}`"),
+        SchemeKind::OpenIdConnect { url } => format!("sign in with OpenID Connect at `{url}`"),
         SchemeKind::MutualTls => "present a client certificate (mutual TLS)".to_owned(),
         SchemeKind::None => NO_CREDENTIALS.to_owned(),
-        SchemeKind::Other { label } => format!("authenticate by `{label}`"),
+        SchemeKind::Other { label } => format!("authenticate with `{label}`"),
     }
 }
 
@@ -126,9 +126,9 @@ mod tests {
             [
                 "Send an API key in the header `X-Api-Key`",
                 "Send a bearer token (JWT) and present a client certificate (mutual TLS)",
-                "Get an access token by OAuth 2.0 with the scopes `read`, `write`",
+                "Get an OAuth 2.0 access token with the scopes `read`, `write`",
                 "Call without credentials",
-                "Authenticate by `gone`, which the card does not describe",
+                "Authenticate with `gone`, which the card does not describe",
             ]
         );
     }

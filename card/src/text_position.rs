@@ -1,8 +1,8 @@
 //! Positions of members in a document's text: from pointers to lines and columns.
 //!
-//! This is a second walk over the bytes, besides [`crate::scan`] and the parser that builds the tree. The parser
-//! reports no positions, and keeping them for every member would make every reading slower. Sharing a lexer with the
-//! scan makes both a third slower: the scan must handle bytes that are not JSON, while this walk follows the grammar.
+//! This is a second walk over the bytes, besides [`crate::json_scan`] and the parser that builds the tree. The parser
+//! reports no positions, and recording them for every member would slow down every read. Sharing a lexer with the scan
+//! makes both a third slower: the scan must handle bytes that are not JSON, while this walk follows the grammar.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::json_scan::{MAX_DEPTH, scan_json};
 use crate::member_reader::is_spelling;
 use crate::parse_error::MAX_CARD_BYTES;
 
-/// A place in a card's text: line and column from 1, the column in Unicode code points.
+/// Position in a card's text: line and column from 1, the column in Unicode code points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextPosition {
     /// The line, counted from 1.
@@ -20,14 +20,14 @@ pub struct TextPosition {
     pub column: usize,
 }
 
-/// The position of each finding's member in the card's bytes; of its nearest ancestor where the card lacks the member,
+/// The position of each finding's member in the card's bytes, or of its nearest ancestor if the card lacks the member;
 /// `None` if the bytes cannot be read. One walk over the bytes serves all findings.
 ///
 /// ```
 /// let bytes = b"{\"name\": \"Echo\",\n \"url\": \"http://localhost:9000\"}";
-/// let findings = a2a_card::all_findings(&a2a_card::parse(bytes)?, bytes);
+/// let findings = a2a_card::all_findings(&a2a_card::parse_card(bytes)?, bytes);
 /// let private = findings.iter().position(|finding| finding.rule == "endpoint.private");
-/// let positions = a2a_card::positions(bytes, &findings);
+/// let positions = a2a_card::finding_positions(bytes, &findings);
 /// assert_eq!(positions[private.unwrap()].map(|at| (at.line, at.column)), Some((2, 9)));
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
@@ -53,8 +53,8 @@ pub(crate) struct TextRegion {
     pub(crate) end_column: usize,
 }
 
-/// The region of each pointer's value, in the order of the pointers; of the nearest ancestor if the document does not
-/// have the value, `None` if the bytes cannot be read.
+/// The region of each pointer's value, in the order of the pointers, or of the nearest ancestor if the document does
+/// not have the value; `None` if the bytes cannot be read.
 pub(crate) fn value_regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<TextRegion>> {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let parsable_bytes = match scan_json(body) {
@@ -79,19 +79,19 @@ pub(crate) fn value_regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<TextR
     locate_spans(&parsable_bytes, &spans)
 }
 
-/// Most names of one object that are also looked for in another spelling; cards have fewer members.
+/// Maximum number of names in one object that are also looked up in another spelling; cards have fewer members.
 const MAX_SPELLING_CANDIDATES: usize = 64;
 
 struct PointerTree {
     nodes: Vec<PointerNode>,
 }
 
-/// A wanted position, or an ancestor of one.
+/// Node for a requested position, or for an ancestor of one.
 #[derive(Default)]
 struct PointerNode {
     parent: usize,
     children: HashMap<String, usize>,
-    /// Range of the value, once it has been found.
+    /// Range of the value, once found.
     span: Option<(usize, usize)>,
 }
 
@@ -124,7 +124,7 @@ impl PointerTree {
         node_index
     }
 
-    /// The index below `node` of a member's name, of which the `snake_case` spelling matches as well.
+    /// The index below a node of a member's name, whose `snake_case` spelling also matches.
     fn child_index(&self, node_index: Option<usize>, name: &str) -> Option<usize> {
         let children = &self.nodes.get(node_index?)?.children;
         let exact = children.get(name).copied();
@@ -154,7 +154,7 @@ impl PointerTree {
     }
 }
 
-/// A walk over JSON text. Invalid JSON ends it early; it never goes back.
+/// A walk over JSON text. Invalid JSON ends the walk early; it never goes back.
 struct SpanWalk<'b, 'w> {
     bytes: &'b [u8],
     position: usize,
@@ -162,7 +162,7 @@ struct SpanWalk<'b, 'w> {
 }
 
 impl SpanWalk<'_, '_> {
-    /// Walks over a value, and notes its range if it is wanted.
+    /// Walks over a value, and records its range if it is requested.
     fn walk_value(&mut self, node_index: Option<usize>, depth: usize) {
         self.skip_whitespace();
         let start = self.position;
@@ -173,7 +173,7 @@ impl SpanWalk<'_, '_> {
             _ => self.walk_literal(),
         }
         let end = self.position;
-        // Of members with one name the last one counts, as in reading.
+        // Of members with one name the last one counts, as in the reader.
         if let Some(node) = node_index.and_then(|node| self.pointer_tree.nodes.get_mut(node)) {
             node.span = Some((start, end));
         }

@@ -23,7 +23,7 @@ fn documents(folder: &Path, all: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// The errors as (rule, finding) without places and rule numbers: a conversion moves members, and each version requires
+/// The errors as (rule, finding) without pointers and rule numbers: a conversion moves members, and each version requires
 /// its members by a rule of its own.
 fn errors(findings: &[Finding]) -> BTreeSet<(String, String)> {
     findings

@@ -87,7 +87,7 @@ fn check(before: &Value, after: &Value, there: ChangeClass, back: ChangeClass, r
     assert_eq!(again.class, back, "{row}, back: {again:#?}");
 }
 
-/// All rules: the place, the new value, and the classes in both directions. `@flow` is the card's OAuth flow.
+/// All rules: the pointer, the new value, and the classes in both directions. `@flow` is the card's OAuth flow.
 #[rustfmt::skip]
 fn rows() -> Vec<(&'static str, Value, ChangeClass, ChangeClass)> {
     vec![

@@ -256,7 +256,7 @@ fn keys_that_cannot_verify_a_card_are_passed_over() {
     }
 }
 
-/// Nobody verifies what such a key has signed.
+/// No verifier accepts what such a key has signed.
 #[test]
 fn a_private_key_for_another_use_signs_nothing() {
     for (member, value, is_usable) in [

@@ -305,7 +305,7 @@ fn an_address_in_a_member_of_no_version_has_an_unknown_binding() {
         let findings = all_findings(&parsed, card.to_string().as_bytes());
         let http = findings.iter().find(|f| f.rule == "endpoint.http").unwrap();
         assert_eq!(http.pointer, pointer);
-        // Nobody calls it by itself, and no conversion makes it an address of A2A.
+        // No client calls it by itself, and no conversion makes it an address of A2A.
         let spoken = [SupportedBinding {
             binding: "JSONRPC",
             versions: &["1"],

@@ -385,7 +385,7 @@ fn irregular_forms_are_understood_and_reported() {
             );
         }
     }
-    // A place that no version knows stays as the card has it.
+    // A location that no version defines stays as in the card.
     let body = json!({"securitySchemes": {"key": {"type": "apiKey", "in": "Body", "name": "K"}}});
     let card = found(body, "scheme.location");
     assert_eq!(location(&card.security_schemes[0].kind), "body");

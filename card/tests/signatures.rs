@@ -1,4 +1,4 @@
-//! Verdicts: which signatures verify, in which form, why others do not, and what a signature leaves uncovered.
+//! Verification results: which signatures verify, in which form, why others do not, and what a signature leaves uncovered.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -40,7 +40,7 @@ fn signed(card: &str, payload: &str) -> String {
     with(card, &[entry(HEADER, payload.as_bytes())])
 }
 
-/// The verdict on the card with this entry and the fixed key.
+/// The result for the card with this entry and the fixed key.
 fn alone(entry: Value) -> String {
     verdict(&with(CARD, &[entry]), &keys())
 }
@@ -242,7 +242,7 @@ fn headers_that_change_the_rules_are_refused() {
         (r#"{ "typ" : "JOSE", "alg" : "EdDSA" }"#, "valid sdk"),
     ] {
         assert_eq!(alone(entry(header, SDK.as_bytes())), wanted, "{header}");
-        // No key changes this verdict, and no key is needed for it.
+        // No key changes this result, and no key is needed for it.
         let card = with(CARD, &[entry(header, SDK.as_bytes())]);
         let keyless = verdict(&card, &KeySet::default());
         let wanted = if wanted.starts_with("valid") {
@@ -366,7 +366,7 @@ fn a_kid_is_a_hint_and_a_type_is_the_law() {
             vec![with_member("alg", json!("RSA-OAEP"))],
             "refused key-use",
         ),
-        // Another key of the set may have made it, and nothing is said of a key that it does not name.
+        // Another key of the set may have made it; a key that it does not name has no effect.
         (vec![other_use.clone(), named("other")], "valid sdk"),
         (vec![other_use, stranger(json!("k1"))], "invalid mismatch"),
         (

@@ -170,7 +170,7 @@ const CARDS_0_3: [(&str, &str); 3] = [
     ),
 ];
 
-/// Checks that each card, signed by the SDK with every key, gets the `wanted` verdict, and is invalid once a member
+/// Checks that each card, signed by the SDK with every key, gets the `wanted` result, and is invalid once a member
 /// changes.
 fn signed_by(sdk: Sdk, cards: &[(&str, &str)], wanted: &str) {
     let keys = all_keys();

@@ -1,5 +1,4 @@
-//! Address blocks, by which requests are rate-limited: one platform may serve a hundred thousand agents from a few
-//! addresses.
+//! Address blocks used as keys for rate limits: one platform may serve a hundred thousand agents from a few addresses.
 
 use std::net::IpAddr;
 
@@ -8,7 +7,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 const IPV4_PREFIX_LENGTH: u8 = 24;
 const IPV6_PREFIX_LENGTH: u8 = 48;
 
-/// The block of an address: its /24 or its /48. An IPv4 address mapped into IPv6 counts as IPv4.
+/// The enclosing block of an address: its /24 (IPv4) or /48 (IPv6). An IPv4 address mapped into IPv6 counts as IPv4.
 pub fn enclosing_block(address: IpAddr) -> IpNet {
     match address.to_canonical() {
         IpAddr::V4(address) => IpNet::V4(Ipv4Net::new_assert(address, IPV4_PREFIX_LENGTH).trunc()),

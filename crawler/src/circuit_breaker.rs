@@ -1,12 +1,14 @@
-//! Circuit breaker: open while so many fetches fail at once that our own network is probably the cause. Pure.
+//! Circuit breaker: opens when so many fetches fail at once that our own network is the probable cause. Pure.
 //!
-//! While it is open, no source's liveness and no domain's proof is changed.
+//! While the breaker is open, the liveness of sources and the proofs of domains do not change.
 //!
-//! Only changes of sources that have answered before are counted: a first failure, and any answer. A source that never
-//! answered, or has been failing for long, tells nothing about our network, and would keep the breaker open for ever.
+//! A fetch counts only if it is a first failure or a success, and the source has answered before. A source that never
+//! answered, or has been failing for a long time, says nothing about our network and would keep the breaker open
+//! forever.
 //!
-//! Opening the breaker freezes all states, which an attacker could want. So of all the sources that one party can make
-//! fail on purpose only the latest [`FETCHES_PER_PARTY`] fetches count: too few to open or hold it open.
+//! An open breaker freezes all states, which an attacker could exploit. Therefore, of all the sources that one party
+//! can make fail on purpose, only the latest [`MAX_FETCHES_PER_PARTY`] fetches count: too few to open the breaker or
+//! keep it open.
 
 use std::collections::VecDeque;
 
@@ -15,20 +17,20 @@ use time::{Duration, OffsetDateTime};
 
 use crate::schedule::{JITTER, MAX_INTERVAL, ON_TIME_SLACK};
 
-/// Number of latest fetches that are remembered.
+/// Number of recent fetches kept in the window.
 pub const WINDOW_FETCHES: usize = 100;
-/// Older fetches do not count as failing *at once*.
+/// Period in which failures count as simultaneous; older fetches are ignored.
 pub const FAILURE_PERIOD: Duration = Duration::HOUR;
-/// Fewest fetches from which anything is concluded.
+/// Minimum number of fetches before the breaker can open or close.
 pub const MIN_FETCHES: usize = 20;
-/// Fetches that count of one party: the latest ones.
+/// Maximum number of fetches counted for one party; only its latest ones count.
 pub const MAX_FETCHES_PER_PARTY: usize = 2;
 /// The breaker opens when more than one fetch in this many fails: 20 %.
 const OPENS_ABOVE_ONE_IN: usize = 5;
-/// The breaker closes when at most one in this many of the last [`LEAST_FETCHES`] fails: 10 %.
+/// The breaker closes when at most one in this many of the last [`MIN_FETCHES`] fails: 10 %.
 const CLOSES_AT_ONE_IN: usize = 10;
 
-// Two parties that conspire cannot open the breaker, and one alone cannot keep it open.
+// Two colluding parties cannot open the breaker, and one party cannot keep it open.
 const _: () = assert!(2 * MAX_FETCHES_PER_PARTY * OPENS_ABOVE_ONE_IN <= MIN_FETCHES);
 const _: () = assert!(MAX_FETCHES_PER_PARTY * CLOSES_AT_ONE_IN <= MIN_FETCHES);
 
@@ -43,7 +45,7 @@ pub enum FailureParty {
     Network(IpNet),
 }
 
-/// One fetch of a source, as far as the breaker needs to know it.
+/// One fetch of a source, with the facts that the breaker needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchSample {
     /// Whether the fetch failed.
@@ -68,7 +70,7 @@ struct CountedFetch {
 pub struct CircuitBreaker {
     fetches: VecDeque<CountedFetch>,
     opened_at: Option<OffsetDateTime>,
-    /// Fetches since the breaker opened that would have counted, those beyond a party's limit included.
+    /// Fetches counted since the breaker opened, including those beyond a party's limit.
     counted_since_open: usize,
 }
 
@@ -90,7 +92,7 @@ pub enum BreakerTransition {
 }
 
 impl CircuitBreaker {
-    /// A breaker that opened at `since`, as when a process starts in the middle of an outage.
+    /// A breaker that opened at `opened_at`, for a process that starts in the middle of an outage.
     pub fn new_open(opened_at: OffsetDateTime) -> Self {
         Self {
             opened_at: Some(opened_at),
@@ -98,7 +100,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Counts a fetch; returns the change of state that it causes, if any.
+    /// Counts a fetch; returns the state change that it causes, if any.
     pub fn record(&mut self, fetch: FetchSample, now: OffsetDateTime) -> Option<BreakerTransition> {
         if !fetch.has_succeeded || (fetch.failed && fetch.was_failing) {
             return None;
@@ -135,11 +137,11 @@ impl CircuitBreaker {
         self.opened_at
     }
 
-    /// Makes room for a fetch by these parties: of each, one fewer than may count is kept. Fetches older than the
-    /// longest interval are dropped as well, lest the failures of deleted sources keep the breaker open.
+    /// Makes room for a fetch by these parties by keeping one fewer than the limit for each. Also drops fetches older
+    /// than the longest interval, so that failures of deleted sources cannot keep the breaker open.
     fn make_room(&mut self, parties: &[FailureParty], now: OffsetDateTime) {
         let longest = MAX_INTERVAL * (1.0 + JITTER) + ON_TIME_SLACK;
-        // After the clock was set back, fetches lie in the future; they are dropped like very old ones.
+        // If the clock was set back, fetches lie in the future; they are dropped like expired ones.
         self.fetches
             .retain(|fetch| (now - fetch.fetched_at).abs() <= longest);
         for party in parties {
@@ -157,8 +159,9 @@ impl CircuitBreaker {
         }
     }
 
-    /// Whether the outage is over. The age of the fetches does not matter, since a small registry fetches seldom; those
-    /// beyond a party's limit count in `seen`, for registries whose sources belong to few parties.
+    /// Whether the outage is over. The age of the fetches is ignored, because a small registry fetches rarely. Fetches
+    /// beyond a party's limit count in `counted_since_open`, so that a registry with sources of few parties can
+    /// recover.
     fn is_outage_over(&self) -> bool {
         if self.fetches.len().max(self.counted_since_open) < MIN_FETCHES {
             return false;
@@ -179,7 +182,7 @@ mod tests {
 
     const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
 
-    /// Parties that control this source alone.
+    /// Parties that control only this source.
     fn alone(number: usize) -> Vec<FailureParty> {
         vec![
             FailureParty::Registrant(format!("account {number}")),
@@ -197,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Counts one fetch for each of these sources, all of different parties, at once.
+    /// Counts one simultaneous fetch for each of these sources, all of different parties.
     fn note(
         breaker: &mut CircuitBreaker,
         sources: std::ops::Range<usize>,
@@ -260,7 +263,7 @@ mod tests {
         assert_eq!(breaker.open_since(), None);
     }
 
-    /// All sources of one party, however many there are and however often they recover in between.
+    /// One party cannot change the state, however many sources it has and however often they recover.
     #[test]
     fn one_party_can_do_nothing_nor_can_two() {
         for kind in 0..3 {
@@ -292,11 +295,11 @@ mod tests {
         let mut breaker = CircuitBreaker::default();
         note(&mut breaker, 0..MIN_FETCHES, true);
         assert!(breaker.open_since().is_some());
-        // Everything fails, except one party's own sources, which answer as often as they like.
+        // Every source fails except those of one party, which answer as often as they like.
         for _ in 0..1_000 {
             assert_eq!(breaker.record(fetch(false, alone(5_000)), NOW), None);
         }
-        // Everything answers again, except one party's own sources, which fail as often as they can.
+        // Every source answers again except those of one party, which fail as often as they can.
         let mut changes = Vec::new();
         for number in 0..MIN_FETCHES {
             changes.extend(breaker.record(fetch(true, alone(6_000)), NOW));
@@ -328,8 +331,7 @@ mod tests {
         assert_eq!(note(&mut breaker, 90..91, false), [closed]);
     }
 
-    /// The sources of few parties never give as many counted fetches as are needed; their repeated success closes the
-    /// breaker all the same.
+    /// The sources of a few parties never produce enough counted fetches; repeated success still closes the breaker.
     #[test]
     fn few_parties_release_it_too() {
         let mut breaker = CircuitBreaker::new_open(NOW);
@@ -338,13 +340,13 @@ mod tests {
         }
         let closed = breaker.record(fetch(false, alone(0)), NOW);
         assert_eq!(closed, Some(BreakerTransition::Closed { opened_at: NOW }));
-        // While one of the three parties fails, it stays open.
+        // The breaker stays open while one of the three parties fails.
         let mut breaker = CircuitBreaker::new_open(NOW);
         assert_eq!(breaker.record(fetch(true, alone(3)), NOW), None);
         for number in 0..1_000 {
             assert_eq!(breaker.record(fetch(false, alone(number % 3)), NOW), None);
         }
-        // A source that is no longer fetched, for example because it was deleted, is forgotten.
+        // A source that is no longer fetched, for example because it was deleted, stops counting.
         let later = NOW + Duration::days(2);
         let closed = breaker.record(fetch(false, alone(0)), later);
         assert_eq!(closed, Some(BreakerTransition::Closed { opened_at: NOW }));
@@ -355,7 +357,7 @@ mod tests {
         let mut breaker = CircuitBreaker::default();
         note(&mut breaker, 0..MIN_FETCHES, true);
         assert_eq!(note(&mut breaker, 100..100 + MIN_FETCHES - 3, false), []);
-        // Hours later, as in a small registry; a source that recovers counts like any other.
+        // Hours later, as in a small registry, a recovering source counts like any other.
         let again = FetchSample {
             was_failing: true,
             ..fetch(false, alone(200))

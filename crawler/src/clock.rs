@@ -5,23 +5,23 @@ use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
-/// When the machine's own clock was first used.
+/// Time of the first use of the system clock.
 static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// A source of the present time, passed to everything that depends on it, so that tests can set it.
+/// Clock passed to everything that depends on the time, so that tests can set it.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// The present moment in UTC.
+    /// The current time in UTC.
     fn now(&self) -> OffsetDateTime;
 
-    /// Time since some moment in the past. It advances evenly even if [`Clock::now`] is set, so rate limits use it.
-    /// The default suits clocks that a test only moves forwards.
+    /// Time since an arbitrary point in the past. It advances steadily even if [`Clock::now`] is set, so rate limits
+    /// use it. The default implementation is correct for clocks that a test only moves forward.
     fn monotonic(&self) -> Duration {
         let since = self.now() - OffsetDateTime::UNIX_EPOCH;
         since.try_into().unwrap_or_default()
     }
 }
 
-/// The machine's own clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

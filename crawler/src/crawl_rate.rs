@@ -1,31 +1,31 @@
-//! Pace: how many visits may begin, at a steady rate normally and at a faster one after a backlog. Pure.
+//! Crawl rate: how many visits may start, at a steady rate normally and at a faster one after a backlog. Pure.
 //!
-//! The *steady rate* is the sum of the rates of all planned visits, one over the interval of each. While visits begin
-//! on time, the rate is limited to slightly more than that, which cuts off peaks. The longer the oldest visit is
-//! overdue, as after a restart or an outage, the higher the limit, up to twice the steady rate: a backlog neither
-//! lasts nor becomes a wave of requests.
+//! The *steady rate* is the sum of the rates of all planned visits; the rate of a visit is one over its interval.
+//! While visits start on time, the rate limit is slightly above the steady rate, which cuts off peaks. The longer the
+//! oldest visit is overdue, for example after a restart or an outage, the higher the limit, up to twice the steady
+//! rate. A backlog is therefore cleared without a wave of requests.
 
 use std::time::Duration;
 
 use time::OffsetDateTime;
 
-/// Limit relative to the steady rate while visits are on time.
+/// Rate limit relative to the steady rate while visits are on time.
 pub const ON_TIME_FACTOR: f64 = 1.1;
-/// Limit relative to the steady rate while there is a full backlog.
+/// Rate limit relative to the steady rate during a full backlog.
 pub const BACKLOG_FACTOR: f64 = 2.0;
-/// Delay of the oldest visit from which the backlog counts as full.
+/// Delay of the oldest visit at which the backlog counts as full.
 pub const BACKLOG_LAG: Duration = Duration::from_secs(180);
-/// Visits that may always begin at once after a pause, whatever the rate.
+/// Number of visits that may always start at once after a pause, whatever the rate.
 const MIN_BURST: f64 = 2.0;
-/// Factor on the least rate without a backlog, so that a small registry's visits are spread out too.
+/// Factor on the minimum rate without a backlog, so that a small registry's visits are spread out too.
 const ON_TIME_SHARE_OF_MIN: f64 = 1.0 / 60.0;
 
-/// Limits that apply whatever the steady rate.
+/// Limits that apply whatever the steady rate is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CrawlRate {
-    /// Least visits a second during a backlog: 1. Ten domains would otherwise take half a day to catch up.
+    /// Minimum rate in visits per second during a backlog: 1. Ten domains would otherwise take half a day to catch up.
     pub min_backlog_rate: f64,
-    /// How long unused permission is kept: 30 s.
+    /// Time for which an unused budget is kept: 30 s.
     pub burst_duration: Duration,
 }
 
@@ -38,17 +38,17 @@ impl Default for CrawlRate {
     }
 }
 
-/// Permission to begin visits, at a point in time.
+/// Budget of visits that may start, at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VisitBudget {
-    /// Number of visits that may begin; the fraction is carried over.
+    /// Number of visits that may start; the fraction is carried over.
     pub visits: f64,
-    /// Time of this state.
+    /// Time at which `visits` was computed.
     pub updated_at: OffsetDateTime,
 }
 
 impl CrawlRate {
-    /// Visits a second that may begin while the oldest one is overdue by `lag`.
+    /// Visits per second that may start while the oldest one is overdue by `lag`.
     pub fn visits_per_second(&self, steady_rate: f64, lag: Duration) -> f64 {
         let steady_rate = if steady_rate.is_finite() {
             steady_rate.max(0.0)
@@ -65,7 +65,7 @@ impl CrawlRate {
         (steady_rate * factor).max(self.min_backlog_rate * min_rate_share)
     }
 
-    /// The permission at `now`, given the one left; unchanged if the clock was set back.
+    /// The budget at `now`, computed from the remaining one; unchanged if the clock was set back.
     pub fn refill(
         &self,
         remaining: Option<VisitBudget>,
@@ -110,7 +110,7 @@ mod tests {
             pace.visits_per_second(10.0, BACKLOG_LAG + Duration::from_micros(1)),
             20.0,
         );
-        // A small registry: one visit a minute, and one a second to catch up.
+        // A small registry: one visit a minute normally, one a second during a backlog.
         close(pace.visits_per_second(0.0001, NO_LAG), 1.0 / 60.0);
         close(
             pace.visits_per_second(0.0001, Duration::from_secs(3600)),

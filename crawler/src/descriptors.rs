@@ -1,14 +1,15 @@
-//! File descriptors: how many a visit uses, and how to tell that there are none left.
+//! File descriptors: how many a visit uses, and how to detect that none are left.
 
 use std::io;
 
-/// Most file descriptors that a visit uses at a time, with an ordinary name server: the connection to its host, and
-/// either one to another host, which may be attempted at two of its addresses, or the look-ups before it.
+/// Maximum number of file descriptors that a visit uses at a time, with an ordinary name server: the connection to its
+/// host, plus either a connection to another host, which may be attempted at two of its addresses, or the preceding
+/// look-ups.
 pub const DESCRIPTORS_PER_VISIT: usize = 4;
 
-/// Whether the system refused because this process, or the whole machine, has no file descriptors left.
+/// Whether the error means that this process, or the whole machine, has no file descriptors left.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
-    // The same numbers on Linux, macOS and the BSDs.
+    // These numbers are the same on Linux, macOS and the BSDs.
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))

@@ -2,12 +2,13 @@
 //!
 //! [`guard`] decides which targets may be fetched, [`dns`] resolves names, [`fetch`] makes the requests, [`catalog`]
 //! reads lists of agents, [`challenge`] checks proofs of control over a domain. [`schedule`] computes when a source is
-//! due, [`planned`] and [`pace`] spread visits evenly, [`liveness`] derives whether a card is reachable,
-//! [`circuit_breaker`] suspends that during an outage of our own, [`descriptors`] says how many files a visit opens,
-//! and [`worker`] is the loop around it all. The program that stores the sources implements [`Frontier`] and [`Sink`].
+//! due, [`visit_calendar`] and [`crawl_rate`] spread visits evenly, [`liveness`] derives whether a card is reachable,
+//! [`circuit_breaker`] suspends that during an outage of our own, [`descriptors`] says how many file descriptors a
+//! visit uses, and [`worker`] runs the visits. The program that stores the sources implements [`CrawlFrontier`] and
+//! [`OutcomeSink`].
 //!
-//! `robots.txt` is not read: every URL was registered, or is a well-known path or a catalog's entry. The owner of a
-//! domain opts out with a DNS record (`policy=none`, see [`challenge::dns_standing`]).
+//! `robots.txt` is not read: every URL was registered, is a well-known path or is an entry of a catalog. The owner of
+//! a domain opts out with a DNS record (`policy=none`, see [`challenge::dns_persistent`]).
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

@@ -1,29 +1,29 @@
-//! Liveness: whether a source's card is reachable, judged from a few facts about past fetches. Pure.
+//! Liveness: whether a source's card is reachable, derived from a few facts about past fetches. Pure.
 //!
-//! While the circuit breaker is open, the caller does not call [`History::after`], and every state stays as it is.
+//! While the circuit breaker is open, the caller does not call [`FailureHistory::with_fetch`], and no state changes.
 
 use time::{Duration, OffsetDateTime};
 
 use crate::AttemptOutcome;
 
-/// After 404 responses for this long …
+/// Period of 404 responses after which a card is gone, together with [`NOT_FOUND_FETCHES`].
 pub const NOT_FOUND_PERIOD: Duration = Duration::hours(24);
-/// … and this many fetches, the card is gone.
+/// Number of 404 responses after which a card is gone, together with [`NOT_FOUND_PERIOD`].
 pub const NOT_FOUND_FETCHES: u32 = 3;
-/// After this many 410 responses …
+/// Number of 410 responses after which a card is gone, together with [`GONE_SPACING`].
 pub const GONE_FETCHES: u32 = 2;
-/// … this far apart, the card is gone.
+/// Minimum time between the first and the last of these 410 responses.
 pub const GONE_SPACING: Duration = Duration::hours(1);
-/// After NXDOMAIN for this long, the card is gone.
+/// Period of NXDOMAIN after which the card is gone.
 pub const NO_SUCH_HOST_PERIOD: Duration = Duration::hours(72);
-/// With invalid TLS, the card is stale at once and gone after this long.
+/// Period of invalid TLS after which the card is gone; it is stale at once.
 pub const TLS_INVALID_PERIOD: Duration = Duration::hours(24);
-/// After any other failure for this long, in particular timeouts and server errors, the card is gone.
+/// Period of any other failure, in particular timeouts and server errors, after which the card is gone.
 pub const UNREACHABLE_PERIOD: Duration = Duration::days(7);
-/// A card that is gone for this long is retired.
+/// Period after which a card that is gone is retired.
 pub const RETIREMENT_PERIOD: Duration = Duration::days(30);
 
-/// Whether the card can be fetched. The agent behind it is not checked.
+/// Whether the card can be fetched. Says nothing about the agent itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Liveness {
     /// The last fetch returned a card.
@@ -34,12 +34,12 @@ pub enum Liveness {
     Gone,
 }
 
-/// The facts about a source's fetches since the last good one that its liveness is judged by.
+/// Facts about a source's fetches since the last success, from which its liveness is derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FailureHistory {
-    /// When the current series of failures began, whatever their causes.
+    /// Start of the current series of failures, whatever their causes.
     pub failing_since: Option<OffsetDateTime>,
-    /// The cause in force: the latest definite one, or else the latest transient one.
+    /// The cause that counts: the latest definite one, or else the latest transient one.
     pub cause: Option<FailureCause>,
 }
 
@@ -48,18 +48,18 @@ pub struct FailureHistory {
 pub struct FailureCause {
     /// Outcome of these fetches; never `Card`, `Catalog` or `NotModified`.
     pub outcome: AttemptOutcome,
-    /// When the first of them was.
+    /// Time of the first of these fetches.
     pub since: OffsetDateTime,
-    /// When the latest of them was.
+    /// Time of the latest of these fetches.
     pub latest_at: OffsetDateTime,
-    /// How many there were.
+    /// Number of these fetches.
     pub fetch_count: u32,
 }
 
 impl FailureHistory {
-    /// The history after a further fetch at `now` that ended with `outcome`.
+    /// The history after another fetch, made at `now`, that ended with `outcome`.
     ///
-    /// A good fetch clears it. A transient failure (such as a timeout) between two definite ones (such as 404)
+    /// A success clears the history. A transient failure (such as a timeout) between two definite ones (such as 404)
     /// neither confirms nor refutes them, so it does not restart their count.
     pub fn with_fetch(self, outcome: AttemptOutcome, now: OffsetDateTime) -> Self {
         if is_success(outcome) {
@@ -101,7 +101,7 @@ impl FailureHistory {
             }
             AttemptOutcome::NoSuchHost => duration >= NO_SUCH_HOST_PERIOD,
             AttemptOutcome::TlsInvalid => duration >= TLS_INVALID_PERIOD,
-            // The origin is up and serves something else: after such a mistake the last good version stays.
+            // The origin is up and serves something else, probably by mistake, so the last good version is kept.
             AttemptOutcome::NotACard | AttemptOutcome::NotACatalog => {
                 return (Liveness::Stale, Some(describe_cause(cause)));
             }
@@ -116,7 +116,7 @@ impl FailureHistory {
     }
 }
 
-/// Whether a card that is gone since `gone_since` is to be retired.
+/// Whether a card that has been gone since `gone_since` is due to be retired.
 pub fn is_retired(gone_since: OffsetDateTime, now: OffsetDateTime) -> bool {
     now - gone_since >= RETIREMENT_PERIOD
 }
@@ -128,7 +128,7 @@ const fn is_success(outcome: AttemptOutcome) -> bool {
     )
 }
 
-/// Whether an outcome is about the card rather than about a momentary condition.
+/// Whether an outcome is about the card rather than a temporary condition.
 const fn is_definite(outcome: AttemptOutcome) -> bool {
     matches!(
         outcome,
@@ -149,13 +149,15 @@ fn describe_cause(cause: FailureCause) -> String {
         AttemptOutcome::TlsInvalid => "the TLS certificate or handshake is not valid",
         AttemptOutcome::NotACard => "the origin serves something that is not a card",
         AttemptOutcome::NotACatalog => "the origin serves something that is not a catalog",
-        AttemptOutcome::Forbidden => "the origin asks for credentials",
-        AttemptOutcome::Throttled => "the origin limits how often it may be fetched",
+        AttemptOutcome::Forbidden => "the origin requires credentials",
+        AttemptOutcome::Throttled => "the origin limits the rate of requests",
         AttemptOutcome::BadStatus => "the origin responds with an error",
-        AttemptOutcome::BadRedirect => "the origin redirects where the registry does not follow",
+        AttemptOutcome::BadRedirect => {
+            "the origin sends a redirect that the registry does not follow"
+        }
         AttemptOutcome::BadBody => "the origin's response is too large or broken",
-        AttemptOutcome::Refused => "the registry's guard refuses the target",
-        AttemptOutcome::DnsFailure => "the name cannot be resolved for now",
+        AttemptOutcome::Refused => "the registry's guard rejects the target",
+        AttemptOutcome::DnsFailure => "the name temporarily cannot be resolved",
         AttemptOutcome::Unreachable => "the origin cannot be reached",
         AttemptOutcome::Timeout => "the origin does not respond in time",
         AttemptOutcome::Card | AttemptOutcome::Catalog | AttemptOutcome::NotModified => {
@@ -183,7 +185,7 @@ mod tests {
 
     const START: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
 
-    /// Fetches at these minutes after the start, judged at the last number.
+    /// The liveness at minute `at` after fetches at these minutes.
     fn judged(fetches: &[(AttemptOutcome, i64)], at: i64) -> Liveness {
         let history =
             fetches
@@ -243,7 +245,7 @@ mod tests {
         ];
         assert_eq!(judged(&looks, DAY - 1), Liveness::Stale);
         assert_eq!(judged(&looks, DAY), Liveness::Gone);
-        // Another definite cause restarts the count: a repaired DNS that leads to a 404 is a new fact.
+        // Another definite cause restarts the count: a repaired DNS entry that leads to a 404 is a new fact.
         let looks = [(NoSuchHost, 0), (NotFound, 71 * HOUR)];
         assert_eq!(judged(&looks, 72 * HOUR), Liveness::Stale);
         // A success between two failures clears the history.

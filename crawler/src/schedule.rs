@@ -1,13 +1,14 @@
-//! The schedule of revalidation: when a source is fetched next, and whether conditionally or in full. Pure: the time and the random number are arguments.
+//! Revalidation schedule: when a source is fetched next, and whether conditionally or in full. Pure: the time and the
+//! random number are arguments.
 
 use ring::digest::{SHA256, digest};
 use time::{Duration, OffsetDateTime};
 
-/// Shortest interval between fetches of a source, whatever its server says, such as `no-store`.
+/// Minimum interval between fetches of a source, whatever its server says, such as `no-store`.
 pub const MIN_INTERVAL: Duration = Duration::minutes(15);
-/// Longest interval between fetches of a source that responds.
+/// Maximum interval between fetches of a source that responds.
 pub const MAX_INTERVAL: Duration = Duration::hours(24);
-/// First value of the adaptive interval.
+/// Initial value of the adaptive interval.
 pub const FIRST_INTERVAL: Duration = Duration::hours(6);
 /// Factor by which the interval grows when the card has not changed.
 pub const UNCHANGED_FACTOR: f64 = 1.5;
@@ -15,28 +16,28 @@ pub const UNCHANGED_FACTOR: f64 = 1.5;
 pub const CHANGED_FACTOR: f64 = 0.5;
 /// Share of the interval by which a due time may be earlier or later, so that sources drift apart.
 pub const JITTER: f64 = 0.1;
-/// Upper limit of the wait after a first failure; it doubles with each further failure.
+/// Upper limit of the wait after a first failure; doubled with each further failure.
 pub const FIRST_BACKOFF: Duration = Duration::minutes(5);
 /// Upper limit of the wait after many failures.
 pub const MAX_BACKOFF: Duration = Duration::hours(24);
-/// Shortest wait after a failure, whatever the random number: the spacing between visits of a host.
+/// Minimum wait after a failure, whatever the random number: the spacing between visits of a host.
 pub const MIN_BACKOFF: Duration = Duration::seconds(60);
-/// Wait before the first retry of a timeout, and spacing of the two: a sleeping host may take 20 s to respond.
+/// Wait between a first timeout and its early retry: a sleeping host may take 20 s to respond.
 pub const TIMEOUT_RETRY: Duration = Duration::seconds(30);
 /// Longest wait that a server can request.
 pub const MAX_RETRY_AFTER: Duration = Duration::days(7);
-/// Longest time between unconditional fetches of a source, so that no 304 hides a dropped signature.
+/// Maximum time between unconditional fetches of a source, so that no 304 hides a dropped signature.
 pub const FULL_FETCH_INTERVAL: Duration = Duration::days(7);
-/// Longest wait after a failure while the breaker is open, so that sources recover soon after our own outage.
+/// Maximum wait after a failure while the breaker is open, so that sources recover soon after our own outage.
 pub const MAX_OPEN_BREAKER_BACKOFF: Duration = Duration::hours(1);
-/// Delay beyond the jitter within which a visit still counts as on time: rate limits may defer it.
+/// Delay beyond the jitter for which a visit still counts as on time: rate limits may defer it.
 pub const ON_TIME_SLACK: Duration = Duration::minutes(5);
 
-/// The result of the last fetch, as far as the schedule needs it.
+/// Result of the last fetch, with the facts that the schedule needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastFetch {
-    /// The first card of this source. The next fetch is somewhere within the interval, at the [`phase`] of the host:
-    /// otherwise sources that were registered together would be fetched together for ever.
+    /// The first card of this source. The next fetch is somewhere within the interval, at the [`host_phase`]:
+    /// otherwise sources that were registered together would always be fetched together.
     First {
         /// Position within the interval.
         phase: u32,
@@ -49,29 +50,29 @@ pub enum LastFetch {
     Failed {
         /// Failures in a row, this one included.
         failures: u32,
-        /// Seconds that the server asked to wait.
+        /// Number of seconds that the server asked to wait.
         retry_after: Option<u32>,
         /// Whether the circuit breaker is open.
         breaker_open: bool,
-        /// Whether a time limit passed.
+        /// Whether a time limit was exceeded.
         timed_out: bool,
     },
 }
 
-/// The next due time, and the state to pass in next time.
+/// The next due time, and the interval for the next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextDue {
     /// When the source is due.
     pub due_at: OffsetDateTime,
-    /// The adaptive interval to pass in.
+    /// The adaptive interval, to be passed in next time.
     pub interval: Duration,
 }
 
 /// When a source is due after a fetch at `now`.
 ///
-/// After a card: the server's own freshness (`max_age`, in seconds) or else the adaptive `interval`, within
-/// [`MIN_INTERVAL`] and [`MAX_INTERVAL`], then up to [`JITTER`] sooner or later. After a failure: full-jitter
-/// backoff, and never before `Retry-After` ends. `random` is clamped to 0..1.
+/// After a success: the server's own freshness (`max_age`, in seconds) or else the adaptive `interval`, limited to
+/// [`MIN_INTERVAL`] and [`MAX_INTERVAL`], then shifted by up to [`JITTER`] in either direction. After a failure:
+/// full-jitter backoff, and never before `Retry-After` ends. `random` is clamped to 0..1.
 pub fn next_due(
     now: OffsetDateTime,
     fetch: LastFetch,
@@ -133,29 +134,28 @@ pub fn next_due(
     }
 }
 
-/// Whether a source is fetched again after [`TIMEOUT_RETRY`]: it has just begun to time out, and the circuit breaker is
-/// closed, so the cause is probably a host that sleeps.
+/// Whether a source is fetched again after [`TIMEOUT_RETRY`]: it has just begun to time out, and the circuit breaker
+/// is closed, so the host is probably asleep.
 pub const fn is_retried_soon(failures: u32, timed_out: bool, breaker_open: bool) -> bool {
     failures == 1 && timed_out && !breaker_open
 }
 
-/// Position of a host within its interval: the same host has the same phase in every process, whatever it was compiled
-/// with.
+/// Position of a host within its interval. A host has the same phase in every process, whatever compiler built it.
 pub fn host_phase(host: &str) -> u32 {
     let hash = digest(&SHA256, host.as_bytes());
     let first = hash.as_ref().first_chunk().copied();
     first.map_or(0, u32::from_be_bytes)
 }
 
-/// How long a card is fresh: the server's value or else the interval, from [`MIN_INTERVAL`] to [`MAX_INTERVAL`].
+/// Time for which a card is fresh: the server's value or else the interval, from [`MIN_INTERVAL`] to [`MAX_INTERVAL`].
 pub fn freshness_lifetime(interval: Duration, max_age: Option<u32>) -> Duration {
     max_age
         .map_or(interval, |seconds| Duration::seconds(seconds.into()))
         .clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
 
-/// Whether this request must be unconditional, so that never more than [`FULL_FETCH_INTERVAL`] lies between two full
-/// fetches. `last_full` is when the card last came in full, if it ever did. `wait` is the time since the previous
+/// Whether this request must be unconditional, so that at most [`FULL_FETCH_INTERVAL`] passes between two full
+/// fetches. `last_full` is the time of the last full response, if there was one. `wait` is the time since the previous
 /// request; the next one may be up to twice as far away.
 pub fn needs_full_fetch(
     last_full: Option<OffsetDateTime>,
@@ -191,9 +191,9 @@ mod tests {
     use super::*;
 
     const NOW: OffsetDateTime = datetime!(2026-11-20 12:00:00 UTC);
-    /// The middle of the jitter: no deviation.
+    /// The middle of the jitter range: no deviation.
     const MIDDLE: f64 = 0.5;
-    /// The first fetch of a host with the last phase: nearly the whole interval.
+    /// The first fetch of a host with the last phase: almost a whole interval away.
     const LAST: LastFetch = LastFetch::First { phase: u32::MAX };
 
     fn wait(
@@ -241,7 +241,7 @@ mod tests {
             wait(LastFetch::Unchanged, None, Some(u32::MAX), MIDDLE),
             MAX_INTERVAL
         );
-        // The server's own value does not stop the interval from adapting.
+        // The server's own value does not stop the adaptation of the interval.
         let due = next_due(NOW, LastFetch::Changed, None, Some(60), MIDDLE);
         assert_eq!(due.interval, Duration::hours(3));
     }
@@ -259,7 +259,8 @@ mod tests {
         assert_eq!(first(0), MIN_INTERVAL);
         assert!(first(u32::MAX) > FIRST_INTERVAL - Duration::SECOND);
         assert_eq!(first(1 << 31), (FIRST_INTERVAL + MIN_INTERVAL) / 2);
-        // The server's own value limits it too; a source that is fetched as often as allowed has no room for a phase.
+        // The server's own value limits the phase too; a source that is fetched as often as allowed has no room for
+        // one.
         let within = |max_age| wait(LAST, None, Some(max_age), MIDDLE);
         assert!(within(3600) <= Duration::hours(1));
         assert_eq!(within(0), MIN_INTERVAL);
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!(failed(1, Some(u32::MAX), 0.0), MAX_RETRY_AFTER);
     }
 
-    /// A host that sleeps needs some 20 s to respond to the request that wakes it.
+    /// A sleeping host needs about 20 s to respond to the request that wakes it.
     #[test]
     fn the_first_timeout_is_retried_soon() {
         let timed_out = |failures, breaker_open, random| {

@@ -1,15 +1,15 @@
-//! Numbers of planned visits by minute, so that a new visit is planned for a quiet minute. Pure.
+//! Planned visits counted by minute, so that a new visit is planned for a quiet minute. Pure.
 //!
-//! A due time may vary within some jitter. Chosen at random, a small registry would have busy and idle minutes, and
-//! the hosts of a large import would come back as a wave every day. So several times within the jitter are compared,
-//! and the one with the fewest planned visits is taken.
+//! A due time may vary within the jitter. With purely random times, a small registry would have busy and idle minutes,
+//! and the hosts of a large import would return as a wave every day. Therefore several times within the jitter are
+//! compared, and the one with the fewest planned visits is chosen.
 
 use time::{Duration, OffsetDateTime};
 
 use crate::schedule::{JITTER, MAX_INTERVAL};
 
 const SLOT_DURATION: Duration = Duration::MINUTE;
-/// Number of slots: the longest wait with jitter, and one more hour.
+/// Number of minutes: the longest wait with jitter, and one more hour.
 const SLOT_COUNT: usize = 28 * 60;
 const CANDIDATE_COUNT: u32 = 32;
 
@@ -17,13 +17,13 @@ const CANDIDATE_COUNT: u32 = 32;
 #[derive(Debug, Clone)]
 pub struct VisitCalendar {
     visits_by_minute: Vec<u32>,
-    /// Number of the first minute that is kept.
+    /// Number of the first minute in the calendar.
     first_minute: i64,
     steady_rate: f64,
 }
 
 impl VisitCalendar {
-    /// A plan without any visits.
+    /// A calendar without visits.
     pub fn new(now: OffsetDateTime) -> Self {
         debug_assert!(
             MAX_INTERVAL * (1.0 + JITTER) <= SLOT_DURATION * i32::try_from(SLOT_COUNT).unwrap_or(0)
@@ -35,7 +35,7 @@ impl VisitCalendar {
         }
     }
 
-    /// Counts visits planned for a time. A time outside the 28 hours is ignored.
+    /// Counts visits planned for a time. Times outside the 28 hours are ignored.
     pub fn add_visits(&mut self, at: OffsetDateTime, now: OffsetDateTime, visits: u32) {
         self.clear_past_minutes(now);
         if let Some(slot) = self.index_of(at) {
@@ -43,14 +43,14 @@ impl VisitCalendar {
         }
     }
 
-    /// Number of visits planned for that minute.
+    /// Number of visits planned for the minute of this time.
     pub fn visits_in_minute(&self, at: OffsetDateTime) -> u32 {
         self.index_of(at)
             .map_or(0, |slot| self.visits_by_minute[slot])
     }
 
-    /// The random number, in 0..1, that leads to the time with the fewest planned visits. `seed`, in 0..1, is where
-    /// the comparison starts, so that equal candidates are chosen at random.
+    /// The random number in 0..1 that leads to the time with the fewest planned visits. The comparison starts at
+    /// `seed`, also in 0..1, so that one of several equal candidates is chosen at random.
     pub fn least_busy_jitter(&self, seed: f64, time_for: impl Fn(f64) -> OffsetDateTime) -> f64 {
         let candidate =
             |number: u32| (seed + f64::from(number) / f64::from(CANDIDATE_COUNT)).fract();
@@ -60,7 +60,7 @@ impl VisitCalendar {
             .unwrap_or(seed)
     }
 
-    /// Visits a second, as planned.
+    /// The planned visits per second.
     pub const fn steady_rate(&self) -> f64 {
         self.steady_rate
     }
@@ -70,7 +70,8 @@ impl VisitCalendar {
         self.steady_rate = visits_a_second;
     }
 
-    /// Updates the rate after a domain's interval changed; `None` if it was or is not visited regularly.
+    /// Updates the rate after a domain's interval changed; `None` if the domain was not or is no longer visited
+    /// regularly.
     pub fn change_interval(&mut self, before: Option<Duration>, after: Option<Duration>) {
         let rate = |interval: Option<Duration>| {
             interval.map_or(0.0, |interval| 1.0 / interval.as_seconds_f64().max(1.0))
@@ -128,7 +129,7 @@ mod tests {
         planned.add_visits(at + Duration::seconds(29), NOW, 1);
         assert_eq!(planned.visits_in_minute(at), 3);
         assert_eq!(planned.visits_in_minute(at + Duration::seconds(30)), 0);
-        // Outside of the 28 hours.
+        // Times outside the 28 hours.
         for outside in [NOW - Duration::MINUTE, NOW + Duration::hours(28)] {
             planned.add_visits(outside, NOW, 1);
             assert_eq!(planned.visits_in_minute(outside), 0);

@@ -1,5 +1,4 @@
-//! Accounts with what belongs to each: tokens, sessions, identities, groups, saved searches and feeds; and settings of the
-//! registry itself.
+//! Accounts with their tokens, sessions, identities, groups, saved searches and feeds; and the registry's settings.
 
 use sea_orm_migration::schema::*;
 
@@ -43,7 +42,7 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .foreign_key(uuid("account_id"), "accounts")
             .primary_key(["group_id", "account_id"])
             .index(["account_id"]),
-        // The token is not a reference, so that it can be deleted before its sessions.
+        // Not a foreign key, so that a token can be deleted before its sessions.
         NewTable::new("sessions")
             .column(pk_uuid("id"))
             .foreign_key(uuid("account_id"), "accounts")

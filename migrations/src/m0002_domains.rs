@@ -1,4 +1,4 @@
-//! Domains, their sources, the results of fetches, and who registered what.
+//! Domains with their sources and registrants, and the results of fetches.
 
 use sea_orm_migration::{prelude::*, schema::*};
 
@@ -7,7 +7,7 @@ use crate::new_table::NewTable;
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         domains(),
-        // Whoever leases visits locks the only row.
+        // Leasing visits locks this single row.
         NewTable::new("crawl_pace")
             .column(big_integer("id").primary_key().take())
             .column(double("visits"))
@@ -96,8 +96,8 @@ fn domains() -> NewTable {
         .column(text_null("visit_requester"))
         .unique_partial_index("ux_domains_name_live", ["name"], live)
         // Visits by due time. Requested and planned visits have an index each, so that finding the oldest of one kind
-        // does not scan a million of the other. Address blocks and leases are included, so that thousands of due visits
-        // to a busy block are skipped without reading their rows.
+        // does not scan a million of the other. Address blocks and leases are included, so that thousands of due
+        // visits to a busy block are skipped without reading their rows.
         .partial_index("ix_domains_visit_awaited", by_time, [awaited()])
         .partial_index("ix_domains_visit_planned", by_time, [planned])
         .index(["leased_until"])
@@ -106,9 +106,9 @@ fn domains() -> NewTable {
         // Finds a deleted domain when it is registered again.
         .partial_index("ix_domains_name_deleted", ["name"], [deleted])
         .index(["owner_id"])
-        // Each check of a proof looks for hosts with such an owner, and few hosts have one.
+        // Each proof check looks up hosts by vouched owner, and few hosts have one.
         .index(["vouched_owner"])
-        // Requested visits by their turns and their requesters; they are few among a million of planned ones.
+        // Requested visits by turn and by requester; there are few of them among a million planned ones.
         .partial_index("ix_domains_visit_turn", by_turn, requested())
         .partial_index("ix_domains_visit_requester", by_requester, requested())
 }

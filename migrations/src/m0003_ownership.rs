@@ -1,4 +1,4 @@
-//! Proofs of domains, the challenges and checks for them, and what owners are known by.
+//! Proofs of domains with their challenges and checks, owner fingerprints and enrolled keys.
 
 use sea_orm_migration::schema::*;
 

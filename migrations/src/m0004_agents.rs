@@ -1,4 +1,4 @@
-//! Agents, the versions of their cards with the sources that gave them, and the decisions on them.
+//! Agents, the versions of their cards with the sources that served them, and the decisions on them.
 
 use sea_orm_migration::{prelude::*, schema::*};
 

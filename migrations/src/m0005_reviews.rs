@@ -1,4 +1,4 @@
-//! Reviews with their approvals, comments and reports, and approvals that one account has given alone.
+//! Reviews with their approvals, comments and reports, and break-glass approvals.
 
 use sea_orm_migration::schema::*;
 

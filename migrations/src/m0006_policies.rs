@@ -1,4 +1,4 @@
-//! Policy sets, waivers, what policies on a dry run would have changed, and the collections that policies ask about.
+//! Policy sets, waivers, dry-run counts, and the collections that policies refer to.
 
 use sea_orm_migration::schema::*;
 

@@ -1,4 +1,4 @@
-//! The log of all events, which the index, caches and the feed follow.
+//! The event log, which the index, the caches and the feed follow.
 
 use sea_orm_migration::schema::*;
 

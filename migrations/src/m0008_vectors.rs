@@ -1,4 +1,4 @@
-//! Vectors of agents, by the model that made them.
+//! Agent vectors by embedding model.
 
 use sea_orm_migration::schema::*;
 

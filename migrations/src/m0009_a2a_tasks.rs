@@ -1,4 +1,4 @@
-//! The tasks that the registry does for clients of A2A.
+//! Tasks that the registry runs for A2A clients.
 
 use sea_orm_migration::schema::*;
 

@@ -1,4 +1,4 @@
-//! The registries that catalogs name, which are candidates for peers.
+//! Registries that catalogs list: candidates for peers.
 
 use sea_orm_migration::schema::*;
 

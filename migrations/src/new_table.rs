@@ -60,7 +60,7 @@ impl NewTable {
         self
     }
 
-    /// A column that refers to another table's `id`; a row that is referenced cannot be deleted.
+    /// A foreign key to another table's `id`; a referenced row cannot be deleted.
     pub(crate) fn foreign_key(mut self, column: ColumnDef, table: &'static str) -> Self {
         let name = column.get_column_name();
         let mut key = ForeignKey::create();
@@ -118,7 +118,7 @@ impl NewTable {
         })
     }
 
-    /// A row that the table starts with.
+    /// Inserts a row when the table is created.
     pub(crate) fn initial_row(mut self, row: InsertStatement) -> Self {
         self.rows.push(row);
         self

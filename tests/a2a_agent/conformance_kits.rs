@@ -1,5 +1,5 @@
-//! Everything that the conformance kits ask of an agent, as far as it is asked of one that does its own work: the card
-//! rules of a2a-tck 1.0-dev and 0.3.x and of a2a-inspector, and 1.0-dev's rules of both bindings.
+//! The checks of the conformance kits that apply to this agent: the card rules of a2a-tck 1.0-dev and 0.3.x and of
+//! a2a-inspector, and 1.0-dev's rules of both bindings.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Conversations by 1.0: the three skills, pages, questions, streams, and what must not be seen.
+//! Conversations over protocol 1.0: the three skills, pages, questions, streams, and agents that must stay hidden.
 
 use a2a_registry_core::config::Config;
 use a2a_registry_domain::lifecycle::Visibility;
@@ -195,8 +195,8 @@ async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
     let (id, inside) = (publish("kite1").await, publish("kite2").await);
     served.show(inside, Visibility::Internal).await;
     for (token, sentence, count) in [
-        (None, "1 agent that matches is left out", 1),
-        (admin(), "2 agents that match are left out", 2),
+        (None, "1 matching agent is left out", 1),
+        (admin(), "2 matching agents are left out", 2),
     ] {
         // With agents that have a URN, and without any.
         for query in ["flights", "kites"] {

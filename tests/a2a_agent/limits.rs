@@ -1,4 +1,4 @@
-//! What one client may cost others: bytes of histories and lists, places of tasks, messages that come at the same time.
+//! Limits of one client: bytes of histories and lists, number of tasks, and concurrent messages.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! A registry in this process, crawled by the test, that is talked to over a real port.
+//! A registry in this process, crawled by the test, that listens on a real port.
 
 use std::net::TcpListener;
 use std::sync::Arc;

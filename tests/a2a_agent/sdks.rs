@@ -1,4 +1,4 @@
-//! Clients of other people talk to the registry, with nothing but its address: their own resolvers read its card.
+//! Third-party clients that know only the address of the registry: their own resolvers read its card.
 
 use serde_json::Value;
 

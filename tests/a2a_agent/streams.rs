@@ -1,4 +1,4 @@
-//! Streams of tasks: how many, how long, for whom, and what is sent where nothing happens.
+//! Streams of tasks: their number, their duration, their readers, and keep-alives while nothing happens.
 
 use a2a_registry_api::{CreatedToken, NewToken};
 use a2a_registry_core::accounts::identity::account_for_subject;

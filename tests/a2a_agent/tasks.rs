@@ -1,4 +1,4 @@
-//! Tasks: whose they are, how many and how long, their list, their end, and that replicas share them.
+//! Tasks: owners, limits, expiry, list and end, and that replicas share them.
 
 use a2a_registry_api::NewToken;
 use a2a_registry_core::accounts::tokens::token_create;
@@ -351,7 +351,7 @@ async fn a_task_ends_once(url: &str) {
         let task = get_task(&registry, admin(), &id).await.unwrap();
         (task["status"]["state"] == "TASK_STATE_COMPLETED").then_some(task)
     });
-    assert!(task_text(&done.await).starts_with("No agents were found"));
+    assert!(task_text(&done.await).starts_with("No agents found"));
 }
 
 /// Reads a stream up to its first event.

@@ -1,4 +1,4 @@
-//! 0.3 over JSON-RPC, as its kit and its inspector look at it.
+//! Protocol 0.3 over JSON-RPC, with the checks of its conformance kit and its inspector.
 
 use a2a_registry_core::config::Config;
 use reqwest::{Method, StatusCode};

@@ -1,4 +1,4 @@
-//! The four operations: what they take, what they give, and to whom.
+//! The four ARD operations: their parameters, their responses, and their callers.
 
 use std::collections::BTreeMap;
 

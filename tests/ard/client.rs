@@ -1,4 +1,4 @@
-//! A client in another language, written from the standard alone, with a token and without.
+//! A client in another language, written only from the standard, with a token and without.
 
 use serde_json::Value;
 use tokio::process::Command;

@@ -1,4 +1,4 @@
-//! Federation: two registries, a ring of them, and peers that are dead, slow or lie.
+//! Federation: two registries, a ring of them, and peers that are down, slow or lying.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,7 +196,7 @@ async fn the_agents_of_another_registry_are_registered_each_at_its_own_domain() 
         .await;
     assert_eq!(nothing.status.code(), Some(1), "{nothing:?}");
     assert!(
-        nothing.stderr.concat().contains("lists no agents"),
+        nothing.stderr.concat().contains("lists no public agents"),
         "{nothing:?}"
     );
     other.stop().await;

@@ -1,4 +1,4 @@
-//! One question through every door, by four callers: the same agents in the same order, page after page.
+//! One query over every protocol, by four callers: the same agents in the same order, page after page.
 
 use std::collections::BTreeMap;
 

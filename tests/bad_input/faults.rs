@@ -1,4 +1,4 @@
-//! Faults of the database, the disk, the index and the settings.
+//! Failures of the database, the disk, the index and the settings.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,9 @@
-//! Card requests and requests for agents through the whole server, against a bare server with the same bytes; those for
-//! agents against those for cards, too.
+//! Requests for cards and for agents through the whole server, against a bare server with the same bytes; and requests
+//! for agents against requests for cards.
 //!
 //! `BENCH_SECONDS` (2) is the length of one run, `BENCH_PAIRS` (5) the number of runs of each side, taken in turns,
-//! `BENCH_AGENTS` (1000) the number of cards, requested in turn, and `BENCH_CONNECTIONS` (64) the number of connections.
+//! `BENCH_AGENTS` (1000) the number of cards, requested in turn, and `BENCH_CONNECTIONS` (64) the number of
+//! connections.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,13 +1,13 @@
-//! Crawling local cards: the fetch layer alone, and the whole way into store and index, against a bare client that
-//! fetches and parses.
+//! Crawling local cards: the fetch layer alone, and the whole pipeline into store and index, against a bare client
+//! that fetches and parses.
 //!
 //! One origin on one thread serves all cards on one port. Bare client and fetch layer use one host name and persistent
-//! connections. The whole way has one domain per eight cards, the number that one visit fetches, and then one domain per card,
-//! and so makes a new connection for every domain, as a real crawl does; the bare client with the same names is printed beside
-//! it. Names resolve to this machine, inside this process.
+//! connections. The whole pipeline has one domain per eight cards, the number that one visit fetches, and then one
+//! domain per card, and so makes a new connection for every domain, as a real crawl does; the bare client with the
+//! same names is printed beside it. Names resolve to this machine, inside this process.
 //!
-//! `BENCH_CARDS` (10000) is the number of cards, `BENCH_PAIRS` (3) the number of runs of each side, taken in turns, and
-//! `BENCH_CONNECTIONS` (64) the number of concurrent requests.
+//! `BENCH_CARDS` (10000) is the number of cards, `BENCH_PAIRS` (3) the number of runs of each side, taken in turns,
+//! and `BENCH_CONNECTIONS` (64) the number of concurrent requests.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! Searches through the doors of other protocols, against `/v1/agents` with other new queries; and searches that ask a
-//! peer which is dead, against the same without.
+//! Searches over the other protocols, against `/v1/agents` with other new queries; and searches that query a peer that
+//! is down, against the same without a peer.
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (1000) is the number of distinct
-//! queries per run, and `BENCH_PAIRS` (5) the number of runs of each side, taken in turns. `BENCH_DOORS` measures only those
-//! whose name contains it.
+//! queries per run, and `BENCH_PAIRS` (5) the number of runs of each side, taken in turns. `BENCH_DOORS` measures only
+//! the protocols whose name contains it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The top ten hits of a search with the total and the facet of tags: the registry through HTTP, and SQLite's FTS5 and
 //! PostgreSQL's full-text search called directly, all over the texts of the same cards.
 //!
-//! There are `BENCH_AGENTS` (100000) agents and `BENCH_QUERIES` (300) different queries for each engine and load; each load
-//! runs for at most `BENCH_SECONDS` (30). PostgreSQL is the server that `A2A_REGISTRY_TEST_POSTGRES` names; without one
-//! it is skipped, with a printed line.
+//! There are `BENCH_AGENTS` (100000) agents and `BENCH_QUERIES` (300) different queries for each engine and load; each
+//! load runs for at most `BENCH_SECONDS` (30). PostgreSQL is the server that `A2A_REGISTRY_TEST_POSTGRES` names;
+//! without one it is skipped, with a printed line.
 
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,11 @@
 //! The README's table of figures, measured again on the release build and printed as Markdown, to be pasted.
 //!
-//! Builds the program as a user does, starts it and looks at it while it is idle; then runs the benches `cards`, `search`,
-//! `engines` and `crawl`, one after another, and takes the rows from what they print, which goes to standard error as it
-//! comes. Nothing else should run meanwhile.
+//! Builds the program as a user does, starts it and measures it while it is idle; then runs the benches `cards`,
+//! `search`, `engines` and `crawl`, one after another, and takes the rows from their output, which is copied to
+//! standard error. Nothing else should run meanwhile.
 //!
-//! `FIGURES` (`cards,search,engines,crawl,million,idle`) names the rows to measure; a million agents take a quarter of an
-//! hour and 10 GB of disk. `FIGURES_IDLE` (30) is the number of seconds after which the program counts as idle.
+//! `FIGURES` (`cards,search,engines,crawl,million,idle`) names the rows to measure; a million agents take a quarter of
+//! an hour and 10 GB of disk. `FIGURES_IDLE` (30) is the number of seconds after which the program counts as idle.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

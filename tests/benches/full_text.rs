@@ -1,8 +1,7 @@
-//! SQLite's FTS5 and PostgreSQL's full-text search over the texts of cards, called directly: the top ten hits of a search with
-//! the total and the facet of tags.
+//! SQLite's FTS5 and PostgreSQL's full-text search over the texts of cards, called directly: the top ten hits of a
+//! search with the total and the facet of tags.
 
-#[path = "../relevance/fts5.rs"]
-pub mod fts5;
+pub use super::relevance::relevance_collections::fts5;
 
 use std::path::Path;
 use std::sync::Arc;

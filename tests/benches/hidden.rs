@@ -1,8 +1,9 @@
-//! Hidden and missing: the time of answers about agents and domains that a caller may not see, beside those about ones that
-//! do not exist, over HTTP and one connection.
+//! Hidden and missing: the response times for agents and domains that a caller may not see, beside those for agents
+//! and domains that do not exist, over HTTP and one connection.
 //!
-//! `BENCH_AGENTS` (2000) agents are generated, one a domain; every other one is hidden. `BENCH_PROBES` (1000) requests of each
-//! side are taken in turns. Beside both medians and their ratio it prints how often one probe is judged right by its time.
+//! `BENCH_AGENTS` (2000) agents are generated, one a domain; every other one is hidden. `BENCH_PROBES` (1000) requests
+//! of each side are taken in turns. The bench prints both medians, their ratio, and how often the time of one probe
+//! tells the side.
 
 use std::time::Instant;
 

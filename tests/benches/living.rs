@@ -1,22 +1,23 @@
-//! A registry as it lives: crawled, changed, restarted and merged, beside the same one with a rebuilt index and beside other
-//! engines over the same cards. Prints Markdown tables, ready for docs/benches.md, each figure with its target.
+//! A registry in use: crawled, changed, restarted and merged, beside the same registry with a rebuilt index and beside
+//! other engines over the same cards. Prints Markdown tables, ready for docs/benches.md, each figure with its target.
 //!
-//! Every server is a process of its own: this program in another role, or the other engine. Processor time is that of the
-//! server's process, by `/proc`.
+//! Every server is a process of its own: this program in another role, or the other engine. Processor time is that of
+//! the server's process, by `/proc`.
 //!
-//! `LIVING` (`changes,searches,rivals,databases,answers,registrations,rules,cards,descriptors`) names the parts, which print
-//! their tables as they end, so that one that fails can be run again alone. `LIVING_AGENTS` (`10000,100000`) are the numbers of
-//! agents: changes, searches and other engines are measured at each, the rest at the last. Whichever are chosen, all but the
-//! last two are about a registry that was crawled, changed and restarted. `BENCH_CHANGES` (2000) cards change one after the
-//! other before the restart. `BENCH_QUERIES` (800) different queries are sent in each cell for at most `BENCH_SECONDS` (10; 30
-//! for databases). `BENCH_CARDS` (10000) cards are crawled for the cost of a new one, `BENCH_DOMAINS` (20000) domains with few
-//! open files. `BENCH_BACKLOG` (60000) sources are due while another account registers one, `BENCH_SINGLES` (200) registrations
-//! are timed one by one, `BENCH_BULK` (2000) are sent at once. `BENCH_PAIRS` (5) is the number of runs against a bare server,
-//! taken in turns.
+//! `LIVING` (`changes,searches,rivals,databases,answers,registrations,rules,cards,descriptors`) names the parts, which
+//! print their tables as they end, so that a failed part can be run again alone. `LIVING_AGENTS` (`10000,100000`) are
+//! the numbers of agents: changes, searches and other engines are measured at each, the rest at the last. All parts
+//! but the last two measure a registry that was crawled, changed and restarted, whichever parts are chosen.
+//! `BENCH_CHANGES` (2000) cards change one after the other before the restart. `BENCH_QUERIES` (800) different queries
+//! are sent in each cell for at most `BENCH_SECONDS` (10; 30 for databases). `BENCH_CARDS` (10000) cards are crawled
+//! for the cost of a new one, `BENCH_DOMAINS` (20000) domains with few open files. `BENCH_BACKLOG` (60000) sources are
+//! due while another account registers one, `BENCH_SINGLES` (200) registrations are timed one by one, `BENCH_BULK`
+//! (2000) are sent at once. `BENCH_PAIRS` (5) is the number of runs against a bare server, taken in turns.
 //!
 //! Groonga and RediSearch are measured where `tests/run --prepare` has installed them, PostgreSQL where
-//! `A2A_REGISTRY_TEST_POSTGRES` names a server, and `register -f` where `A2A_REGISTRY_BIN` names the program: all are given in
-//! `tests/run --shell`. What is skipped says so, and how to install it.
+//! `A2A_REGISTRY_TEST_POSTGRES` names a server, and `register -f` where `A2A_REGISTRY_BIN` names the program:
+//! `tests/run --shell` sets both. A skipped measurement prints a line that says so, and how to install what is
+//! missing.
 
 mod agent_responses;
 mod cards;

@@ -1,8 +1,9 @@
 //! A closed-loop load generator: a number of persistent connections, each with one request in flight.
 //!
-//! It runs on one thread of its own and implements only what it needs of the servers' protocols, so that it costs less than
-//! any server it measures. Beside the rate it reports the processor time per request of the server, which is everything else
-//! in this process or another process: other load on the machine changes the rate, but not that figure.
+//! It runs on one thread of its own and implements only what it needs of the servers' protocols, so that it costs less
+//! than any server it measures. Beside the rate it reports the processor time per request of the server, which is
+//! everything else in this process or another process: other load on the machine changes the rate, but not that
+//! figure.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -1,4 +1,4 @@
-//! A resolver of every name to this machine.
+//! A resolver that resolves every name to this machine.
 
 use std::net::{IpAddr, Ipv4Addr};
 

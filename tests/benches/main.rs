@@ -1,4 +1,5 @@
-//! Every bench in one program, since each would take minutes to link alone: `cargo bench --workspace --bench registry -- NAME…`.
+//! Every bench in one program, since each would take minutes to link alone: `cargo bench --workspace --bench registry
+//! -- NAME…`.
 //!
 //! The names are those of the modules, which state their sizes and the variables that change them.
 #![allow(

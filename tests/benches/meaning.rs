@@ -1,8 +1,8 @@
 //! Semantic search with generated vectors: the scan over all agents alone, and whole searches beside full-text ones.
 //!
 //! `BENCH_AGENTS` (1000000) agents of four vectors are scanned, `BENCH_QUERIES` (200) times; `BENCH_HYBRID` (100000)
-//! agents are ingested for whole searches. Vectors have `BENCH_DIMENSIONS` (384) numbers; no model is needed, because the
-//! speed of a search does not depend on the values. Encoding is measured with the model in the folder
+//! agents are ingested for whole searches. Vectors have `BENCH_DIMENSIONS` (384) numbers; no model is needed, because
+//! the speed of a search does not depend on the values. Encoding is measured with the model in the folder
 //! `A2A_REGISTRY_TEST_MODEL`, else with one of MiniLM-L6's shape and random weights; the agents of a registry of
 //! `BENCH_CARDS` (1000) cards are embedded with it during searches.
 

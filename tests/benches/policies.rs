@@ -1,8 +1,8 @@
-//! Policies: how long a new set takes until it decides, what searches lose meanwhile and by the policies of twenty groups,
-//! and one decision in the process.
+//! Policies: the time until a new set decides, the cost for searches meanwhile and with the policies of twenty groups,
+//! and the time of one decision in the process.
 //!
-//! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (500) distinct queries make one run of a
-//! side, and `BENCH_PAIRS` (5) runs of each side are taken in turns.
+//! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (500) distinct queries make one
+//! run of a side, and `BENCH_PAIRS` (5) runs of each side are taken in turns.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;

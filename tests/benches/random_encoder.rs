@@ -1,5 +1,5 @@
-//! A sentence encoder of MiniLM-L6's shape with random weights, to measure the speed of encoding where no real model is
-//! available.
+//! A sentence encoder of MiniLM-L6's shape with random weights, to measure the speed of encoding where no real model
+//! is available.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};

@@ -1,8 +1,8 @@
-//! Registration in bulk, against the same one by one; and what a lease costs while a bulk of another account waits.
+//! Registration in bulk, against the same one by one; and the cost of a lease while a bulk of another account waits.
 //!
-//! `BENCH_URLS` (4000) URLs are registered by each side, of domains with one card and of domains with eight, by an account with
-//! limits; before each pair as many are registered already, since what an account has is counted. `BENCH_PAIRS` (3) pairs are
-//! run. `BENCH_WAITING` (60000) visits wait in the second part.
+//! Each side registers `BENCH_URLS` (4000) URLs, of domains with one card and of domains with eight, for an account
+//! with limits; as many are registered before each pair, because the account's registrations are counted.
+//! `BENCH_PAIRS` (3) pairs are run. `BENCH_WAITING` (60000) visits wait in the second part.
 
 use std::time::{Duration, Instant};
 

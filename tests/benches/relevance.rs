@@ -1,13 +1,13 @@
-//! Relevance of search results, beside SQLite's FTS5 over the same texts.
+//! Relevance of search results, compared with SQLite's FTS5 over the same texts.
 //!
-//! Real cards are read from `A2A_REGISTRY_SHARED/cards`; `BENCH_SEEDS` (5) is the number of different choices of held-out
-//! examples. `A2A_REGISTRY_TEST_MODEL` names the folder of a sentence encoder; with it every query is also run in hybrid
-//! and in semantic mode. `A2A_REGISTRY_RELEVANCE_MISSES` prints every query whose first hit is wrong. `BENCH_SETS` names
-//! the collections to run, separated by commas: `own`, `languages`, `tuned-on` and `set-aside` (the halves of the
-//! questions to real cards) and `held-out`. Whoever tunes the ranking looks at `tuned-on` alone.
+//! Real cards are read from `A2A_REGISTRY_SHARED/cards`; `BENCH_SEEDS` (5) is the number of different choices of
+//! held-out examples. `A2A_REGISTRY_TEST_MODEL` names the folder of a sentence encoder; with it every query is also
+//! run in hybrid and in semantic mode. `A2A_REGISTRY_RELEVANCE_MISSES` prints every query whose first hit is wrong.
+//! `BENCH_SETS` names the collections to run, separated by commas: `own`, `languages`, `tuned-on` and `set-aside` (the
+//! halves of the questions to real cards) and `held-out`. Whoever tunes the ranking looks at `tuned-on` alone.
 
 #[path = "../relevance/mod.rs"]
-mod relevance_collections;
+pub mod relevance_collections;
 
 use std::path::Path;
 use std::sync::Arc;

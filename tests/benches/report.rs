@@ -1,4 +1,4 @@
-//! Support of the benches: their output, processor time, and sizes from the environment.
+//! Support for the benches: output, processor time, and sizes from the environment.
 
 use std::io;
 use std::time::Duration;

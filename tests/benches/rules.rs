@@ -1,5 +1,5 @@
-//! Changed admission rules: how long a start takes until it is ready, beside one with the same rules; how long everything takes
-//! to be decided and indexed then; and that nothing is found in between that the rules forbid.
+//! Changed admission rules: the time until a start is ready, beside a start with the same rules; the time until all
+//! agents are decided and indexed; and that no search meanwhile finds an agent that the rules forbid.
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first.
 

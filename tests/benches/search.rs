@@ -1,5 +1,5 @@
-//! Searches through the whole server: cached ones against a bare server with the same bytes, new ones against a bare loop
-//! over the same query objects of the search library.
+//! Searches through the whole server: cached ones against a bare server with the same bytes, new ones against a bare
+//! loop over the same query objects of the search library.
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first, which is measured too. `BENCH_SECONDS` (2) is the
 //! length of one run against the bare server, `BENCH_QUERIES` (1000) the number of distinct queries per run, and

@@ -1,9 +1,10 @@
-//! The A2A client: messages and events of streams per second over JSON-RPC, against bare loops with the same HTTP library that
-//! read the same bytes as JSON, and the time from the start of `send` as a process to its first byte at the agent.
+//! The A2A client: messages and events of streams per second over JSON-RPC, against bare loops with the same HTTP
+//! library that read the same bytes as JSON, and the time from the start of `send` as a process to its first byte at
+//! the agent.
 //!
-//! `BENCH_MESSAGES` (5000) messages and `BENCH_EVENTS` (50000) events make one run of a side, and `BENCH_PAIRS` (7) runs of each side
-//! are taken in turns; `BENCH_STARTS` (30) processes are started, of the program that `A2A_REGISTRY_BIN` names, or else of the one
-//! beside this bench.
+//! `BENCH_MESSAGES` (5000) messages and `BENCH_EVENTS` (50000) events make one run of a side, and `BENCH_PAIRS` (7)
+//! runs of each side are taken in turns; `BENCH_STARTS` (30) processes are started, of the program that
+//! `A2A_REGISTRY_BIN` names, or else of the one beside this bench.
 
 use std::net::TcpListener;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! A virtual crawl of any size; prints all of its figures.
 //!
-//! `CRAWL_DOMAINS` (2000) and `CRAWL_DAYS` (30) set its size, `CRAWL_DATABASE` its database (default: SQLite in a temporary
-//! folder), `CRAWL_STEP` (30) the seconds by which time advances in one step, `CRAWL_CONCURRENCY` (512) the maximum number
-//! of concurrent visits, `CRAWL_SEED` (1) the seed of the origins, and `CRAWL_HOURLY` (120) the number of origins in a
-//! thousand that send `max-age=3600`.
+//! `CRAWL_DOMAINS` (2000) and `CRAWL_DAYS` (30) set its size, `CRAWL_DATABASE` its database (default: SQLite in a
+//! temporary folder), `CRAWL_STEP` (30) the seconds by which time advances in one step, `CRAWL_CONCURRENCY` (512) the
+//! maximum number of concurrent visits, `CRAWL_SEED` (1) the seed of the origins, and `CRAWL_HOURLY` (120) the number
+//! of origins in a thousand that send `max-age=3600`.
 
 #[path = "../virtual_crawl/mod.rs"]
 mod simulation;

@@ -268,7 +268,7 @@ async fn a_whole_name_means_the_only_agent_that_has_it() {
         assert_exit(
             &registry.run_admin_command(act).await,
             2,
-            "no id, URN, host or card URL",
+            "not an id, URN, host or card URL",
         );
     }
     assert_eq!(lifecycle(&registry, &id).await, "approved");

@@ -95,7 +95,7 @@ async fn a_card_goes_from_registered_to_retired() {
     let unread = registry
         .run_admin_command(&["search", "--fields", "name"])
         .await;
-    assert_exit(&unread, 2, "give --json as well");
+    assert_exit(&unread, 2, "add --json");
 
     assert_printed(&registry.run_admin_command(&["show", &id]).await, "rule");
     assert_printed(
@@ -438,7 +438,7 @@ async fn a_domain_is_shown_vouched_for_visited_and_removed() {
     assert_printed(&removed, "is removed");
     assert_exit(&registry.run_admin_command(&show).await, 1, "");
     let none = registry.run_admin_command(&["domain", "list"]).await;
-    assert_exit(&none, 1, "no domain is registered");
+    assert_exit(&none, 1, "no registered domain is visible");
 }
 
 /// Three sources, one of which has a card: the reasons for the other two fit on a screen, and `--attempts` shows every

@@ -1,4 +1,4 @@
-//! Where cards are looked for: well-known paths, base URLs and catalogs, as `register`, `lint` and `send` fetch them.
+//! Fetching by `register`, `lint` and `send`: cards at well-known paths, at base URLs and in catalogs.
 
 use a2a_registry_api::{DomainView, Lookup};
 use a2a_registry_domain::coverage::Coverage;

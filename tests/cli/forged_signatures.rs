@@ -146,7 +146,7 @@ async fn an_approver_sees_that_a_card_is_forged() {
             .run_admin_command(&["search", "--signature", "good"])
             .await,
         2,
-        "is none of unsigned, valid",
+        "is not one of unsigned, valid",
     );
     let agent: Agent = registry.read_as_admin(&format!("/v1/agents/{agent}")).await;
     assert_eq!(agent.signature_verdict.state, SignatureState::Untrusted);

@@ -1,4 +1,4 @@
-//! What belongs to one account: its feed, which a secret of its own opens, and its saved searches.
+//! Personal data of an account: its feed, whose address is a secret, and its saved searches.
 
 use a2a_registry_api::limits::MAX_SAVED_SEARCHES;
 use reqwest::Method;
@@ -173,7 +173,7 @@ async fn a_feed_tells_its_account_and_is_opened_by_its_secret_alone() {
     assert_printed(&ended, "the feed has ended");
     assert_eq!(registry.get(&curators).await.status, 404);
     let again = registry.run_admin_command(&["waiting", "--end-feed"]).await;
-    assert_exit(&again, 1, "You have no feed");
+    assert_exit(&again, 1, "You do not have a feed");
 }
 
 #[tokio::test]
@@ -194,11 +194,11 @@ async fn a_search_is_saved_and_made_again() {
     let more = registry
         .run_admin_command(&["search", "--saved", "echoes", "--tag", "x"])
         .await;
-    assert_exit(&more, 2, "leave words and filters out");
+    assert_exit(&more, 2, "omit words and filters");
     let none = registry
         .run_admin_command(&["search", "--saved", "nosuch"])
         .await;
-    assert_exit(&none, 1, "no search under the name nosuch");
+    assert_exit(&none, 1, "no saved search with the name nosuch");
     let list: Value = registry.read_as_admin("/v1/searches").await;
     assert_eq!(
         list["searches"][0]["query"],

@@ -1,4 +1,4 @@
-//! Policies as files on the command line: tried, put in force, read, and taken back.
+//! Policies as files on the command line: tried, put in force, read, and rolled back.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ async fn policies_are_files_that_are_tried_and_put_in_force() {
     assert_eq!(tried.status.code(), Some(1), "{tried:?}");
     assert!(join_lines(&tried.stdout).contains("add quiet"), "{tried:?}");
     let none = registry.run_admin_command(&["policy", "history"]).await;
-    assert_exit(&none, 1, "no policy set was made");
+    assert_exit(&none, 1, "no policy set was created");
 
     assert_printed(
         &registry.run_admin_command(&apply).await,
@@ -59,7 +59,7 @@ async fn policies_are_files_that_are_tried_and_put_in_force() {
     assert_exit(&hidden, 1, "is not registered");
     assert_printed(
         &registry.run_admin_command(&apply).await,
-        "set 1 has these policies already",
+        "set 1 already has these policies",
     );
     assert_printed(
         &registry.run_admin_command(&["policy", "show"]).await,
@@ -269,7 +269,7 @@ async fn a_template_alone_does_not_hide_everything() {
     let asked = registry.run_admin_command(&dark).await;
     assert_asked(
         &asked,
-        "removes everybody of set 0 and hides every agent from everybody but owners, curators, auditors and admins: there is no \
+        "removes everybody of set 0 and hides every agent from everyone but owners, curators, auditors and admins: there is no \
          terminal to ask for confirmation; confirm with --yes",
     );
     assert!(join_lines(&asked.stderr).contains("anonymous loses 1 of 1 agents (discover)"));

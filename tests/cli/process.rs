@@ -1,4 +1,4 @@
-//! The program as its users run it: its output, its exit codes and its end.
+//! The program as its users run it: its output, its exit codes and its shutdown.
 
 use tokio::process::Command;
 

@@ -1,4 +1,4 @@
-//! Output of `register` for each name.
+//! Output of `register` for each kind of target.
 
 use serde_json::Value;
 
@@ -67,7 +67,8 @@ async fn a_limit_is_reported_for_each_url_it_affects() {
     assert_eq!(said.stderr.len(), 2, "{said:#?}");
     for (url, line) in urls[2..].iter().zip(&said.stderr) {
         assert!(
-            line.contains(url.as_str()) && line.contains("its owner may register, 2"),
+            line.contains(url.as_str())
+                && line.contains("has reached its limit of 2 agents registered by others"),
             "{line}"
         );
     }

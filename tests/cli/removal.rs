@@ -1,4 +1,5 @@
-//! Withdrawing registrations: each account its own, one source or all, and the printed line reports the real effect.
+//! Withdrawing registrations: an account withdraws only its own, one source or all, and the printed line reports the
+//! effect.
 
 use serde_json::Value;
 
@@ -89,7 +90,7 @@ async fn each_account_withdraws_its_own_registrations() {
     approve("count").await;
     refused(
         &by_first(remove("/b.json")).await,
-        "gives the card of the approved agent",
+        "provides the card of the approved agent",
     );
     approve("draw").await;
     let whole = ["domain", "rm", &domain, "--yes"];

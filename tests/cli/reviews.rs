@@ -1,4 +1,4 @@
-//! Reviews on the command line and on their pages: many at once, comments of whatever kind, reports, and what waits.
+//! Reviews on the command line and on their pages: many at once, comments of any kind, reports, and the waiting list.
 
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn all_that_fit_are_decided_after_they_were_shown() {
     assert_exit(
         &registry.run_admin_command(&none).await,
         1,
-        "no open review fits",
+        "no open review matches",
     );
     let all = [&approve[..], &["--yes", "--change", "first"]].concat();
     let done = registry.run_admin_command(&all).await;
@@ -126,7 +126,7 @@ async fn anybody_reports_and_an_owner_names_a_sponsor() {
     let id = registry.publish(&origin.url("/a.json")).await;
     let report = ["agent", "report", &id, "--reason", "It lies."];
     let reported = Program::run(registry.anonymous_command(&report)).await;
-    assert_printed(&reported, "curators decide what follows");
+    assert_printed(&reported, "curators will decide on it");
     let list = registry
         .run_admin_command(&["review", "list", "--kind", "report"])
         .await;

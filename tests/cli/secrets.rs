@@ -125,7 +125,7 @@ async fn the_database_and_the_first_token_may_stand_in_files() {
     refused(both, "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE say the same").await;
     let mut both = with_files(&setup);
     both.env("A2A_REGISTRY__STORE__DATABASE", "sqlite:x");
-    refused(both, "store.database_file say the same").await;
+    refused(both, "store.database_file are alternatives").await;
     std::fs::write(&token, "\n").unwrap();
     refused(with_files(&setup), "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE").await;
     std::fs::write(&url, format!("mysql://ann:{MARK}@db.example/x")).unwrap();

@@ -137,7 +137,7 @@ async fn weak_matches_stand_behind_a_line_of_their_own() {
     let shown = Program::run(registry.anonymous_command(&["search", question])).await;
     assert_exit(&shown, 0, "");
     let said = join_lines(&shown.stdout);
-    let (good, weak) = said.split_once("These fit less well:\n").unwrap();
+    let (good, weak) = said.split_once("Weak matches:\n").unwrap();
     assert!(good.contains("Wings") && !good.contains("Ledger"), "{said}");
     assert!(weak.contains("Ledger") && !weak.contains("Wings"), "{said}");
     let json = Program::run(registry.anonymous_command(&["search", "--json", question])).await;

@@ -1,4 +1,5 @@
-//! Registries that do not answer in time, or not to the end: what a command says then, and that it claims nothing it cannot know.
+//! Registries that respond too late or only in part: the messages of the commands, which claim nothing they cannot
+//! know.
 
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ async fn a_change_without_an_answer_may_have_been_made() {
             origin.set_reply(&suspend, reply);
         }
         let change = run_with_timeout(&origin, &suspended).await;
-        assert_exit(&change, 2, "the change may have been made or not");
+        assert_exit(&change, 2, "the change may have been made");
         assert!(
             !join_lines(&change.stderr).contains("nothing was"),
             "{change:?}"
@@ -51,7 +52,7 @@ async fn a_change_without_an_answer_may_have_been_made() {
     origin.set_reply(&suspend, OriginReply::html("late").with_status(504));
     let given_up = run_with_timeout(&origin, &suspended).await;
     assert_exit(&given_up, 2, "answered HTTP 504");
-    assert_exit(&given_up, 2, "the change may have been made or not");
+    assert_exit(&given_up, 2, "the change may have been made");
     let refusal = json!({"type": "/problems/conflict", "detail": "It is suspended already."});
     let refusal = OriginReply::json(refusal.to_string()).with_status(409);
     let refusal = refusal.with_header("content-type", "application/problem+json");
@@ -101,7 +102,7 @@ async fn an_accepted_set_is_named_whatever_becomes_of_waiting_for_it() {
     assert_exit(
         &still,
         1,
-        "set 5 is accepted, and after 1 s set 4 still decides",
+        "set 5 is accepted, but after 1 s set 4 is still in force",
     );
 
     let before = origin.requests_to("/v1/policies").len();
@@ -116,11 +117,7 @@ async fn an_accepted_set_is_named_whatever_becomes_of_waiting_for_it() {
         origin.set_reply("/v1/policies", away);
     };
     let (lost, ()) = tokio::join!(run_with_timeout(&origin, &waiting), lost);
-    assert_exit(
-        &lost,
-        2,
-        "set 5 is accepted, and it is not known whether it decides yet",
-    );
+    assert_exit(&lost, 2, "set 5 is accepted, but its state is unknown");
     assert!(
         !join_lines(&lost.stderr).contains("nothing was"),
         "{lost:?}"

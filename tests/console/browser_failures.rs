@@ -1,4 +1,4 @@
-//! Failures that a browser does not tell apart by itself, each with the command that works instead.
+//! Failures that a browser does not distinguish, each with the command that works instead.
 
 use std::net::SocketAddr;
 
@@ -72,7 +72,7 @@ async fn agents_that_no_page_can_call_are_named_with_the_command() {
         json!({"apiKeySecurityScheme": {"location": "cookie", "name": "k"}}),
     );
     for (path, interfaces, security, words) in [
-        ("/grpc.json", grpc, json!({}), "speaks gRPC only"),
+        ("/grpc.json", grpc, json!({}), "supports only gRPC"),
         (
             "/mtls.json",
             json!([rpc(web)]),
@@ -84,7 +84,7 @@ async fn agents_that_no_page_can_call_are_named_with_the_command() {
             "/ipv6.json",
             json!([rpc("https://[2001:db8::1]/rpc")]),
             json!({}),
-            "cannot name the address",
+            "cannot express the URL",
         ),
     ] {
         let (_card, id) = publish(&registry, card(&interfaces, &security)).await;

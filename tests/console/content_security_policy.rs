@@ -1,4 +1,4 @@
-//! The policy of pages: that of an agent's page names the origins of its card, and no card widens any other.
+//! The content security policy: an agent's page allows the origins of its card, and no card affects another page.
 
 use serde_json::json;
 
@@ -196,7 +196,7 @@ async fn an_agent_that_may_not_be_called_has_no_console() {
     let forbidden = eventually("the policies are in force", || async {
         let page = registry.get(&path).await;
         page.text()
-            .contains("do not let you call it")
+            .contains("do not allow you to call this agent")
             .then_some(page)
     })
     .await;
@@ -205,7 +205,7 @@ async fn an_agent_that_may_not_be_called_has_no_console() {
     let held = registry.get_as_admin(&path).await;
     assert!(
         held.text()
-            .contains("only a listed agent is called from here")
+            .contains("only listed agents can be called from this page")
     );
     for closed in [forbidden, held] {
         assert_eq!(policy(&closed), USUAL);

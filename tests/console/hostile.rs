@@ -1,4 +1,4 @@
-//! Hostile answers: what is markup, endless, huge or broken is shown as text, in part, or refused.
+//! Hostile answers: markup is shown as text, and endless, huge or broken answers are shown in part or rejected.
 
 use serde_json::{Value, json};
 
@@ -173,11 +173,11 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
     for (reply, failure, words) in [
         (named(ID + 1), "answer", "more than 1000 characters"),
         (sse("data: {\n\n"), "answer", "not JSON"),
-        (sse("data: []\n\n"), "answer", "no answer"),
+        (sse("data: []\n\n"), "answer", "not an answer"),
         (
             sse("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"),
             "answer",
-            "no answer",
+            "not an answer",
         ),
         (
             sse(&format!("data: {result}")),
@@ -211,7 +211,7 @@ async fn broken_and_foreign_answers_are_refused_in_words() {
         (
             open_to_pages(OriginReply::status(429)),
             "refused",
-            "called too often",
+            "too many requests",
         ),
     ] {
         agent.set_reply(RPC, reply);

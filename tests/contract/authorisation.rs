@@ -682,7 +682,7 @@ async fn every_operation_is_open_to_its_documented_roles() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // Each of these responses was checked against the document by the tap.
+    // The validating proxy has checked each of these responses against the document.
     let checked = served.proxy.as_ref().unwrap().counts();
     for operation in operations() {
         let times: usize = checked

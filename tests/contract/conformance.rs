@@ -1,4 +1,4 @@
-//! The document against reality: its examples, and the requests of the whole run.
+//! Conformance to the document: its examples, and the requests of the whole run.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Attempts to sign in that wait for their answers: several of one browser, and a great many of others.
+//! Pending sign-in attempts: several of one browser, and a great many of others.
 
 use futures::StreamExt as _;
 use futures::stream;

@@ -1,4 +1,4 @@
-//! People who leave the company: what a provider says of them ends what they had, and nothing else does.
+//! People who leave the company: a statement of the provider ends their access, and nothing else does.
 
 use a2a_crawler::{Clock as _, SystemClock};
 use reqwest::Method;

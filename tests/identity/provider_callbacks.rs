@@ -1,4 +1,4 @@
-//! Answers of a provider to a browser: used once, in the browser that asked, and for what was asked.
+//! Callbacks from a provider: accepted once, only in the browser that started the attempt, and only for that attempt.
 
 use std::collections::BTreeMap;
 
@@ -152,7 +152,7 @@ async fn an_answer_is_taken_once_and_from_the_browser_that_asked() {
     let answer = again.get(&back).await;
     assert_eq!(answer.status(), 401);
     let page = answer.text().await.unwrap();
-    assert!(page.contains("was finished already"), "{page}");
+    assert!(page.contains("is already complete"), "{page}");
     assert_eq!(ann.get(&back).await.status(), 401);
     assert_eq!(ann.signed_in_as(&served.url).await.unwrap(), "ann@corp");
     served.stop().await;
@@ -380,7 +380,7 @@ async fn an_attempt_is_finished_in_whichever_replica_its_answer_comes_to() {
     let answer = again.get(&back.replace(public, &one.url)).await;
     assert_eq!(answer.status(), 401);
     let page = answer.text().await.unwrap();
-    assert!(page.contains("was finished already"), "{page}");
+    assert!(page.contains("is already complete"), "{page}");
     for replica in [&one, &two] {
         assert_eq!(ann.signed_in_as(&replica.url).await.unwrap(), "ann@corp");
     }

@@ -26,7 +26,12 @@ async fn refused_tokens_are_logged_in_few_lines_and_none_is_lost_at_the_end() {
     let lines: Vec<&String> = lines.collect();
     assert_eq!(lines.len(), 4, "{lines:?}");
     for line in &lines[..3] {
-        let told = ["WARN", "unknown_token", "127.0.0.1", "unknown or has ended"];
+        let told = [
+            "WARN",
+            "unknown_token",
+            "127.0.0.1",
+            "unknown or has expired",
+        ];
         assert!(told.iter().all(|words| line.contains(words)), "{line}");
     }
     let told = ["127.0.0.0/24", "more=47", "unknown_token"];

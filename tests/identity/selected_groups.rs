@@ -1,4 +1,4 @@
-//! Groups that the configuration leaves out: they count for nobody, so nothing may name them.
+//! Groups that the configuration leaves out: they have no members, so nothing may name them.
 
 use reqwest::Method;
 use serde_json::{Value, json};

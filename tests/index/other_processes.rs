@@ -1,4 +1,4 @@
-//! Changes by other processes, on an index that cannot follow them: agents put on hold since then are not found.
+//! Changes by other processes that the index cannot follow: agents put on hold since then are not found.
 
 use std::collections::BTreeSet;
 use std::fs;

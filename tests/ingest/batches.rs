@@ -1,4 +1,4 @@
-//! Groups of outcomes: written completely or not at all, once, and at their limits.
+//! Batches of outcomes: written completely or not at all, once, and at their limits.
 
 use a2a_crawler::{AttemptOutcome, MAX_SOURCES_PER_VISIT};
 use a2a_registry_core::crawl::ingest::ingest_outcomes;

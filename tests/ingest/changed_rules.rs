@@ -1,5 +1,5 @@
-//! Changed admission rules: what they forbid is hidden before anything is decided by them, and the decisions survive kills,
-//! failures, other processes and further changes (docs/model.md#admission).
+//! Changed admission rules: forbidden agents are hidden before any agent is decided by the new rules, and the
+//! decisions survive kills, failures, other processes and further changes (docs/model.md#admission).
 
 use std::collections::BTreeSet;
 

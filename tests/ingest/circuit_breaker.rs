@@ -1,4 +1,4 @@
-//! While the circuit breaker is open because many fetches are failing, failures change no state.
+//! An open circuit breaker: while many fetches are failing, failures change no state.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn name(number: usize) -> String {
     format!("d{number}-agents-test.com")
 }
 
-/// A stage with that many approved agents, each on a domain of its own.
+/// A registry with approved agents, each on a domain of its own.
 async fn registry_with_agents(url: &str) -> InProcessRegistry {
     let registry = InProcessRegistry::with_config(url, |config| {
         config.governance.approve_all = true;

@@ -1,4 +1,4 @@
-//! Liveness of a card over days, by the test's own clock (docs/model.md#liveness).
+//! Liveness of a card over days, under the test's clock (docs/model.md#liveness).
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
 use a2a_registry_core::crawl::ingest::ingest_outcomes;

@@ -1,4 +1,5 @@
-//! Agents that are written after descriptions of A2A other than the specification are found by every word of their cards.
+//! Agents that are written after descriptions of A2A other than the specification are found by every word of their
+//! cards.
 
 use a2a_card::ConversionTarget;
 use a2a_registry_core::agents::cards::convert_agent_card;

@@ -81,7 +81,7 @@ impl MixedLoad {
         let listening = tokio::spawn(async move {
             while !load.ended.load(Ordering::Acquire) {
                 let mut feed = load.api.open_event_stream(0).await;
-                // Listens to the feed for a second, and then opens another stream.
+                // Reads the event stream for a second, and then opens another one.
                 let _ = timeout(Duration::from_secs(1), async {
                     loop {
                         feed.next().await;

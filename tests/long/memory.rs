@@ -1,4 +1,4 @@
-//! Memory use of a process, and its slope.
+//! Memory use of a process, and its growth.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Callers: what one is told is nothing to another, and tokens stay where they belong.
+//! Callers: no response to one leaks to another, and tokens are sent only where they belong.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -79,7 +79,7 @@ async fn a_hidden_agent_is_answered_like_none() {
             };
             let none = of(&nobody).await;
             let said = String::from_utf8_lossy(&none.body).into_owned();
-            assert!(said.contains("There is no such agent"), "{said}");
+            assert!(said.contains("The agent does not exist"), "{said}");
             for hidden in [
                 &ids[1],
                 &ids[2],

@@ -1,4 +1,4 @@
-//! Clients from before: their revisions are answered as they are, with what these revisions know, and their SDKs stay
+//! Clients of older revisions: responses use the revision of the client and only its members, and the SDKs stay
 //! connected.
 
 use reqwest::Method;

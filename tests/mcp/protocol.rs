@@ -1,4 +1,4 @@
-//! The protocol itself: both newest revisions, hosts and origins, and messages that are none.
+//! The protocol itself: both newest revisions, hosts and origins, and malformed messages.
 
 use a2a_registry_core::protocol_versions;
 use reqwest::Method;
@@ -252,14 +252,14 @@ async fn what_is_no_message_is_refused() {
             let wrong = client.ask("tools/call", wrong).await.expect_status(200);
             assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
             let message = wrong["error"]["message"].as_str().unwrap();
-            assert!(message.contains("tools/call do not fit"), "{message}");
+            assert!(message.contains("tools/call are invalid"), "{message}");
         }
     }
     let call = json!({"name": "steal\u{202e}", "arguments": {}});
     let unknown = client.ask("tools/call", call).await.expect_status(200);
     assert_eq!(
         unknown["error"]["message"],
-        "There is no tool steal⟦U+202E⟧; tools/list names all of them."
+        "The tool steal⟦U+202E⟧ does not exist. List all tools with tools/list."
     );
 }
 

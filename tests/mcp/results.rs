@@ -1,4 +1,4 @@
-//! Results: what the output schemas promise, the bytes of cards, hostile text, and bounds.
+//! Results: conformance to the output schemas, the bytes of cards, hostile text, and bounds.
 
 use std::collections::BTreeMap;
 
@@ -358,7 +358,7 @@ async fn check_agent_says_what_is_decided() {
         }
         let said = result_text(&client.call("check_agent", about).await);
         assert_eq!(
-            said.contains("Calling it is not allowed"),
+            said.contains("Invocation is not allowed"),
             !allowed,
             "{said}"
         );

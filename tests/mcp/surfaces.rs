@@ -1,4 +1,4 @@
-//! One question through several doors gives the same agents in the same order, page after page, to everybody alike.
+//! One query over several protocols gives the same agents in the same order, page after page, to each caller.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Other people's clients: the Python SDK in both modes and over both transports, and the conformance kit.
+//! Third-party clients: the Python SDK in both modes and over both transports, and the conformance kit.
 
 use std::path::Path;
 
@@ -83,7 +83,10 @@ async fn the_python_sdk_reads_the_registry_in_both_modes() {
                 assert!(told["card"].as_str().unwrap().contains("gardening"));
                 assert_eq!(told["missing"][0], true);
                 let sentence = told["missing"][1].as_str().unwrap();
-                assert!(sentence.starts_with("There is no such agent"), "{sentence}");
+                assert!(
+                    sentence.starts_with("The agent does not exist"),
+                    "{sentence}"
+                );
             }
         }
     }

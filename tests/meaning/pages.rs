@@ -1,4 +1,4 @@
-//! Pages of a semantic list: vectors are stored later than the events of their agents.
+//! Pages of a semantic search: vectors are stored later than the events of their agents.
 
 use a2a_registry_api::AgentList;
 use a2a_registry_core::search::query::SearchQuery;

@@ -1,5 +1,5 @@
-//! The program with the tiny encoder of the tests: installing it, and searching with it from the command line and on the
-//! page.
+//! The program with the tiny encoder of the tests: installing the encoder, and searching with it from the command line
+//! and on the page.
 
 use std::path::Path;
 
@@ -85,7 +85,7 @@ async fn searches_use_an_installed_model() {
     let wings = agents.find(|hit| hit.summary.name == "Wings");
     let output = serde_json::to_string(&wings).unwrap();
     assert!(
-        output.contains("weight of words") && output.contains("weight of meaning"),
+        output.contains("weight of text") && output.contains("weight of semantic score"),
         "{output}"
     );
     let page = serving.api.get("/?q=books+flights+and+seats+for+two").await;

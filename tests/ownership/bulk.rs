@@ -1,4 +1,5 @@
-//! Registration in bulk: each URL is answered, counted and told as if it were registered alone, and accounts share the crawler.
+//! Registration in bulk: each URL is answered, counted and reported as if it were registered alone, and accounts share
+//! the crawler.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Coverage of a domain's proof, by every way in which a source is added (docs/ownership.md#coverage): a stranger gets
-//! nothing listed under, named by, or levelled by another's domain.
+//! Coverage of a domain's proof, for every way in which a source is added (docs/ownership.md#coverage): another
+//! account cannot list an agent under the domain, name it after the domain, or give it the domain's trust level.
 
 use std::collections::BTreeMap;
 

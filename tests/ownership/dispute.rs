@@ -129,7 +129,7 @@ async fn both_parties_get_the_reason_for_each_refusal(url: &str) {
             assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
             assert!(refused.public.contains("is disputed"), "{}", refused.public);
             assert!(
-                refused.public.contains("That ends when"),
+                refused.public.contains("The dispute ends when"),
                 "{}",
                 refused.public
             );

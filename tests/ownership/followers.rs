@@ -1,4 +1,4 @@
-//! Followers: domains whose sources redirect to another domain; they are judged by that domain's state, also under
+//! Followers: domains whose sources redirect to another domain; that domain's state decides on them, also under
 //! concurrent changes.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Catalogs as the crawler really fetches them, over TLS: cards inside entries, and stated digests.
+//! Catalogs as the crawler fetches them, over TLS: cards inside entries, and stated digests.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::support::origin::OriginReply;
 
 const ARD: &str = "/.well-known/ard.json";
 
-/// The stage's clock for a fetcher of the test.
+/// A stopped clock for the test's fetcher, at the time of the registry's clock.
 #[derive(Debug)]
 struct FixedClock(OffsetDateTime);
 

@@ -1,4 +1,4 @@
-//! Opt-out: `policy=none` is queried before the first request to a host, and honoured for every account.
+//! Opt-out: the crawler looks up `policy=none` before its first request to a host, and obeys it for every account.
 
 use a2a_crawler::dns::TxtLookup;
 use a2a_registry_core::config;

@@ -1,4 +1,4 @@
-//! Data of other accounts cannot be seen or removed by the caller (docs/model.md#visibility).
+//! Data of other accounts: a caller cannot see or remove it (docs/model.md#visibility).
 
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
@@ -546,7 +546,7 @@ async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
     };
     let before = reason_of("Broken").await;
     assert!(
-        before.contains("nobody has proved") && before.contains("severity error"),
+        before.contains("no account has proved") && before.contains("severity error"),
         "{before}"
     );
     setup.place_standing_record(&view);

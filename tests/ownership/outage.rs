@@ -1,4 +1,4 @@
-//! While the circuit breaker is open because many fetches are failing, no proof ends for being missed.
+//! An open circuit breaker: while many fetches are failing, a missed proof does not end.
 
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtLookup;

@@ -1,4 +1,4 @@
-//! Acts of an owner: managing agents, opting out, transferring a domain, enrolling keys.
+//! Actions of an owner: managing agents, opting out, transferring a domain, enrolling keys.
 
 use a2a_card::{ProtectedHeader, SigningKey};
 use a2a_crawler::dns::TxtLookup;

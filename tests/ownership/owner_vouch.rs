@@ -583,7 +583,7 @@ async fn one_account_is_vouched_for_at_a_time(url: &str) {
         [
             "an admin ended it",
             "an admin vouches for another account",
-            "its account may not be used"
+            "its account cannot be used"
         ]
     );
     setup.registry.assert_index_matches_database().await;

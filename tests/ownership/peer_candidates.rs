@@ -1,4 +1,5 @@
-//! Registries that catalogs name: whose are candidates for peers, and until when (docs/model.md#registries-in-catalogs).
+//! Registries that catalogs name: which are candidates for peers, and until when
+//! (docs/model.md#registries-in-catalogs).
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -135,7 +136,7 @@ async fn registries_of_a_proved_domain_are_candidates(url: &str) {
     assert_eq!((shown.as_array().unwrap().len(), &shown[0]), (2, &first));
 }
 
-/// The stage of a domain that names a registry, after a restart with another configuration.
+/// The setup of a domain whose catalog names a registry, after a restart with another configuration.
 async fn restarted(url: &str, configure: impl FnOnce(&mut Config)) -> OwnershipSetup {
     let setup = OwnershipSetup::new(url).await;
     setup.proved().await;

@@ -1,4 +1,4 @@
-//! Checks of proofs send a host no more requests than visits would.
+//! Rate limits of proof checks: a host gets no more requests than from visits.
 
 use a2a_registry_core::domains::actions::domain_recrawl;
 use a2a_registry_core::visits::leases::record_networks;

@@ -1,5 +1,5 @@
-//! Whoever neither owns a domain nor registered it first sees of the URLs that they add that they are recorded, whatever is
-//! there (docs/model.md#visibility).
+//! Recorded sources: an account that neither owns a domain nor registered it first sees only that the URLs it adds are
+//! recorded, whatever they serve (docs/model.md#visibility).
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::{Act, AgentPatch, DomainView, SourceView};

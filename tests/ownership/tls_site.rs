@@ -1,5 +1,5 @@
-//! A site for the tests' domain, on port 443 with TLS: only there are files proofs, and TLS keys part of the
-//! fingerprint.
+//! A TLS site on port 443 for the tests' domain: only on that port do files prove the domain and TLS keys belong to
+//! the fingerprint.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};

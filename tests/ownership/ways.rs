@@ -1,4 +1,4 @@
-//! Ways in which a source is added, row by row, and the results for its card (docs/ownership.md#coverage).
+//! Ways to add a source, row by row, and the results for its card (docs/ownership.md#coverage).
 
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::coverage::Coverage::{Covered, Nomination};

@@ -1,4 +1,4 @@
-//! Withdrawing a registration ends only sources that were the caller's alone
+//! Withdrawal of a registration, which ends only the sources that belong to no other account
 //! (docs/ownership.md#withdrawing-a-registration).
 
 use a2a_crawler::AttemptOutcome::NotFound;

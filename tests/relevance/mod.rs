@@ -1,5 +1,5 @@
-//! Relevance of search results: collections of cards and judged queries, and scores of the registry and of SQLite's FTS5
-//! over the same texts.
+//! Relevance of search results: collections of cards and judged queries, and scores of the registry and of SQLite's
+//! FTS5 over the same texts.
 
 pub mod fts5;
 mod judged_collections;

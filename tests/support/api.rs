@@ -21,7 +21,7 @@ use super::setup::ADMIN_TOKEN;
 pub struct RegistryClient {
     /// The registry's URL, without a trailing slash.
     pub url: String,
-    /// The tap in front of the registry, if any.
+    /// The validating proxy in front of the registry, if any.
     pub proxy: Option<ValidatingProxy>,
     client: Client,
 }
@@ -36,7 +36,7 @@ impl RegistryClient {
         }
     }
 
-    /// The same registry, through that tap. A registry behind TLS is connected to directly.
+    /// Connects through this proxy. A registry behind TLS is still connected to directly.
     #[must_use]
     pub fn with_proxy(mut self, tap: ValidatingProxy) -> Self {
         if tap.forward_to(&self.url) {
@@ -119,7 +119,7 @@ impl RegistryClient {
         serde_json::from_value(domain).unwrap()
     }
 
-    /// Registers the card at a URL where every card is approved; returns the event of its approval.
+    /// Registers the card at a URL with a registry that approves every card; returns the event of the approval.
     pub async fn register_approved(&self, card_url: &str) -> Value {
         let mut feed = self.open_event_stream(0).await;
         let domain = self.register(card_url).await.domain;
@@ -129,22 +129,22 @@ impl RegistryClient {
             .await
     }
 
-    /// Registers the card at a URL where every card is approved, and waits until searches show its agent; returns the
-    /// agent's id.
+    /// Registers the card at a URL with a registry that approves every card, and waits until searches show the agent;
+    /// returns the agent's id.
     pub async fn publish(&self, card_url: &str) -> String {
         let approved = self.register_approved(card_url).await;
         self.wait_until_indexed(event_seq(&approved)).await;
         approved["subject"].as_str().unwrap().to_owned()
     }
 
-    /// Requests a visit of a domain, and waits until its attempts are stored; returns the domain then.
-    /// An earlier visit must have been stored before, since its attempt would be taken for the one of this visit.
+    /// Requests a visit of a domain, waits until the attempts of the visit are stored, and returns the domain.
+    /// Any earlier visit must be stored first, or its attempt would be taken for one of this visit.
     pub async fn recrawl_and_wait(&self, domain: &str) -> Value {
         let path = format!("/v1/domains/{domain}");
         let last = |domain: &Value| {
             let source = &domain["sources"][0];
             let attempts = source["attempts"].as_array().map_or(0, Vec::len);
-            // Two attempts at the same time of a stopped clock are equal; their number is not.
+            // A stopped clock gives two attempts the same time, but not the same number.
             (source["last_attempt"].clone(), attempts)
         };
         let before = last(&self.get_as_admin(&path).await.expect_status(200));
@@ -173,7 +173,7 @@ impl RegistryClient {
         EventStream::from_response(answer)
     }
 
-    /// The first waiting review for which `wanted` holds; waits for it.
+    /// Waits for an open review for which `wanted` is true, and returns the first one.
     pub async fn wait_for_open_review(&self, wanted: impl Fn(&Review) -> bool) -> Review {
         let mut feed = self.open_event_stream(0).await;
         loop {
@@ -198,7 +198,7 @@ impl RegistryClient {
 
     /// Waits until searches show the effect of that event.
     pub async fn wait_until_indexed(&self, seq: i64) {
-        // The index follows the events, but sends none itself.
+        // The index applies events, but sends none itself.
         eventually("the index has applied the event", || async {
             (self.metric_value("index_applied_seq").await >= seq).then_some(())
         })
@@ -212,7 +212,7 @@ impl RegistryClient {
             .expect_status(200)
     }
 
-    /// The first agent that the admin finds by a query, with all its members; waits for it.
+    /// Waits until the admin finds an agent by a query, and returns the first one with all its members.
     ///
     /// # Panics
     ///
@@ -260,7 +260,7 @@ impl ApiResponse {
         String::from_utf8(self.body.clone()).unwrap()
     }
 
-    /// Its body as JSON, after a check of its status.
+    /// Its body as JSON. Panics if the status is another.
     pub fn expect_status(&self, status: u16) -> Value {
         let text = String::from_utf8_lossy(&self.body);
         assert_eq!(self.status.as_u16(), status, "{text}");

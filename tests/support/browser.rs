@@ -21,7 +21,7 @@ pub struct Browser {
     page: WebDriver,
     driver: Program,
     address: String,
-    /// For what `page` has no command for.
+    /// A client of the driver, for commands that `page` does not have.
     client: reqwest::Client,
     _profile: TempDir,
 }
@@ -58,8 +58,8 @@ impl Browser {
         let mut capabilities = DesiredCapabilities::chrome();
         for argument in [
             "--headless=new",
-            // The sandbox refuses root and needs rights that containers seldom have; the only visited pages are our
-            // own.
+            // The sandbox does not run as root and needs rights that containers seldom have; only our own pages are
+            // visited.
             "--no-sandbox",
             "--disable-gpu",
             "--disable-dev-shm-usage",
@@ -104,14 +104,14 @@ impl Browser {
         &self.page
     }
 
-    /// New complaints of the pages, and of the browser about them: script errors, missing files, violations of the
-    /// content security policy. Each is returned once.
+    /// New messages in the log of the browser: script errors, missing files, violations of the content security
+    /// policy. Each message is returned once.
     pub async fn take_log_messages(&self) -> Vec<String> {
         let log = self.page.browser_log().await.unwrap();
         log.into_iter().map(|entry| entry.message).collect()
     }
 
-    /// Lays pages out for a screen of that many pixels, which may be narrower than a window can be.
+    /// Emulates a screen of that many pixels, which may be narrower than the narrowest window.
     pub async fn emulate_screen_size(&self, width: u32, height: u32) {
         let screen = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
@@ -120,7 +120,7 @@ impl Browser {
             .await;
     }
 
-    /// Lets pages run no script from now on.
+    /// Disables scripts on all pages from now on.
     pub async fn disable_scripts(&self) {
         self.run_devtools_command(
             "Emulation.setScriptExecutionDisabled",
@@ -129,7 +129,7 @@ impl Browser {
         .await;
     }
 
-    /// Lets pages read and write the clipboard, which a person would be asked for.
+    /// Allows pages to read and write the clipboard without asking.
     pub async fn allow_clipboard(&self) {
         let permissions = json!(["clipboardReadWrite", "clipboardSanitizedWrite"]);
         self.run_devtools_command(
@@ -139,7 +139,7 @@ impl Browser {
         .await;
     }
 
-    /// Asks pages for their `light` or `dark` colours from now on.
+    /// Sets the preferred colour scheme, `light` or `dark`, from now on.
     pub async fn set_color_scheme(&self, name: &str) {
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": name}]});
         self.run_devtools_command("Emulation.setEmulatedMedia", media)
@@ -157,7 +157,7 @@ impl Browser {
         std::fs::write(file, bytes.unwrap()).unwrap();
     }
 
-    /// Answers that question of pages for a permission from now on: `granted` or `denied`.
+    /// Sets a permission for all pages from now on: `granted` or `denied`.
     pub async fn set_permission(&self, permission: &str, setting: &str) {
         let setting = json!({"permission": {"name": permission}, "setting": setting});
         self.run_devtools_command("Browser.setPermission", setting)
@@ -193,11 +193,11 @@ impl Browser {
     }
 }
 
-/// Maximum number of starts of a driver whose port turns out to be taken.
+/// Maximum number of attempts to start a driver whose port is already taken.
 const MAX_DRIVER_STARTS: usize = 10;
 
-/// A driver and its port, which it prints in a sentence and reports nowhere else. It takes a port that is free for IPv6
-/// and then the same one for IPv4, which another test may have taken.
+/// Starts a driver, and reads its port from the sentence that it prints. The driver chooses a port that is free for
+/// IPv6 and then binds the same port for IPv4, which another test may have taken.
 async fn start_driver() -> (Program, u16) {
     for _ in 0..MAX_DRIVER_STARTS {
         let mut command = Command::new("chromedriver");

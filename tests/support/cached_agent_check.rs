@@ -1,4 +1,4 @@
-//! An agent as a caller sees it, read from its rows and compared with the answer that is kept in memory.
+//! Checks the cached response about an agent against the rows, for one caller.
 
 use a2a_registry_api::Agent;
 use a2a_registry_core::agents::rendering::load_rendered_view;
@@ -7,10 +7,10 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::visibility::caller::Caller;
 
-/// One agent in full. Every call also checks that the answer kept since the last one is not out of date.
+/// Returns one agent in full, and checks that the response cached since the last call is not out of date.
 ///
 /// # Errors
-/// As the registry gives them.
+/// Those of the registry.
 pub async fn agent_show_checked(
     context: &AppContext,
     caller: &Caller,

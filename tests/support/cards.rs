@@ -21,7 +21,7 @@ pub fn card_json(name: &str, skill: &str) -> String {
             "examples": ["please"],
         }],
     });
-    // Unusual white space, so that a test notices if the card is serialised anew.
+    // Unusual white space, so that a test fails if the registry serialises the card again.
     format!("{card:#}\n \n")
 }
 

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex};
 use a2a_crawler::Clock;
 use time::{Duration, OffsetDateTime};
 
-/// A clock that stands still until it is moved.
+/// A clock that stops until a test advances it.
 #[derive(Debug)]
 pub struct ManualClock(Mutex<OffsetDateTime>);
 
 impl ManualClock {
-    /// A clock that shows this time.
+    /// A clock that starts at this time.
     pub fn new(start: OffsetDateTime) -> Arc<Self> {
         Arc::new(Self(Mutex::new(start)))
     }
 
-    /// Moves the clock forward.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         *self.0.lock().unwrap() += by;
     }

@@ -1,9 +1,9 @@
-//! Crawler processes on one PostgreSQL, killed or stopped one at a time, and a record of who leased, fetched and stored
-//! each card.
+//! Crawler processes on one PostgreSQL database, killed or stopped one at a time, with an audit of which process
+//! leased, fetched and stored each card.
 //!
-//! Each crawler identifies itself on both sides: to the origins in its user agent, and to the database in the name of
-//! its connections, which triggers record beside each lease and each stored attempt. No rule of the registry uses
-//! either.
+//! Each crawler has a name, which it sends to the origins as its user agent and to the database as the application
+//! name of its connections; triggers record that name with each lease and each stored attempt. The registry itself
+//! uses neither name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ use super::program::Program;
 use super::serving_registry::start_serving;
 use super::setup::RegistrySetup;
 
-/// Triggers that record, for each lease and each attempt, the connection it came over.
+/// Triggers that record the application name of the connection for each lease and each attempt.
 const AUDIT_TRIGGERS: &str = "
     CREATE TABLE crew_leases (
         number BIGSERIAL PRIMARY KEY, crawler TEXT NOT NULL, domain BIGINT NOT NULL, lease BIGINT NOT NULL
@@ -56,7 +56,7 @@ pub struct GatedSite {
 }
 
 impl GatedSite {
-    /// The domain with that key, with these cards on that origin.
+    /// A site with the domain of that key and these cards on that origin.
     pub fn new(domain: i64, origin: Origin, cards: &[String]) -> Self {
         let answer = |(at, card): (usize, &String)| {
             let gate = ResponseGate::default();
@@ -75,12 +75,12 @@ impl GatedSite {
     }
 }
 
-/// Path of a site's card with that number.
+/// The path of a site's card by its number.
 pub fn card_path(card: usize) -> String {
     format!("/{card}.json")
 }
 
-/// A request of a living crawler whose response is still held.
+/// A request of a running crawler whose response is still held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingRequest {
     /// The number of the site.
@@ -91,14 +91,14 @@ pub struct PendingRequest {
     pub crawler: String,
 }
 
-/// A row of the record.
+/// A row of the audit.
 #[derive(Debug, FromQueryResult)]
 struct AuditRow {
     crawler: String,
     what: String,
 }
 
-/// A living crawler, with its process and folder.
+/// A running crawler, with its process and folder.
 struct Crawler {
     program: Program,
     _setup: RegistrySetup,
@@ -118,7 +118,7 @@ pub struct CrawlerFleet {
 }
 
 impl CrawlerFleet {
-    /// A crew without crawlers, on an empty database. Each later crawler makes this many visits at once.
+    /// A fleet without crawlers, on an empty database. Each crawler started later makes this many visits at once.
     pub async fn new(concurrency: usize) -> Self {
         let database = Database::postgres().await;
         let store = Store::open(&store_options(database.url())).await.unwrap();
@@ -181,8 +181,8 @@ contact = \"https://{name}/\"",
         name
     }
 
-    /// Kills a crawler. When this returns the database has finished its work for it too: every statement it had sent
-    /// has taken effect or never will.
+    /// Kills a crawler, and waits until the database has finished its statements: each one has taken effect or never
+    /// will.
     pub async fn kill_crawler(&mut self, name: &str) {
         let ended = self.running.remove(name).unwrap().program.kill().await;
         assert_eq!(
@@ -223,7 +223,7 @@ contact = \"https://{name}/\"",
         self.killed.contains(name)
     }
 
-    /// The current activity of the database for each connection of a crawler.
+    /// The current state of each database connection of a crawler.
     async fn connection_states(&self, name: &str) -> Vec<String> {
         let query = format!(
             "SELECT application_name AS crawler, COALESCE(state, '') AS what FROM pg_stat_activity \
@@ -242,7 +242,7 @@ contact = \"https://{name}/\"",
             .unwrap()
     }
 
-    /// The crawlers that leased a site's visit, in that order.
+    /// The crawlers that leased a site's visit, in order of time.
     pub async fn lease_holders(&self, site: usize) -> Vec<String> {
         let query = format!(
             "SELECT crawler, '' AS what FROM crew_leases WHERE domain = {} ORDER BY number",
@@ -252,7 +252,7 @@ contact = \"https://{name}/\"",
         lines.into_iter().map(|line| line.crawler).collect()
     }
 
-    /// For each URL, the crawlers that stored an attempt, in that order.
+    /// The crawlers that stored an attempt, by URL and in order of time.
     pub async fn attempt_crawlers_by_url(&self) -> BTreeMap<String, Vec<String>> {
         let query = "SELECT crawler, url AS what FROM crew_kept ORDER BY number";
         let mut stored_by: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -286,7 +286,7 @@ contact = \"https://{name}/\"",
             .collect()
     }
 
-    /// Lets the leases of these sites' visits expire, and no others.
+    /// Expires the leases of these sites' visits, and no others.
     pub async fn expire_leases(&self, sites: &[usize]) {
         let domains = sites.iter().map(|site| self.domain_key(*site));
         domain::Entity::update_many()
@@ -298,7 +298,7 @@ contact = \"https://{name}/\"",
             .unwrap();
     }
 
-    /// The crawlers that requested a card, in that order.
+    /// The crawlers that requested a card, in order of time.
     pub fn requesting_crawlers(&self, site: usize, card: usize) -> Vec<String> {
         let requests = self.sites[site].origin.requests_to(&card_path(card));
         let name = |agent: &str| {
@@ -312,7 +312,7 @@ contact = \"https://{name}/\"",
         requesters.collect()
     }
 
-    /// The requests of living crawlers whose responses are held.
+    /// The requests of running crawlers whose responses are held.
     pub fn pending_requests(&self) -> Vec<PendingRequest> {
         let unanswered = self.card_indexes().into_iter();
         let unanswered = unanswered.filter(|card| !self.released_cards.contains(card));
@@ -358,7 +358,7 @@ contact = \"https://{name}/\"",
         })
     }
 
-    /// Releases the responses for a card, from now on.
+    /// Releases all held and future responses for a card.
     pub fn release_responses(&mut self, site: usize, card: usize) {
         self.sites[site].gates[card].open();
         self.released_cards.insert((site, card));

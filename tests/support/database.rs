@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::polling::eventually;
 use super::required_variable;
 
-/// An empty database of its own for one test, removed when this is dropped.
+/// An empty database for one test, removed when this is dropped.
 pub struct Database {
     url: String,
     location: DatabaseLocation,
@@ -97,7 +97,7 @@ pub fn store_options(url: &str) -> StoreOptions {
     }
 }
 
-/// The number of events that are stored.
+/// The number of stored events.
 pub async fn count_events(store: &Store) -> u64 {
     let events = event::Entity::find();
     events.count(store.connection()).await.unwrap()
@@ -125,8 +125,8 @@ async fn run_admin_statement(statement: &str) -> Result<(), sea_orm::DbErr> {
     connection.close().await
 }
 
-/// Makes two tests of each of these functions, `sqlite` and `postgres` in a module named after it. The function gets
-/// the URL of an empty database. Its body stays outside of the macro, so that it is formatted.
+/// Makes two tests of each of these functions, `sqlite` and `postgres`, in a module with the name of the function. The
+/// function gets the URL of an empty database. Its body stands outside the macro, so that rustfmt formats it.
 ///
 /// ```ignore
 /// both_databases!(a_card_survives_a_restart);

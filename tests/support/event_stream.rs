@@ -52,11 +52,11 @@ impl EventStream {
         self.wait_for_match(kind, |_| true).await
     }
 
-    /// Waits for an event of that kind for which `wanted` holds, and returns it.
+    /// Waits for an event of that kind for which `wanted` is true, and returns it.
     ///
     /// # Panics
     ///
-    /// Like [`Feed::until`].
+    /// Like [`EventStream::wait_for`].
     pub async fn wait_for_match(&mut self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut received = Vec::new();
         let found = timeout(DEADLINE, async {

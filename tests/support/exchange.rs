@@ -1,8 +1,8 @@
 //! Requests and responses of a registry under test, checked against the `OpenAPI` document.
 //!
-//! Every client of a registry in a test connects through a [`Tap`]: the test as well as the command line, an SDK or a
-//! browser. It passes every byte on unchanged, and reads along. A request or a response that is not documented fails
-//! the test that owns the registry.
+//! Every client of a registry in a test connects through a [`ValidatingProxy`]: the test as well as the command line,
+//! an SDK or a browser. The proxy forwards every byte unchanged and parses a copy. A request or a response that is not
+//! documented fails the test that owns the registry.
 
 mod connection_parser;
 mod document;

@@ -1,4 +1,4 @@
-//! A real identity provider as a process of a test: `tests/interop/provider.cjs`.
+//! A real identity provider in a process of its own: `tests/interop/provider.cjs`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::program::Program;
 use super::setup::RegistrySetup;
 use super::{http_client, required_variable};
 
-/// The audience of access tokens that are for the registry.
+/// The audience of access tokens for the registry.
 pub const AUDIENCE: &str = "https://registry.example";
 
 /// A request with a form.
@@ -33,7 +33,7 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// Starts a provider with nobody in it, which keeps its data in that folder.
+    /// Starts a provider without people, which stores its data in that folder.
     ///
     /// # Panics
     ///
@@ -61,7 +61,8 @@ impl IdentityProvider {
         }
     }
 
-    /// Ends it; [`Away::back`] starts it again at the same address, with the same keys and people.
+    /// Ends the provider; [`StoppedProvider::restart`] starts it again at the same address, with the same keys and
+    /// people.
     pub async fn stop(self) -> StoppedProvider {
         let port = url::Url::parse(&self.issuer).unwrap().port().unwrap();
         self.program.terminate().await;
@@ -78,29 +79,30 @@ impl IdentityProvider {
         answer.text().await.unwrap()
     }
 
-    /// Replaces the people, each with claims, or other parts of what it keeps.
+    /// Replaces the people, each with claims, or other parts of the provider's data.
     pub async fn set_parts(&self, parts: Value) {
         self.post_test_command("set", parts).await;
     }
 
-    /// Lets a registry at that URL sign people in, which knows it by that name.
+    /// Allows the callback of a registry at that URL, in whose configuration the provider has this name.
     pub async fn allow_callback_of(&self, registry: &str, name: &str) {
         let back = format!("{registry}/sign-in/{name}/callback");
         self.set_parts(json!({"redirects": [back]})).await;
     }
 
-    /// Signs with a new key from now on; the ones before stay published.
+    /// Signs with a new key from now on; the earlier keys stay published.
     pub async fn rotate_key(&self, kid: &str) {
         self.post_test_command("rotate", json!({"kid": kid})).await;
     }
 
-    /// A token of any header and claims: signed `by` its `key`, by its public key as a shared secret (`hmac`), or `none`.
+    /// A token with any header and claims, signed `by` its `key`, by its public key as a shared secret (`hmac`), or
+    /// `none`.
     pub async fn sign_token(&self, by: &str, header: Value, claims: &Value) -> String {
         let wanted = json!({"by": by, "header": header, "claims": claims});
         self.post_test_command("sign", wanted).await
     }
 
-    /// An access token that a service gets with its own credentials.
+    /// An access token issued to a service for its own credentials.
     pub async fn service_token(&self, service: &str) -> String {
         let request = http_client()
             .post(format!("{}/token", self.issuer))
@@ -119,14 +121,14 @@ pub struct StoppedProvider {
 }
 
 impl StoppedProvider {
-    /// Starts it again.
+    /// Starts the provider again.
     pub async fn restart(self) -> IdentityProvider {
         IdentityProvider::start_on(self.port, self.file).await
     }
 }
 
 impl RegistrySetup {
-    /// Lets the registry ask identity providers on loopback.
+    /// Allows the registry to connect to identity providers on loopback.
     #[must_use]
     pub fn allow_loopback_identity(self) -> Self {
         self.with_config_lines(

@@ -1,6 +1,6 @@
-//! A registry in this process without a network: the test is the crawler, and moves the clock.
+//! A registry in this process without a network: the test plays the crawler and advances the clock.
 //!
-//! Visits are leased and outcomes delivered as by the crawler; the results are read back through the application and
+//! The test leases visits and delivers outcomes as the crawler does, and reads the results through the application and
 //! directly from the rows.
 
 use std::collections::BTreeSet;
@@ -52,13 +52,13 @@ pub use super::simulated_visits::{
     source_card_url,
 };
 
-/// How long the stage's leases last, in microseconds.
+/// The duration of the registry's leases, in microseconds.
 pub const LEASE_MICROSECONDS: i64 = 60_000_000;
 
 /// A registry under test.
 pub struct InProcessRegistry {
     pub app: Arc<AppContext>,
-    /// The holder of [`ADMIN`].
+    /// The admin, who holds [`ADMIN_TOKEN`].
     pub admin: Caller,
     /// A connection of its own, to read the rows directly.
     pub store: Store,
@@ -82,7 +82,7 @@ impl InProcessRegistry {
         config.search.writer_megabytes = 15;
         // The clock jumps without a poll in between, which must not count as a lost database.
         config.store.stale_limit = 1 << 40;
-        // The pace must not slow the test down.
+        // The crawl rate must not slow the test down.
         config.crawler.least_rate = 1_000_000.0;
         configure(&mut config);
         let start = OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap();
@@ -119,12 +119,12 @@ impl InProcessRegistry {
         }
     }
 
-    /// Another process beside this one, on the same database, with a folder of its own.
+    /// A second process on the same database, with a folder of its own.
     pub async fn second_process(&self) -> Self {
         self.second_process_with(|_| ()).await
     }
 
-    /// Another process beside this one, with a configuration of its own.
+    /// A second process on the same database, with a configuration of its own.
     pub async fn second_process_with(&self, configure: impl FnOnce(&mut Config)) -> Self {
         let setup = RegistrySetup::with_default_config();
         let mut config = self.config.clone();
@@ -144,20 +144,21 @@ impl InProcessRegistry {
         }
     }
 
-    /// Ends the process without a proper shutdown, and starts another one on its data, which decides by its rules.
+    /// Ends the process without a proper shutdown, starts another one on its data, and decides by the new process's
+    /// rules.
     pub async fn restart(self, configure: impl FnOnce(&mut Config)) -> Self {
         let registry = self.restart_undecided(configure).await;
         assert_eq!(registry.decide_by_rules().await, RulesRunEnd::Decided);
         registry
     }
 
-    /// Has the process decide by its rules, as its job does.
+    /// Decides all agents by the rules, as the job of the process does.
     pub async fn decide_by_rules(&self) -> RulesRunEnd {
         let cancel = CancellationToken::new();
         redecide_by_changed_rules(&self.app, &cancel).await.unwrap()
     }
 
-    /// The same as [`Stage::restart`], at the moment at which the new process begins to serve: nothing is decided by its rules.
+    /// Restarts like [`InProcessRegistry::restart`], but stops before the new process decides anything by its rules.
     pub async fn restart_undecided(self, configure: impl FnOnce(&mut Config)) -> Self {
         let Self {
             app,
@@ -173,7 +174,7 @@ impl InProcessRegistry {
             "the registry is still referenced"
         );
         drop(app);
-        // A child process that another test is just starting has a copy of the locks until its own program begins.
+        // A child process that another test is just starting holds a copy of the locks until its own program begins.
         let file = store_options(config.store.database.reveal()).sqlite_file();
         let folder = &config.store.data_dir;
         eventually("the locks are released", async || {
@@ -184,7 +185,7 @@ impl InProcessRegistry {
         Self::build(config, clock, names, setup).await
     }
 
-    /// Moves the clock.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         self.clock.advance(by);
     }
@@ -216,7 +217,7 @@ impl InProcessRegistry {
             .unwrap()
     }
 
-    /// Leases every due visit and makes its outcomes, which are not delivered yet.
+    /// Leases every due visit and makes the outcomes, without delivering them.
     pub async fn lease_due_outcomes(
         &self,
         answer: impl Fn(&source::Model) -> OriginResponse,
@@ -247,7 +248,7 @@ impl InProcessRegistry {
         }
     }
 
-    /// Makes every due visit, in one group. Returns their number.
+    /// Makes every due visit and delivers the outcomes in one batch. Returns the number of visits.
     pub async fn run_due_visits(&self, answer: impl Fn(&source::Model) -> OriginResponse) -> usize {
         let group = self.lease_due_outcomes(answer).await;
         ingest_outcomes(&self.app, &group).await.unwrap();
@@ -307,7 +308,7 @@ impl InProcessRegistry {
         ingest_outcomes(&self.app, &group).await.unwrap();
     }
 
-    /// Registers a domain and lets its first card come in.
+    /// Registers a domain and delivers its first card.
     pub async fn register_with_card(&self, domain: &str, card: &[u8]) -> agent::Model {
         self.register_domain(domain).await;
         assert_eq!(
@@ -318,14 +319,14 @@ impl InProcessRegistry {
         self.agent(domain).await
     }
 
-    /// Like [`Stage::publish`], with an approval by the admin.
+    /// Like [`InProcessRegistry::register_with_card`], with an approval by the admin.
     pub async fn register_approved_card(&self, domain: &str, card: &[u8]) -> agent::Model {
         let agent = self.register_with_card(domain, card).await;
         self.approve_open_review(agent.id).await;
         self.agent(domain).await
     }
 
-    /// Has the database refuse to change the rows of a table with this text in a column.
+    /// Makes the database reject updates of the rows of a table with this text in a column.
     pub async fn reject_row_updates(&self, table: &str, column: &str, text: &str) {
         let name = format!("refused_{table}");
         let on = self.store.connection();
@@ -343,7 +344,7 @@ impl InProcessRegistry {
         on.execute_unprepared(&statements).await.unwrap();
     }
 
-    /// Has the database change these rows again.
+    /// Makes the database accept updates of these rows again.
     pub async fn allow_row_updates(&self, table: &str) {
         let on = self.store.connection();
         let of = match on.get_database_backend() {
@@ -361,7 +362,7 @@ impl InProcessRegistry {
             .unwrap()
     }
 
-    /// The only living agent of a domain.
+    /// The only agent of a domain that is not retired.
     pub async fn agent(&self, domain: &str) -> agent::Model {
         let mut all = self.agents().await;
         all.retain(|row| row.domain == domain && row.retired_at.is_none());
@@ -451,7 +452,7 @@ impl InProcessRegistry {
         (review.id, decision)
     }
 
-    /// The card bytes served to anyone; `None` if they may not see such an agent.
+    /// The card bytes served to an anonymous caller; `None` if that caller may not see the agent.
     pub async fn public_card_bytes(&self, agent: Uuid) -> Option<Vec<u8>> {
         let answer = load_agent_card(&self.app, &Caller::default(), &agent.to_string(), None).await;
         match answer {
@@ -475,7 +476,7 @@ impl InProcessRegistry {
         list
     }
 
-    /// The ids of the agents that anyone finds.
+    /// The ids of the agents that an anonymous caller finds.
     pub async fn publicly_found_ids(&self) -> BTreeSet<Uuid> {
         let list = self
             .search_all(&Caller::default(), &SearchQuery::default())
@@ -483,7 +484,7 @@ impl InProcessRegistry {
         list.agents.into_iter().map(|hit| hit.summary.id).collect()
     }
 
-    /// Lets the index apply all events, and newer policies decide.
+    /// Applies all events to the index, and lets newer policy sets decide.
     pub async fn catch_up(&self) {
         while apply_next_events(&self.app).await.unwrap() {}
         assert!(roll_out_newest_set(&self.app, || false).await.unwrap());
@@ -548,7 +549,7 @@ impl InProcessRegistry {
             // Values that change without an event are not in an entry.
             from_rows.liveness.last_seen = None;
             from_rows.liveness.next_due = None;
-            // Neither is where the card was fetched last, which may change without one as well.
+            // The same holds for the URL from which the card was last fetched.
             from_rows.links.origin.clone_from(&hit.summary.links.origin);
             assert_eq!(hit.summary, from_rows);
         }
@@ -583,7 +584,7 @@ impl InProcessRegistry {
                     Vec::new()
                 }
             };
-            // The admin sees what is not listed too, but nothing retired.
+            // The admin also sees agents that are not listed, but no retired ones.
             let is_living = living.iter().any(|row| row.id == fed);
             let expected: Vec<Uuid> = is_living.then_some(fed).into_iter().collect();
             assert_eq!(

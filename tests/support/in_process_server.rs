@@ -1,4 +1,4 @@
-//! A registry that serves on a real port from within this process, so that its clock can be moved.
+//! A registry in this process that serves on a real port, so that a test can advance its clock.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::clock::ManualClock;
 use super::exchange::ValidatingProxy;
 use super::setup::{RegistrySetup, build_registry};
 
-/// A registry within this process. Dropping it ends its server.
+/// A registry in this process. Dropping it ends its server.
 pub struct InProcessServer {
     /// Its client.
     pub api: RegistryClient,

@@ -1,10 +1,11 @@
 //! Support of the end-to-end tests: databases, processes, fake origins, third-party SDKs, a browser.
 //!
-//! A registry is described by a [`setup::Setup`] and started from it: as a process ([`serving`]), on a port of this
-//! process where the clock is to be moved ([`inside`]), or without a network where the test is the crawler ([`stage`]).
+//! A registry is described by a [`setup::RegistrySetup`] and started from it: as a process ([`serving_registry`]), on
+//! a port of this process if a test has to advance the clock ([`in_process_server`]), or without a network if the test
+//! plays the crawler ([`in_process_registry`]).
 //!
-//! Tests wait for events (a printed line, a request, the end of a process) with [`DEADLINE`] as the limit, after which
-//! the test fails and shows the events it saw instead; changes without an event are polled in [`waiting`].
+//! Tests wait for events (a printed line, a request, the end of a process) until [`DEADLINE`], after which the test
+//! fails and shows the events that it received; [`polling`] covers changes without an event.
 
 pub mod api;
 pub mod browser;
@@ -38,7 +39,8 @@ use std::time::Duration;
 
 pub(crate) use database::both_databases;
 
-/// Timeout of an event. Generous, because it only matters when a test fails; no test measures time with it.
+/// Timeout of a wait for an event. It is long because it matters only when a test fails; no test measures time with
+/// it.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The value of an environment variable that `tests/run` sets.
@@ -76,7 +78,7 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// An HTTP client that asks directly (no proxy), follows no redirect and gives up at [`DEADLINE`].
+/// An HTTP client that uses no proxy, follows no redirect and times out at [`DEADLINE`].
 pub fn http_client() -> reqwest::Client {
     install_tls();
     reqwest::Client::builder()

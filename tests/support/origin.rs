@@ -163,7 +163,7 @@ impl Origin {
         let state = Arc::new(OriginState::default());
         let (sender, receiver) = std::sync::mpsc::channel();
         let shared = Arc::clone(&state);
-        // A thread of its own, so that an origin neither ends with a test's runtime nor blocks it.
+        // A separate thread, so that an origin neither ends with a test's runtime nor blocks it.
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let server = HttpServer::new(move || {
@@ -247,7 +247,8 @@ impl Origin {
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        // The call itself sends the command; the thread ends once it is carried out.
+        // The call itself sends the command; its future may be dropped, and the thread ends once the server has
+        // stopped.
         drop(self.server.stop(false));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -312,7 +313,7 @@ async fn handle_request(
     }
 }
 
-/// The answer to a page that asks whether it may call, where the reply lets pages read it: the reply's CORS headers.
+/// The response to a CORS preflight request, with the CORS headers of the reply; `None` if the reply has none.
 fn preflight_response(request: &HttpRequest, reply: &OriginReply) -> Option<HttpResponse<BoxBody>> {
     let asks = request
         .headers()

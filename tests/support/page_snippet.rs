@@ -1,6 +1,6 @@
-//! The snippets on the pages of agents.
+//! Reads the snippets on the pages of agents.
 
-/// The text of markup, as a browser decodes it.
+/// Decodes the character references of markup, as a browser does.
 fn unescape_markup(markup: &str) -> String {
     let mut text = String::new();
     let mut rest = markup;
@@ -19,11 +19,11 @@ fn unescape_markup(markup: &str) -> String {
     text
 }
 
-/// The snippet on an agent's page for that language, as it is copied.
+/// The snippet for that language on an agent's page, as a user copies it.
 ///
 /// # Panics
 ///
-/// If the page has none.
+/// If the page has no such snippet.
 pub fn page_snippet(page: &str, language: &str) -> String {
     let (_, panel) = page
         .split_once(&format!("id=\"panel-{language}\""))

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::DEADLINE;
 
 /// Polls until `poll` returns a value, or [`DEADLINE`] has passed: for changes in another process, a browser or a
-/// database that are reported by no event. Each poll is a round trip, and no pause is made in between.
+/// database that no event reports. Each poll is a round trip, so there is no pause between polls.
 pub async fn poll_until_deadline<T, F: Future<Output = Option<T>>>(
     mut poll: impl FnMut() -> F,
 ) -> Option<T> {
@@ -25,7 +25,7 @@ pub async fn poll_until_deadline<T, F: Future<Output = Option<T>>>(
 ///
 /// # Panics
 ///
-/// If it returns none.
+/// If it returns no value before the deadline.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     poll: impl FnMut() -> F,
@@ -34,8 +34,8 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(
     answer.unwrap_or_else(|| panic!("timed out waiting for: {what}"))
 }
 
-/// Waits for this long between two samples. The sampled process runs by itself: this is the only place where a test
-/// waits for time itself.
+/// Sleeps between two samples of a process that runs by itself. This is the only function with which a test waits for
+/// time to pass.
 pub async fn sleep_between_samples(pause: Duration) {
     tokio::time::sleep(pause).await;
 }

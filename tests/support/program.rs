@@ -80,7 +80,7 @@ pub fn registry_command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>)
             command.env_remove(name);
         }
     }
-    // Credentials that the user keeps are not for tests.
+    // Tests must not use the stored credentials of the user who runs them.
     command.env(
         "XDG_CONFIG_HOME",
         concat!(env!("CARGO_TARGET_TMPDIR"), "/no-config"),
@@ -175,7 +175,7 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// Like [`Program::find`].
+    /// Like [`Program::wait_for_match`].
     pub async fn wait_for_line(&self, text: &str) -> String {
         self.wait_for_match(|line| line.contains(text).then(|| line.to_owned()))
             .await
@@ -192,7 +192,7 @@ impl Program {
         waitid(WaitId::Pid(self.pid()), WaitIdOptions::STOPPED).unwrap();
     }
 
-    /// Continues the process after [`Program::freeze`] (SIGCONT).
+    /// Continues the process after [`Program::suspend`] (SIGCONT).
     pub fn resume(&self) {
         kill_process(self.pid(), Signal::CONT).unwrap();
     }
@@ -208,7 +208,7 @@ impl Program {
         self.wait_for_end().await
     }
 
-    /// Ends the process like a power cut (SIGKILL) and waits until it has ended.
+    /// Kills the process (SIGKILL) and waits until it has ended.
     pub async fn kill(mut self) -> FinishedProgram {
         self.child.start_kill().unwrap();
         self.wait_for_end().await
@@ -223,7 +223,7 @@ impl Program {
         self.wait_for_end_within(DEADLINE).await
     }
 
-    /// Like [`Program::finish`], with another limit.
+    /// Like [`Program::wait_for_end`], with another limit.
     ///
     /// # Panics
     ///

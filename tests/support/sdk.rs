@@ -1,4 +1,4 @@
-//! Agents and clients built on third-party SDKs, from `tests/interop`, and agents of our own for what no SDK speaks.
+//! Agents and clients from `tests/interop`: built on third-party SDKs, and our own for dialects that no SDK speaks.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use tokio::process::Command;
 use super::program::Program;
 use super::required_variable;
 
-/// An SDK that an agent and a client in `tests/interop` are built on.
+/// An SDK on which an agent and a client in `tests/interop` are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sdk {
-    /// None: an agent of our own that speaks protocol 0.1 over JSON-RPC, card only at `agent.json`.
+    /// No SDK: our own agent that speaks protocol 0.1 over JSON-RPC, card only at `agent.json`.
     OwnV01,
-    /// None: an agent of our own after the a2a-protocol skill, over JSON-RPC and HTTP+JSON, card in `snake_case`.
+    /// No SDK: our own agent written after the a2a-protocol skill, over JSON-RPC and HTTP+JSON, card in `snake_case`.
     A2aProtocolSkill,
-    /// None: an agent of our own after `PromptKit`, over JSON-RPC, card only at `agent.json` and without an address.
+    /// No SDK: our own agent after `PromptKit`, over JSON-RPC, card only at `agent.json` and without an address.
     PromptKit,
     /// Python `a2a-sdk` 0.2.16: protocol 0.2 over JSON-RPC, card only at `agent.json`.
     Py02,
@@ -105,16 +105,16 @@ impl Sdk {
     ///
     /// # Panics
     ///
-    /// Like [`Sdk::agent`].
+    /// Like [`Sdk::start_agent`].
     pub async fn start_agent_on(self, port: u16) -> SdkAgent {
         self.start_agent_with(&[&port.to_string()]).await
     }
 
-    /// Starts its agent, which is to be one in Python, on a free port, and lets pages of every origin call it.
+    /// Starts its agent, which must be one in Python, on a free port, and allows CORS requests from every origin.
     ///
     /// # Panics
     ///
-    /// Like [`Sdk::agent`].
+    /// Like [`Sdk::start_agent`].
     pub async fn start_cors_agent(self) -> SdkAgent {
         self.start_agent_with(&["0", "cors"]).await
     }
@@ -145,8 +145,8 @@ impl Sdk {
         }
     }
 
-    /// Lets its client load the card below `base` (with or without a trailing slash) with the SDK's own resolver, and
-    /// send `text` to the agent that the card names. Returns the name on the card and the agent's reply.
+    /// Runs its client, which loads the card below `base` (with or without a trailing slash) with the SDK's own
+    /// resolver and sends `text` to the agent that the card names. Returns the name on the card and the agent's reply.
     ///
     /// # Panics
     ///
@@ -171,11 +171,11 @@ impl Sdk {
         }
     }
 
-    /// The script of this SDK with that role, which is the end of its name.
+    /// The command of this SDK's script for a role; the role is the end of the script's name.
     pub fn script_command(self, role: &str) -> Command {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
         let mut command = match self {
-            // Those of our own need only what serves them.
+            // Our own agents need only a server library.
             Self::OwnV01 | Self::A2aProtocolSkill | Self::PromptKit | Self::Py02 => {
                 python_command("A2A_REGISTRY_TEST_PY02")
             }
@@ -216,7 +216,7 @@ pub struct ClientResult {
 pub struct SdkAgent {
     /// Its base URL, without a slash at the end.
     pub base_url: String,
-    /// Host and port where it speaks gRPC without TLS, if it does.
+    /// Host and port of its gRPC without TLS, if it speaks gRPC.
     pub grpc_address: Option<String>,
     /// Its process.
     pub program: Program,

@@ -1,6 +1,6 @@
 //! Random numbers that are the same in every run.
 
-/// Generator `SplitMix64`: the same sequence for the same seed, everywhere.
+/// The generator `SplitMix64`, which gives the same sequence for the same seed on every machine.
 pub struct SeededRng(pub u64);
 
 impl SeededRng {

@@ -27,7 +27,7 @@ pub enum StatusLine {
 }
 
 impl StatusLine {
-    /// The status in a line, if it is a status line.
+    /// Parses a line, if it is a status line.
     pub fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
@@ -53,7 +53,7 @@ impl StatusLine {
     }
 }
 
-/// Starts a command of the program that serves, and waits until it does.
+/// Starts a command that serves a registry, and waits until it serves.
 pub async fn start_serving(mut command: Command) -> (Program, StatusLine) {
     command.arg("--json");
     let program = Program::start(command);
@@ -64,7 +64,7 @@ pub async fn start_serving(mut command: Command) -> (Program, StatusLine) {
     (program, status_line)
 }
 
-/// A serving registry with its [`Api`]. Dropping it kills its process.
+/// A serving registry with its client. Dropping it kills its process.
 pub struct ServingRegistry {
     /// Its process.
     pub program: Program,

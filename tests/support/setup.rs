@@ -1,5 +1,5 @@
-//! Setup of a registry under test: a folder, a configuration, a database. The registry is started from it as a process
-//! of its own, or built in this one.
+//! Setup of a registry under test: a folder, a configuration, a database. From it, the registry is started as a
+//! process of its own or built in this process.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use super::serving_registry::ServingRegistry;
 /// The admin token of every registry that a test starts.
 pub const ADMIN_TOKEN: &str = "the-token-of-the-tests-0123456789abcdef";
 
-/// Parameters of a registry's start. Its folder is removed with the last clone.
+/// Parameters of a registry's start. Dropping the last clone removes the folder.
 #[derive(Debug, Clone)]
 pub struct RegistrySetup {
     folder: Arc<TempDir>,
@@ -112,8 +112,8 @@ impl RegistrySetup {
         command
     }
 
-    /// Starts the registry behind a [`Tap`] and waits until it serves. The tap is its public URL if no other is
-    /// configured.
+    /// Starts the registry behind a [`ValidatingProxy`] and waits until it serves. The URL of the proxy is the public
+    /// URL if no other is configured.
     pub async fn start(&self) -> ServingRegistry {
         let proxy = ValidatingProxy::new().await;
         let mut command = self.serve_command();
@@ -126,12 +126,12 @@ impl RegistrySetup {
         serving
     }
 
-    /// Starts the registry without a tap and waits until it serves: for tests of connections themselves.
+    /// Starts the registry without a proxy and waits until it serves: for tests of connections themselves.
     pub async fn start_without_proxy(&self) -> ServingRegistry {
         ServingRegistry::start(self, self.serve_command()).await
     }
 
-    /// Starts the registry without a tap, from a shell that runs these commands first.
+    /// Starts the registry without a proxy, from a shell that runs these commands first.
     pub async fn start_after_commands(&self, words: &str) -> ServingRegistry {
         ServingRegistry::start(
             self,

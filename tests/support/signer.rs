@@ -14,7 +14,7 @@ pub struct CardSigner {
 }
 
 impl CardSigner {
-    /// A new key, in the key set at this URL.
+    /// A new key, whose key set is at this URL.
     pub fn new(jku: &str) -> Self {
         let random = SystemRandom::new();
         let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
@@ -32,7 +32,7 @@ impl CardSigner {
         self.sign_with_kid("k1", card)
     }
 
-    /// The card with a signature by this key, under this key identifier.
+    /// The card with a signature by this key and this key identifier.
     pub fn sign_with_kid(&self, kid: &str, card: &[u8]) -> Vec<u8> {
         let header = ProtectedHeader {
             kid: kid.into(),
@@ -47,7 +47,7 @@ impl CardSigner {
         jwks["keys"][0].clone()
     }
 
-    /// The fetched key set that a signature names, with the key under this identifier.
+    /// The fetched key set that a signature names, with the key identifier `kid`.
     pub fn fetched_key_set_as(&self, kid: &str) -> FetchedKeySet {
         FetchedKeySet {
             result: Ok(self.key.public_jwks(kid).into_bytes()),

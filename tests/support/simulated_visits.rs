@@ -25,7 +25,7 @@ pub enum OriginResponse {
     RedirectedCatalog(Vec<(String, String)>, String),
     /// 200 with these bytes, and the fetched key set that their signatures name.
     SignedCard(Vec<u8>, FetchedKeySet),
-    /// 200 with a catalog that names these cards, as identifier and URL, and how much of it was read.
+    /// 200 with a catalog that names these cards, as identifier and URL, of which this extent was read.
     Catalog(Vec<(String, String)>, CatalogExtent),
     /// 200 with this document as the catalog.
     CatalogDocument(String),
@@ -44,7 +44,7 @@ pub enum CatalogExtent {
     Partial,
 }
 
-/// The response of a catalog in tests about cards: missing, or unchanged.
+/// The response for a catalog in tests about cards: missing, or unchanged.
 fn catalog_response(source: &source::Model, answer: OriginResponse) -> OriginResponse {
     match answer {
         OriginResponse::Card(_)
@@ -186,7 +186,7 @@ pub fn fetch_outcome(
     }
 }
 
-/// The content of a catalog's document at that URL.
+/// The contents of a catalog document at that URL.
 fn walk_catalog(text: &str, url: &str) -> CatalogContents {
     let options = CatalogReadOptions {
         depth: 0,
@@ -227,7 +227,8 @@ fn card_value(name: &str, about: &str) -> Value {
     })
 }
 
-/// The same card with a signature of JWS form by that key; `random` replaces the bytes that differ with every signing.
+/// The same card with a signature in the form of JWS by that key; `random` stands for the bytes that vary with each
+/// signing.
 pub fn signed_card_bytes(name: &str, about: &str, kid: &str, random: &str) -> Vec<u8> {
     let mut value = card_value(name, about);
     let header = json!({"alg": "ES256", "kid": kid}).to_string();

@@ -17,17 +17,17 @@ mod trust;
 
 pub use trust::{Authority, Identity};
 
-/// Terminates TLS on an address of its own, and forwards to an origin.
+/// A TLS terminator on an address of its own that forwards to an origin.
 pub struct TlsFront {
     address: SocketAddr,
     current: Arc<Mutex<CurrentCertificate>>,
     _accepting: AbortOnDropHandle<()>,
 }
 
-/// A certificate, and the token that ends the connections made with it.
+/// The current certificate, and the token that ends the connections made with it.
 struct CurrentCertificate {
     identity: Identity,
-    /// The certificate of the authority whose certificates clients must present, if they must.
+    /// The authority whose certificates clients must present, if any.
     client_authority: Option<Vec<u8>>,
     ended: CancellationToken,
 }
@@ -42,7 +42,7 @@ impl CurrentCertificate {
 }
 
 impl TlsFront {
-    /// Starts to listen.
+    /// Starts to listen in front of an origin.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl TlsFront {
         Self::bind_before_address(address, identity, None, behind.address()).await
     }
 
-    /// Starts to listen, and forwards to any server.
+    /// Starts to listen in front of any server.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl TlsFront {
         Self::bind_before_address(address, identity, None, behind).await
     }
 
-    /// Starts to listen on loopback, for clients with a certificate of that authority only.
+    /// Starts to listen on loopback, only for clients with a certificate of that authority.
     pub async fn bind_mutual(identity: Identity, clients: &Authority, behind: &Origin) -> Self {
         let address = ([127, 0, 0, 1], 0).into();
         let clients = Some(clients.der());

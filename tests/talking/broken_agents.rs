@@ -1,4 +1,4 @@
-//! Agents that break in mid-stream or mean harm: one line, an exit code, and nothing is sent twice.
+//! Agents that break in mid-stream or are malicious: one line, an exit code, and no message is sent twice.
 
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ async fn a_faulty_stream_is_one_line_and_the_message_was_sent_once() {
         (
             "broken data",
             RawReply::bytes(SSE, vec![begun(), b"data: {\"\n\n".to_vec()]),
-            "is no event",
+            "is not an event",
         ),
         (
             "not UTF-8",

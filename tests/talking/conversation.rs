@@ -1,4 +1,4 @@
-//! `send -i`: several turns with agents on the SDKs, and what is kept between two runs.
+//! Conversations with `send -i`: several turns with agents on the SDKs, and the state stored between two runs.
 
 use futures::future::join_all;
 use serde_json::{Value, json};

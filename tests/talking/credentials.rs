@@ -1,4 +1,4 @@
-//! Credentials that a user gives or keeps: where they are sent, and where they never show.
+//! Credentials that a user passes or stores: where they are sent, and where they never appear.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -266,15 +266,15 @@ async fn a_variable_that_the_card_has_no_use_for_is_ignored_with_a_line() {
             &open,
             &[][..],
             "A2A_AGENT_KEY",
-            "names no place for an API key",
+            "does not say where to send an API key",
         ),
         (
             &with_key,
             &["--api-key", &file],
             "A2A_AGENT_TOKEN",
-            "asks for no token",
+            "requires no token",
         ),
-        (&with_basic, &basic, "A2A_AGENT_TOKEN", "asks for no token"),
+        (&with_basic, &basic, "A2A_AGENT_TOKEN", "requires no token"),
     ] {
         let sent = send(agent, more, variable).await;
         assert_eq!(sent.status.code(), Some(0), "{variable}: {sent:#?}");
@@ -437,7 +437,7 @@ async fn what_is_kept_goes_to_its_own_agent_alone_until_it_is_removed() {
     assert!(!fs::read_to_string(user.path()).unwrap().contains(SECRET));
     assert_exit(&user.send_message(&own).await, 2, "use --bearer @FILE");
     let nothing = user.run(&["credentials", "remove", &own.url("")]).await;
-    assert_exit(&nothing, 1, "nothing is kept for");
+    assert_exit(&nothing, 1, "no credentials are stored for");
     assert_eq!(
         user.run(&["credentials", "list"]).await.status.code(),
         Some(1)
@@ -465,7 +465,7 @@ async fn a_credentials_file_that_others_can_read_or_that_is_broken_is_refused() 
     fs::write(user.path(), format!("{{\"version\": 1, \"{SECRET}")).unwrap();
     for command in [&add[..], &["credentials", "list"]] {
         let refused = user.run(command).await;
-        assert_exit(&refused, 2, "no credentials file of this program");
+        assert_exit(&refused, 2, "not a credentials file of this program");
         assert!(!printed_text(&refused).contains(SECRET), "{refused:#?}");
     }
     assert!(messages(&agent).is_empty());

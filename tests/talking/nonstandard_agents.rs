@@ -1,4 +1,4 @@
-//! Agents that are written after descriptions of A2A other than the specification, with the command line.
+//! Agents written after descriptions of A2A other than the specification, called from the command line.
 
 use serde_json::{Value, json};
 

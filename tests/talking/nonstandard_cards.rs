@@ -1,5 +1,5 @@
-//! Agents written to the letter of descriptions that differ from the specification: found by each word of their cards, shown,
-//! and called. Conversations with them are in the other tests, with the agents on the SDKs.
+//! Agents written exactly after descriptions that differ from the specification: found by each word of their cards,
+//! shown, and called. Conversations with these agents are tested with those on the SDKs.
 
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ async fn an_assumed_address_gets_no_kept_credentials_and_another_can_be_named() 
     let refused = run(&["credentials", "add"], &["--bearer", &token]).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:#?}");
     assert!(
-        join_lines(&refused.stderr).contains("only assumed"),
+        join_lines(&refused.stderr).contains("assumed address"),
         "{refused:#?}"
     );
     let kept = run(
@@ -104,7 +104,7 @@ async fn an_assumed_address_gets_no_kept_credentials_and_another_can_be_named() 
     assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
     assert_eq!(sent.stdout, ["hello"]);
     let assumed = agent.url("/a2a");
-    let warning = format!("names no address, so {assumed} is assumed; --url names another");
+    let warning = format!("names no address, so {assumed} is assumed; set another with --url");
     assert!(join_lines(&sent.stderr).contains(&warning), "{sent:#?}");
     assert_eq!(agent.requests_to("/a2a")[0].header("authorization"), None);
 

@@ -1,4 +1,4 @@
-//! Signing in to agents at a real authorization server, and at ones that mean harm.
+//! Signing in to agents at a real authorization server, and at malicious ones.
 
 mod browser_user;
 
@@ -319,14 +319,14 @@ async fn the_person_at_the_terminal_decides_where_the_sign_in_goes() {
     assert_exit(
         &user.send_message(&agent).await,
         2,
-        "names another place to sign in",
+        "names another sign-in address",
     );
     assert_exit(&user.run(&words).await, 2, "--confirm-token-endpoint");
     age(&user, &agent);
     assert_exit(
         &user.send_message(&agent).await,
         2,
-        "names another place to sign in",
+        "names another sign-in address",
     );
     assert_eq!(messages(&agent).len(), before);
     assert!(other.requests_to("/token").is_empty());
@@ -374,7 +374,7 @@ async fn servers_that_point_elsewhere_get_nothing() {
     };
     let discovered = || openid(&confirmed);
     document(&evil.url(""), &login.url("/token"));
-    refused(discovered(), "to whom it does not belong").await;
+    refused(discovered(), "is not the metadata address of its issuer").await;
     document(&login.url(""), &evil.url("/token"));
     refused(discovered(), "--confirm-token-endpoint").await;
     document(&login.url(""), "http://login.example/token");

@@ -1,4 +1,4 @@
-//! The snippets on an agent's page, run as pasted for each protocol version and binding that has some.
+//! The snippets on an agent's page, run as pasted for each protocol version and binding that has snippets.
 
 use std::path::Path;
 

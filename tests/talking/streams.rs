@@ -1,4 +1,4 @@
-//! Answers that stream from agents on the SDKs, in every dialect that they have.
+//! Streamed answers of agents on the SDKs, in every dialect that the SDKs speak.
 
 use std::sync::Arc;
 

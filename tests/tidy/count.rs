@@ -1,4 +1,4 @@
-//! `tests/count`, the script that counts lines: what it takes for code, comments and blank lines, and what for tests.
+//! The script `tests/count`: which lines it counts as code, comments and blank lines, and which as tests.
 
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! Forms of pages: what Enter in a field does, and what one click does.
 //!
-//! A browser that is told Enter in a field presses the first submit button of the form. With several buttons nobody has
-//! said which one was meant, so the first one must change nothing: it shows something, or has an empty value, which is
-//! answered with 204. A disabled one does not help: Enter at a box presses the next one.
+//! Enter in a field presses the first submit button of the form. With several buttons the user has not chosen one, so
+//! the first must change nothing: it shows something, or has an empty value, which the registry answers with 204. A
+//! disabled button does not help: Enter in a checkbox presses the next one.
 
 use std::fs;
 

@@ -132,7 +132,7 @@ const CALLS: [CallRule; 11] = [
     ),
     (
         &["UdpSocket", "::", "bind"],
-        &["crawler/src/dns", "crawler/src/fetch/own.rs"],
+        &["crawler/src/dns", "crawler/src/fetch/local_addresses.rs"],
         RESOLVING,
     ),
     (&["env", "::", "var"], SETTING_PLACES, SETTINGS),
@@ -225,7 +225,7 @@ fn misplaced_libraries_and_calls_are_found() {
     }
     for (path, text) in [
         ("registry/store/src/agents.rs", "use sea_orm::Value;"),
-        ("registry/store/src/rows.rs", "use sea_orm::Value;"),
+        ("registry/store/src/bulk_rows.rs", "use sea_orm::Value;"),
         ("tests/agents.rs", "use sea_orm::Value;"),
         (
             "registry/cli/src/logging.rs",

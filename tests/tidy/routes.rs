@@ -1,5 +1,5 @@
-//! The routes of the API stand in the attributes of its handlers, and the document has exactly these. Where a handler has
-//! several addresses, the document describes the further ones by a list of their own.
+//! The routes of the API are in the attributes of its handlers, and the document has exactly these. If a handler has
+//! several addresses, the document describes the further ones from a separate list.
 
 use std::collections::BTreeSet;
 

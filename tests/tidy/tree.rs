@@ -151,7 +151,10 @@ fn test_files_are_distinguished_from_production_files() {
     ] {
         assert!(SourceFile::new(path, "").is_test(), "{path}");
     }
-    for path in ["card/src/lib.rs", "registry/core/src/policies/testing.rs"] {
+    for path in [
+        "card/src/lib.rs",
+        "registry/core/src/policies/policy_tests.rs",
+    ] {
         assert!(!SourceFile::new(path, "").is_test(), "{path}");
     }
 }

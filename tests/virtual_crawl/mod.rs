@@ -1,7 +1,7 @@
 //! A crawl of many domains over many days in a few minutes: fetches are simulated, everything else is real.
 //!
 //! Schedule, pace, leases, politeness and verdicts are the registry's own, on a real database, under a clock that the
-//! crawl moves. The crawl takes the worker's place: at every step it delivers the outcomes of ended visits and leases
+//! crawl advances. The crawl replaces the worker: at every step it delivers the outcomes of ended visits and leases
 //! due ones.
 
 pub mod figures;

@@ -1,4 +1,4 @@
-//! Origins of a virtual crawl: made from a seed and a number, so that a million of them take no memory.
+//! Origins of a virtual crawl: derived from a seed and a number, so that a million of them take no memory.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -78,7 +78,8 @@ impl OriginBehaviour {
 #[derive(Debug, Clone, Copy)]
 pub struct SimulatedOrigins {
     pub seed: u64,
-    /// Number of [`Behaviour::Hourly`] origins of a thousand; the rest of its share is [`Behaviour::Daily`].
+    /// Number of [`OriginBehaviour::Hourly`] origins in a thousand; the rest of their share is
+    /// [`OriginBehaviour::Daily`].
     pub hourly: u64,
     pub start: OffsetDateTime,
 }

@@ -1,4 +1,4 @@
-// Copies code, and completes searches as they are typed. The pages are whole without this script.
+// Copies code, and completes searches as the user types. The pages work without this script.
 "use strict";
 
 /** Adds a button to a block of code that copies it. */
@@ -105,7 +105,7 @@ function completeAsTyped(input) {
         show((await answer.json()).suggestions.slice(0, 8));
       }
     } catch {
-      // The next letter asks again, and the form works without completions.
+      // The next letter sends a new request, and the form works without completions.
     }
   }
 
@@ -124,11 +124,11 @@ function completeAsTyped(input) {
     } else if (["ArrowDown", "ArrowUp"].includes(event.key) && !list.hidden) {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;
-      // One place more than there are completions: the text as typed.
+      // One position more than the completions: the text as typed.
       choose(((chosen + 1 + step + count + 1) % (count + 1)) - 1);
     }
   });
-  // Before the field loses its focus.
+  // Keeps the focus in the field, which would close the list before the click.
   list.addEventListener("pointerdown", (event) => event.preventDefault());
   list.addEventListener("click", (event) => {
     const option = event.target.closest("li");
@@ -144,10 +144,10 @@ if (navigator.clipboard) {
   document.querySelectorAll(".code").forEach(addCopyButton);
 }
 document.querySelectorAll("input[data-complete]").forEach(completeAsTyped);
-/** What is wrong with the shape of a domain or a card URL, as a sentence; the registry itself decides. */
+/** Describes an error in the shape of a domain or card URL; empty if there is none. Only the registry rejects it. */
 function targetShape(text) {
   if (/\s/.test(text)) {
-    return "There is a space in it.";
+    return "This contains a space.";
   }
   const whole = text.includes("://");
   let url;
@@ -160,15 +160,15 @@ function targetShape(text) {
     return "A card URL begins with https://.";
   }
   if (!whole && (url.pathname !== "/" || url.search || url.hash || text.endsWith("/"))) {
-    return "This has a path: write the whole card URL with https://, or the domain alone.";
+    return "This has a path: enter the whole card URL with https://, or only the domain.";
   }
   if (url.username || url.password) {
-    return "Leave user name and password out.";
+    return "Remove the user name and password.";
   }
   return "";
 }
 
-/** What is wrong with the shape of a pasted card, as a sentence. */
+/** Describes an error in the shape of a pasted card; empty if there is none. */
 function cardShape(text) {
   let card;
   try {
@@ -182,7 +182,7 @@ function cardShape(text) {
 
 const shapes = { target: targetShape, card: cardShape };
 
-/** Shows beside a field what is wrong with its shape while it is typed. Nothing is refused for it. */
+/** Shows an error in the shape of a field beside it while the user types. The form can still be sent. */
 function checkShape(field) {
   const note = document.getElementById(`${field.id}-shape`);
   const check = shapes[field.dataset.shape];

@@ -1,10 +1,11 @@
-// The console on an agent's page: a conversation straight from this browser to the agent. What the agent sends is hostile:
-// it is shown as text, never as markup, and everything of it is bounded. Credentials stay in the fields they are typed in.
-// The page chooses the interfaces and their order, and its policy lets this script call their origins and no others.
+// The console on an agent's page: messages go directly from this browser to the agent. Everything that the agent sends
+// is treated as hostile: it is shown as text, never as markup, and is bounded. Credentials stay in the fields of the
+// form. The page chooses the interfaces and their order, and its security policy allows this script to call only their
+// origins.
 
-/** The bounds. What goes beyond one is refused or shortened, and the console says so. */
+/** The limits. The console rejects or shortens what exceeds a limit, and says so. */
 const LIMITS = {
-  /** Characters of one event, or of a whole answer that is no stream. */
+  /** Characters of one event, or of a whole answer that is not a stream. */
   event: 4 * 1024 * 1024,
   /** Bytes of one response. */
   response: 32 * 1024 * 1024,
@@ -12,7 +13,7 @@ const LIMITS = {
   events: 10000,
   /** Characters shown of one text. */
   text: 50000,
-  /** Entries of the conversation that stay on the page; an answer is one of them. */
+  /** Entries of the conversation that stay on the page; an answer is one entry. */
   turns: 200,
   /** Lines of one answer: texts, files and artifacts. */
   lines: 500,
@@ -23,7 +24,7 @@ const LIMITS = {
   id: 1000,
   /** Bytes of the files of one message. */
   files: 5 * 1024 * 1024,
-  /** How often a stream that breaks is resumed, and how often the agent is asked for a task that is not done. */
+  /** Maximum number of times that a broken stream is resumed, and that an unfinished task is polled. */
   resumes: 5,
   polls: 300,
 };
@@ -33,7 +34,7 @@ const data = JSON.parse(root.dataset.console);
 const part = (name) => document.getElementById(`console-${name}`);
 const [form, log, wire, status] = ["form", "log", "wire", "status"].map(part);
 
-/** The conversation so far, and the answer that is under way. */
+/** The identifiers of the conversation, and the exchange that is under way. */
 let conversation = {};
 let underWay = null;
 
@@ -42,7 +43,7 @@ let underWay = null;
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
 
-/** A text of somebody else: shortened, and with characters that cannot be seen written out. */
+/** Makes a text of the agent safe to show: shortens it, and writes out invisible characters. */
 function shown(text, limit = LIMITS.text) {
   const whole = String(text);
   const more = whole.length - limit;
@@ -63,7 +64,7 @@ function element(name, className, text) {
   return made;
 }
 
-/** A command to copy. */
+/** An element with the command to copy. */
 function commandBlock() {
   const block = element("div", "code");
   const pre = document.createElement("pre");
@@ -80,7 +81,7 @@ function commandBlock() {
 
 const secretFields = () => [...root.querySelectorAll("input[data-kind]")].filter((field) => field.value !== "");
 
-/** The credentials as typed: headers, and parameters of the query. */
+/** The typed credentials, as headers and query parameters. */
 function credentials() {
   const found = { headers: [], query: [] };
   for (const field of secretFields()) {
@@ -105,7 +106,7 @@ function credentials() {
   return found;
 }
 
-/** A text without the credentials, which an agent may also repeat. */
+/** Masks the credentials in a text; an agent may repeat them too. */
 function masked(text) {
   let out = text;
   const { headers, query } = credentials();
@@ -120,7 +121,7 @@ function masked(text) {
   return out;
 }
 
-/** Adds an entry to the traffic, and drops the oldest beyond the limit. */
+/** Adds an entry to the traffic, and removes the oldest ones beyond the limit. */
 function wired(direction, text) {
   const entry = element("pre", direction, shown(masked(text), LIMITS.trafficText));
   wire.append(entry);
@@ -131,7 +132,7 @@ function wired(direction, text) {
 
 /* Failures */
 
-/** Why an answer did not come, with what to do. `kind` is the class of the failure. */
+/** A failure to get an answer, with the action to take. `kind` is the class of the failure. */
 class Failure extends Error {
   constructor(kind, message) {
     super(message);
@@ -139,21 +140,21 @@ class Failure extends Error {
   }
 }
 
-/** An error that the agent reports; a bare one is a status of HTTP without a document of the protocol. */
+/** An error that the agent reports; a bare one is an HTTP status without an error of the protocol. */
 class Refusal extends Error {
   constructor(code, message, details, isBare = false) {
-    super(`The agent refuses (${code}): ${message}`);
+    super(`The agent rejected the request (${code}): ${message}`);
     this.code = code;
     this.isBare = isBare;
     this.reasons = Array.isArray(details) ? details.map((detail) => detail?.reason) : [];
   }
 
-  /** Whether the agent says that it does not stream, so that it has not taken up the message. */
+  /** Whether the agent says that it does not stream, so that it has not accepted the message. */
   get saysNoStream() {
     return [-32601, -32004, 404, 405, 501].includes(this.code) || this.reasons.includes("UNSUPPORTED_OPERATION");
   }
 
-  /** Whether the agent does not know the method, the path or the version, so that it has not taken up the message either. */
+  /** Whether the agent does not know the method, path or version, so that it has not accepted the message. */
   get saysUnknown() {
     const isNoPath = this.isBare && [404, 405, 501].includes(this.code);
     return isNoPath || [-32601, -32009].includes(this.code) || this.reasons.includes("VERSION_NOT_SUPPORTED");
@@ -164,15 +165,15 @@ const isLoopback = (host) => host === "localhost" || host.endsWith(".localhost")
 const isLocal = (host) =>
   isLoopback(host) || /^(10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\.[\d.]+$/.test(host) || host.endsWith(".local");
 
-/** Whether the browser refuses an address because the page came over https and the agent has plain http. */
+/** Whether the browser blocks an address because the page uses https and the agent plain http. */
 const isMixed = (url) => location.protocol === "https:" && url.protocol === "http:" && !isLoopback(url.hostname);
 const mixed = () =>
-  new Failure("mixed", "This page came over https, and the agent has plain http: browsers refuse that as mixed content.");
+  new Failure("mixed", "This page uses https and the agent plain http: browsers block this as mixed content.");
 
 const violations = new Set();
 document.addEventListener("securitypolicyviolation", ({ blockedURI }) => violations.add(blockedURI));
 
-/** Whether the user, or whoever set up this browser, keeps this page from the local network. */
+/** Whether the user or the administrator of this browser blocks this page from the local network. */
 async function isKeptFromLocalNetwork(url) {
   const states = [];
   for (const name of ["local-network-access", "local-network", "loopback-network"]) {
@@ -186,23 +187,24 @@ async function isKeptFromLocalNetwork(url) {
   return states.includes("denied") || (asks && states.includes("prompt"));
 }
 
-/** Why a request got no response that this page may read. Browsers do not say. */
+/** Finds out why a request got no response that this page may read; browsers do not say. */
 async function unreachable(route) {
   const url = new URL(route.url);
   if ([...violations].some((blocked) => blocked.startsWith(url.origin))) {
-    return new Failure("policy", `The security policy of this page keeps it from calling ${url.origin}.`);
+    return new Failure("policy", `The security policy of this page does not allow calls to ${url.origin}.`);
   }
   try {
-    // Without the right to read the answer, a browser still says whether there is one. This carries neither message nor credentials.
+    // A browser reports whether there is a response even if the page may not read it. The probe sends neither message
+    // nor credentials.
     const probe = { mode: "no-cors", credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer" };
     await fetch(url.origin + url.pathname, { ...probe, signal: AbortSignal.timeout(10000) });
     return new Failure(
       "cors",
-      `The agent is there, but lets no page of another site read its answers: it does not allow cross-origin requests (CORS) from ${location.origin}.`,
+      `The agent responds, but this page may not read its answers: the agent does not allow cross-origin requests (CORS) from ${location.origin}.`,
     );
   } catch {
     if (await isKeptFromLocalNetwork(url)) {
-      const message = `This browser does not let this page reach the local network, where ${url.host} may be. Allow it in the settings of the page.`;
+      const message = `This browser does not let this page reach the local network, where ${url.host} may be. Allow this in the settings of the page.`;
       return new Failure("local-network", message);
     }
     return isMixed(url)
@@ -252,7 +254,7 @@ const v0Rest = {
   }),
 };
 
-/** A value with the names of its members as `rename` has them; values of the sender stay, and so does what is nested deeper than an answer is. */
+/** Renames the members of a value with `rename`; data, metadata and values below the depth stay unchanged. */
 function renamed(value, rename, depth = 10) {
   if (typeof value !== "object" || value === null || depth === 0) {
     return value;
@@ -289,14 +291,14 @@ const dialects = {
   "0.3-rest": { forms: v0Rest, rpc: false },
 };
 
-/** The address of an operation over HTTP+JSON; its query is that of the interface. */
+/** The address of an operation over HTTP+JSON, with the query of the interface. */
 function addressBelow(route, segments) {
   const url = new URL(route.url);
   const tenants = dialects[route.dialect].forms === skill ? ["tenants"] : [];
   const tenant = route.tenant ? [...tenants, route.tenant] : [];
   const escaped = [...tenant, ...segments].map((segment) => {
     if (segment === "." || segment === "..") {
-      throw new Failure("address", "An identifier of the agent would lead to another path.");
+      throw new Failure("address", "An identifier from the agent would change the path of the request.");
     }
     return encodeURIComponent(segment).replaceAll("%3A", ":");
   });
@@ -314,7 +316,7 @@ function requestOf(route, operation, argument) {
     : { id: argument, ...(forms.version && tenant && { tenant }) };
   const streams = operation === "stream" || operation === "subscribe";
   const headers = { Accept: streams ? "text/event-stream, application/json" : "application/json" };
-  // The skill has the version in the body of JSON-RPC, so its agents need not let pages send the header.
+  // The skill puts the version in the body of JSON-RPC, so its agents need not allow pages to send the header.
   if (forms.version && !(rpc && forms === skill)) {
     headers["A2A-Version"] = forms.version;
   }
@@ -335,13 +337,13 @@ function requestOf(route, operation, argument) {
   return { method: "POST", url, headers, body: isMessage ? params : {} };
 }
 
-/** Sends a request with the credentials, to the origin of the chosen interface and to no other. */
+/** Sends a request with the credentials, only to the origin of the chosen interface. */
 async function send(route, operation, argument, signal) {
   const { method, url, headers, body } = requestOf(route, operation, argument);
   if (url.origin !== route.origin) {
     throw new Failure("address", "The address does not belong to the chosen interface.");
   }
-  // Some browsers let a page of https reach plain http on the local network, once the user allows that.
+  // Some browsers allow https pages to call plain http on the local network, if the user permits it.
   if (isMixed(url) && !isLocal(url.hostname)) {
     throw mixed();
   }
@@ -353,10 +355,10 @@ async function send(route, operation, argument, signal) {
     try {
       sent.set(name, value);
     } catch {
-      throw new Failure("header", `${shown(name, 100)} is no header with a value that can be sent.`);
+      throw new Failure("header", `The header ${shown(name, 100)} has a name or a value that cannot be sent.`);
     }
     if (!sent.has(name)) {
-      throw new Failure("header", `Browsers let no page set the header ${shown(name, 100)}.`);
+      throw new Failure("header", `Browsers do not allow pages to set the header ${shown(name, 100)}.`);
     }
   }
   const text = body && JSON.stringify(body);
@@ -379,7 +381,7 @@ async function send(route, operation, argument, signal) {
   return response;
 }
 
-/** The pieces of text of a response, within its bound. */
+/** Reads the text of a response piece by piece, within the limit. */
 async function* texts(response) {
   const decoder = new TextDecoder();
   const reader = response.body.getReader();
@@ -419,7 +421,7 @@ async function wholeText(response) {
   return text;
 }
 
-/** The data of the events of a response (the format `text/event-stream` of HTML). An event without an empty line after it is incomplete. */
+/** The data of the events of a response in the format `text/event-stream`. An event must end with an empty line. */
 async function* events(response) {
   let pending = "";
   let searched = 0;
@@ -463,7 +465,7 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Failure("answer", `The agent sent something that is not JSON: ${shown(text, 200)}`);
+    throw new Failure("answer", `The agent sent an answer that is not JSON: ${shown(text, 200)}`);
   }
 }
 
@@ -481,12 +483,12 @@ function resultIn(route, document) {
   }
   const result = rpc && isObject(document) ? document.result : document;
   if (!isObject(result)) {
-    throw new Failure("answer", `The agent sent something that is no answer: ${shown(JSON.stringify(document), 200)}`);
+    throw new Failure("answer", `The agent sent something that is not an answer: ${shown(JSON.stringify(document), 200)}`);
   }
   return forms === skill ? inCamelCase(result) : result;
 }
 
-/** The document of a response that is no stream. */
+/** The result in a response that is not a stream. */
 async function documentOf(route, response) {
   const text = await wholeText(response);
   if (response.ok) {
@@ -496,17 +498,17 @@ async function documentOf(route, response) {
   try {
     document = JSON.parse(text);
   } catch {
-    // An error that is no document of the protocol is shown as it is.
+    // An error that is not a document of the protocol is shown as received.
   }
   if (isObject(document) && isObject(document.error)) {
     resultIn(route, document);
   }
-  const hint = { 401: " It asks for credentials.", 403: " It does not let these credentials in.", 429: " It is called too often: wait, then send again." };
+  const hint = { 401: " It asks for credentials.", 403: " It rejects these credentials.", 429: " It gets too many requests: wait, then send again." };
   const said = text.trim() ? `: ${shown(text.trim(), 300)}` : "";
   throw new Refusal(response.status, `HTTP status ${response.status}${said}.${hint[response.status] ?? ""}`, undefined, true);
 }
 
-/* What the agent says, in one form for all versions */
+/* Answers of the agent, in one form for all versions */
 
 const stateOf = (state) => {
   const plain = String(state ?? "unknown").replace(/^TASK_STATE_/, "").toLowerCase().replaceAll("_", "-");
@@ -536,7 +538,7 @@ function formOf(event) {
   if (Array.isArray(event.parts) || Array.isArray(event.content)) {
     return ["message", event];
   }
-  throw new Failure("answer", `The agent sent something that is no answer: ${shown(JSON.stringify(event), 200)}`);
+  throw new Failure("answer", `The agent sent something that is not an answer: ${shown(JSON.stringify(event), 200)}`);
 }
 
 const partsOf = (holder) => [holder?.parts, holder?.content].find(Array.isArray)?.filter(isObject) ?? [];
@@ -555,7 +557,7 @@ function fileLine(bytes, name, type) {
   } catch {
     return element("p", "file", `${shown(name ?? "A file", 100)}: its content is not base64, so it cannot be saved.`);
   }
-  // Never of the agent's type: a page of this origin must not be made of it.
+  // Never the media type that the agent names: the file must not open as a page of this origin.
   const content = new Blob([Uint8Array.from(binary, (byte) => byte.charCodeAt(0))], { type: "application/octet-stream" });
   const line = element("p", "file");
   const link = element("a", "", safeName(name));
@@ -597,7 +599,7 @@ function partLine(one) {
   }
   const value = one.data !== undefined ? one.data : one;
   const compact = JSON.stringify(value);
-  // Indented, what is nested a thousand times would be as long as its square.
+  // Indentation would make deeply nested data as long as the square of its depth.
   const pre = element("pre", "data", shown(compact.length > 5000 ? compact : JSON.stringify(value, null, 2)));
   pre.tabIndex = 0;
   return pre;
@@ -618,7 +620,7 @@ function turn(who, title) {
   return made;
 }
 
-/** Gives the files of a part of the page back. */
+/** Releases the files of a part of the page. */
 const free = (gone) => gone.querySelectorAll("a[download]").forEach((link) => URL.revokeObjectURL(link.href));
 
 /** One answer of the agent, as far as it has arrived. */
@@ -633,7 +635,7 @@ class Answer {
     this.seen = new Set();
   }
 
-  /** Whether nothing further comes: a message, or a task that is done or waits for the user. */
+  /** Whether the answer is complete: a message, or a task that is done or waits for the user. */
   get ends() {
     return this.isMessage || isDone(this.state) || isWaiting(this.state);
   }
@@ -652,7 +654,7 @@ class Answer {
     list.forEach((one) => this.add(holder, partLine(one)));
   }
 
-  /** Takes an event or a whole answer. */
+  /** Adds an event or a whole answer. */
   take(result) {
     const [kind, content] = formOf(result);
     const id = kind === "task" ? content.id : content.taskId;
@@ -704,7 +706,7 @@ class Answer {
     }
   }
 
-  /** Shows an artifact: a new one, one that replaces an older one, or further parts of one. A text goes on in the text before. */
+  /** Shows a new artifact, a replacement, or further parts of one. A text continues the text before it. */
   artifact(artifact, append) {
     const id = String(artifact.artifactId ?? "");
     let known = this.artifacts.get(id);
@@ -737,10 +739,10 @@ class Answer {
   }
 }
 
-/** Shows a failure, with the command that may do what the page could not. */
+/** Shows a failure, with the command that may work instead. */
 function showFailure(error) {
   if (error.name === "AbortError") {
-    turn("note", "This page no longer waits for the answer. The agent may still be at work.");
+    turn("note", "This page no longer waits for the answer. The agent may still be working.");
     return;
   }
   const shownError = turn("failed", shown(error.message, 1000));
@@ -761,7 +763,7 @@ const pause = (milliseconds, signal) =>
     }, { once: true });
   });
 
-/** Reads a stream into an answer. A response that is no stream is the answer itself. */
+/** Reads a stream into an answer. A response that is not a stream is the answer itself. */
 async function follow(route, operation, argument, answer, signal) {
   const response = await send(route, operation, argument, signal);
   const type = response.headers.get("content-type") ?? "";
@@ -784,7 +786,7 @@ async function follow(route, operation, argument, answer, signal) {
   }
 }
 
-/** Takes the task as it stands. */
+/** Reads the current state of the task. */
 async function reread(route, answer, signal) {
   const response = await send(route, "get", answer.taskId, signal);
   answer.take(asTask(await documentOf(route, response)));
@@ -793,7 +795,7 @@ async function reread(route, answer, signal) {
 /** The result of an operation on a task. */
 const asTask = (result) => (isObject(result.task) ? result : { task: result });
 
-/** Follows a task whose stream ended early: it is read, then subscribed to; an agent that cannot resume is asked again. */
+/** Follows a task whose stream ended early: reads it, subscribes to it, and polls it if the agent cannot resume. */
 async function resume(route, answer, signal) {
   answer.note("The stream ended early; the task is read again.");
   for (let tries = 0; tries < LIMITS.resumes; tries += 1) {
@@ -816,7 +818,7 @@ async function resume(route, answer, signal) {
   await poll(route, answer, signal);
 }
 
-/** Asks for a task until it is done or waits for the user. */
+/** Polls a task until it is done or waits for the user. */
 async function poll(route, answer, signal) {
   let wait = 500;
   for (let count = 0; !answer.ends; count += 1) {
@@ -824,7 +826,7 @@ async function poll(route, answer, signal) {
       throw new Failure("answer", "The agent gave the task no identifier, so its progress cannot be read.");
     }
     if (count === LIMITS.polls) {
-      throw new Failure("answer", "The task is still not done; this page no longer asks for it.");
+      throw new Failure("answer", "The task is still not done; this page no longer polls it.");
     }
     await pause(wait, signal);
     wait = Math.min(wait * 2, 4000);
@@ -832,18 +834,18 @@ async function poll(route, answer, signal) {
   }
 }
 
-/** Sends a message and reads the stream of its answer. The message goes out again only if the agent refused to take it up. */
+/** Sends a message and reads the stream of its answer; sends it again only if the agent has not accepted it. */
 async function streamed(route, message, answer, signal) {
   try {
     await follow(route, "stream", message, answer, signal);
   } catch (error) {
     if (error instanceof Refusal && error.saysNoStream && answer.state === null && answer.lines === 0) {
       const whole = await documentOf(route, await send(route, "send", message, signal));
-      answer.note("The agent does not stream, so its whole answer is waited for.");
+      answer.note("The agent does not stream, so this page waits for its whole answer.");
       answer.take(whole);
       return;
     }
-    // A stream that breaks is a TypeError. Once its task is known, the answer goes on from there.
+    // A broken stream is a TypeError. If its task is known, the answer continues from the task.
     const broke = error instanceof TypeError;
     if (answer.taskId === null || !(broke || error.kind === "answer")) {
       throw broke ? new Failure("broken", "The connection ended in the middle of the answer.") : error;
@@ -859,7 +861,7 @@ async function streamed(route, message, answer, signal) {
   }
 }
 
-/** Sends a message and follows what comes of it. */
+/** Sends a message and follows its task to the end. */
 async function exchange(route, message, answer, signal) {
   if (part("stream").checked) {
     await streamed(route, message, answer, signal);
@@ -869,7 +871,7 @@ async function exchange(route, message, answer, signal) {
   await poll(route, answer, signal);
 }
 
-/** As `exchange`; where the agent does not know its forms, once more in the other ones: those of 1.0, or of the a2a-protocol skill. */
+/** Calls `exchange`; if the agent does not know its forms, once more in those of 1.0 or of the a2a-protocol skill. */
 async function exchangeInEitherForm(route, message, answer, signal) {
   const { dialect } = route;
   const { other } = dialects[dialect];
@@ -880,7 +882,7 @@ async function exchangeInEitherForm(route, message, answer, signal) {
     if (!(error instanceof Refusal && error.saysUnknown && other && isUntouched)) {
       throw error;
     }
-    // The next messages begin with what the agent knows.
+    // The next messages start with the forms that the agent knows.
     route.dialect = other;
     try {
       await exchange(route, message, answer, signal);
@@ -898,7 +900,7 @@ async function readFiles() {
   const files = [...part("files").files];
   const size = files.reduce((sum, { size: bytes }) => sum + bytes, 0);
   if (size > LIMITS.files) {
-    throw new Failure("files", `The files have ${size} bytes together, and ${LIMITS.files} are sent at most.`);
+    throw new Failure("files", `The files have ${size} bytes in total; at most ${LIMITS.files} can be sent.`);
   }
   return Promise.all(
     files.map(async (file) => {
@@ -908,7 +910,7 @@ async function readFiles() {
   );
 }
 
-/** An identifier of its own for each message. `randomUUID` is missing on pages over plain http. */
+/** A new identifier for a message. `randomUUID` is missing on pages over plain http. */
 function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -948,11 +950,11 @@ async function submit(event) {
     const answer = underWay.answer;
     underWay = null;
     busy(false);
-    status.textContent = isWaiting(answer?.state) ? `The task waits for you (${answer.state}): your next message goes on with it.` : "";
+    status.textContent = isWaiting(answer?.state) ? `The task waits for you (${answer.state}): your next message continues it.` : "";
   }
 }
 
-/** Cancels the task, or only waits no longer where there is none yet. */
+/** Cancels the task, or only stops waiting if there is no task yet. */
 async function cancel() {
   const exchanged = underWay;
   const { abort, route, answer } = exchanged;
@@ -974,7 +976,7 @@ async function cancel() {
   } catch (error) {
     if (underWay === exchanged) {
       showFailure(error);
-      // The second time, the page only stops to wait.
+      // The second time, the page only stops waiting.
       exchanged.refused = true;
       part("cancel").disabled = false;
     }
@@ -998,7 +1000,7 @@ function startAnew() {
   status.textContent = "";
 }
 
-/** Another interface is another conversation; at another origin, the credentials of this one are forgotten. */
+/** Chooses an interface: starts a new conversation, and clears the credentials if the origin changes. */
 function choose() {
   const { origin } = chosen();
   const known = part("origin").textContent;
@@ -1007,7 +1009,7 @@ function choose() {
     root.querySelectorAll("#console-credentials input").forEach((field) => {
       field.value = "";
     });
-    status.textContent = `Credentials are for one address: type those for ${origin}.`;
+    status.textContent = `Credentials belong to one address: enter those for ${origin}.`;
   }
   part("origin").textContent = origin;
 }

@@ -1,4 +1,4 @@
-//! Completes a card for a version: adds required members, and removes those that it cannot express.
+//! Completion of a card for a version: adds required members, and removes members that the version cannot express.
 
 use std::mem;
 
@@ -27,7 +27,7 @@ const BLANK_PAGE_URL: &str = "about:blank";
 
 const DEFAULT_SKILL_ID: &str = "default";
 
-/// The card with everything that the version requires and nothing that it cannot express.
+/// The card with everything that the version requires, and nothing that the version cannot express.
 ///
 /// Every required text is `Some`, even an empty one; every interface has a version.
 pub(super) fn complete_card(
@@ -55,8 +55,8 @@ pub(super) fn complete_card(
         texts.into_iter().flatten().all(String::is_empty)
     });
     if let Some(provider) = &mut card.provider {
-        // One of organisation and page is still useful. The other cannot be guessed: the organisation is named after
-        // the host of the card, and a missing page is an empty one.
+        // One of organization and page is still useful. The other cannot be guessed: the organization is named after
+        // the host of the card, and a missing page becomes an empty one.
         let pointer = root.member("provider");
         let url = provider.url.as_deref().unwrap_or_default();
         let host = Url::parse(url)
@@ -111,7 +111,8 @@ fn remove_unread_security(card: &mut AgentCard, out: &mut FindingCollector) {
     });
 }
 
-/// Removes the signatures, which cover other bytes, and members of no version; last, as they may use up the findings.
+/// Removes the signatures, which cover other bytes, and members of no version. Runs last, because it may use up the
+/// findings.
 fn remove_unconverted_members(card: &mut AgentCard, out: &mut FindingCollector) {
     let root = Pointer::Root;
     if !card.signatures.is_empty() {
@@ -177,7 +178,7 @@ fn complete_capabilities(
         out.add(&rules::LIST_CUT, &pointer, &found);
         extensions.truncate(MAX_LIST_ELEMENTS - 1);
     }
-    // Reading ignores params that are not an object; a model from elsewhere may contain any value.
+    // The reader ignores params that are not an object; a model from another source may contain any value.
     for extension in extensions.iter_mut() {
         extension.params = extension.params.take().filter(Value::is_object);
     }
@@ -189,7 +190,7 @@ fn complete_capabilities(
     });
 }
 
-/// The family that an earlier conversion started from.
+/// The original family of a card that was converted before.
 fn original_family(extension: &Extension) -> Option<Family> {
     if extension.uri != CONVERTED_EXTENSION {
         return None;
@@ -198,7 +199,7 @@ fn original_family(extension: &Extension) -> Option<Family> {
     name.as_str()?.parse().ok()
 }
 
-/// Completes every skill; 1.0 requires at least one, and a tag in each.
+/// Completes every skill; 1.0 requires at least one skill, with a tag in each.
 fn complete_skills(card: &mut AgentCard, target: ConversionTarget, out: &mut FindingCollector) {
     let root = Pointer::Root;
     let skills_pointer = root.member("skills");

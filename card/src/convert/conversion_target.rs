@@ -2,13 +2,14 @@
 
 use crate::named_enum;
 
-/// The URI of the extension that marks a card as converted.
+/// URI of the extension that marks a card as converted.
 ///
-/// It is never `required`; its parameter `from` is the card's original family, and outlives further conversions.
+/// The extension is never `required`. Its parameter `from` is the card's original family and is kept by further
+/// conversions.
 pub const CONVERTED_EXTENSION: &str = "urn:a2a-registry:converted";
 
 named_enum! {
-    /// The versions a card can be converted to.
+    /// Versions to which a card can be converted.
     pub enum ConversionTarget {
         /// 1.0: `supportedInterfaces`, wrapped security schemes.
         V1_0 = "1.0",
@@ -16,6 +17,6 @@ named_enum! {
         V0_3 = "0.3",
     }
 
-    /// The text is not a version to which cards are converted.
+    /// Error for a text that is not a version to which cards can be converted.
     error UnknownTarget = "cards are converted to 1.0 and 0.3, not to {0:?}";
 }

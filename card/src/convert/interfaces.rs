@@ -1,4 +1,4 @@
-//! Completes the interfaces of a converted card: each has a version, and in 0.3 all have the same.
+//! Interfaces of a converted card: each gets a version, and in 0.3 all have the same.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::wire::normalize_address;
 use crate::{Family, Interface, ParsedCard, UNKNOWN_BINDING, rules};
 
-/// Sets the version of every interface, and keeps those that the version can express.
+/// Sets the version of every interface, and keeps the interfaces that the target version can express.
 pub(super) fn complete_interfaces(
     interfaces: &mut Vec<Interface>,
     parsed: &ParsedCard,
@@ -73,7 +73,8 @@ pub(super) fn complete_interfaces(
     }
 }
 
-/// Whether clients of the version can call the interface: those of 1.0 support 0.3 too, both with three bindings.
+/// Whether clients of the target version can call the interface. Clients of 1.0 support 0.3 too, both with three
+/// bindings.
 fn is_callable_by_clients(interface: &Interface, target: ConversionTarget) -> bool {
     let is_before_0_3 = |version: &str| {
         version
@@ -91,9 +92,9 @@ fn version_or_empty(interface: &Interface) -> &str {
     interface.protocol_version.as_deref().unwrap_or_default()
 }
 
-/// Sets the version of interfaces that have none, by the form of their card. A caller that names no version counts as
-/// 0.3 (1.0 §3.6), so an agent of unknown version counts as 0.3 as well, and so does one whose card only looks like
-/// an older version: clients ignore anything older than 0.3.
+/// Sets the version of interfaces without one, by the form of their card. A caller that names no version counts as 0.3
+/// (1.0 §3.6), so an agent of unknown version counts as 0.3 too. So does an agent whose card only looks like an older
+/// version: clients ignore anything older than 0.3.
 fn assume_versions(
     interfaces: &mut [Interface],
     parsed: &ParsedCard,
@@ -128,7 +129,7 @@ fn assume_versions(
     }
 }
 
-/// Writes 0.3 for agents of 0.2: the requests are the same, and clients refuse anything older than 0.3.
+/// Writes 0.3 for agents of 0.2: the requests are the same, and clients reject anything older than 0.3.
 fn raise_versions_to_0_3(
     interfaces: &mut [Interface],
     list_pointer: &Pointer<'_>,
@@ -150,7 +151,7 @@ fn raise_versions_to_0_3(
     }
 }
 
-/// Keeps the interfaces of the version nearest to 0.3, without tenants.
+/// Keeps the interfaces of the version nearest to 0.3, if they have no tenant.
 fn keep_single_version(
     interfaces: &mut Vec<Interface>,
     list_pointer: &Pointer<'_>,

@@ -1,4 +1,4 @@
-//! Completes the OAuth flows of a converted card, from an object in any spelling.
+//! OAuth flows of a converted card, completed from an object in any spelling.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ struct OAuthFlow {
     since_1_0: bool,
 }
 
-/// The flows of all versions, the most useful first: 1.0 allows one in a scheme, and has deprecated the last two.
+/// Flows of all versions, the most useful first: 1.0 allows one in each scheme, and has deprecated the last two.
 const OAUTH_FLOWS: [OAuthFlow; 5] = [
     OAuthFlow {
         name: "authorizationCode",
@@ -43,7 +43,7 @@ const OAUTH_FLOWS: [OAuthFlow; 5] = [
     },
 ];
 
-/// The flows that the version can express. One without its addresses is removed, since they cannot be guessed.
+/// The flows that the version can express. A flow without its addresses is removed, because they cannot be guessed.
 pub(super) fn complete_flows(
     flows: &Value,
     target: ConversionTarget,
@@ -90,7 +90,7 @@ fn member_in_either_spelling<'a>(object: &'a Map<String, Value>, name: &str) -> 
     non_null(name).or_else(|| non_null(&to_snake_case(name)))
 }
 
-/// Only a text that is not empty.
+/// The text of a member; `None` if it is blank.
 fn non_blank_text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     let text = member_in_either_spelling(object, name)?.as_str()?;
     (!text.trim().is_empty()).then_some(text)
@@ -137,7 +137,7 @@ fn write_flow(
     flow_object
 }
 
-/// Scopes by name with their descriptions, which a list of names does not have.
+/// The scopes by name with their descriptions, which are empty if the card only lists names.
 fn scope_descriptions(value: &Value) -> Map<String, Value> {
     let text = |value: &Value| Value::from(value.as_str().unwrap_or_default());
     match value {

@@ -1,4 +1,4 @@
-//! Writes objects without empty members, and the objects that are the same in 0.3 and 1.0.
+//! Builder of objects without empty members, and the objects that are the same in 0.3 and 1.0.
 
 use serde_json::{Map, Value};
 
@@ -27,12 +27,12 @@ impl ObjectBuilder {
         }
     }
 
-    /// Adds a boolean if it is true.
+    /// Adds the flag if it is true.
     pub(super) fn with_flag(self, name: &str, flag: bool) -> Self {
         if flag { self.with(name, true) } else { self }
     }
 
-    /// Adds a list that is not empty.
+    /// Adds the list unless it is empty.
     pub(super) fn with_list<T: Into<Value>>(
         self,
         name: &str,
@@ -46,7 +46,7 @@ impl ObjectBuilder {
         }
     }
 
-    /// Adds an object that is not empty.
+    /// Adds the object unless it is empty.
     pub(super) fn with_named_members<T: Into<Value>>(
         self,
         name: &str,

@@ -1,5 +1,5 @@
-//! Completes the security of a converted card: schemes with everything that the version requires, and requirements
-//! that never become weaker.
+//! Security of a converted card: schemes with everything that the version requires, and requirements that never become
+//! weaker.
 
 use std::collections::HashSet;
 use std::mem;
@@ -15,9 +15,9 @@ use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
 enum SchemeConversion {
     Converted,
-    /// It requires nothing, so it is removed from the requirements.
+    /// The scheme requires nothing, so it is removed from the requirements.
     Open,
-    /// No version can express it. The requirements still name it: the agent must not seem to be open.
+    /// No version can express the scheme. The requirements still name it, so that the agent does not seem to be open.
     Inexpressible,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn complete_security(
     let root = Pointer::Root;
     let pointer = root.member("securitySchemes");
     let mut schemes = mem::take(&mut card.security_schemes);
-    // Names that differed only in white space are equal by now.
+    // At this point, names that differed only in white space are equal.
     schemes.dedup_by(|later, first| later.name == first.name);
     let mut open_schemes = HashSet::new();
     let mut reported_names = HashSet::new();
@@ -76,7 +76,7 @@ pub(super) fn complete_security(
     }
 }
 
-/// Sets the location of a key, and returns a remark if the card does not give it.
+/// Sets the location of an API key, and returns a note if the card does not state it.
 fn complete_key_location(location: &mut String, parameter: &mut String) -> Option<&'static str> {
     let is_complete = !location.is_empty() && !parameter.is_empty();
     if location.is_empty() {
@@ -92,7 +92,7 @@ fn complete_key_location(location: &mut String, parameter: &mut String) -> Optio
         .then_some("The card does not say in full where the key goes; the rest is assumed.")
 }
 
-/// Adds the members of a scheme that the versions require; assumptions are stated in its description.
+/// Adds the members of a scheme that the versions require; the scheme's description states the assumptions.
 fn complete_scheme(
     scheme: &mut SecurityScheme,
     target: ConversionTarget,
@@ -111,7 +111,7 @@ fn complete_scheme(
             complete_key_location(location, parameter)
         }
         SchemeKind::Http { scheme, .. } => {
-            // Lower case can be longer than the original, and would be cut when it is read again.
+            // Lower case can be longer than the original, and would be cut when the card is read again.
             if scheme.chars().count() > LengthLimit::Line.max_chars() {
                 out.add(&rules::CONVERT_SCHEME, pointer, scheme);
                 return SchemeConversion::Inexpressible;

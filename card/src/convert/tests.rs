@@ -1,4 +1,4 @@
-//! Tests of conversions: what is put in, what is left out, and what is said about it.
+//! Tests of conversions: what is added, what is removed, and the findings about it.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::*;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::{Family, SecurityRequirement, Severity, auth_labels, parse_card};
 
-/// The card as read.
+/// Parses the card.
 fn read(card: &Value) -> ParsedCard {
     parse_card(card.to_string().as_bytes()).unwrap()
 }
@@ -26,7 +26,7 @@ fn flat(members: &Value) -> Value {
     card
 }
 
-/// Where a rule was found broken, and what stood there.
+/// The pointers at which a rule was violated, with the values found.
 fn found<'a>(converted: &'a ConvertedCard, rule: &str) -> Vec<(&'a str, &'a str)> {
     let broken = converted.findings.iter().filter(|f| f.rule == rule);
     broken
@@ -34,7 +34,7 @@ fn found<'a>(converted: &'a ConvertedCard, rule: &str) -> Vec<(&'a str, &'a str)
         .collect()
 }
 
-/// The converted card, as a value and as read again.
+/// The converted card, as a value and parsed again.
 fn again(converted: &ConvertedCard) -> (Value, ParsedCard) {
     let card = Value::Object(converted.card.clone());
     let parsed = read(&card);
@@ -187,7 +187,7 @@ fn clients_of_the_version_can_call_the_agent_or_it_is_said_that_none_can() {
         card
     };
     let labels = json!({"schemes": ["bearer"]});
-    // What is declared or looked like, the version that is written, and whether clients of it call that.
+    // Declared or apparent version, written version, and whether clients of either target can call it.
     for (card, written, new_clients, old_clients) in [
         (flat(json!({})), "0.3", true, true),
         (flat(json!({"authentication": labels})), "0.3", true, true),
@@ -290,7 +290,7 @@ fn the_mark_names_the_first_family_whatever_is_converted_to() {
         assert_eq!(extensions.len(), 1);
         assert_eq!(extensions[0]["params"], json!({"from": "0.1"}));
     }
-    // A mark that names no family, or demands to be understood, is none of ours.
+    // A mark that names no family, or is required, is not ours.
     let forged = json!([
         {"uri": CONVERTED_EXTENSION, "required": true, "params": {"from": "<b>"}},
         {"uri": "urn:x:a"},
@@ -572,7 +572,7 @@ fn flows_are_kept_as_far_as_the_version_has_room() {
     assert_eq!(inner["flows"]["deviceCode"]["scopes"], json!({}));
     assert_eq!(old.card["securitySchemes"]["o"]["flows"], json!({}));
     assert_eq!(found(&old, "convert.scheme-assumed").len(), 1);
-    // Reading has said already that these are no flows.
+    // The reader has already reported that these are not flows.
     let text = flat(&json!({"securitySchemes": {"o": {"type": "oauth2", "flows": "code"}}}));
     assert!(found(&convert_to_1_0(&read(&text)), "convert.flow").is_empty());
 }

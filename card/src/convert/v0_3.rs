@@ -1,4 +1,4 @@
-//! Writes a completed card in the form of 0.3 (0.3 §5.5, §5.6).
+//! Writer of completed cards in the form of 0.3 (0.3 §5.5, §5.6).
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::{AgentCard, Capabilities, Interface, SchemeKind, SecurityRequirement,
 pub(super) fn write_card(card: &AgentCard) -> Map<String, Value> {
     let preferred_interface = card.interfaces.first();
     let version = preferred_interface.and_then(|interface| interface.protocol_version.as_deref());
-    // The additional ones repeat the preferred one (0.3 §5.6), but a list of only that one is redundant.
+    // `additionalInterfaces` repeats the preferred interface (0.3 §5.6), but a list of only that one is redundant.
     let additional_interfaces = if card.interfaces.len() > 1 {
         card.interfaces.as_slice()
     } else {
@@ -62,7 +62,7 @@ fn interface_object(interface: &Interface) -> ObjectBuilder {
         .with("transport", interface.binding.as_str())
 }
 
-/// The capabilities; the flag for the extended card is beside them.
+/// The capabilities, without the extended card's flag, which is a member of the card in 0.3.
 fn capabilities_object(capabilities: &Capabilities) -> ObjectBuilder {
     let extensions = capabilities
         .extensions
@@ -78,7 +78,7 @@ fn capabilities_object(capabilities: &Capabilities) -> ObjectBuilder {
         .with_list("extensions", extensions)
 }
 
-/// One scheme by its name, with its `type` (0.3 §5.5.3); `None` for a kind that no version knows.
+/// A scheme with its name and its `type` (0.3 §5.5.3); `None` for a kind that no version defines.
 fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder)> {
     let typed_object = |kind: &str| {
         ObjectBuilder::default()
@@ -113,7 +113,7 @@ fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder
     Some((scheme.name.clone(), object))
 }
 
-/// One alternative: scopes by the name of the scheme.
+/// One alternative: scopes by scheme name.
 fn requirement_object(requirement: &SecurityRequirement) -> ObjectBuilder {
     let mut object = ObjectBuilder::default();
     for (name, scopes) in &requirement.schemes {

@@ -1,4 +1,4 @@
-//! Writes a completed card in the form of 1.0 (1.0 §4.4, §4.5).
+//! Writer of completed cards in the form of 1.0 (1.0 §4.4, §4.5).
 
 use serde_json::{Map, Value};
 
@@ -57,7 +57,7 @@ fn capabilities_object(capabilities: &Capabilities) -> ObjectBuilder {
         .with_flag("extendedAgentCard", capabilities.extended_agent_card)
 }
 
-/// One scheme by its name, inside the member for its kind (1.0 §4.5.1); `None` for a kind that no version knows.
+/// A scheme with its name, inside the member for its kind (1.0 §4.5.1); `None` for a kind that no version defines.
 fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder)> {
     let object = ObjectBuilder::default().with_text("description", scheme.description.as_ref());
     let (wrapper, inner) = match &scheme.kind {
@@ -101,7 +101,7 @@ fn named_scheme_object(scheme: &SecurityScheme) -> Option<(String, ObjectBuilder
     ))
 }
 
-/// One alternative. No scopes are an empty object, as `ProtoJSON` writes them.
+/// One alternative. A scheme without scopes has an empty object, as `ProtoJSON` writes it.
 fn requirement_object(requirement: &SecurityRequirement) -> ObjectBuilder {
     let schemes = requirement.schemes.iter().map(|(name, scopes)| {
         let scopes = ObjectBuilder::default().with_list("list", scopes.clone());

@@ -25,7 +25,7 @@ const EXTENSION_MEMBERS: &[&str] = &["uri", "required", "description", "params"]
 
 const MAX_ACCOUNT_CHARS: usize = 256;
 
-/// Compares the capabilities of two cards. `owner` is the URI of the owner's extension.
+/// Compares the capabilities of two cards. `owner_extension` is the URI of the owner's extension.
 pub(super) fn compare_capabilities(
     owner_extension: Option<&str>,
     old: &ObjectMembers<'_>,
@@ -47,7 +47,7 @@ pub(super) fn compare_capabilities(
     let is_object_or_null =
         |value: Option<&Value>| value.is_none_or(|v| v.is_object() || v.is_null());
     if !(is_object_or_null(values.0) && is_object_or_null(values.1)) {
-        let reason = "the capabilities are written in another form";
+        let reason = "the capabilities are written in a different form";
         out.add(High, &pointer, values, reason);
     }
     let empty = Map::new();
@@ -69,7 +69,7 @@ pub(super) fn compare_capabilities(
     unknown_members::compare_unknown_members(&pointer, &old, &new, out);
 }
 
-/// Compares a flag; a missing flag is off.
+/// Compares a flag; a missing flag counts as off.
 fn compare_flag(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
     let read_flag = |value: Option<&Value>| match value {
         None | Some(Value::Null) => Some(false),
@@ -129,12 +129,12 @@ fn compare_extensions(
             Low,
             pointer,
             values,
-            "the same extensions in another order, or still none",
+            "the same extensions in a different order, or still none",
         );
     }
 }
 
-/// Key by which an extension is matched: its URI, or all of it if clients may read its URI differently.
+/// Key by which an extension is matched: its URI, or the whole entry if clients may read its URI differently.
 fn extension_key(value: &Value) -> (bool, String) {
     let uri = value.as_object().and_then(|members| {
         let fields = ObjectMembers::new(members, EXTENSION_MEMBERS);
@@ -165,9 +165,9 @@ fn classify_removed_extension(
     }
 }
 
-/// Whether an extension with the owner's URI is a proof and nothing else; `None` for another extension.
+/// Whether an extension with the owner's URI is a proof and nothing else; `None` for any other extension.
 ///
-/// A proof names an account. Further members could carry any text, and `required` would shut callers out.
+/// A proof names an account. Further members could carry any text, and `required` would exclude callers.
 fn is_owner_proof(owner_extension: Option<&str>, value: &Value) -> Option<bool> {
     if owner_extension.is_none() || value.get("uri").and_then(Value::as_str) != owner_extension {
         return None;

@@ -1,4 +1,4 @@
-//! The addresses of a card, read literally.
+//! Addresses of a card, read literally.
 
 use std::collections::HashSet;
 
@@ -48,7 +48,7 @@ impl<'a> CardAddressPosition<'a> {
     }
 }
 
-/// Target of a caller: address, binding in lower case, tenant.
+/// Target of a call: address, binding in lower case, tenant.
 pub(super) type CallTarget<'a> = (&'a str, String, &'a str);
 
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub(super) struct CardAddress<'a> {
 }
 
 impl CardAddress<'_> {
-    /// Server, binding and tenant; `None` where clients may read the server differently.
+    /// The server, binding and tenant; `None` if clients may read the server differently.
     pub(super) fn reached_server(&self) -> Option<(UrlOrigin, &str, &str)> {
         Some((
             url_origin(self.target.0)?,
@@ -75,7 +75,7 @@ impl CardAddress<'_> {
 #[derive(Debug, Default)]
 pub(super) struct CardAddresses<'a> {
     pub(super) readable: Vec<CardAddress<'a>>,
-    /// Values in an address's position that can be read in several ways, or not at all.
+    /// Values in the position of an address that can be read in several ways, or not at all.
     pub(super) ambiguous: Vec<(CardAddressPosition<'a>, &'a Value)>,
 }
 
@@ -111,7 +111,7 @@ impl<'a> CardAddresses<'a> {
         addresses
     }
 
-    /// Reads a list of addresses; `version` applies to those without one of their own.
+    /// Adds a list of addresses; `version` applies to addresses without a version of their own.
     fn add_list(&mut self, member: &'a str, value: &'a Value, version: Option<&'a Value>) {
         let Value::Array(list) = value else {
             let position = CardAddressPosition {
@@ -146,7 +146,7 @@ impl<'a> CardAddresses<'a> {
     }
 }
 
-/// Key of an unclear address: whether it is in `supportedInterfaces`, and its canonical value.
+/// Key of an ambiguous address: whether it is in `supportedInterfaces`, and its canonical value.
 pub(super) fn ambiguous_key(
     (position, value): &(CardAddressPosition<'_>, &Value),
 ) -> (bool, String) {
@@ -191,7 +191,7 @@ fn parse_address_entry<'a>(
     })
 }
 
-/// The protocol version that a card declares in this value; an error for a value that is not a text.
+/// Parses the declared protocol version; an error if the value is not a text.
 fn parse_declared_version(value: Option<&Value>) -> Result<Option<String>, ()> {
     match value {
         None => Ok(None),

@@ -1,39 +1,39 @@
-//! Changes, their classes, and the difference of two cards.
+//! Changes, their classes, and the difference between two cards.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{SignatureState, named_enum};
 
-/// Most changes listed for one pair of cards; [`CardDiff::class`] counts all of them.
+/// Maximum number of changes listed for a pair of cards; [`CardDiff::class`] considers all of them.
 pub const MAX_CHANGES: usize = 200;
 
 named_enum! {
-    /// The importance of a change.
+    /// Class of a change: its importance.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum ChangeClass {
-        /// Not noticeable by any caller: the card was signed again with the same key.
+        /// No caller can notice it: the card was signed again with the same key.
         None = "none",
         /// Needs no review: a version, a link on the same host, order.
         Low = "low",
-        /// Needs a review: texts, new skills and capabilities, and everything that no rule knows.
+        /// Needs a review: texts, new skills and capabilities, and everything that no rule covers.
         High = "high",
         /// Decides which server a caller talks to and with which credentials, or whose signature vouches for the card.
         Critical = "critical",
     }
 
-    /// The text is not the name of a change class.
+    /// Error for a text that is not the name of a change class.
     error UnknownChangeClass = "no change class is called {0:?}";
 }
 
 /// One change between two versions of a card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CardChange {
-    /// RFC 6901 pointer into the newer card, or for a removed member into the older one; empty for the whole card.
+    /// RFC 6901 pointer into the newer card or, for a removed member, into the older one; empty for the whole card.
     pub pointer: String,
     /// The old value, for display: texts are shortened to about 1 000 characters around the first difference, lists
-    /// and objects to 64 values, and invisible characters are written as `\u{…}`. `None` where there was none.
+    /// and objects to 64 values, and invisible characters are written as `\u{…}`. `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     /// The new value, in the same form.
@@ -45,18 +45,18 @@ pub struct CardChange {
     pub reason: String,
 }
 
-/// The difference of two versions of a card.
+/// Difference between two versions of a card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CardDiff {
-    /// The most important class of all changes, including those left out of the list.
+    /// The most important class of all changes, including those omitted from the list.
     pub class: ChangeClass,
-    /// The most important first and otherwise in the order in which they were found; at most [`MAX_CHANGES`].
+    /// The changes, the most important first and otherwise in the order found; at most [`MAX_CHANGES`].
     pub changes: Vec<CardChange>,
-    /// Whether changes were left out of the list.
+    /// Whether changes were omitted from the list.
     pub cut: bool,
 }
 
-/// The verified states of both cards' signatures; the bytes alone do not show whether a signature verifies.
+/// Verified states of both cards' signatures; the bytes alone do not show whether a signature verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignatureStates {
     /// State of the older card's signatures.

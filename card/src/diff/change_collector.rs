@@ -1,4 +1,4 @@
-//! Collects changes, up to the limit.
+//! Collector of changes, up to the limit.
 
 use serde_json::Value;
 
@@ -8,16 +8,16 @@ use super::json_equality::{BeforeAfter, is_unchanged};
 use super::object_members::differing_members;
 use crate::json_pointer::Pointer;
 
-/// The changes found so far: the first ones of each class, and the most important class of all.
+/// Changes found so far: the first ones of each class, and the most important class of all.
 #[derive(Debug, Default)]
 pub(super) struct ChangeCollector {
-    /// By class, the least important first; each list ends at [`MAX_CHANGES`].
+    /// Changes by class, the least important first; each list holds at most [`MAX_CHANGES`].
     changes_by_class: [Vec<CardChange>; ChangeClass::ALL.len()],
     count: usize,
 }
 
 impl ChangeCollector {
-    /// Adds a change. Only a change without hidden characters is ever less than high.
+    /// Adds a change. A change with hidden characters is always at least high.
     pub(super) fn add(
         &mut self,
         class: ChangeClass,
@@ -52,7 +52,7 @@ impl ChangeCollector {
         });
     }
 
-    /// The number so far, by which a rule sees whether it has added any.
+    /// Number of changes so far, with which a rule detects whether it has added any.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -72,7 +72,7 @@ impl ChangeCollector {
     }
 }
 
-/// Adds a change for every place below `at` where the two differ, down to single values, all of one class.
+/// Adds a change for every place below `pointer` where the two values differ, down to single values, all of one class.
 pub(super) fn add_each_difference(
     class: ChangeClass,
     pointer: &Pointer<'_>,

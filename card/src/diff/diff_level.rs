@@ -40,7 +40,7 @@ const CARD_MEMBERS: &[&str] = &[
     "signatures",
 ];
 
-/// The known members that do not lead a caller anywhere.
+/// Known members that lead a caller nowhere.
 const HARMLESS_MEMBERS: [&str; 6] = [
     "description",
     "version",
@@ -52,7 +52,7 @@ const HARMLESS_MEMBERS: [&str; 6] = [
 
 const MAX_VERSION_CHARS: usize = 64;
 
-/// The member that contains a whole card, or the part with its name.
+/// The member that contains a whole card, or the part of a card with its name.
 pub(super) fn nesting_member(root: &Map<String, Value>, family: Family) -> Option<&'static str> {
     if family != Family::Nested {
         return None;
@@ -73,7 +73,7 @@ pub(super) struct DiffLevel<'a> {
 }
 
 impl DiffLevel<'_> {
-    /// Compares the members of both cards except `skip`, which is a level of its own.
+    /// Compares the members of both cards except `skipped_member`, which is a level of its own.
     pub(super) fn compare_members(
         &self,
         before: &Map<String, Value>,
@@ -90,7 +90,7 @@ impl DiffLevel<'_> {
         }
         for name in ["name", "agentName"] {
             if let Some((name, values)) = new.changed_member(&old, name) {
-                let reason = "the agent has another name";
+                let reason = "the name of the agent changed";
                 add_each_difference(Critical, &pointer.member(name), values, reason, out);
             }
         }
@@ -150,7 +150,7 @@ fn compare_provider(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut Ch
             High,
             pointer,
             values,
-            "still empty, but written in another form",
+            "still empty, but written in a different form",
         );
         return;
     }
@@ -172,17 +172,17 @@ fn compare_provider(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut Ch
 
 fn compare_version(pointer: &Pointer<'_>, values: BeforeAfter<'_>, out: &mut ChangeCollector) {
     let (class, reason) = if values.1.is_none_or(is_version_like) {
-        (Low, "the agent has another version")
+        (Low, "the version of the agent changed")
     } else {
         (
             High,
-            "the version does not look like one, so it may contain any text",
+            "the version does not have the form of a version, so it may contain any text",
         )
     };
     out.add(class, pointer, values, reason);
 }
 
-/// Whether the value has the form of a version, so that it can carry no other message.
+/// Whether the value has the form of a version, so that it cannot carry a message.
 fn is_version_like(value: &Value) -> bool {
     match value {
         Value::Null | Value::Number(_) => true,
@@ -196,7 +196,7 @@ fn is_version_like(value: &Value) -> bool {
     }
 }
 
-/// Compares a link: it may move freely on its server, or, if it is new, on the agent's own server.
+/// Compares a link. A changed link may move freely on its server, a new one on the agent's own server.
 fn compare_link(
     old: &ObjectMembers<'_>,
     pointer: &Pointer<'_>,

@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::hidden_characters;
 
-/// Most characters of texts and names shown of one value.
+/// Maximum number of characters displayed of the texts and names in one value.
 const MAX_DISPLAYED_CHARS: usize = 1_000;
 
-/// Most values shown of one list or object, at all its levels together.
+/// Maximum number of values displayed of a list or object, at all its levels together.
 const MAX_DISPLAYED_VALUES: usize = 64;
 
-/// Characters shown before the first difference of two long texts.
+/// Number of characters displayed before the first difference of two long texts.
 const LEADING_CHARS: usize = 100;
 
-/// The two sides of a change. Two texts are shown from where they begin to differ.
+/// The old and new value of a change for display. Two texts are displayed from their first difference.
 pub(super) fn display_pair(
     before: Option<&Value>,
     after: Option<&Value>,
@@ -35,7 +35,7 @@ pub(super) fn display_pair(
     (before.map(shorten_value), after.map(shorten_value))
 }
 
-/// Number of leading characters that two texts have in common and that are left out.
+/// Number of common leading characters of two texts that are omitted.
 fn count_skipped_chars(old: &str, new: &str) -> usize {
     if old.len().max(new.len()) < MAX_DISPLAYED_CHARS {
         return 0;
@@ -112,7 +112,7 @@ pub(super) fn has_hidden_characters(value: &Value) -> bool {
     }
 }
 
-/// The name of a member for pointers, without the marks of [`crate::document::read_all`].
+/// The name of a member for pointers, without the marks of [`crate::json_document::parse_with_duplicates`].
 pub(super) fn display_name(name: &str) -> Cow<'_, str> {
     if !name.contains('\0') {
         return Cow::Borrowed(name);

@@ -22,12 +22,12 @@ const ADDRESS_MEMBERS: [&str; 5] = [
     "additionalInterfaces",
 ];
 
-/// Reason for a changed order: elsewhere order has no meaning, but callers try addresses in their order (1.0 §8.3.2).
+/// Reason for a changed order: callers try addresses in their order (1.0 §8.3.2); in other lists it has no meaning.
 const PREFERENCE_CHANGED: &str = "callers try another of the approved addresses first";
 
 type VersionsByTarget<'o> = HashMap<&'o CallTarget<'o>, BTreeSet<Option<&'o str>>>;
 
-/// Compares members of no version that contain a card's only address, and removes them from `rest`.
+/// Compares members of no version that contain a card's only address, and removes them from both cards.
 pub(super) fn compare_undefined_members<'a>(
     old: &mut ObjectMembers<'a>,
     new: &mut ObjectMembers<'a>,
@@ -76,7 +76,7 @@ pub(super) fn compare_interfaces(
     let (before, after) = (CardAddresses::from_card(old), CardAddresses::from_card(new));
     if changed_members.iter().all(is_reordering_only) {
         let (class, reason) = if has_single_target(&after) {
-            (Low, "the addresses of one server in another order")
+            (Low, "the addresses of one server in a different order")
         } else {
             (High, PREFERENCE_CHANGED)
         };
@@ -91,13 +91,14 @@ pub(super) fn compare_interfaces(
             Value::from(families.0.as_str()),
             Value::from(families.1.as_str()),
         );
-        let reason = "the card is written for another protocol version";
+        let reason = "the card is written for a different protocol version";
         out.add(High, &Pointer::Root, (Some(&before), Some(&after)), reason);
     }
     compare_ambiguous_addresses(&before, &after, pointer, out);
     compare_targets(&before, &after, pointer, out);
     if out.count() == count_before {
-        let reason = "the addresses are written in another form, and clients may choose other ones";
+        let reason =
+            "the addresses are written in a different form, and clients may choose other addresses";
         for (name, values) in changed_members {
             out.add(High, &pointer.member(name), values, reason);
         }
@@ -109,7 +110,7 @@ fn is_reordering_only((name, values): &MemberPair<'_>) -> bool {
     matches!(values, (Some(Value::Array(old)), Some(Value::Array(new))) if is_interface_list && is_permutation(old, new))
 }
 
-/// Whether all addresses lead to the same tenant of one server in one version, so that the order does not matter.
+/// Whether all addresses lead to the same tenant of one server in one version, so that their order does not matter.
 fn has_single_target(addresses: &CardAddresses<'_>) -> bool {
     let target = |address: &CardAddress<'_>| {
         let (origin, _, tenant) = address.reached_server()?;
@@ -158,7 +159,7 @@ fn compare_targets(
 ) {
     let (old, new) = (versions_by_target(before), versions_by_target(after));
     let approved = ApprovedTargets::new(before);
-    // Targets already reported: new ones, and those that a new one has replaced.
+    // Targets already reported: new ones, and those replaced by a new one.
     let (mut reported, mut replaced) = (HashSet::new(), HashSet::new());
     for address in &after.readable {
         if old.get(&address.target) == new.get(&address.target) || !reported.insert(&address.target)
@@ -170,7 +171,7 @@ fn compare_targets(
         let (class, reason) = if old.contains_key(&address.target) {
             (
                 High,
-                "another protocol version is spoken at an approved address",
+                "an approved address serves a different protocol version",
             )
         } else {
             replaced.extend(replaced_address.map(|taken| &taken.target));

@@ -1,8 +1,8 @@
-//! Compares JSON trees by their meaning.
+//! Comparison of JSON trees by their meaning.
 
 use serde_json::{Map, Value};
 
-/// One position's values in the older and in the newer card.
+/// Values at one position in the older and in the newer card.
 pub(super) type BeforeAfter<'v> = (Option<&'v Value>, Option<&'v Value>);
 
 /// Whether two values are equal as in [`crate::content_digest`]: numbers as doubles, objects in any order.
@@ -56,12 +56,12 @@ pub(super) fn both_empty_or_null(
     is_empty_or_null(before, member_type) && is_empty_or_null(after, member_type)
 }
 
-/// A text that is equal for equal values, and only for those.
+/// A text that is equal exactly for equal values.
 pub(super) fn canonical_text(value: &Value) -> String {
     serde_json_canonicalizer::to_string(value).unwrap_or_else(|_| value.to_string())
 }
 
-/// Whether two lists have the same elements, each as often, in any order.
+/// Whether two lists have the same elements equally often, in any order.
 pub(super) fn is_permutation(a: &[Value], b: &[Value]) -> bool {
     if a.len() != b.len() {
         return false;

@@ -1,23 +1,23 @@
-//! Matches the elements of two lists.
+//! Matching of the elements of two lists.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct ListMatching {
-    /// Pairs of positions in the older and the newer list, in the newer one's order.
+    /// Pairs of indices in the older and the newer list, in the order of the newer list.
     pub(super) matched: Vec<(usize, usize)>,
     pub(super) added: Vec<usize>,
     pub(super) removed: Vec<usize>,
     pub(super) reordered: bool,
-    /// Whether a key occurs in the newer list more than once, so that the order decides which element clients take.
+    /// Whether a key occurs more than once in the newer list, so that the order decides which element clients use.
     pub(super) ambiguous: bool,
 }
 
-/// Matches elements with equal keys; of several with one key the first with the first, and so on.
+/// Matches elements with equal keys; if a key is repeated, the first is matched with the first, and so on.
 pub(super) fn match_lists<K: Eq + Hash>(before: Vec<K>, after: Vec<K>) -> ListMatching {
     let ambiguous = after.iter().collect::<HashSet<_>>().len() < after.len();
-    // The positions of each key in reverse, so that `pop` gives the first.
+    // The positions of each key in reverse order, so that `pop` returns the first.
     let mut positions_by_key: HashMap<K, Vec<usize>> = HashMap::new();
     let mut is_gone = vec![true; before.len()];
     for (position, key) in before.into_iter().enumerate().rev() {

@@ -1,4 +1,4 @@
-//! Compares values that occur in several places: lists without order, and texts.
+//! Comparison of values that occur in several places: lists without order, and texts.
 
 use std::collections::HashSet;
 
@@ -21,12 +21,12 @@ pub(super) fn add_if_reordered(
     };
     let is_permutation = is_permutation(old, new);
     if is_permutation {
-        out.add(Low, pointer, values, "the same in another order");
+        out.add(Low, pointer, values, "the same in a different order");
     }
     is_permutation
 }
 
-/// Compares texts that people and models read: every difference is high, the order of a list is low.
+/// Compares texts that people and models read: every difference is high, except that the order of a list is low.
 pub(super) fn compare_wording(
     pointer: &Pointer<'_>,
     values: BeforeAfter<'_>,
@@ -41,7 +41,8 @@ pub(super) fn compare_wording(
     }
 }
 
-/// Compares two lists of media types. Removing one is low while others remain; without any, clients assume defaults.
+/// Compares two lists of media types. Removing one is low while others remain; with none left, clients assume
+/// defaults.
 pub(super) fn compare_modes(
     pointer: &Pointer<'_>,
     values: BeforeAfter<'_>,
@@ -59,7 +60,7 @@ pub(super) fn compare_modes(
             High,
             pointer,
             values,
-            "the media types are written in another form",
+            "the media types are written in a different form",
         );
         return;
     };
@@ -106,7 +107,7 @@ fn list_texts(value: Option<&Value>) -> Option<Vec<&str>> {
     }
 }
 
-/// The elements of a list that may be missing; `None` for a value that is not a list.
+/// The elements of a list, none if it is missing; `None` for a value that is not a list.
 pub(super) fn list_elements(value: Option<&Value>) -> Option<&[Value]> {
     match value {
         None | Some(Value::Null) => Some(&[]),

@@ -1,9 +1,9 @@
-//! The difference of two versions of a card, and the importance of each change.
+//! Difference between two versions of a card, and the importance of each change.
 //!
 //! The comparison uses the two documents as received, not the models read from them: clients read the bytes, and a
-//! member that the model ignores may be the one that a client follows. Every change is [`ChangeClass::High`], and
-//! [`ChangeClass::Critical`] where it decides whom a caller talks to, unless a rule that checks the received values
-//! themselves lowers it. So a change that nobody foresaw is reviewed by a person.
+//! member that the model ignores may be the one that a client follows. Every change is [`ChangeClass::High`], or
+//! [`ChangeClass::Critical`] if it decides whom a caller talks to, unless a rule that checks the received values
+//! themselves lowers it. Therefore a person reviews every change that no rule foresees.
 
 mod capabilities;
 mod card_addresses;
@@ -38,20 +38,20 @@ use crate::{Family, ParseError, content_digest, parse_card};
 use change_collector::ChangeCollector;
 use diff_level::DiffLevel;
 
-/// Compares two versions of a card, as they were received.
+/// Compares two versions of a card as received.
 ///
 /// `owner_extension` is the URI of the extension by which an owner proves that a card is theirs; a well-formed entry
 /// of it may be added, changed and removed without a review.
 ///
-/// Cards of equal [`crate::content_digest`] differ at most in their signatures, and for cards whose
-/// content differs there is always at least one change. The work is linear in the size of both.
+/// Cards of equal [`crate::content_digest`] differ at most in their signatures, and cards with different content have
+/// at least one change. The work is linear in the size of both cards.
 ///
 /// ```
-/// use a2a_card::{ChangeClass, diff};
+/// use a2a_card::{ChangeClass, diff_cards};
 ///
 /// let before = br#"{"name": "Desk", "version": "1.0", "url": "https://desk.example/a2a"}"#;
 /// let after = br#"{"name": "Desk", "version": "1.1", "url": "https://desk.example.evil/a2a"}"#;
-/// let diff = diff(before, after, None)?;
+/// let diff = diff_cards(before, after, None)?;
 /// assert_eq!(diff.class, ChangeClass::Critical);
 /// assert_eq!(diff.changes[0].pointer, "/url");
 /// assert_eq!(diff.changes[1].class, ChangeClass::Low);
@@ -65,8 +65,8 @@ pub fn diff_cards(
     diff_documents(before, after, owner_extension, None)
 }
 
-/// Compares two versions of a card whose signatures have been verified. A signature that verified before and now does
-/// not, or is invalid, is [`ChangeClass::Critical`], though the member may be unchanged; a first signature is
+/// Compares two versions of a card whose signatures have been verified. A signature that verified before but no longer
+/// does, or is invalid, is [`ChangeClass::Critical`], even if the member is unchanged; a first signature is
 /// [`ChangeClass::Low`] if it is [`crate::SignatureState::Valid`].
 pub fn diff_verified_cards(
     before: &[u8],
@@ -151,7 +151,7 @@ fn compare_documents(
                 ChangeClass::Critical,
                 &root,
                 (None, None),
-                "the card is in another place of the document",
+                "the card moved to a different place in the document",
             );
             level.compare_members(old, new, None, &root, out);
         }

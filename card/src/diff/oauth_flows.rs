@@ -26,7 +26,7 @@ const FLOW_MEMBERS: &[&str] = &[
     "scopes",
 ];
 
-const TOKEN_SOURCE_CHANGED: &str = "callers get tokens in another way";
+const TOKEN_SOURCE_CHANGED: &str = "the way callers get tokens changed";
 
 pub(super) fn compare_flows(
     pointer: &Pointer<'_>,
@@ -46,7 +46,7 @@ pub(super) fn compare_flows(
             compare_flow(&pointer.member(name), values, out);
         }
     }
-    // An unknown flow counts as a flow all the same.
+    // An unknown flow still counts as a flow.
     for flows in [&mut old, &mut new] {
         flows.ambiguous.append(&mut flows.unknown);
     }

@@ -1,8 +1,8 @@
-//! The members of an object, as the various clients find them.
+//! Members of an object, as the various clients find them.
 //!
-//! Clients recognise members differently: some accept `snake_case` too, some ignore case, some take the first and
-//! some the last of two with the same name. Members that only some of them would find are kept apart here, so that no
-//! rule mistakes one for an unknown member.
+//! Clients recognise members differently: some also accept `snake_case`, some ignore case, and of two members with one
+//! name some use the first and some the last. Members that only some clients find are kept apart here, so that no rule
+//! treats one as an unknown member.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ pub(super) type MemberRef<'a> = (&'a str, &'a Value);
 /// A member of either object, with its value in both.
 pub(super) type MemberPair<'a> = (&'a str, BeforeAfter<'a>);
 
-/// The members of one object, by the clients that find them.
+/// Members of one object, grouped by the clients that find them.
 pub(super) struct ObjectMembers<'a> {
     known_names: &'static [&'static str],
     known: Vec<Option<MemberRef<'a>>>,
-    /// Members that some clients take for one of the known ones, besides those in [`Fields::get`].
+    /// Members that some clients read as one of the known ones, besides those in [`ObjectMembers::get`].
     pub(super) ambiguous: Vec<MemberRef<'a>>,
     /// Members that no client reads.
     pub(super) unknown: Vec<MemberRef<'a>>,
 }
 
 impl<'a> ObjectMembers<'a> {
-    /// Splits the members into known ones (`names`, in camelCase), those that some clients take for them, and others.
+    /// Splits the members into known ones (`names`, in camelCase), those that some clients read as known, and others.
     pub(super) fn new(
         object: &'a Map<String, Value>,
         known_names: &'static [&'static str],
@@ -84,7 +84,7 @@ impl<'a> ObjectMembers<'a> {
         (!is_unchanged(values)).then_some((spelling, values))
     }
 
-    /// The known members that are spelt differently in `new`.
+    /// The known members whose spelling differs in `new`.
     pub(super) fn respelled_members(&self, new: &ObjectMembers<'a>) -> Vec<MemberPair<'a>> {
         let members = self.known.iter().zip(&new.known);
         let respelled = members.filter_map(|(old, new)| {
@@ -135,8 +135,8 @@ pub(super) fn differing_listed_members<'a>(
     pairs
 }
 
-/// Whether some client takes `name` for `known`: they are equal once the mark of a repeated member and every character
-/// but letters and digits are dropped, and case is folded (also `ſ` to `s` and the Kelvin sign to `k`).
+/// Whether some client reads `name` as `known_name`: they are equal once the mark of a repeated member and every
+/// character but letters and digits are dropped, and case is folded (also `ſ` to `s` and the Kelvin sign to `k`).
 pub(super) fn is_loose_spelling(name: &str, known_name: &str) -> bool {
     let name = name.split('\0').next().unwrap_or_default();
     folded_chars(name).eq(folded_chars(known_name))

@@ -1,4 +1,4 @@
-//! Compares alternatives of security requirements, by the callers that they admit.
+//! Comparison of alternative security requirements, by the callers that they admit.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -7,10 +7,11 @@ use serde_json::Value;
 /// Schemes that must all be met, with the scopes of each.
 pub(super) type SchemeScopes<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Most pairs of alternatives that are compared; beyond that, an alternative without an identical one counts as weaker.
+/// Maximum number of compared pairs of alternatives; beyond it, an alternative without an identical one counts as
+/// weaker.
 const MAX_COMPARED_PAIRS: usize = 4_096;
 
-/// Most schemes and scopes of an alternative that are compared.
+/// Maximum number of schemes and scopes of an alternative that are compared.
 const MAX_COMPARED_NAMES: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +23,8 @@ pub(super) enum RequirementChange {
     Weaker,
 }
 
-/// The alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`; an empty list
-/// is one alternative without schemes. `None` for a value that clients may read differently.
+/// Parses the alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`; an
+/// empty list is one alternative without schemes. `None` for a value that clients may read differently.
 pub(super) fn parse_alternatives(value: Option<&Value>) -> Option<Vec<SchemeScopes<'_>>> {
     let list = match value {
         None | Some(Value::Null) => &[][..],
@@ -103,7 +104,7 @@ pub(super) fn compare_alternatives(
     }
 }
 
-/// Whether every caller that meets `one` also meets `other`.
+/// Whether every caller that meets `alternative` also meets `other`.
 fn is_as_strict_as(alternative: &SchemeScopes<'_>, other: &SchemeScopes<'_>) -> bool {
     let count_names = |alternative: &SchemeScopes<'_>| -> usize {
         alternative.values().map(|scopes| 1 + scopes.len()).sum()

@@ -13,7 +13,7 @@ use super::object_members::{MemberRef, ObjectMembers, differing_members};
 use super::{oauth_flows, unknown_members};
 use crate::json_pointer::Pointer;
 
-/// The kinds by the `type` of 0.2 and 0.3, and by the wrapper of 1.0.
+/// Kinds of schemes, by the `type` of 0.2 and 0.3 and by the wrapper of 1.0.
 const SCHEME_KINDS: [(&str, &str); 5] = [
     ("apiKey", "apiKeySecurityScheme"),
     ("http", "httpAuthSecurityScheme"),
@@ -46,7 +46,7 @@ struct UnambiguousScheme<'a> {
     members: ObjectMembers<'a>,
 }
 
-/// Compares two different `securitySchemes`. `named` are the schemes that the newer card still names.
+/// Compares two different `securitySchemes`. `named_schemes` are the schemes that the newer card still names.
 pub(super) fn compare_schemes(
     pointer: &Pointer<'_>,
     values: BeforeAfter<'_>,
@@ -68,21 +68,21 @@ pub(super) fn compare_schemes(
         let pointer = pointer.member(&shown);
         match values {
             (Some(before), Some(after)) => compare_scheme(&pointer, before, after, out),
-            (None, _) => out.add(Critical, &pointer, values, "a new way to authenticate"),
+            (None, _) => out.add(Critical, &pointer, values, "a new security scheme"),
             (_, None) if named_schemes.contains(name) || new.is_empty() => {
                 let reason = "the scheme that callers authenticate with is no longer described";
                 out.add(Critical, &pointer, values, reason);
             }
-            (_, None) => out.add(High, &pointer, values, "a way to authenticate was removed"),
+            (_, None) => out.add(High, &pointer, values, "a security scheme was removed"),
         }
     }
     if out.count() == count_before {
-        let reason = "still without schemes, but written in another form";
+        let reason = "still without schemes, but written in a different form";
         out.add(High, pointer, values, reason);
     }
 }
 
-/// The schemes by name, none where the member is missing; `None` for a value that is not an object.
+/// The schemes by name, none if the member is missing; `None` for a value that is not an object.
 fn schemes_by_name<'a>(
     value: Option<&'a Value>,
     empty: &'a Map<String, Value>,
@@ -101,7 +101,7 @@ fn compare_scheme(pointer: &Pointer<'_>, before: &Value, after: &Value, out: &mu
         return;
     };
     if old.kind != new.kind {
-        let reason = "another way to authenticate under the same name";
+        let reason = "a different security scheme under the same name";
         out.add(Critical, pointer, values, reason);
         return;
     }
@@ -113,7 +113,7 @@ fn compare_scheme(pointer: &Pointer<'_>, before: &Value, after: &Value, out: &mu
         None => compare_scheme_members(pointer, &old.members, &new.members, out),
     }
     if old.wrapper != new.wrapper || out.count() == count_before {
-        let reason = "the scheme is written in the form of another version";
+        let reason = "the scheme is written in the form of a different version";
         out.add(High, pointer, values, reason);
     }
 }
@@ -142,7 +142,7 @@ fn compare_scheme_members(
             }
             _ => Critical,
         };
-        let reason = "callers would send credentials to another place, or in another form";
+        let reason = "callers would send credentials to a different place, or in a different form";
         add_each_difference(class, &pointer.member(spelling), values, reason, out);
     }
     oauth_flows::compare_flows(
@@ -151,7 +151,7 @@ fn compare_scheme_members(
         out,
     );
     for (name, reason) in [
-        ("bearerFormat", "the hint at the form of tokens changed"),
+        ("bearerFormat", "the hint about the token format changed"),
         ("description", "the description of a scheme changed"),
     ] {
         if let Some((name, values)) = new.changed_member(old, name) {
@@ -174,7 +174,7 @@ fn non_null_member<'a>(members: &ObjectMembers<'a>, name: &str) -> Option<Member
     }
 }
 
-/// The scheme in either form, if all clients read it alike.
+/// The scheme in either form, if all clients read it the same way.
 fn parse_unambiguous(value: &Value) -> Option<UnambiguousScheme<'_>> {
     let members = ObjectMembers::new(value.as_object()?, SCHEME_MEMBERS);
     let is_unambiguous = |fields: &ObjectMembers<'_>| {

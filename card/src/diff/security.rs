@@ -17,13 +17,13 @@ use super::schemes;
 use crate::json_pointer::Pointer;
 use crate::wire::informal_credentials;
 
-/// The member with the requirements for each generation of clients, and the address that they call.
+/// Member with the requirements, for each generation of clients, and the address that these clients call.
 const REQUIREMENT_MEMBERS: [(&str, &str); 2] = [
     ("securityRequirements", "supportedInterfaces"),
     ("security", "url"),
 ];
 
-/// Most schemes and scopes of a card's own requirements that are compared with those of a skill.
+/// Maximum number of schemes and scopes in a card's own requirements that are compared with those of a skill.
 const MAX_CARD_REQUIREMENT_NAMES: usize = 256;
 
 /// Whether clients that know only this address of the newer card can call it.
@@ -45,7 +45,7 @@ pub(super) fn compare_security(
         } else {
             Critical
         };
-        let reason = "callers authenticate in another way";
+        let reason = "the way callers authenticate changed";
         add_each_difference(class, &pointer.member(name), values, reason, out);
     }
     compare_requirements(
@@ -58,7 +58,7 @@ pub(super) fn compare_security(
     );
 }
 
-/// Compares credentials in members of no version, which some clients obey, and removes these from `rest`.
+/// Compares credentials in members of no version, which some clients obey, and removes these from both cards.
 pub(super) fn compare_undefined_members<'a>(
     old: &mut ObjectMembers<'a>,
     new: &mut ObjectMembers<'a>,
@@ -73,7 +73,7 @@ pub(super) fn compare_undefined_members<'a>(
     for (name, values) in differing_listed_members(&old.unknown, &new.unknown) {
         if !is_about_credentials(name) {
             if has_changed_credentials(&display_name(name), values) {
-                let reason = "callers may have to authenticate in another way";
+                let reason = "callers may have to authenticate differently";
                 add_each_difference(
                     Critical,
                     &pointer.member(&display_name(name)),
@@ -94,7 +94,7 @@ pub(super) fn compare_undefined_members<'a>(
         } else {
             High
         };
-        let reason = "callers may have to authenticate in another way";
+        let reason = "callers may have to authenticate differently";
         add_each_difference(class, &pointer.member(&name), values, reason, out);
     }
     for card in [old, new] {
@@ -103,7 +103,7 @@ pub(super) fn compare_undefined_members<'a>(
     }
 }
 
-/// Whether the credential members inside a member differ, and require anything.
+/// Whether the credential members inside a member differ and require credentials.
 fn has_changed_credentials(holder: &str, values: BeforeAfter<'_>) -> bool {
     let owned_members = |value: Option<&'_ Value>| -> Vec<(String, Value)> {
         let members = value.map_or_else(Vec::new, |value| {
@@ -120,14 +120,14 @@ fn has_changed_credentials(holder: &str, values: BeforeAfter<'_>) -> bool {
         && members.any(|(name, value)| informal_credentials::requires_credentials(name, value))
 }
 
-/// The requirements of both cards for every caller, which apply to skills without requirements of their own.
+/// Requirements of both cards for every caller, which apply to skills without requirements of their own.
 #[derive(Default)]
 pub(super) struct CardRequirements<'a> {
     old: VisibleAlternatives<'a>,
     new: VisibleAlternatives<'a>,
 }
 
-/// The alternatives that clients of each of [`VIEWS`] see; `None` where they cannot be determined.
+/// Alternatives that clients of each of [`REQUIREMENT_MEMBERS`] see; `None` if they cannot be determined.
 type VisibleAlternatives<'a> = Option<[Option<Vec<SchemeScopes<'a>>>; 2]>;
 
 impl<'a> CardRequirements<'a> {
@@ -150,7 +150,7 @@ impl<'a> CardRequirements<'a> {
         }
     }
 
-    /// Whether a new skill requires less than the older card did of every caller.
+    /// Whether a new skill requires less than the older card required of every caller.
     pub(super) fn is_weakened_by(&self, skill: &ObjectMembers<'_>) -> bool {
         REQUIREMENT_MEMBERS
             .iter()
@@ -170,7 +170,7 @@ impl<'a> CardRequirements<'a> {
     }
 }
 
-/// The card's own requirements as clients of one view see them; `None` where there is no card to fall back to.
+/// The card's own requirements as one generation of clients sees them; `None` if there is no card to inherit from.
 fn inherited_alternatives<'s, 'a>(
     card: &'s VisibleAlternatives<'a>,
     member_index: usize,
@@ -178,7 +178,8 @@ fn inherited_alternatives<'s, 'a>(
     card.as_ref()?.get(member_index)
 }
 
-/// The alternatives for clients that read `own`: those in it, else in the other generation's member, else the card's.
+/// The alternatives for clients that read `member`: from it, else from the other generation's member, else the
+/// card's.
 fn visible_alternatives<'a>(
     holder: &ObjectMembers<'a>,
     member: &str,
@@ -197,7 +198,7 @@ fn visible_alternatives<'a>(
     }
 }
 
-/// Compares the requirements of two cards or skills as sets: the order has no meaning, since each one was approved.
+/// Compares the requirements of two cards or skills as sets: order has no meaning, because each one was approved.
 pub(super) fn compare_requirements<'a>(
     old: &ObjectMembers<'a>,
     new: &ObjectMembers<'a>,
@@ -238,13 +239,13 @@ pub(super) fn compare_requirements<'a>(
         let (class, reason) =
             match compare_alternatives(old_alternatives.as_deref(), new_alternatives.as_deref()) {
                 RequirementChange::Weaker => {
-                    (Critical, "callers are admitted that were not before")
+                    (Critical, "callers are admitted that were rejected before")
                 }
                 _ if is_lost => (Critical, "some clients no longer see the requirements"),
                 RequirementChange::Stricter => (High, "callers need more credentials"),
                 RequirementChange::Same => (
                     High,
-                    "callers need the same credentials, written in another form",
+                    "callers need the same credentials, written in a different form",
                 ),
             };
         out.add(class, &pointer, values, reason);
@@ -255,7 +256,7 @@ fn admits_everyone(alternatives: &[SchemeScopes<'_>]) -> bool {
     alternatives.iter().any(SchemeScopes::is_empty)
 }
 
-/// Every text and name in the requirements of a card and its skills: all schemes that they may refer to.
+/// All texts and names in the requirements of a card and its skills, which may refer to schemes.
 fn referenced_names<'a>(card: &ObjectMembers<'a>) -> HashSet<&'a str> {
     let mut names = HashSet::new();
     for (member, _) in REQUIREMENT_MEMBERS {

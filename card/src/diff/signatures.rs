@@ -1,4 +1,4 @@
-//! Rules for signatures: whose keys vouch for a card, as far as this can be seen without keys.
+//! Rules for signatures: whose keys vouch for a card, as far as this is visible without keys.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use super::object_members::ObjectMembers;
 use crate::SignatureState::{self, Invalid, Unknown, Unsigned, Untrusted, Valid};
 use crate::json_pointer::Pointer;
 
-/// The header members that identify the key and the algorithm (RFC 7515 §4.1).
+/// Header members that identify the key and the algorithm (RFC 7515 §4.1).
 const KEY_HEADER_MEMBERS: [&str; 10] = [
     "alg", "kid", "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64",
 ];
 
 #[derive(Default)]
 struct SignatureSummary {
-    /// The signatures in JWS form: key and algorithm as a text, and their positions.
+    /// Signatures in JWS form: key and algorithm as a text, and their positions.
     keys: Vec<(String, usize)>,
     other_content: BTreeSet<String>,
 }
@@ -39,15 +39,15 @@ pub(super) fn compare_signature_states(
     let (class, reason) = match (states.before, states.after) {
         (before, Invalid) if is_verified(before) => (
             Critical,
-            "the card's signature was valid, and is invalid now",
+            "the card's signature was valid and is now invalid",
         ),
         (before, Unsigned) if is_verified(before) => (
             Critical,
-            "the card's signature was valid, and is missing now",
+            "the card's signature was valid and is now missing",
         ),
         (before, Unknown) if is_verified(before) && !same_content => (
             Critical,
-            "the card's signature was valid, and there is no key to verify the one it has now",
+            "the card's signature was valid; there is no key to verify the current one",
         ),
         (Unknown, Invalid) => (Critical, "the signature is invalid"),
         (Unsigned, Invalid) => (High, "the card is signed, and the signature is invalid"),
@@ -105,7 +105,7 @@ pub(super) fn compare_signatures(
             } else {
                 (
                     Critical,
-                    "signed with another key, algorithm or key set URL",
+                    "signed with a different key, algorithm or key set URL",
                 )
             };
             let entry = values.1.and_then(|list| list.get(*index));
@@ -157,7 +157,7 @@ fn summarize_signatures(value: Option<&Value>) -> SignatureSummary {
     summary
 }
 
-/// An entry in JWS form (RFC 7515 §7.2.2): its key, and its other members.
+/// Parses an entry in JWS form (RFC 7515 §7.2.2) into its key and its other members.
 fn parse_jws_entry(entry: &Value) -> Option<(String, Option<String>)> {
     let members = entry.as_object()?;
     let decode_member = |name: &str| {

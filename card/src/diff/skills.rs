@@ -39,14 +39,8 @@ pub(super) fn compare_skills(
         return;
     }
     let (Some(old), Some(new)) = (list_elements(values.0), list_elements(values.1)) else {
-        add_each_difference(
-            High,
-            &pointer,
-            values,
-            "the skills are written in another form",
-            out,
-        );
-        return;
+        let reason = "the skills are written in a different form";
+        return add_each_difference(High, &pointer, values, reason, out);
     };
     let skill_keys = |list| <[Value]>::iter(list).map(skill_key).collect::<Vec<_>>();
     let matching = match_lists(skill_keys(old), skill_keys(new));
@@ -62,16 +56,15 @@ pub(super) fn compare_skills(
     for (old_index, new_index) in matching.matched {
         if let (Some(before), Some(after)) = (old.get(old_index), new.get(new_index))
             && !values_equal(before, after)
-            && let (Value::Object(old), Value::Object(new)) = (before, after)
+            && let (Value::Object(before), Value::Object(after)) = (before, after)
         {
-            let (old, new) = (
-                ObjectMembers::new(old, &SKILL_MEMBERS),
-                ObjectMembers::new(new, &SKILL_MEMBERS),
-            );
+            let before = ObjectMembers::new(before, &SKILL_MEMBERS);
+            let after = ObjectMembers::new(after, &SKILL_MEMBERS);
+            let pointer = pointer.element(new_index);
             compare_skill(
-                &pointer.element(new_index),
-                &old,
-                &new,
+                &pointer,
+                &before,
+                &after,
                 &card_requirements,
                 is_callable,
                 out,
@@ -79,24 +72,19 @@ pub(super) fn compare_skills(
         }
     }
     for index in matching.removed {
-        let (class, reason) = if new.is_empty() {
-            (High, "all skills were removed")
-        } else {
-            (Low, "a skill was removed")
+        let (class, reason) = match new.is_empty() {
+            true => (High, "all skills were removed"),
+            false => (Low, "a skill was removed"),
         };
-        out.add(
-            class,
-            &pointer.element(index),
-            (old.get(index), None),
-            reason,
-        );
+        let pointer = pointer.element(index);
+        out.add(class, &pointer, (old.get(index), None), reason);
     }
     if matching.reordered {
         out.add(
             Low,
             &pointer,
             (None, None),
-            "the skills are in another order",
+            "the skills are in a different order",
         );
     }
 }
@@ -142,8 +130,8 @@ fn compare_skill<'a>(
 ) {
     compare_requirements(old, new, card_requirements, is_callable, pointer, out);
     for (name, kind, reason) in [
-        ("id", MemberType::Text, "a skill has another id"),
-        ("name", MemberType::Text, "a skill has another name"),
+        ("id", MemberType::Text, "the id of a skill changed"),
+        ("name", MemberType::Text, "the name of a skill changed"),
         (
             "description",
             MemberType::Text,

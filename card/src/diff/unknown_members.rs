@@ -1,4 +1,4 @@
-//! Compares the rest of an object, after the rules of its known members.
+//! Comparison of the remaining members of an object, after the rules of its known members.
 
 use super::change::ChangeClass::{self, Critical, High};
 use super::change_collector::{ChangeCollector, add_each_difference};
@@ -6,7 +6,7 @@ use super::display::display_name;
 use super::object_members::{ObjectMembers, differing_listed_members};
 use crate::json_pointer::Pointer;
 
-/// Adds the changes that the rules of known members cannot see: members that only some clients take for known ones,
+/// Adds the changes that the rules of known members cannot see: members that only some clients read as known ones,
 /// unknown members, and known ones with a changed spelling.
 pub(super) fn compare_unknown_members(
     pointer: &Pointer<'_>,
@@ -17,7 +17,8 @@ pub(super) fn compare_unknown_members(
     compare_with_class(pointer, old, new, |_| Critical, out);
 }
 
-/// Like [`compare`]; `weight` gives the class of a member that only some clients take for a known one.
+/// Like [`compare_unknown_members`]; `class_of` gives the class of a member that only some clients read as a known
+/// one.
 pub(super) fn compare_with_class(
     pointer: &Pointer<'_>,
     old: &ObjectMembers<'_>,
@@ -27,17 +28,17 @@ pub(super) fn compare_with_class(
 ) {
     for (name, values) in differing_listed_members(&old.ambiguous, &new.ambiguous) {
         let shown = display_name(name);
-        let reason = "some clients take this member for a known one";
+        let reason = "some clients read this member as a known one";
         add_each_difference(class_of(name), &pointer.member(&shown), values, reason, out);
     }
     for (name, values) in differing_listed_members(&old.unknown, &new.unknown) {
         let shown = display_name(name);
-        let reason = "no rule knows this member";
+        let reason = "no rule covers this member";
         add_each_difference(High, &pointer.member(&shown), values, reason, out);
     }
     for (name, values) in old.respelled_members(new) {
         let reason =
-            "the member's name is spelt differently, and some clients know only one spelling";
+            "the member's name is spelt differently, and some clients accept only one spelling";
         out.add(High, &pointer.member(name), values, reason);
     }
 }

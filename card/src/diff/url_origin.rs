@@ -1,4 +1,4 @@
-//! Compares addresses: whether they lead to the same server for every client.
+//! Comparison of addresses: whether they lead to the same server for every client.
 
 use url::Url;
 
@@ -9,10 +9,10 @@ pub(super) struct UrlOrigin {
     port: Option<u16>,
 }
 
-/// The origin of an address; `None` where URL parsers could disagree about it: for anything but visible ASCII, a
-/// backslash, a user name, an escape in the host, and for a text that is not an address.
+/// The origin of an address. `None` if URL parsers could disagree about it, that is, for anything but visible ASCII, a
+/// backslash, a user name or an escape in the host, and for a text that is not an address.
 ///
-/// A bare `host:port`, as in gRPC interfaces, is an origin with its own scheme.
+/// A bare `host:port`, as in gRPC interfaces, is an origin with a scheme of its own.
 pub(super) fn url_origin(address: &str) -> Option<UrlOrigin> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte);
     if !address.bytes().all(is_plain) {

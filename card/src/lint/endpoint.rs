@@ -22,7 +22,7 @@ pub(super) fn check_absolute_url(target: &LintTarget<'_>, rule: &Rule, out: &mut
     });
 }
 
-/// Addresses are complete in themselves, even where the card's own URL completes them.
+/// Checks that addresses are complete in themselves, even if the card's own URL would complete them.
 pub(super) fn check_relative_url(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     let Some(card_url) = target.context.card_url else {
         return;
@@ -42,7 +42,7 @@ pub(super) fn check_private_host(target: &LintTarget<'_>, rule: &Rule, out: &mut
     });
 }
 
-/// Public addresses are encrypted; private ones are another rule's subject.
+/// Checks that public addresses are encrypted; private ones have another rule.
 pub(super) fn check_plain_http(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     target.for_each_interface(|interface, url, pointer| {
         let is_unencrypted =
@@ -53,7 +53,7 @@ pub(super) fn check_plain_http(target: &LintTarget<'_>, rule: &Rule, out: &mut F
     });
 }
 
-/// Hosts are not the ones reserved for examples (RFC 2606).
+/// Checks that hosts are not reserved for examples (RFC 2606).
 pub(super) fn check_example_host(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     target.for_each_interface(|interface, url, pointer| {
         if url.is_some_and(is_example_host) {
@@ -90,7 +90,7 @@ pub(super) fn check_url_scheme(target: &LintTarget<'_>, rule: &Rule, out: &mut F
     });
 }
 
-/// Agents answer on the site that publishes their card. Private and example addresses are left to their own rules.
+/// Checks that agents are on the site that publishes their card. Private and example addresses have their own rules.
 pub(super) fn check_same_site(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     let Some(card_host) = target.context.card_url.and_then(Url::host_str) else {
         return;
@@ -106,7 +106,7 @@ pub(super) fn check_same_site(target: &LintTarget<'_>, rule: &Rule, out: &mut Fi
     });
 }
 
-/// Whether two hosts are one or have the registrable domain in common.
+/// Whether two hosts are equal or have the same registrable domain.
 fn is_same_site(first: &str, second: &str) -> bool {
     let (first, second) = (first.trim_end_matches('.'), second.trim_end_matches('.'));
     first == second
@@ -174,7 +174,7 @@ pub(super) fn check_agent_url(target: &LintTarget<'_>, rule: &Rule, out: &mut Fi
     });
 }
 
-/// What an address leads to by its path, if that is not an agent.
+/// What an address leads to, according to its path, if not to an agent.
 fn non_agent_target(url: &Url) -> Option<&'static str> {
     const OPERATION_PATHS: [&str; 10] = [
         "/message:send",
@@ -233,7 +233,7 @@ pub(super) fn check_link_schemes(target: &LintTarget<'_>, rule: &Rule, out: &mut
     for (pointer, link) in links {
         let Some(link) = link else { continue };
         let is_web = Url::parse(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-        // A converted card has the empty page for one that the original does not name.
+        // A converted card has the blank page in place of one that the original does not name.
         let is_blank_page = target.is_converted() && link == "about:blank";
         if !is_web && !is_blank_page {
             out.add(rule, &pointer, link);
@@ -241,8 +241,8 @@ pub(super) fn check_link_schemes(target: &LintTarget<'_>, rule: &Rule, out: &mut
     }
 }
 
-/// Whether the host is reachable only locally: loopback, private, link-local, unspecified and shared addresses,
-/// single labels and names that are never in the public DNS.
+/// Whether the host is reachable only locally: loopback, private, link-local, unspecified and shared addresses, single
+/// labels, and names that are never in the public DNS.
 fn is_private_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => is_private_address(IpAddr::V4(address)),

@@ -11,7 +11,7 @@ use crate::rule::Severity::{Error, Info, Warning};
 
 pub(crate) struct LintRule {
     pub(crate) rule: Rule,
-    /// Adds a finding for every breach of the rule.
+    /// Adds a finding for every violation of the rule.
     pub(super) check: fn(&LintTarget<'_>, &Rule, &mut FindingCollector),
 }
 
@@ -57,11 +57,11 @@ pub(crate) static LINT_RULES: &[LintRule] = &[
         check: endpoint::check_absolute_url },
     LintRule { rule: Rule { id: "endpoint.relative", severity: Warning, section: "1.0 §4.4.6",
         summary: "absolute addresses",
-        hint: "write the whole address, with scheme and host; it is completed by the card's own URL here, which clients need not do" },
+        hint: "write the whole address, with scheme and host: the registry completes it from the card's own URL, but clients may not" },
         check: endpoint::check_relative_url },
     LintRule { rule: Rule { id: "endpoint.scheme", severity: Error, section: "1.0 §4.4.6",
         summary: "http(s) addresses for JSONRPC and HTTP+JSON",
-        hint: "write the http(s) address, or name the binding that the address really has" },
+        hint: "write the http(s) address, or name the actual binding of the address" },
         check: endpoint::check_url_scheme },
     LintRule { rule: Rule { id: "endpoint.private", severity: Warning, section: "1.0 §4.4.6",
         summary: "addresses that are reachable from the public network",
@@ -118,7 +118,7 @@ pub(crate) static LINT_RULES: &[LintRule] = &[
         hint: "declare the scheme in `securitySchemes`" }, check: security::check_undeclared_schemes },
     LintRule { rule: Rule { id: "security.unrequired", severity: Warning, section: "1.0 §4.4.1",
         summary: "requirements beside the declared schemes",
-        hint: "say which schemes a caller must meet, or remove them" },
+        hint: "state which schemes a caller must meet, or remove the schemes" },
         check: security::check_unrequired_schemes },
     LintRule { rule: Rule { id: "security.extended-card", severity: Warning, section: "1.0 §3.1.11",
         summary: "a security scheme where an extended card is offered",

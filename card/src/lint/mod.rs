@@ -1,7 +1,7 @@
-//! The linter: rules about a card as a whole, checked after parsing.
+//! Linter: rules about a card as a whole, checked after parsing.
 //!
-//! A rule is one row of [`LINT`] and one function in the file of its subject. The function adds one finding for every
-//! violation; severity, section and hint come from the row.
+//! A rule is one row of [`LINT_RULES`] and one function in the file of its subject. The function adds one finding for
+//! every violation; severity, section and hint come from the row.
 
 mod endpoint;
 mod lint_rules;
@@ -24,14 +24,14 @@ use crate::finding::{Finding, FindingCollector};
 use crate::json_document;
 use target::LintTarget;
 
-/// Lints a card. The findings do not repeat [`Parsed::findings`].
+/// Lints a card. The findings do not repeat [`ParsedCard::findings`].
 ///
-/// `bytes` are those that `parsed` was read from. At most [`crate::MAX_FINDINGS`] findings are returned.
+/// `bytes` must be those from which `parsed` was read. At most [`crate::MAX_FINDINGS`] findings are returned.
 ///
 /// ```
 /// let bytes = br#"{"name": "Echo", "url": "http://localhost:9000"}"#;
-/// let parsed = a2a_card::parse(bytes)?;
-/// let findings = a2a_card::lint(&parsed, bytes);
+/// let parsed = a2a_card::parse_card(bytes)?;
+/// let findings = a2a_card::lint_card(&parsed, bytes);
 /// assert!(findings.iter().any(|finding| finding.rule == "endpoint.private"));
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
@@ -39,15 +39,15 @@ pub fn lint_card(parsed: &ParsedCard, bytes: &[u8]) -> Vec<Finding> {
     lint_with_context(parsed, bytes, LintContext::default())
 }
 
-/// Lints a card, with facts about it that are not in its bytes.
+/// Lints a card, given facts about it that are not in its bytes.
 ///
 /// ```
-/// use a2a_card::{LintContext, lint_in, parse};
+/// use a2a_card::{LintContext, lint_with_context, parse_card};
 ///
 /// let bytes = br#"{"name": "Echo", "url": "https://echo.agents.dev/a2a"}"#;
 /// let card_url = "https://elsewhere.dev/.well-known/agent.json".parse()?;
 /// let context = LintContext { card_url: Some(&card_url), previous: None };
-/// let findings = lint_in(&parse(bytes)?, bytes, context);
+/// let findings = lint_with_context(&parse_card(bytes)?, bytes, context);
 /// assert!(findings.iter().any(|finding| finding.rule == "endpoint.other-domain"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -65,13 +65,13 @@ pub fn lint_with_context(
     out.into_findings()
 }
 
-/// All findings about a card, the most severe first: those of parsing and those of [`lint`], in this order where they
-/// are equally severe. At most twice [`crate::MAX_FINDINGS`].
+/// All findings about a card, the most severe first: those of parsing and those of [`lint_card`], in this order if
+/// they are equally severe. At most twice [`crate::MAX_FINDINGS`].
 pub fn all_findings(parsed: &ParsedCard, bytes: &[u8]) -> Vec<Finding> {
     all_findings_with_context(parsed, bytes, LintContext::default())
 }
 
-/// All findings about a card, with facts about it that are not in its bytes.
+/// All findings about a card, given facts about it that are not in its bytes.
 pub fn all_findings_with_context(
     parsed: &ParsedCard,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! Rules for a card and its previous version.
+//! Rules that compare a card with its previous version.
 
 use super::target::LintTarget;
 use crate::AgentCard;
@@ -37,7 +37,7 @@ pub(super) fn check_version_only_change(
     }
 }
 
-/// A changed card has a new version number, because caches may recognise cards by it (1.0 §8.6).
+/// Checks that a changed card has a new version number, because caches may recognise cards by it (1.0 §8.6).
 pub(super) fn check_unchanged_version(
     target: &LintTarget<'_>,
     rule: &Rule,

@@ -66,7 +66,7 @@ pub(super) fn check_version_shape(
     out.add(rule, &position.pointer_in(&Pointer::Root), &found);
 }
 
-/// Every address of 0.3 names its transport (§5.6.1), though the schema has a default.
+/// Checks that an address of 0.3 names its transport (§5.6.1), though the schema has a default.
 pub(super) fn check_preferred_transport(
     target: &LintTarget<'_>,
     rule: &Rule,

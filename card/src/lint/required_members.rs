@@ -9,7 +9,7 @@ use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
 use crate::{Family, UNKNOWN_BINDING};
 
-/// The members that a version requires, except for an address, which `card.no-address` reports in every version.
+/// Members that a version requires, except for an address, which `card.no-address` reports in every version.
 struct RequiredMembers {
     card_members: &'static [&'static str],
     skill_members: &'static [&'static str],
@@ -91,13 +91,13 @@ pub(super) fn check_required_1_0(target: &LintTarget<'_>, rule: &Rule, out: &mut
     check_required(target, "1.0", &REQUIRED_1_0, rule, out);
 }
 
-/// The versions whose requirements apply to the card: that of its family, else the one that it declares.
+/// The versions whose requirements apply to the card: the version of its family, else the declared one.
 pub(super) fn applicable_versions(target: &LintTarget<'_>) -> &'static [&'static str] {
     match target.parsed.family {
         Family::V0_1 | Family::Undated => &["0.1"],
         Family::V0_2 => &["0.2"],
         Family::V0_3 => &["0.3"],
-        // A card that a registry converted to 0.3 may have an agent that speaks 1.0.
+        // The agent of a card that a registry converted to 0.3 may support only 1.0.
         Family::Flat1 if target.is_converted() => &["0.3"],
         Family::V1_0 | Family::Flat1 | Family::Snake1 | Family::OtherInterfaces => &["1.0"],
         Family::Dual => &["0.3", "1.0"],
@@ -206,7 +206,7 @@ fn report_missing(name: &str, pointer: &Pointer<'_>, rule: &Rule, out: &mut Find
     out.set_expected(&format!("`{name}`"));
 }
 
-/// Whether a value is present: null and a blank text are not, nor is an empty list if `filled`.
+/// Whether a value is present: null and a blank text are not, nor is an empty list if `nonempty_lists`.
 fn is_present(value: &Value, nonempty_lists: bool) -> bool {
     match value {
         Value::Array(list) => !(nonempty_lists && list.is_empty()),

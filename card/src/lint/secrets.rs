@@ -10,15 +10,15 @@ use crate::json_scan::MAX_DEPTH;
 use crate::member_reader::fold_name;
 use crate::rule::Rule;
 
-/// Shortest text that is searched for a key or token.
+/// Minimum length of a text that is searched for a key or token.
 const MIN_SECRET_TEXT_BYTES: usize = 16;
 
-/// Shortest text that counts as a secret because of its member's name.
+/// Minimum length of a text that counts as a secret because of its member's name.
 const MIN_NAMED_SECRET_BYTES: usize = 8;
 
 const PEM_HEADER: &str = "-----BEGIN";
 
-/// Prefixes and least lengths of the keys and tokens of well-known services.
+/// Prefixes and minimum lengths of the keys and tokens of well-known services.
 const KEY_PREFIXES: [(&str, usize); 13] = [
     ("sk-", 20),
     ("sk_live_", 20),
@@ -35,7 +35,7 @@ const KEY_PREFIXES: [(&str, usize); 13] = [
     ("xoxp-", 20),
 ];
 
-/// Length of the shortest JSON Web Token; with header, payload and signature real ones are longer.
+/// Length of the shortest JSON Web Token; real ones, with header, payload and signature, are longer.
 const MIN_JWT_BYTES: usize = 60;
 
 /// Names of members that contain secrets, folded.
@@ -59,7 +59,7 @@ pub(super) fn check_secrets(target: &LintTarget<'_>, rule: &Rule, out: &mut Find
     search_value(target.document, &Pointer::Root, 0, rule, out);
 }
 
-/// Searches a value and everything in it. Reading has limited the depth; the limit here protects the stack anyway.
+/// Searches a value and everything in it. The reader has limited the depth; this limit protects the stack in any case.
 fn search_value(
     value: &Value,
     pointer: &Pointer<'_>,
@@ -92,7 +92,7 @@ fn search_value(
                     && is_secret_name(name)
                     && is_secret_like(text)
                 {
-                    out.add(rule, &pointer, "a text under a name for secrets");
+                    out.add(rule, &pointer, "a text in a member named like a secret");
                 } else {
                     search_value(value, &pointer, depth + 1, rule, out);
                 }
@@ -177,7 +177,7 @@ fn word_secret_kind(word: &[u8], text: &str) -> Option<&'static str> {
         .then_some("a key or token of a service")
 }
 
-/// Whether the password in an address is a real one, and not a template mark, which URLs escape.
+/// Whether the password in an address is a real one, not a template placeholder, which URLs escape.
 fn is_real_password(text: &str) -> bool {
     is_secret_like(text) && !text.contains('%')
 }
@@ -186,7 +186,7 @@ fn is_real_password(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    // The examples are assembled here, so that no scanner reports this file.
+    // The examples are assembled here, so that secret scanners do not report this file.
     #[test]
     fn keys_are_told_from_prose() {
         let digits = "0123456789abcdefABCDEF0123456789abcdef";

@@ -1,4 +1,4 @@
-//! Rules for security schemes and requirements: how they fit together, and their form.
+//! Rules for security schemes and requirements: whether they match, and their form.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::json_pointer::Pointer;
 use crate::member_reader::MAX_LIST_ELEMENTS;
 use crate::rule::Rule;
 
-/// Names of the member with the requirements, that of 1.0 first.
+/// Names of the member with the requirements, the one of 1.0 first.
 const REQUIREMENT_MEMBERS: [&str; 2] = ["securityRequirements", "security"];
 
 pub(super) fn check_undeclared_schemes(
@@ -19,7 +19,7 @@ pub(super) fn check_undeclared_schemes(
     rule: &Rule,
     out: &mut FindingCollector,
 ) {
-    // A converted card may still name a scheme that the version cannot describe: it must not seem to be open.
+    // A converted card may still name a scheme that the version cannot describe, so that it does not seem to be open.
     if target.is_converted() {
         return;
     }
@@ -61,7 +61,7 @@ pub(super) fn check_unrequired_schemes(
     }
 }
 
-/// An extended card is for authenticated callers, so a scheme is declared.
+/// Checks that a card with an extended card declares a scheme: extended cards are for authenticated callers.
 pub(super) fn check_extended_card_security(
     target: &LintTarget<'_>,
     rule: &Rule,
@@ -104,7 +104,7 @@ pub(super) fn check_member_name(target: &LintTarget<'_>, rule: &Rule, out: &mut 
     }
 }
 
-/// The requirements have the form of the card's version: 1.0 puts the schemes into `schemes`.
+/// Checks that the requirements have the form of the card's version: 1.0 puts the schemes into `schemes`.
 pub(super) fn check_requirement_format(
     target: &LintTarget<'_>,
     rule: &Rule,

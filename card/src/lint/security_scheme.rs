@@ -20,7 +20,7 @@ fn for_each_scheme(target: &LintTarget<'_>, mut visit: impl FnMut(&SecuritySchem
     }
 }
 
-/// Schemes have the form of the card's version: 1.0 wraps each in a member naming its kind.
+/// Checks that schemes have the form of the card's version: 1.0 wraps each in a member that names its kind.
 pub(super) fn check_scheme_format(
     target: &LintTarget<'_>,
     rule: &Rule,
@@ -59,7 +59,7 @@ fn is_wrapped(scheme: &Map<String, Value>) -> bool {
     scheme.keys().any(is_wrapper)
 }
 
-/// Schemes have every member that a caller needs. Not for 0.1, where schemes are only labels.
+/// Checks that schemes have every member that a caller needs. Does not apply to 0.1, where schemes are only labels.
 pub(super) fn check_complete_schemes(
     target: &LintTarget<'_>,
     rule: &Rule,
@@ -84,7 +84,7 @@ pub(super) fn check_complete_schemes(
     });
 }
 
-/// The flows of 1.0, the deprecated ones last.
+/// Flows of 1.0, the deprecated ones last.
 const FLOW_NAMES: [&str; 5] = [
     "authorizationCode",
     "clientCredentials",
@@ -93,7 +93,7 @@ const FLOW_NAMES: [&str; 5] = [
     "password",
 ];
 
-/// Flows that 1.0 keeps for old cards only.
+/// Flows that 1.0 keeps only for old cards.
 const DEPRECATED_FLOWS: [&str; 2] = ["implicit", "password"];
 
 fn for_each_flows(target: &LintTarget<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)) {
@@ -119,7 +119,7 @@ pub(super) fn check_single_flow(target: &LintTarget<'_>, rule: &Rule, out: &mut 
     });
 }
 
-/// No scheme has a deprecated flow: these disclose tokens or passwords to parties that need not see them.
+/// Checks that no scheme has a deprecated flow: these disclose tokens or passwords to parties that need not see them.
 pub(super) fn check_deprecated_flows(
     target: &LintTarget<'_>,
     rule: &Rule,
@@ -134,7 +134,8 @@ pub(super) fn check_deprecated_flows(
     });
 }
 
-/// The URLs of a scheme are https, so that tokens and the keys that verify them travel encrypted.
+/// Checks that the URLs of a scheme are https, so that tokens, and the keys that verify them, are encrypted in
+/// transit.
 pub(super) fn check_plain_http_urls(
     target: &LintTarget<'_>,
     rule: &Rule,

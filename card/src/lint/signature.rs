@@ -10,7 +10,7 @@ use crate::signature::{
     MAX_SIGNATURES, SignatureFault, SignatureResult, VerificationResult, unverified_signatures,
 };
 
-/// Reports each entry for which `breach` describes a fault.
+/// Reports each entry for which `find_breach` describes a fault.
 fn report_breaches(
     target: &LintTarget<'_>,
     rule: &Rule,
@@ -83,7 +83,7 @@ fn is_symmetric_or_none(alg: &str) -> bool {
     alg.eq_ignore_ascii_case("none") || alg.starts_with("HS")
 }
 
-/// The headers contain nothing else that makes a strict verifier refuse the signature.
+/// Checks that the headers contain nothing else that makes a strict verifier reject the signature.
 pub(super) fn check_header(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     report_breaches(target, rule, out, |entry| {
         let alg = entry.alg.as_deref()?;

@@ -1,4 +1,4 @@
-//! The subject of the rules: a parsed card, its document, and the positions of its parts in the document.
+//! Target of the lint rules: a parsed card, its document, and the positions of its parts in the document.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use crate::wire::misplaced_members::{
 };
 use crate::{CONVERTED_EXTENSION, Family, Interface, ParsedCard, Skill, UNKNOWN_BINDING};
 
-/// Facts about a card that are not in its bytes. A rule whose facts are missing does not apply.
+/// Facts about a card that are not in its bytes. A rule that lacks its facts does not apply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LintContext<'a> {
-    /// URL of the card: its endpoints should have the same registrable domain; relative ones are completed by it.
+    /// URL of the card. Endpoints should have the same registrable domain, and relative ones are completed by it.
     pub card_url: Option<&'a Url>,
     /// The previous version of the card.
     pub previous: Option<&'a ParsedCard>,
@@ -27,20 +27,20 @@ pub struct LintContext<'a> {
 
 pub(crate) struct LintTarget<'a> {
     pub(crate) parsed: &'a ParsedCard,
-    /// For facts that the model does not keep, such as which members are present at all.
+    /// Document, for facts that the model does not keep, such as which members are present at all.
     pub(crate) document: &'a Value,
     pub(crate) context: LintContext<'a>,
     nesting_member: Option<&'static str>,
-    /// The addresses of the interfaces as URLs, where they are valid, with their positions.
+    /// Addresses of the interfaces as URLs, if they are valid, with their positions.
     located_addresses: Vec<(Option<Url>, AddressPosition)>,
-    /// The lists or objects that contain the skills, and the positions of the skills in each.
+    /// Lists or objects that contain the skills, and the positions of the skills in each.
     located_skills: Vec<(MemberPosition, Vec<PathStep>)>,
 }
 
 /// Position of an address: in a list of interfaces, or in a flat `url`.
 #[derive(Clone, Copy)]
 enum AddressPosition {
-    /// The name of the list and the index of the entry.
+    /// An entry of a list: its name, and the index of the entry.
     ListEntry(&'static str, usize),
     FlatUrl,
     /// A member of no version.
@@ -73,7 +73,7 @@ impl<'a> LintTarget<'a> {
         target
     }
 
-    /// Whether a registry wrote the card from one of another form.
+    /// Whether a registry converted the card from another form.
     pub(super) fn is_converted(&self) -> bool {
         let mut extensions = self.parsed.card.capabilities.extensions.iter();
         extensions.any(|extension| extension.uri == CONVERTED_EXTENSION)
@@ -107,7 +107,7 @@ impl<'a> LintTarget<'a> {
         )
     }
 
-    /// Calls `visit` with every interface, its address as a URL if it is one, and its position.
+    /// Calls `visit` with every interface, its address as a URL if valid, and its position.
     pub(crate) fn for_each_interface(
         &self,
         mut visit: impl FnMut(&Interface, Option<&Url>, &Pointer<'_>),
@@ -157,7 +157,7 @@ impl<'a> LintTarget<'a> {
         }
     }
 
-    /// The address of every interface as a URL, with its first position: the model keeps interfaces in another order.
+    /// The address of every interface as a URL, with its first position. The model keeps interfaces in another order.
     fn locate_addresses(&self) -> Vec<(Option<Url>, AddressPosition)> {
         let mut positions_by_url = HashMap::new();
         for list in ["supportedInterfaces", "additionalInterfaces"] {
@@ -190,7 +190,7 @@ impl<'a> LintTarget<'a> {
             .collect()
     }
 
-    /// The positions of the skills, without those that reading ignored; empty where they are not plain.
+    /// The positions of the skills, without those that the reader ignored; empty if they cannot be determined.
     fn locate_skills(&self) -> Vec<(MemberPosition, Vec<PathStep>)> {
         let count = self.parsed.card.skills.len();
         let skills_member = self.find_member("skills");
@@ -216,7 +216,7 @@ impl<'a> LintTarget<'a> {
         misplaced.into_iter().collect()
     }
 
-    /// The positions of the tools among the capabilities that are read as skills, which follow `skip` others.
+    /// The positions of the tools that are read as skills in the capabilities, after `skipped_skills` others.
     fn locate_tools(&self, skipped_skills: usize) -> Vec<(MemberPosition, Vec<PathStep>)> {
         let capabilities = self.document.get("capabilities");
         let mut remaining_skills = self
@@ -231,7 +231,7 @@ impl<'a> LintTarget<'a> {
             let Some(tools) = capabilities.and_then(|capabilities| capabilities.get(name)) else {
                 continue;
             };
-            // The capabilities that are not skills were left out.
+            // Capabilities that are not skills were left out.
             let is_next_skill = |step: &PathStep| {
                 let (value, key) = match step {
                     PathStep::Index(index) => (tools.get(*index), None),
@@ -252,7 +252,7 @@ impl<'a> LintTarget<'a> {
     }
 }
 
-/// The generation whose forms a card should have.
+/// Protocol generation whose forms a card should have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProtocolGeneration {
     V0,
@@ -260,7 +260,7 @@ pub(super) enum ProtocolGeneration {
 }
 
 impl ProtocolGeneration {
-    /// The generation of a card; `None` if it is of both, or unclear.
+    /// The generation of a card; `None` if the card is of both, or unclear.
     pub(super) fn from_target(target: &LintTarget<'_>) -> Option<Self> {
         match target.parsed.family {
             Family::V0_1 | Family::V0_2 | Family::V0_3 | Family::Undated | Family::Snake0 => {
@@ -339,7 +339,7 @@ pub(super) fn member_in_either_spelling<'v>(object: &'v Value, name: &str) -> Op
     member_with_spelling(object, name).map(|(_, value)| value)
 }
 
-/// A member in camelCase or `snake_case`, with the spelling found.
+/// A member in camelCase or `snake_case`, with the spelling that was found.
 fn member_with_spelling<'v>(object: &'v Value, name: &str) -> Option<(&'v str, &'v Value)> {
     let members = object.as_object()?;
     let non_null = |(spelling, value): (&'v String, &'v Value)| {

@@ -1,4 +1,4 @@
-//! Tests of the linter: each rule found where it is broken, and not where it is kept.
+//! Tests of the linter: each rule is reported when violated, and not otherwise.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use url::Url;
 use super::*;
 use crate::parse_card;
 
-/// A card that keeps every rule of 1.0.
+/// A card that satisfies every rule of 1.0.
 fn good() -> Value {
     json!({
         "name": "Flight desk", "description": "Finds and books flights.", "version": "2.1.0",
@@ -21,7 +21,7 @@ fn good() -> Value {
     })
 }
 
-/// The ids found in a card, in order.
+/// The rule ids and pointers of a card's findings, in order.
 fn found(card: &Value) -> Vec<(String, String)> {
     let bytes = card.to_string();
     let parsed = parse_card(bytes.as_bytes()).unwrap();
@@ -31,7 +31,7 @@ fn found(card: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether the rule is broken at the place, and nowhere in the good card.
+/// Checks that the change violates the rule at the pointer, and that the good card does not.
 fn breaks(change: impl FnOnce(&mut Value), rule: &str, pointer: &str) {
     let mut card = good();
     change(&mut card);
@@ -200,7 +200,7 @@ fn skills_security_and_signatures_are_judged() {
     assert_eq!(found(&card), []);
 }
 
-/// The good card in the shape of 0.3.
+/// The good card in the form of 0.3.
 fn good_flat() -> Value {
     json!({
         "name": "Flight desk", "description": "Finds and books flights.", "version": "2.1.0",
@@ -336,7 +336,7 @@ fn interfaces_are_reached_over_http_and_told_once() {
             "/supportedInterfaces/0/url",
         );
     }
-    // Whoever names the protocol says it already, and a path may have such words in it.
+    // A card that names the protocol is explicit, and a path may contain these words.
     for (url, binding) in [
         ("https://desk.agents-r-us.io/mcp", "MCP"),
         ("https://desk.agents-r-us.io/mcp/a2a", "JSONRPC"),
@@ -379,7 +379,7 @@ fn endpoints_are_compared_with_where_the_card_lies() {
         ),
         ("https://www.agents.co.uk/c", "https://a.agents.co.uk/"),
         ("https://user.github.io/c", "https://user.github.io/a2a"),
-        // Another rule speaks of these.
+        // Another rule reports these.
         ("https://agents.dev/c", "http://localhost:8080/"),
         ("https://agents.dev/c", "https://a.example.com/"),
     ] {
@@ -423,7 +423,7 @@ fn relative_addresses_are_completed_by_the_card_url() {
         let unknown = ["endpoint.url /supportedInterfaces/0/url"];
         assert_eq!(judged(endpoint, None), unknown, "{endpoint}");
     }
-    // What it becomes is judged like any address.
+    // The completed address is checked like any other.
     let elsewhere = judged("//elsewhere.dev/a2a", card_url);
     assert!(elsewhere.contains(&"endpoint.other-domain /supportedInterfaces/0/url".into()));
     let unreadable = judged("not-a-url", card_url);
@@ -554,7 +554,7 @@ fn schemes_are_complete_and_safe() {
 
 #[test]
 fn findings_point_into_the_document_as_it_is_written() {
-    // Reading leaves the first skill out; the second keeps its place.
+    // The reader leaves the first skill out; the second keeps its position.
     breaks(
         |c| {
             let skill = json!({"id": "x", "name": "X", "description": "x", "examples": ["x"]});
@@ -581,7 +581,7 @@ fn findings_point_into_the_document_as_it_is_written() {
     }
     let tools = json!({"name": "A", "capabilities": {"tools": [{"name": "grep"}]}});
     assert!(found(&tools).contains(&("skill.tags".into(), "/capabilities/tools/0".into())));
-    // A tool that is a skill as well is one skill, and the next one keeps its place.
+    // A tool that is also a skill is one skill, and the next one keeps its position.
     let both = json!({
         "name": "A", "skills": [{"id": "read", "name": "Read", "tags": ["x"]}],
         "capabilities": {"tools": ["read", {"name": "grep"}]}

@@ -24,7 +24,7 @@ fn report_skills(
     });
 }
 
-/// There are skills: the tools that check 0.x cards require at least one, and 1.0 requires it anyway.
+/// Checks that there are skills: the tools that check 0.x cards require at least one, and 1.0 requires one anyway.
 pub(super) fn check_any_skill(target: &LintTarget<'_>, rule: &Rule, out: &mut FindingCollector) {
     let skills = target.find_member("skills");
     if let Some((position, Value::Array(list))) = skills
@@ -93,9 +93,9 @@ pub(super) fn check_placeholders(target: &LintTarget<'_>, rule: &Rule, out: &mut
     });
 }
 
-/// Whether a text still has a template's marks, such as `{NAME}`, `<NAME>`, `__NAME__`, `YOUR_…`, or `TODO`.
+/// Whether a text still has template placeholders, such as `{NAME}`, `<NAME>`, `__NAME__`, `YOUR_…`, or `TODO`.
 fn is_placeholder(text: &str) -> bool {
-    // Most texts have none of the marks, which is checked without a copy in lower case.
+    // Most texts have none of the placeholder characters, which is checked without a copy in lower case.
     let (mut has_marks, mut words) = (text.len() < 16, false);
     for pair in text.as_bytes().windows(2) {
         match pair {
@@ -125,7 +125,7 @@ fn is_placeholder(text: &str) -> bool {
             .any(|(open, close)| has_template_constant(text, open, close))
 }
 
-/// Longest name of a template's constant, its closing mark included.
+/// Maximum length of a placeholder constant in bytes, including its closing mark.
 const MAX_CONSTANT_BYTES: usize = 64;
 
 fn has_template_constant(text: &str, open: &str, close: &str) -> bool {
@@ -136,7 +136,7 @@ fn has_template_constant(text: &str, open: &str, close: &str) -> bool {
         let constant_range = after.bytes().take(MAX_CONSTANT_BYTES);
         let length = constant_range.take_while(is_constant_byte).count();
         let (name, after_name) = after.split_at(length);
-        // Underscores close a name that may contain underscores itself.
+        // Underscores close a name that may itself contain underscores.
         let is_closed = after_name.starts_with(close) || (close == "__" && name.ends_with(close));
         let name = name.trim_end_matches(close);
         if is_closed && name.len() >= 3 && name.contains(|c: char| c != '_') {

@@ -1,6 +1,6 @@
-//! Rules for members that no version of the specification knows.
+//! Rules for members that no version of the specification defines.
 //!
-//! The conformance kit of 1.0 refuses a card for each of them, on every level; clients ignore them.
+//! The conformance kit of 1.0 rejects a card for each of them, on every level; clients ignore them.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling};
 use crate::rule::Rule;
 use crate::wire::member_names::{CARD_MEMBERS, SKILL_MEMBERS};
 
-/// The objects in a card, or lists of objects, with the members that they have in any version.
+/// Objects in a card, or lists of objects, with the members that they have in any version.
 const PART_MEMBERS: [(&str, &[&str]); 5] = [
     ("provider", &["organization", "url"]),
     (
@@ -45,7 +45,7 @@ pub(super) fn check_unknown_members(
     out: &mut FindingCollector,
 ) {
     let root = Pointer::Root;
-    // The document around a nested card is not a card, which another rule reports.
+    // The document around a nested card is not a card; another rule reports it.
     if target.parsed.family != Family::Nested {
         let mut names = BTreeSet::new();
         collect_unknown_names(target.document, &CARD_MEMBERS, &mut names);

@@ -1,4 +1,4 @@
-//! Rules that conversions check: what had to be added, and what the other version cannot express.
+//! Rules that conversions check: what they had to add, and what the other version cannot express.
 
 use crate::rule::rule_table;
 

@@ -1,4 +1,5 @@
-//! Rules that reading and conversions check. Those of the linter and of verified signatures are beside their checks.
+//! Rules that the reader and conversions check. The rules of the linter and of verified signatures are beside their
+//! checks.
 
 mod conversion;
 mod reading;

@@ -1,4 +1,4 @@
-//! Rules that reading a card checks.
+//! Rules that the reader of cards checks.
 
 use crate::rule::rule_table;
 
@@ -23,7 +23,7 @@ rule_table! {
         "write the number as text, or with fewer digits";
     JSON_DUPLICATE = "json.duplicate-name", Error, "RFC 7493 §2.3",
         "every member name once in an object",
-        "remove one of the two members: readers disagree which one counts";
+        "remove one of the two members: parsers disagree about which one counts";
     TEXT_NUL = "text.nul", Error, "registry",
         "text without U+0000",
         "remove the character; it is read as U+FFFD";

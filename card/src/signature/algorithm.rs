@@ -3,10 +3,10 @@
 use crate::named_enum;
 
 named_enum! {
-    /// A signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1).
+    /// An accepted signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1).
     ///
-    /// Nothing else is accepted: no `none`, nothing with a shared secret. The key's type determines which of them it
-    /// may verify, never the signature.
+    /// Other algorithms are rejected, in particular `none` and those with a shared secret. The key's type, never the
+    /// signature, determines which algorithms the key may verify.
     pub enum Algorithm {
         /// `EdDSA`, with Ed25519 alone.
         EdDsa = "EdDSA",

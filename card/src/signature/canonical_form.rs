@@ -1,4 +1,4 @@
-//! The canonical forms: the bytes of a card that a signature may cover.
+//! Canonical forms: the bytes of a card that a signature may cover.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::json_pointer::Pointer;
 use crate::named_enum;
 
 named_enum! {
-    /// A canonical form of a card. All of them leave out the top-level `signatures`.
+    /// Canonical form of a card. Every form omits the top-level `signatures`.
     pub enum CanonicalForm {
         /// `sdk`: the members of 1.0 in RFC 8785, without defaults that the protocol does not distinguish from absence,
         /// and without empty texts, lists and objects at any depth. The SDKs for 1.0 sign this form.
@@ -33,8 +33,8 @@ pub(super) fn has_supported_interfaces(document: &Value) -> bool {
         .any(|name| document.get(name).is_some_and(|value| !value.is_null()))
 }
 
-/// The part of a document that the form covers; the rest is added to `left`. `None` if the document cannot have been
-/// signed in that form, or nothing of it is covered.
+/// The part of a document that the form covers; the rest is added to `uncovered`. `None` if the document cannot have
+/// been signed in that form, or if the form covers nothing of it.
 pub(super) fn covered_part(
     document: &Value,
     form: CanonicalForm,
@@ -44,7 +44,7 @@ pub(super) fn covered_part(
         return None;
     };
     let mut members = members.clone();
-    // The order of members does not count here, so the cheaper removal serves.
+    // The order of members does not matter here, so the cheaper removal is used.
     members.swap_remove("signatures");
     let (schema, cleaned) = match form {
         CanonicalForm::Plain => return Some(Value::Object(members)),
@@ -70,7 +70,7 @@ pub(super) fn write_canonical(part: &Value, form: CanonicalForm) -> Option<Vec<u
     }
 }
 
-/// The payload of a signature in that form, from a document that is I-JSON.
+/// The payload of a signature in that form, for a document that is I-JSON.
 pub(super) fn signing_payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
     write_canonical(
         &covered_part(document, form, &mut UncoveredCollector::disabled())?,
@@ -78,8 +78,8 @@ pub(super) fn signing_payload(document: &Value, form: CanonicalForm) -> Option<V
     )
 }
 
-/// The bytes that a signature in that form covers, before base64url. `None` if the card cannot have been signed in that
-/// form: it is not I-JSON, has members of wrong types, or nothing that the form covers.
+/// The bytes that a signature in that form covers, before base64url. `None` if the card cannot have been signed in
+/// that form, because it is not I-JSON, has members of wrong types, or has nothing that the form covers.
 pub fn canonical_payload(bytes: &[u8], form: CanonicalForm) -> Option<Vec<u8>> {
     let document =
         json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())
@@ -87,8 +87,8 @@ pub fn canonical_payload(bytes: &[u8], form: CanonicalForm) -> Option<Vec<u8>> {
     signing_payload(&document.value, form).filter(|_| document.exact)
 }
 
-/// The SDK form without `securitySchemes`, if there are any: the JavaScript SDK 1.3.0 signs this, because it reads
-/// its own form of them as if it were JSON and loses them.
+/// The SDK form without `securitySchemes`, if the card has any. The JavaScript SDK 1.3.0 signs this form, because it
+/// reads its own form of the schemes as if it were JSON and loses them.
 pub(super) fn without_security_schemes(mut part: Value) -> Option<Value> {
     part.as_object_mut()?.swap_remove("securitySchemes")?;
     Some(part)

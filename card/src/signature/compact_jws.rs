@@ -1,5 +1,5 @@
-//! Signed claims: a JWS in the compact form (RFC 7515 §7.1) whose payload is a JSON object, as identity and access tokens
-//! are (RFC 7519). They are read and verified as the signatures of cards are.
+//! Compact JWS (RFC 7515 §7.1) whose payload is a JSON object of claims, such as an identity or access token (RFC
+//! 7519). It is parsed and verified like the signatures of cards.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
@@ -11,33 +11,33 @@ use super::signature_result::{SignatureFault, VerificationResult};
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
 
-/// Size of the largest token that is read: 64 KiB, so that one with 200 groups of long names fits.
+/// Maximum size of a token: 64 KiB, so that one with 200 groups of long names fits.
 pub const MAX_TOKEN_BYTES: usize = 64 << 10;
 
-/// Why a token is not accepted.
+/// Why a token is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenError {
-    /// It has this fault, whatever the keys.
+    /// The token has this fault, whatever the keys.
     Rejected(SignatureFault),
-    /// The set does not have the key that it names.
+    /// The set does not have the key that the token names.
     KeyUnknown,
 }
 
-/// A token whose form and header are in order. Its claims are worth nothing before [`SignedClaims::verified`].
+/// A token with a valid form and header. Its claims must not be trusted before [`CompactJws::verify`].
 #[derive(Debug)]
 pub struct CompactJws<'t> {
     algorithm: Algorithm,
     kid: Option<String>,
     typ: Option<String>,
     claims: Map<String, Value>,
-    /// Header and payload as received, which is the signed text.
+    /// Header and payload as received, which are the signed text.
     signing_input: &'t str,
     signature: Vec<u8>,
 }
 
 impl<'t> CompactJws<'t> {
-    /// Reads a token: three parts in base64url, the first two of them JSON objects that every parser reads alike, with an
-    /// algorithm of [`Algorithm`] and no key of its own.
+    /// Parses a token: three parts in base64url, the first two of them JSON objects that every parser reads the same,
+    /// with an algorithm of [`Algorithm`] and no key of its own.
     pub fn parse(token: &'t str) -> Result<Self, TokenError> {
         let not_jws = TokenError::Rejected(SignatureFault::NotJws);
         if token.len() > MAX_TOKEN_BYTES {
@@ -78,7 +78,8 @@ impl<'t> CompactJws<'t> {
         self.typ.as_deref()
     }
 
-    /// The issuer that a token claims, even if it is otherwise invalid: it only says whose keys are to verify it.
+    /// The issuer that a token claims, even if the token is otherwise invalid. Use it only to select the keys for
+    /// verification.
     pub fn claimed_issuer(token: &str) -> Option<String> {
         let mut parts = token.split('.');
         let (_, payload) = (parts.next()?, parts.next()?);
@@ -91,7 +92,8 @@ impl<'t> CompactJws<'t> {
         Some(claims.get("iss")?.as_str()?.to_owned())
     }
 
-    /// The claims, if the signature verifies with the key that the token names, or with any that fits if it names none.
+    /// The claims, if the signature verifies with the key that the token names or, if it names none, with any key that
+    /// fits.
     pub fn verify(&self, keys: &KeySet) -> Result<&Map<String, Value>, TokenError> {
         let is_candidate = |key: &&VerificationKey| self.kid.is_none() || key.kid == self.kid;
         let mut error = match &self.kid {
@@ -120,7 +122,7 @@ impl<'t> CompactJws<'t> {
     }
 }
 
-/// A part of a token: base64url without padding of a JSON object.
+/// Decodes a part of a token: base64url without padding of a JSON object.
 fn decode_object(encoded: &str) -> Result<Map<String, Value>, TokenError> {
     let not_jws = TokenError::Rejected(SignatureFault::NotJws);
     let bytes = BASE64URL_NOPAD
@@ -203,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Identity providers send up to 200 groups, and a name of the longest that count has 200 bytes.
+    /// Identity providers send up to 200 groups, and the longest accepted group name has 200 bytes.
     #[test]
     fn a_token_with_two_hundred_long_groups_is_read() {
         let [key, _] = keys();
@@ -252,7 +254,7 @@ mod tests {
             let algorithm = TokenError::Rejected(SignatureFault::Algorithm);
             assert_eq!(fault(&token), algorithm, "{alg}");
         }
-        // Without a signature it is none, whatever its header says.
+        // A token without a signature is rejected, whatever its header says.
         let token = format!("{}.{claims}.", part(&json!({"alg": "RS256"})));
         assert_eq!(fault(&token), TokenError::Rejected(SignatureFault::NotJws));
     }

@@ -1,4 +1,4 @@
-//! Reads one entry of `signatures` as a JWS (RFC 7515 §7.2.2, detached payload), before any key is looked up.
+//! Parser of one entry of `signatures` as a JWS (RFC 7515 §7.2.2, detached payload), before any key is looked up.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::json_document::{self, NulHandling};
 
 const MAX_HEADER_TEXT_CHARS: usize = 1_024;
 
-/// Header members that supply a key. The signer chooses it, so it proves nothing.
+/// Header members that supply a key. The signer chooses the key, so it proves nothing.
 const EMBEDDED_KEY_MEMBERS: [&str; 3] = ["jwk", "x5c", "x5u"];
 
 /// An entry that can be verified with a key.
@@ -26,14 +26,14 @@ pub(super) struct DetachedJws<'v> {
     pub(super) signature: Vec<u8>,
 }
 
-/// The first [`MAX_SIGNATURES`] entries of the card's `signatures`, in its order, as [`super::verify`] judges them
-/// without keys: `malformed`, `refused` or `key-unknown`.
+/// The first [`MAX_SIGNATURES`] entries of the card's `signatures`, in its order, with the results that
+/// [`super::verify_signatures`] gives without keys: `malformed`, `refused` or `key-unknown`.
 pub fn unverified_signatures(card: &AgentCard) -> Vec<SignatureResult> {
     let entries = card.signatures.iter().take(MAX_SIGNATURES);
     entries.map(|value| parse_entry(value).0).collect()
 }
 
-/// Reads an entry: its result, [`VerificationResult::KeyUnknown`] so far, and the JWS if a key can be tried.
+/// Parses an entry: its result, [`VerificationResult::KeyUnknown`] so far, and the JWS if a key can be tried.
 pub(super) fn parse_entry(value: &Value) -> (SignatureResult, Option<DetachedJws<'_>>) {
     let mut entry = SignatureResult {
         kid: None,
@@ -71,8 +71,8 @@ pub(super) fn parse_entry(value: &Value) -> (SignatureResult, Option<DetachedJws
     }
 }
 
-/// `protected` as text, the signature's bytes and the protected header. In a JWS `protected` is the base64url of a
-/// JSON object and `signature` is non-empty base64url, both without padding.
+/// Decodes `protected` as text, the signature's bytes and the protected header. In a JWS `protected` is the base64url
+/// of a JSON object and `signature` is non-empty base64url, both without padding.
 fn decode_parts(value: &Value) -> Result<(&str, Vec<u8>, Value), SignatureFault> {
     let decode_member = |name: &str| -> Option<(&str, Vec<u8>)> {
         let text = value.get(name)?.as_str().filter(|text| !text.is_empty())?;
@@ -120,7 +120,7 @@ pub(super) fn accepted_algorithm(
     if find_in_headers("b64").is_some_and(|b64| *b64 != Value::Bool(true)) {
         return refused(SignatureFault::Unencoded);
     }
-    // `b64` is the one supported extension (RFC 7797), and must be in the same header as `crit`.
+    // `b64` is the only supported extension (RFC 7797), and must be in the same header as `crit`.
     let is_crit_supported = match find_in_headers("crit") {
         None => true,
         Some(_) => protected

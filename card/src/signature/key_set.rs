@@ -1,4 +1,4 @@
-//! Reads public keys from a JWK Set (RFC 7517).
+//! Public keys from a JWK Set (RFC 7517).
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
@@ -12,19 +12,19 @@ use super::algorithm::Algorithm;
 use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
 
-/// Most keys of a set that are read.
+/// Maximum number of keys read from a set.
 pub const MAX_KEYS: usize = 32;
 
-/// Most keys of several sets together: enough for a card's own sets and the enrolled keys of its domain.
+/// Maximum number of keys of several sets together: enough for a card's own sets and the enrolled keys of its domain.
 const MAX_UNION_KEYS: usize = 4 * MAX_KEYS;
 
-/// Size of the largest key set that is read: 64 KiB.
+/// Maximum size of a key set: 64 KiB.
 pub const MAX_KEY_SET_BYTES: usize = 64 << 10;
 
 /// Accepted sizes of RSA keys, in bits of the modulus.
 const ACCEPTED_RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 
-/// Why a key set cannot be read. Each displays as one line for the set's publisher.
+/// Why a key set cannot be read. Each error displays as one line for the set's publisher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     /// The set is larger than [`MAX_KEY_SET_BYTES`].
@@ -41,19 +41,19 @@ pub enum KeySetError {
     },
 }
 
-/// Public keys for verifying signatures. Their origin and whether they are trusted are the caller's business.
+/// Public keys for verifying signatures. The caller decides where they come from and whether they are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeySet {
     keys: Vec<VerificationKey>,
     skipped_count: usize,
-    /// The identifiers of keys that were skipped because their `use`, `key_ops` or `alg` is for something else.
+    /// Identifiers of keys that were skipped because their `use`, `key_ops` or `alg` is for something else.
     other_use_kids: Vec<String>,
 }
 
 impl KeySet {
-    /// Reads a JWK Set. Keys that cannot verify a card are skipped and counted: other types and curves, RSA below
-    /// 2048 or above 8192 bits, broken ones, private ones (anybody who reads them could sign), those with another
-    /// `use`, `key_ops` or `alg`, and all beyond [`MAX_KEYS`].
+    /// Parses a JWK Set. Keys that cannot verify a card are skipped and counted: other types and curves, RSA below
+    /// 2048 or above 8192 bits, malformed keys, private keys (whoever reads them could sign), keys with another `use`,
+    /// `key_ops` or `alg`, and all beyond [`MAX_KEYS`].
     pub fn from_jwks(bytes: &[u8]) -> Result<KeySet, KeySetError> {
         if bytes.len() > MAX_KEY_SET_BYTES {
             return Err(KeySetError::TooLarge { size: bytes.len() });
@@ -120,7 +120,8 @@ impl KeySet {
             .map(|key| key.thumbprint.as_str())
     }
 
-    /// The keys of both sets, this one's first, unique by thumbprint and identifier, at most four times [`MAX_KEYS`].
+    /// Unites the keys of both sets, this one's first, unique by thumbprint and identifier, at most four times
+    /// [`MAX_KEYS`].
     #[must_use]
     pub fn union(mut self, other: KeySet) -> KeySet {
         self.skipped_count += other.skipped_count;
@@ -139,8 +140,8 @@ impl KeySet {
         self
     }
 
-    /// Whether the set has a key of this name that is not for verifying signatures: its `use` is not `sig`, its
-    /// `key_ops` lack `verify`, or its `alg` is none of those that fit it (RFC 7517 §4.2 to 4.4).
+    /// Whether the set has a key with this identifier that is not for verifying signatures: its `use` is not `sig`,
+    /// its `key_ops` lack `verify`, or its `alg` does not fit its type (RFC 7517 §4.2 to 4.4).
     pub fn has_key_of_other_use(&self, kid: &str) -> bool {
         self.other_use_kids.iter().any(|other| other == kid)
     }
@@ -154,16 +155,16 @@ impl KeySet {
 pub(super) struct VerificationKey {
     pub(super) kid: Option<String>,
     pub(super) thumbprint: String,
-    /// The one algorithm that its publisher allows.
+    /// The only algorithm that the key's publisher allows.
     required_algorithm: Option<Algorithm>,
     public_key: PublicKey,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JwkError {
-    /// Not a public key of an accepted type.
+    /// The JWK is not a public key of an accepted type.
     NotAKey,
-    /// Its publisher intends it for something other than verifying signatures.
+    /// The publisher intends the key for something other than verifying signatures.
     OtherUse { kid: Option<String> },
 }
 
@@ -216,7 +217,7 @@ impl VerificationKey {
     }
 }
 
-/// Whether a JWK's `use` and `key_ops` allow `sign` or `verify` (RFC 7517 §4.2 and 4.3).
+/// Whether a JWK's `use` and `key_ops` allow an operation, `sign` or `verify` (RFC 7517 §4.2 and 4.3).
 pub(super) fn allows_operation(jwk: &Map<String, Value>, operation: &str) -> bool {
     let has_use = jwk
         .get("use")
@@ -268,7 +269,7 @@ impl PublicKey {
         }
     }
 
-    /// An RSA key of an accepted size. Both numbers are without leading zeros.
+    /// An RSA key of an accepted size. Both numbers must be without leading zeros.
     pub(super) fn from_rsa_components(modulus: Vec<u8>, exponent: Vec<u8>) -> Option<PublicKey> {
         let unused_bits = modulus.first()?.leading_zeros() as usize;
         let bits = modulus.len() * 8 - unused_bits;
@@ -335,7 +336,7 @@ impl PublicKey {
     }
 }
 
-/// A member in base64url.
+/// Decodes a member in base64url.
 pub(super) fn decode_member(jwk: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
     BASE64URL_NOPAD
         .decode(jwk.get(name)?.as_str()?.as_bytes())

@@ -1,7 +1,7 @@
 //! Signatures of a card: canonical forms, verification, and signing.
 //!
-//! The received bytes are verified. As the specification and the SDKs disagree about which of them are signed, every
-//! [`CanonicalForm`] is tried and the one that matched is recorded.
+//! Verification uses the received bytes. The specification and the SDKs disagree about which bytes are signed, so
+//! every [`CanonicalForm`] is tried, and the one that matched is recorded.
 
 mod algorithm;
 mod canonical_form;

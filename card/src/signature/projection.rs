@@ -1,4 +1,4 @@
-//! Reduces a card to the part that a signed form covers, and lists the rest.
+//! Projection of a card to the part that a signed form covers, with a list of the rest.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use super::uncovered_collector::UncoveredCollector;
 use crate::json_pointer::Pointer;
 use crate::member_reader::to_snake_case;
 
-/// The card does not conform to the form's schema, so it cannot have been signed in that form: a member of another
-/// type, one in both spellings, two alternatives at once.
+/// Error for a card that does not conform to the form's schema, so that it cannot have been signed in that form: a
+/// member of another type, one in both spellings, two alternatives at once.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SchemaMismatch;
 
@@ -62,7 +62,7 @@ impl SignedProjection<'_> {
         Ok(self.object_unless_empty(covered_members))
     }
 
-    /// A value of a known kind; `None` if nothing is left of it.
+    /// The covered part of a value of a known type; `None` if nothing is left of it.
     fn project_value(
         &mut self,
         value: &Value,
@@ -161,13 +161,13 @@ impl SignedProjection<'_> {
         }
     }
 
-    /// An object; in a cleaned form only with members.
+    /// The object; in a form without empty values, `None` if it has no members.
     fn object_unless_empty(&self, map: Map<String, Value>) -> Option<Value> {
         (!self.drop_empty || !map.is_empty()).then_some(Value::Object(map))
     }
 }
 
-/// The member of that name, in camelCase or `snake_case`: the SDKs read both.
+/// The field of that name, in camelCase or `snake_case`: the SDKs read both.
 fn find_field<'m>(fields: &'m [SchemaField], name: &str) -> Option<&'m SchemaField> {
     fields.iter().find(|field| {
         field.name == name || (name.contains('_') && to_snake_case(field.name) == name)

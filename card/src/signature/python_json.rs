@@ -1,11 +1,11 @@
-//! Writes JSON like Python's `json.dumps` with sorted names and no spaces, which the Python SDK 0.3 signs.
+//! Writer of JSON like Python's `json.dumps` with sorted names and no spaces, which the Python SDK 0.3 signs.
 
 use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-/// The JSON text. Names are sorted by code point, everything beyond printable ASCII is escaped, and numbers that were
-/// written with a point or an exponent are written like Python's floats.
+/// Writes the JSON text. Names are sorted by code point, everything beyond printable ASCII is escaped, and numbers
+/// that were written with a point or an exponent are written like Python's floats.
 pub(super) fn to_python_json(value: &Value) -> String {
     let mut text = String::new();
     write_value(value, &mut text);
@@ -30,7 +30,7 @@ fn write_value(value: &Value, text: &mut String) {
         }
         Value::Object(map) => {
             let mut members: Vec<_> = map.iter().collect();
-            // The order of UTF-8 bytes is that of code points.
+            // The order of UTF-8 bytes equals the order of code points.
             members.sort_by_key(|(name, _)| *name);
             text.push('{');
             for (index, (name, value)) in members.into_iter().enumerate() {

@@ -9,21 +9,21 @@ pub(super) enum FieldType {
     AnyObject,
     /// An object with these members.
     Message(&'static [SchemaField]),
-    /// A list of these.
+    /// A list of values of this type.
     List(&'static FieldType),
-    /// An object with any names and these values.
+    /// An object with any names and values of this type.
     Map(&'static FieldType),
     /// An object whose member `type` determines its other members. The type itself is not in the payload: the SDK
-    /// drops values that equal the default of the class that it chose by it.
+    /// drops values that equal the default of the class selected by the type.
     Typed(&'static [(&'static str, &'static [SchemaField])]),
 }
 
-/// When a member is in the payload.
+/// Condition under which a member is in the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldPresence {
-    /// REQUIRED: the strict form keeps it even if it is empty.
+    /// REQUIRED: the strict form keeps the member even if it is empty.
     Required,
-    /// `optional`: kept if it is set, even to the default.
+    /// `optional`: the member is kept if it is set, even to the default.
     Optional,
     /// Any other: the default counts as absent.
     Implicit,

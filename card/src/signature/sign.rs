@@ -1,4 +1,4 @@
-//! Signs a card.
+//! Signing of cards.
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SecureRandom;
@@ -14,13 +14,13 @@ use crate::{Family, MAX_CARD_BYTES, ParseError, parse_card};
 /// The protected header, besides `alg` and `typ`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedHeader {
-    /// The key's identifier, by which verifiers find it.
+    /// The key's identifier, by which verifiers find the key.
     pub kid: String,
     /// URL at which the key set is published.
     pub jku: Option<String>,
 }
 
-/// Why a card cannot be signed. Each displays as one line for the card's publisher.
+/// Why a card cannot be signed. Each error displays as one line for the card's publisher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
     /// The bytes are not a card.
@@ -39,7 +39,7 @@ pub enum SignError {
     /// `signatures` is not a list.
     #[error("`signatures` is not a list")]
     Signatures,
-    /// The card already has [`MAX_SIGNATURES`], or would become larger than [`MAX_CARD_BYTES`].
+    /// The card already has [`MAX_SIGNATURES`] signatures, or would become larger than [`MAX_CARD_BYTES`].
     #[error(
         "no room for another signature: a card has at most {MAX_SIGNATURES}, and at most {MAX_CARD_BYTES} bytes"
     )]
@@ -52,12 +52,12 @@ pub enum SignError {
     Failed,
 }
 
-/// Signs a card: returns it with one more entry at the end of `signatures`. Members, their order and their values
+/// Signs a card and returns it with one more entry at the end of `signatures`. Members, their order and their values
 /// stay the same; a card with several lines is formatted again.
 ///
 /// A card with `supportedInterfaces` is signed in the form [`CanonicalForm::Sdk`], any other in
-/// [`CanonicalForm::V0_3`], which the Python SDK 0.3 verifies. [`super::uncovered`] lists the members that the
-/// signature does not cover. `random` is used by ECDSA and RSA.
+/// [`CanonicalForm::V0_3`], which the Python SDK 0.3 verifies. [`super::uncovered_members`] lists the members that the
+/// signature does not cover. ECDSA and RSA use `random`.
 pub fn sign_card(
     bytes: &[u8],
     key: &SigningKey,
@@ -100,7 +100,7 @@ pub fn sign_card(
         .ok_or(SignError::NoRoom)
 }
 
-/// The protected header in base64url. It has `typ` because the JavaScript SDK refuses signatures without it.
+/// The protected header in base64url. It has `typ` because the JavaScript SDK rejects signatures without it.
 fn encode_protected_header(key: &SigningKey, header: &ProtectedHeader) -> String {
     let mut members = Map::new();
     members.insert("alg".to_owned(), key.algorithm().as_str().into());

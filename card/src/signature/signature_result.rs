@@ -3,7 +3,7 @@
 use super::canonical_form::CanonicalForm;
 use crate::named_enum;
 
-/// Most entries of a card's `signatures` that are read.
+/// Maximum number of entries of a card's `signatures` that are read.
 pub const MAX_SIGNATURES: usize = 16;
 
 /// The result of verifying one signature.
@@ -21,7 +21,7 @@ pub enum VerificationResult {
         /// Why it does not verify.
         reason: SignatureFault,
     },
-    /// No key was given that could have made it.
+    /// No given key could have made the signature.
     KeyUnknown,
     /// The entry is not a JWS (1.0 §8.4.2, RFC 7515 §7.2.2).
     Malformed {
@@ -63,7 +63,7 @@ named_enum! {
     pub enum SignatureFault {
         /// `mismatch`: the card, the protected header or the signature was changed, or another key made it.
         Mismatch = "mismatch",
-        /// `schemes-not-covered`: it covers the card without its `securitySchemes`, so anybody can change them.
+        /// `schemes-not-covered`: it covers the card without its `securitySchemes`, so anyone can change them.
         SchemesNotCovered = "schemes-not-covered",
         /// `not-i-json`: JSON parsers read the card differently (RFC 7493), so nothing can be signed.
         NotIJson = "not-i-json",
@@ -77,7 +77,7 @@ named_enum! {
         Header = "header",
         /// `algorithm`: `alg` is not one of [`super::Algorithm`].
         Algorithm = "algorithm",
-        /// `crit`: an extension is marked as critical that is not supported.
+        /// `crit`: an unsupported extension is marked as critical.
         Critical = "crit",
         /// `b64`: an unencoded payload (RFC 7797).
         Unencoded = "b64",
@@ -85,9 +85,10 @@ named_enum! {
         NameInBothHeaders = "name-in-both-headers",
         /// `embedded-key`: `jwk`, `x5c` or `x5u` supply a key.
         EmbeddedKey = "embedded-key",
-        /// `key-algorithm`: the key that it names has another type or use.
+        /// `key-algorithm`: the key that the signature names has another type or use.
         KeyAlgorithm = "key-algorithm",
-        /// `key-use`: the key that it names is not for verifying signatures, by its `use`, `key_ops` or `alg`.
+        /// `key-use`: the key that the signature names is not for verifying signatures, by its `use`, `key_ops` or
+        /// `alg`.
         KeyUse = "key-use",
     }
 }
@@ -101,7 +102,7 @@ impl SignatureFault {
                  after signing, or another key made it."
             }
             SignatureFault::SchemesNotCovered => {
-                "The signature covers the card without its `securitySchemes`, so anybody could change how \
+                "The signature covers the card without its `securitySchemes`, so anyone could change how \
                  callers authenticate."
             }
             SignatureFault::NotIJson => {
@@ -153,8 +154,8 @@ pub struct SignatureResult {
     pub kid: Option<String>,
     /// The algorithm, from the protected header only.
     pub alg: Option<String>,
-    /// URL of the key set, according to the protected header. A claim: never fetched without a guard.
+    /// URL of the key set, according to the protected header. Untrusted: must not be fetched without a guard.
     pub jku: Option<String>,
-    /// The result of verifying it.
+    /// The result of verifying the entry.
     pub result: VerificationResult,
 }

@@ -1,4 +1,4 @@
-//! Combines the results of all signatures of a card into one state and one summary.
+//! State and summary of a card's signatures, combined from the results of all entries.
 
 use std::collections::BTreeSet;
 
@@ -9,29 +9,29 @@ use super::signature_result::{SignatureFault, SignatureResult, VerificationResul
 use crate::{AgentCard, named_enum};
 
 named_enum! {
-    /// The state of a card's signatures as a whole; the best entry counts.
+    /// State of a card's signatures as a whole, determined by the best entry.
     pub enum SignatureState {
         /// No entry is a JWS.
         Unsigned = "unsigned",
-        /// One verifies with a key that is bound to the domain or enrolled.
+        /// One entry verifies with a key that is bound to the domain or enrolled.
         Valid = "valid",
-        /// One verifies, but with a key that is not bound to the domain.
+        /// One entry verifies, but with a key that is not bound to the domain.
         Untrusted = "untrusted",
-        /// None verifies, and at least one is invalid, malformed or refused.
+        /// No entry verifies, and at least one is invalid, malformed or refused.
         Invalid = "invalid",
         /// There are signatures, but no keys to verify them with.
         Unknown = "unknown",
     }
 
-    /// The text is not the name of a signature state.
+    /// Error for a text that is not the name of a signature state.
     error UnknownSignatureState = "no signature state is called {0:?}";
 }
 
-/// The state of the entries that [`super::verify`] returned. `bound` decides for a valid entry whether its key is
-/// bound to the card's domain or enrolled; the thumbprint in its verdict identifies the key.
+/// The state of the entries that [`super::verify_signatures`] returned. `is_bound` decides for a valid entry whether
+/// its key is bound to the card's domain or enrolled; the thumbprint in its result identifies the key.
 ///
-/// The best valid entry counts. Otherwise one invalid entry makes the whole `invalid`, even beside others whose keys
-/// are unknown. Entries that are not a JWS at all are not signatures and do not count.
+/// The best valid entry counts. Otherwise one invalid entry makes the state `invalid`, even beside entries whose keys
+/// are unknown. Entries that are not a JWS are not signatures and do not count.
 pub fn verified_signature_state(
     entries: &[SignatureResult],
     is_bound: impl Fn(&SignatureResult) -> bool,
@@ -66,11 +66,11 @@ fn state_rank(state: SignatureState) -> u8 {
     }
 }
 
-/// Summary of the signatures, apart from their bytes: one line `class alg kid` for each entry, sorted and without
+/// Summary of the signatures, without their bytes: one line `class alg kid` for each entry, sorted and without
 /// duplicates, with `alg` and `kid` as JSON texts or `null`. Empty if there are none.
 ///
 /// The class is `sound` for valid signatures and for those whose key is unknown, `unsound` for all others. So a key
-/// set that cannot be fetched for a while neither makes another version nor voids a decision, while a signature that
+/// set that temporarily cannot be fetched neither makes another version nor voids a decision, while a signature that
 /// turns out invalid, or is repaired, does both. Cards that an agent signs again at every start have equal summaries.
 pub fn verified_signature_summary(entries: &[SignatureResult]) -> String {
     let lines: BTreeSet<String> = entries
@@ -93,12 +93,12 @@ pub fn verified_signature_summary(entries: &[SignatureResult]) -> String {
     lines.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// Summary of the signatures like [`verified_summary`], as far as it can be known without keys.
+/// Summary of the signatures like [`verified_signature_summary`], as far as it can be known without keys.
 pub fn signature_summary(card: &AgentCard) -> String {
     verified_signature_summary(&unverified_signatures(card))
 }
 
-/// State of the signatures like [`verified_state`], as far as it can be known without keys: never
+/// State of the signatures like [`verified_signature_state`], as far as it can be known without keys: never
 /// [`SignatureState::Valid`] or [`SignatureState::Untrusted`].
 pub fn signature_state(card: &AgentCard) -> SignatureState {
     verified_signature_state(&unverified_signatures(card), |_| false)

@@ -112,9 +112,8 @@ impl SigningKey {
             return Err(not_a_key_error("JSON parsers read the JWK differently"));
         };
         if jwk.contains_key("keys") {
-            return Err(not_a_key_error(
-                "this is a set of keys; provide a single key",
-            ));
+            let reason = "this is a set of keys; provide a single key";
+            return Err(not_a_key_error(reason));
         }
         let missing_members =
             || not_a_key_error("the JWK lacks members of a private key, or they are not base64url");
@@ -147,21 +146,13 @@ impl SigningKey {
                 )
             }
             PublicKey::Rsa { modulus, exponent } => {
-                let part = |name: &str| decode_member(&jwk, name).ok_or_else(missing_members);
-                let parts = KeyPairComponents {
-                    public_key: PublicKeyComponents {
-                        n: modulus.clone(),
-                        e: exponent.clone(),
-                    },
-                    d: secret,
-                    p: part("p")?,
-                    q: part("q")?,
-                    dP: part("dp")?,
-                    dQ: part("dq")?,
-                    qInv: part("qi")?,
+                let public_key = PublicKeyComponents {
+                    n: modulus.clone(),
+                    e: exponent.clone(),
                 };
-                let pair = RsaKeyPair::from_components(&parts)
-                    .map_err(|error| unusable_key_error(&error))?;
+                let parts = rsa_components(&jwk, public_key, secret).ok_or_else(missing_members)?;
+                let pair = RsaKeyPair::from_components(&parts);
+                let pair = pair.map_err(|error| unusable_key_error(&error))?;
                 from_rsa_pair(pair, Algorithm::Rs256)?
             }
         };
@@ -277,6 +268,23 @@ fn from_rsa_pair(pair: RsaKeyPair, algorithm: Algorithm) -> Result<SigningKey, S
         public_key,
         algorithm,
         kid: None,
+    })
+}
+
+/// The components of an RSA key from a JWK (RFC 7518 section 6.3.2); `None` if a member is missing or is not base64url.
+fn rsa_components(
+    jwk: &Map<String, Value>,
+    public_key: PublicKeyComponents<Vec<u8>>,
+    d: Vec<u8>,
+) -> Option<KeyPairComponents<Vec<u8>>> {
+    Some(KeyPairComponents {
+        public_key,
+        d,
+        p: decode_member(jwk, "p")?,
+        q: decode_member(jwk, "q")?,
+        dP: decode_member(jwk, "dp")?,
+        dQ: decode_member(jwk, "dq")?,
+        qInv: decode_member(jwk, "qi")?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the state and the summary.
+//! Tests of the state and the summary of signatures.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
@@ -69,7 +69,7 @@ fn states_are_named_as_the_contract_names_them() {
     assert!("Valid".parse::<SignatureState>().is_err());
 }
 
-/// An entry with that verdict.
+/// An entry with that result.
 fn judged(verdict: VerificationResult) -> SignatureResult {
     SignatureResult {
         kid: Some("k".into()),

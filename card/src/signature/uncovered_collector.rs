@@ -1,16 +1,16 @@
-//! Collects the members that a signed form does not cover.
+//! Collector of the members that a signed form does not cover.
 
 use crate::json_pointer::Pointer;
 
-/// Most members listed as not covered.
+/// Maximum number of members listed as not covered.
 pub const MAX_UNCOVERED: usize = 1_000;
 
 /// Subject of a member that is not covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UncoveredSubject {
-    /// How its callers authenticate.
+    /// How callers authenticate.
     Security,
-    /// Address of the agent.
+    /// The address of the agent.
     Address,
     /// Anything else in the card.
     Other,
@@ -21,9 +21,9 @@ pub enum UncoveredSubject {
 pub struct UncoveredMember {
     /// RFC 6901 pointer to it; members below it are not listed separately.
     pub pointer: String,
-    /// The subject that it concerns.
+    /// The subject of the member.
     pub subject: UncoveredSubject,
-    /// Whether it means the same as its absence, such as `"tenant": ""`.
+    /// Whether the member means the same as its absence, such as `"tenant": ""`.
     pub empty: bool,
 }
 
@@ -49,12 +49,12 @@ impl UncoveredCollector {
         }
     }
 
-    /// The current length, for [`UncoveredList::whole`].
+    /// The current length, for [`replace_parts`](Self::replace_parts).
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Adds a member of which nothing is covered, replacing its parts added since the mark.
+    /// Adds a member that is not covered at all, replacing its parts added since the mark.
     pub(super) fn replace_parts(
         &mut self,
         start: usize,

@@ -1,4 +1,4 @@
-//! Members of a card that its signature does not cover: anybody can change them without breaking it.
+//! Uncovered members of a card: anyone can change them without breaking its signature.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,10 +11,10 @@ use crate::finding::{Finding, FindingCollector, MAX_FINDINGS};
 use crate::json_document::{self, NulHandling};
 use crate::rule::rule_table;
 
-/// The members of a card that a signature in that form does not cover, at most [`super::MAX_UNCOVERED`], in the
-/// card's order. The top-level `signatures` is not listed, since no signature covers itself.
+/// The members of a card that a signature in that form does not cover, at most [`super::MAX_UNCOVERED`], in the card's
+/// order. The top-level `signatures` is not listed, because no signature covers itself.
 ///
-/// Empty if the form has no payload for the bytes, as [`canonical_payload`](super::canonical_payload) says.
+/// Empty if the form has no payload for the bytes (see [`canonical_payload`](super::canonical_payload)).
 pub fn uncovered_members(bytes: &[u8], form: CanonicalForm) -> Vec<UncoveredMember> {
     match json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default()) {
         Ok(document) if document.exact => document_uncovered_members(&document.value, form),
@@ -36,21 +36,22 @@ rule_table! {
 
     UNCOVERED_SECURITY = "signature.uncovered-security", Warning, "1.0 §8.4.1",
         "security members that the signature covers",
-        "anybody can change or remove them without breaking this signature: write them in the form of 1.0, with scopes, or sign the card as it is served";
+        "anyone can change or remove them without breaking this signature: write them in the form of 1.0, with scopes, or sign the card as it is served";
     UNCOVERED_ADDRESS = "signature.uncovered-address", Warning, "1.0 §8.4.1",
         "addresses that the signature covers",
-        "add the address to `supportedInterfaces` too, or remove it: anybody can replace it without breaking this signature";
+        "add the address to `supportedInterfaces` too, or remove it: anyone can replace it without breaking this signature";
     UNCOVERED = "signature.uncovered", Info, "1.0 §8.4.1",
         "members that the signature covers",
-        "do not rely on the member: anybody can change it without breaking this signature";
+        "do not rely on the member: anyone can change it without breaking this signature";
 }
 
 /// Findings about members that no valid signature of a card covers, the most important first: security members
-/// (`signature.uncovered-security`), addresses of 0.x not among the covered interfaces (`signature.uncovered-address`),
-/// and the rest (`signature.uncovered`), without members that mean the same as their absence.
+/// (`signature.uncovered-security`), addresses of 0.x not among the covered interfaces
+/// (`signature.uncovered-address`), and the rest (`signature.uncovered`), without members that mean the same as their
+/// absence.
 ///
-/// `entries` are results of [`super::verify`] for these bytes, perhaps only the trusted ones. Without a valid one
-/// there are no findings. At most [`crate::MAX_FINDINGS`].
+/// `entries` are results of [`super::verify_signatures`] for these bytes, possibly only the trusted ones. Without a
+/// valid entry there are no findings. At most [`crate::MAX_FINDINGS`].
 pub fn uncovered_findings(bytes: &[u8], entries: &[SignatureResult]) -> Vec<Finding> {
     let forms: BTreeSet<CanonicalForm> = entries
         .iter()

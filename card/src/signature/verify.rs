@@ -1,4 +1,4 @@
-//! Verifies each entry with the keys that fit it, over each canonical form.
+//! Verification of each entry with the keys that fit it, over each canonical form.
 
 use std::ops::ControlFlow;
 
@@ -18,23 +18,24 @@ use crate::finding::FindingCollector;
 use crate::json_document::{self, NulHandling};
 use crate::{Family, ParsedCard};
 
-/// Most attempts to verify with a key and a payload for one card. It is enough for every signature that a card may
-/// have, in every form, with the key that it names, and limits the cost of a hostile card with a hostile key set.
+/// Maximum number of attempts for one card, each with one key and one payload. It suffices for every signature that a
+/// card may have, in every form, with the key that it names, and limits the cost of a hostile card with a hostile key
+/// set.
 pub const MAX_VERIFICATIONS: usize = 128;
 
 /// Verifies the first [`MAX_SIGNATURES`] signatures of a card, in its order.
 ///
-/// `bytes` are those that `parsed` was read from. A key is tried if its type, `use`, `key_ops` and `alg` allow the
-/// signature's algorithm; those that the signature names by `kid` are tried first, and the name has no other effect.
-/// If none verifies, the signature is `invalid` if the set has the key that it names (or a key without a name, or it
+/// `bytes` must be those from which `parsed` was read. A key is tried if its type, `use`, `key_ops` and `alg` allow
+/// the signature's algorithm. Keys that the signature names by `kid` are tried first; the name has no other effect. If
+/// no key verifies, the signature is `invalid` if the set has the key that it names (or a key without a name, or it
 /// names none), and `key-unknown` otherwise.
 ///
 /// ```
-/// use a2a_card::{KeySet, parse, verify};
+/// use a2a_card::{KeySet, parse_card, verify_signatures};
 ///
 /// let bytes = br#"{"name": "Echo", "signatures": [{"protected": "eyJhbGciOiJub25lIn0", "signature": "AA"}]}"#;
-/// let entries = verify(&parse(bytes)?, bytes, &KeySet::default());
-/// assert_eq!(entries[0].verdict.as_str(), "refused");
+/// let entries = verify_signatures(&parse_card(bytes)?, bytes, &KeySet::default());
+/// assert_eq!(entries[0].result.as_str(), "refused");
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
 pub fn verify_signatures(parsed: &ParsedCard, bytes: &[u8], keys: &KeySet) -> Vec<SignatureResult> {
@@ -60,11 +61,11 @@ pub fn verify_signatures(parsed: &ParsedCard, bytes: &[u8], keys: &KeySet) -> Ve
 struct CandidatePayload {
     /// The form, or `None` for the SDK's without `securitySchemes`.
     form: Option<CanonicalForm>,
-    /// In base64url, as it is signed.
+    /// Payload in base64url, as it is signed.
     encoded: String,
 }
 
-/// The card whose signatures are verified. Its forms are computed on first use: most cards need none.
+/// Verifier of one card's signatures. It computes the forms of the card on first use: most cards need none.
 struct CardVerifier<'c> {
     parsed: &'c ParsedCard,
     bytes: &'c [u8],
@@ -152,7 +153,7 @@ fn verify_with_keys<'k>(
 
 /// The document, unless it cannot be signed.
 fn signable_document(parsed: &ParsedCard, bytes: &[u8]) -> Result<Value, SignatureFault> {
-    // The bytes were read before, so they are JSON within the bounds.
+    // The bytes were read before, so they are JSON within the limits.
     let document =
         json_document::parse_json(bytes, NulHandling::Keep, &mut FindingCollector::default())
             .map_err(|_| SignatureFault::NotIJson)?;
@@ -165,7 +166,7 @@ fn signable_document(parsed: &ParsedCard, bytes: &[u8]) -> Result<Value, Signatu
     Ok(document.value)
 }
 
-/// The payloads of a card in the order in which they are tried, without duplicates.
+/// The payloads of a card in the order of trying, without duplicates.
 fn candidate_payloads(document: &Value) -> Vec<CandidatePayload> {
     let mut parts: Vec<(Option<CanonicalForm>, Value)> = Vec::new();
     for form in CanonicalForm::ALL {

@@ -1,4 +1,4 @@
-//! Reads capabilities: an object of booleans in every version, lists and other names in real cards.
+//! Reader of capabilities: an object of booleans in every version, lists and other names in real cards.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ enum KnownCapability {
     StateHistory,
 }
 
-/// The capability with that name, in any spelling.
+/// The known capability with that name, in any spelling.
 fn known_capability(name: &str) -> Option<KnownCapability> {
     match member_reader::fold_name(name).as_str() {
         "streaming" | "canstream" => Some(KnownCapability::Streaming),
@@ -120,7 +120,7 @@ fn set_capability(
     }
 }
 
-/// Sets a flag; once set by one spelling it stays set.
+/// Sets a flag; once one spelling has set it, it stays set.
 fn set_known_capability(
     capabilities: &mut Capabilities,
     capability: Option<KnownCapability>,
@@ -146,7 +146,7 @@ fn take_params(entry: &mut MemberReader<'_>, out: &mut FindingCollector) -> Opti
     None
 }
 
-/// Takes `extensions`: objects with `uri`, or the URIs alone.
+/// Takes `extensions`: objects with `uri`, or only the URIs.
 fn take_extensions(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<Extension> {
     let Some((position, value)) = members.take("extensions", out) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Determines the family of a card from its form.
+//! Detection of a card's family from its form.
 
 use serde_json::Value;
 
@@ -9,14 +9,14 @@ use crate::member_reader::MemberReader;
 pub(super) struct DetectedFormat {
     pub(super) family: Family,
     pub(super) reason: &'static str,
-    /// As `Major.Minor`, where known.
+    /// Version as `Major.Minor`, if known.
     pub(super) flat_version: Option<String>,
-    /// Whether the flat address's version comes from the family alone.
+    /// Whether the flat address's version comes only from the family.
     pub(super) version_from_format: bool,
     pub(super) interface_version: Option<String>,
 }
 
-/// Members whose `snake_case` spelling shows that a whole card is written so.
+/// Members whose `snake_case` spelling indicates that the whole card uses it.
 const SNAKE_CASE_INDICATORS: [&str; 7] = [
     "protocolVersion",
     "defaultInputModes",
@@ -27,7 +27,7 @@ const SNAKE_CASE_INDICATORS: [&str; 7] = [
     "documentationUrl",
 ];
 
-/// Members that exist since 0.2 and show it without a declared version.
+/// Members that exist since 0.2, and so indicate it in a card that declares no version.
 const MEMBERS_SINCE_0_2: [&str; 5] = [
     "securitySchemes",
     "security",
@@ -36,7 +36,7 @@ const MEMBERS_SINCE_0_2: [&str; 5] = [
     "supportsAuthenticatedExtendedCard",
 ];
 
-/// Determines the form; it counts more than the declared version, which real cards set carelessly.
+/// Detects the form. It counts more than the declared version, which real cards set carelessly.
 pub(super) fn detect_format(members: &MemberReader<'_>) -> DetectedFormat {
     let declared_version = members
         .peek("protocolVersion")
@@ -63,7 +63,7 @@ pub(super) fn detect_format(members: &MemberReader<'_>) -> DetectedFormat {
     }
 }
 
-/// A version that may have been written as a number.
+/// The version as text, which some cards write as a number.
 fn version_as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -117,12 +117,12 @@ fn detect_family(
     }
 }
 
-/// Whether an element of `supportedInterfaces` is an interface of some form, or an address alone.
+/// Whether an element of `supportedInterfaces` is an interface of some form, or only an address.
 fn is_interface_entry(entry: &Value) -> bool {
     entry.is_object() || entry.as_str().is_some_and(|text| text.contains("://"))
 }
 
-/// Whether `additionalInterfaces` has an address; some cards have theirs nowhere else.
+/// Whether `additionalInterfaces` has an address; some cards have no other.
 fn has_additional_address(members: &MemberReader<'_>) -> bool {
     let list = members
         .peek("additionalInterfaces")

@@ -1,8 +1,8 @@
-//! Reads requirements for credentials from members that no version defines: `auth`, `auth_required`, `authSchemes`
-//! and the like, or a version's own members in a form that no version defines.
+//! Reader of required credentials in members that no version defines (`auth`, `auth_required`, `authSchemes` and the
+//! like), or in a version's own members in a form that no version defines.
 //!
-//! Clients do not read them, so a card that requires credentials only here seems to require none. Readable parts
-//! count as schemes; an unreadable requirement is only reported ([`CredentialDemand::demands`]).
+//! Clients do not read them, so a card that requires credentials only here seems to require none. Readable parts count
+//! as schemes; an unreadable requirement is only reported ([`CredentialRequirement::is_required`]).
 
 mod credential_members;
 pub(super) mod credential_names;

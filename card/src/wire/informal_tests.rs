@@ -1,4 +1,4 @@
-//! Tests of what cards say of credentials in members that no version knows.
+//! Tests of required credentials in members that no version defines.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn read(members: &Value) -> ParsedCard {
 #[test]
 fn a_demand_is_never_read_as_an_open_door() {
     for (members, labels) in [
-        // Something is needed, and nobody can tell what.
+        // Credentials are required, but it is unknown which.
         (json!({"auth": {"required": true}}), &["unknown"][..]),
         (json!({"auth": true}), &["unknown"]),
         (json!({"auth": "required"}), &["unknown"]),
@@ -41,7 +41,7 @@ fn a_demand_is_never_read_as_an_open_door() {
         ),
         (json!({"authentication": {"required": true}}), &["unknown"]),
         (json!({"authentication": true}), &["unknown"]),
-        // What is about permissions names no scheme.
+        // Values about permissions name no scheme.
         (json!({"auth": "role_based"}), &["unknown"]),
         (json!({"authentication": "role_based"}), &["unknown"]),
         (
@@ -88,7 +88,7 @@ fn a_demand_is_never_read_as_an_open_door() {
             json!({"auth_required": true, "auth_type": "none"}),
             &["unknown"],
         ),
-        // What is needed can be read.
+        // The requirement can be read.
         (
             json!({"auth": {"required": true, "type": "bearer"}}),
             &["http:bearer"],
@@ -180,12 +180,12 @@ fn a_demand_is_never_read_as_an_open_door() {
             ]}),
             &["unknown"],
         ),
-        // What the versions say themselves goes first.
+        // Requirements in the form of a version take precedence.
         (
             json!({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "X"}}, "auth": "bearer", "auth_required": true}),
             &["apiKey"],
         ),
-        // The card says that nothing is asked, or its version's rule does.
+        // The card, or the rule of its version, says that nothing is required.
         (json!({"auth": {"type": "none"}}), &["none"]),
         (json!({"auth": {"required": false}}), &["none"]),
         (

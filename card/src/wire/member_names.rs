@@ -1,4 +1,4 @@
-//! Names of a card's members, in any version and beyond.
+//! Names of a card's members, in all versions and in real cards.
 
 use crate::member_reader::is_spelling;
 
@@ -43,7 +43,7 @@ pub(crate) const SKILL_MEMBERS: [&str; 9] = [
     "securityRequirements",
 ];
 
-/// Whether the name, in either spelling, is that of a security member of some version.
+/// Whether the name, in either spelling, belongs to a security member of some version.
 pub(crate) fn is_security_member(name: &str) -> bool {
     const SECURITY_MEMBERS: [&str; 4] = [
         "security",

@@ -1,4 +1,4 @@
-//! Reads the skills and the address of cards that have them under another name, where the form is plain.
+//! Reader of skills and addresses in members of other names, if their form is unambiguous.
 
 use serde_json::Value;
 
@@ -16,14 +16,14 @@ pub(crate) const TOOL_MEMBERS: [&str; 2] = ["tools", "skills"];
 /// Members that list skills in real cards.
 pub(crate) const MISPLACED_SKILL_MEMBERS: [&str; 3] = ["capabilities", "tools", "services"];
 
-/// Members that contain the agent's address in real cards, with the object that they are in.
+/// Members that contain the agent's address in real cards, with the object that contains each.
 const MISPLACED_ADDRESS_MEMBERS: [(Option<&str>, &str); 3] = [
     (None, "endpoint"),
     (Some("endpoints"), "a2aUrl"),
     (Some("endpoints"), "baseUrl"),
 ];
 
-/// The first address in such a member, with its position; `find` gives a member of the card.
+/// The first address in such a member, with its position; `find` returns a member of the card.
 pub(crate) fn find_misplaced_address<'v>(
     find: impl Fn(&'static str) -> Option<&'v Value>,
 ) -> Option<(MemberPosition, &'v str)> {
@@ -52,7 +52,7 @@ pub(crate) fn is_long_skill_list(skill_count: usize) -> bool {
     skill_count > 100
 }
 
-/// Takes the first of these lists that is plainly one of skills. Only for cards without other skills.
+/// Takes the first of these lists that is unambiguously a list of skills. Only for cards without other skills.
 pub(super) fn take_misplaced_skills(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
@@ -76,7 +76,7 @@ pub(super) fn take_misplaced_skills(
     Vec::new()
 }
 
-/// Skills in a list that has a finding as a whole.
+/// Reads the skills in a list that has a finding as a whole.
 pub(super) fn read_skill_list(
     list: Vec<Value>,
     pointer: &Pointer<'_>,
@@ -92,7 +92,7 @@ pub(super) fn read_skill_list(
         }
         let pointer = pointer.element(index);
         match value {
-            // One finding about the list says enough about its texts.
+            // The finding about the list also covers its texts.
             Value::String(text) => {
                 let name = member_reader::trim_and_truncate(text, &pointer, LengthLimit::Line, out);
                 let name = name.filter(|name| !name.is_empty());
@@ -108,7 +108,7 @@ pub(super) fn read_skill_list(
     skills
 }
 
-/// The places of the skills in such a list; `None` if it is not plainly one.
+/// The indices of the skills in such a list; `None` if it is not unambiguously one.
 pub(crate) fn skill_indices(name: &str, list: &Value) -> Option<Vec<usize>> {
     let elements = list.as_array().filter(|_| is_skill_list(name, list))?;
     let numbered_elements = elements.iter().take(MAX_LIST_ELEMENTS).enumerate();
@@ -116,7 +116,7 @@ pub(crate) fn skill_indices(name: &str, list: &Value) -> Option<Vec<usize>> {
     Some(skills.map(|(index, _)| index).collect())
 }
 
-/// Whether every element of the list can be a skill, and one of them is one.
+/// Whether every element of the list can be a skill, and at least one is one.
 fn is_skill_list(list_name: &str, list: &Value) -> bool {
     let Value::Array(list) = list else {
         return false;
@@ -143,7 +143,7 @@ fn is_skill_list(list_name: &str, list: &Value) -> bool {
     list.iter().all(can_be_skill) && list.iter().any(is_skill)
 }
 
-/// Whether the element is something else than a capability of the protocol.
+/// Whether the element is something other than a capability of the protocol.
 pub(crate) fn is_skill(value: &Value) -> bool {
     let name = value.as_str().or_else(|| value.get("name")?.as_str());
     !name.is_some_and(capability::is_known_capability)

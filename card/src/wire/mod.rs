@@ -1,7 +1,7 @@
-//! From members to the model: determines the family, then reads every member in any generation's form.
+//! Reader from members to the model: determines the family, then reads every member in any generation's form.
 //!
 //! Real cards mix generations freely, so no version has a reader for whole cards: each version's module reads the
-//! members particular to that version, and this one assembles the card.
+//! members particular to that version, and this module assembles the card.
 
 mod capability;
 mod format_detection;
@@ -39,7 +39,7 @@ pub(crate) struct WireCard {
     pub(crate) card: AgentCard,
     pub(crate) family: Family,
     pub(crate) reason: &'static str,
-    /// Whether the version of the flat address comes from the family alone.
+    /// Whether the version of the flat address comes only from the family.
     pub(crate) version_from_format: bool,
 }
 
@@ -103,8 +103,9 @@ pub(crate) fn read_card(
     })
 }
 
-/// Takes the skills and the tools among the capabilities, or else what other members list. A tool with the id or name
-/// of a skill is that skill. The tools come last, but before a long list of skills, whose end not every reader sees.
+/// Takes the skills and the tools among the capabilities, or else the skills in other members. A tool with the id or
+/// name of a skill is that skill. The tools come last, but before a long list of skills, because some readers cut its
+/// end.
 fn take_all_skills(
     members: &mut MemberReader<'_>,
     declared_schemes: &[SecurityScheme],
@@ -203,7 +204,7 @@ fn take_credentials(
     (schemes, requirements)
 }
 
-/// Uses the credentials required in members of no version, if no other member requires any.
+/// Applies the credentials required in members of no version, if no other member requires any.
 fn apply_undefined_credentials(card: &mut AgentCard, out: &mut FindingCollector) {
     let requires_schemes = |requirement: &SecurityRequirement| !requirement.schemes.is_empty();
     if !card.security_schemes.is_empty() || card.security.iter().any(requires_schemes) {
@@ -253,7 +254,8 @@ fn lift_nested_card(members: &mut MemberReader<'_>, out: &mut FindingCollector) 
     false
 }
 
-/// Adds flat addresses, then drops duplicates. Of one address with and without a version, the version counts.
+/// Adds flat addresses, then removes duplicates. Of one address with and without a version, the one with a version is
+/// kept.
 fn merge_interfaces(interfaces: &mut Vec<Interface>, flat_interfaces: Vec<Interface>) {
     let mut merged: Vec<Interface> = Vec::new();
     // The positions kept so far for each address, binding and tenant.
@@ -296,12 +298,13 @@ fn merge_interfaces(interfaces: &mut Vec<Interface>, flat_interfaces: Vec<Interf
     *interfaces = merged;
 }
 
-/// The address in the form in which equal ones are equal texts (RFC 3986 §6.2.2), or as it is.
+/// Normalizes an address so that equal addresses are equal texts (RFC 3986 §6.2.2); an unparsable one is kept as it
+/// is.
 pub(crate) fn normalize_address(address: &str) -> String {
     Url::parse(address).map_or_else(|_| address.to_owned(), String::from)
 }
 
-/// Describes, for the finding, where a card without an address has something like one.
+/// Describes, for the finding, where a card without an address has something similar.
 fn other_address_members(members: &MemberReader<'_>) -> String {
     const ADDRESS_LIKE_MEMBERS: [&str; 9] = [
         "endpoint",
@@ -321,7 +324,7 @@ fn other_address_members(members: &MemberReader<'_>) -> String {
     present_names.join(", ")
 }
 
-/// Takes `provider`: an object, or the organisation's name alone.
+/// Takes `provider`: an object, or only the organization's name.
 fn take_provider(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Option<Provider> {
     let (position, value) = members.take("provider", out)?;
     let parent = members.pointer();

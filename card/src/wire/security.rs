@@ -1,4 +1,4 @@
-//! Reads security schemes and requirements in any generation's form.
+//! Reader of security schemes and requirements in any generation's form.
 
 use serde_json::{Map, Value};
 
@@ -80,7 +80,7 @@ fn read_named_schemes(
     schemes
 }
 
-/// Schemes in a list: named by `id`, or by their type.
+/// Reads schemes in a list: named by `id`, or by their type.
 fn read_listed_schemes(
     list: Vec<Value>,
     pointer: &Pointer<'_>,
@@ -152,7 +152,8 @@ pub(super) fn read_scheme(
     }
 }
 
-/// Takes `securityRequirements` (1.0) or `security` (0.2, 0.3, most 1.0 cards). `declared` are the card's own schemes.
+/// Takes `securityRequirements` (1.0) or `security` (0.2, 0.3, most 1.0 cards). `declared_schemes` are the card's own
+/// schemes.
 pub(super) fn take_requirements(
     members: &mut MemberReader<'_>,
     declared_schemes: &[SecurityScheme],
@@ -193,7 +194,7 @@ pub(super) fn take_requirements(
     member_reader::unique_values(requirements)
 }
 
-/// Whether an object in place of a list mentions schemes at all.
+/// Whether an object that replaces a list mentions schemes at all.
 fn has_scheme_name(object: &Map<String, Value>, declared_schemes: &[SecurityScheme]) -> bool {
     object.contains_key("schemes")
         || declared_schemes
@@ -220,7 +221,7 @@ fn read_requirement(
         Value::Array(names) => {
             out.add(&rules::SECURITY_SHAPE, pointer, "a list");
             let names = member_reader::read_texts(names, pointer, LengthLimit::Line, out);
-            // An empty list inside the list would otherwise admit callers without credentials.
+            // Otherwise an empty list inside the list would admit callers without credentials.
             if names.is_empty() {
                 return None;
             }
@@ -241,7 +242,7 @@ fn read_requirement(
     Some(SecurityRequirement { schemes })
 }
 
-/// Scopes by scheme name: a list (0.x) or an object with `list` (1.0).
+/// Reads scopes by scheme name: a list (0.x) or an object with `list` (1.0).
 fn read_named_scopes(
     scopes_by_scheme: Map<String, Value>,
     pointer: &Pointer<'_>,

@@ -1,4 +1,4 @@
-//! Reads skills: objects in every version, texts and named tools in real cards.
+//! Reader of skills: objects in every version, texts and named tools in real cards.
 
 use std::collections::HashSet;
 use std::mem;
@@ -12,16 +12,16 @@ use crate::json_pointer::Pointer;
 use crate::member_reader::{self, LengthLimit, MAX_LIST_ELEMENTS, MemberReader};
 use crate::{SecurityScheme, Skill, rules};
 
-/// Members of an example that is an object, the ones with its prompt first.
+/// Members of an example that is an object, those with its prompt first.
 const PROMPT_MEMBERS: [&str; 11] = [
     "input", "prompt", "query", "question", "request", "message", "parts", "text", "content",
     "example", "name",
 ];
 
-/// Deepest object in an example that is searched for its prompt.
+/// Maximum depth at which an example is searched for its prompt.
 const MAX_PROMPT_DEPTH: usize = 4;
 
-/// Takes the examples; of one that is an object, its prompt.
+/// Takes the examples; an example that is an object is replaced by its prompt.
 fn take_examples(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<String> {
     let list = members.peek("examples").and_then(Value::as_array);
     if !list.is_some_and(|list| list.iter().any(Value::is_object)) {
@@ -55,7 +55,7 @@ fn take_examples(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> 
     texts
 }
 
-/// Takes the tags; one text with commas is several.
+/// Takes the tags; a text with commas is split into several tags.
 fn take_tags(members: &mut MemberReader<'_>, out: &mut FindingCollector) -> Vec<String> {
     let is_text = members.peek("tags").is_some_and(Value::is_string);
     let tags = members.take_texts("tags", LengthLimit::Line, out);
@@ -78,7 +78,7 @@ fn find_prompt(value: &Value, depth: usize) -> Option<&str> {
     }
 }
 
-/// Takes `skills`. `declared` are the card's own security schemes, which skills refer to.
+/// Takes `skills`. `declared_schemes` are the card's own security schemes, to which skills refer.
 pub(super) fn take_skills(
     members: &mut MemberReader<'_>,
     declared_schemes: &[SecurityScheme],
@@ -174,7 +174,7 @@ pub(super) fn read_named_skills(
     skills
 }
 
-/// Reads one skill; `key` is the name under which an object of skills has it.
+/// Reads one skill; `key` is its name in an object of skills.
 pub(super) fn read_skill(
     value: Value,
     key: Option<&str>,
@@ -217,7 +217,8 @@ pub(super) fn read_skill(
     })
 }
 
-/// Takes the id and the name of a skill, one from the other where it is missing; `None`, with a finding, without either.
+/// Takes the id and the name of a skill; a missing one is taken from the other. `None`, with a finding, if both are
+/// missing.
 fn take_id_and_name(
     members: &mut MemberReader<'_>,
     key: Option<&str>,

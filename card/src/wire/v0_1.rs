@@ -1,5 +1,5 @@
-//! Reads the `authentication` member of 0.1: a list of scheme labels, any of which is enough. Other content of it, in
-//! real cards, is read by [`informal`].
+//! Reader of the `authentication` member of 0.1: a list of scheme labels, any of which suffices.
+//! [`super::informal_credentials`] reads its other content in real cards.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ const EXPECTED_AUTHENTICATION: &str = "an object with the list `schemes`";
 
 /// Takes `authentication`; each label becomes a scheme of that name and an alternative of its own.
 ///
-/// A card that also has `securitySchemes` is of a later version, and those count.
+/// A card that also has `securitySchemes` is of a later version, and those schemes count.
 pub(super) fn take_authentication(
     members: &mut MemberReader<'_>,
     has_schemes: bool,
@@ -36,7 +36,7 @@ pub(super) fn take_authentication(
     let (mut labels, mut details) = scheme_labels(value, &original_value, &pointer, out);
     labels.retain(|label| !informal_credentials::is_policy_label(label));
     if labels.is_empty() {
-        // In a form of no version, or unreadable.
+        // The member has the form of no version, or is unreadable.
         let is_required = requirement.is_required();
         let (schemes, alternatives) = requirement.into_schemes();
         if !schemes.is_empty() {
@@ -67,7 +67,8 @@ pub(super) fn take_authentication(
     (schemes, requirements)
 }
 
-/// The labels of the schemes, and the object that may describe them further. `unread` is the same value, for findings.
+/// The labels of the schemes, and the object that may describe them further. `original_value` is the same value, for
+/// findings.
 fn scheme_labels<'a>(
     value: Value,
     original_value: &Value,
@@ -120,7 +121,7 @@ fn labelled_schemes(
     schemes
 }
 
-/// Whether the schemes are labels, as 0.1 has them.
+/// Whether the schemes are labels, as in 0.1.
 fn has_scheme_labels(object: &Map<String, Value>) -> bool {
     match object.get("schemes") {
         Some(Value::Array(list)) => list.iter().all(|label| !label.is_object()),

@@ -1,4 +1,4 @@
-//! Reads security schemes in the form of 0.2 and 0.3, after `OpenAPI`, with the kind in `type` (0.3 §5.5.3).
+//! Reader of security schemes in the form of 0.2 and 0.3, after `OpenAPI`, with the kind in `type` (0.3 §5.5.3).
 
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ pub(super) fn take_scheme(
     Some((kind, description))
 }
 
-/// Whether the label is one of 0.3, in exact spelling.
+/// Whether the label is a type of 0.3, in its exact spelling.
 fn is_defined_type(label: &str) -> bool {
     matches!(
         label,
@@ -79,7 +79,7 @@ fn is_defined_type(label: &str) -> bool {
 
 fn infer_type(members: &MemberReader<'_>) -> Option<&'static str> {
     if let Some(scheme) = members.peek("scheme").and_then(Value::as_str) {
-        // `scheme` alone may name any kind; what it does not name is a scheme of HTTP.
+        // `scheme` alone may name any kind; a value that names no other kind is an HTTP scheme.
         return Some(match kind_from_label(scheme) {
             SchemeKind::ApiKey { .. } => "apiKey",
             SchemeKind::Oauth2 { .. } => "oauth2",
@@ -103,7 +103,7 @@ fn infer_type(members: &MemberReader<'_>) -> Option<&'static str> {
     }
 }
 
-/// The kind that a label stands for, without details: `bearer`, `api-key`, `OAuth2`, `none`, …
+/// The kind that a label means, without details: `bearer`, `api-key`, `OAuth2`, `none`, …
 pub(crate) fn kind_from_label(label: &str) -> SchemeKind {
     let http_kind = |scheme: &str, format: Option<&str>| SchemeKind::Http {
         scheme: scheme.to_owned(),

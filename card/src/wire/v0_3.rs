@@ -1,4 +1,4 @@
-//! Reads members in the form of 0.2.4 to 0.3: one flat address with `preferredTransport`, further ones in
+//! Reader of members in the form of 0.2.4 to 0.3: one flat address with `preferredTransport`, further ones in
 //! `additionalInterfaces` (0.3 §5.5.5, §5.6), `signatures`, and a list `schemes` that no version has.
 
 use serde_json::Value;
@@ -11,13 +11,13 @@ use crate::finding::FindingCollector;
 use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::{Interface, SecurityRequirement, SecurityScheme, rules};
 
-/// Takes the flat address and its additions, the preferred one first. `version` is their version.
+/// Takes the flat address and the additional ones, the preferred one first. `version` applies to all of them.
 pub(super) fn take_flat_interfaces(
     members: &mut MemberReader<'_>,
     version: Option<&str>,
     out: &mut FindingCollector,
 ) -> Vec<Interface> {
-    // The form was already determined; here the member is taken and an unreadable text reported.
+    // The form was already determined; this takes the member and reports an unreadable text.
     take_protocol_version(members, "protocolVersion", out);
     let pointer = members.pointer();
     let position = members.position_of("preferredTransport");
@@ -104,8 +104,8 @@ fn read_additional_interface(
     Some(interface)
 }
 
-/// Takes the list `schemes` of cards that are written after a reference of 0.3.0 other than the specification: objects
-/// with `scheme`, `in`, `name` and `flows`, any of which is enough. Clients of the specification do not read it.
+/// Takes the list `schemes` of cards written after a reference of 0.3.0 other than the specification: objects with
+/// `scheme`, `in`, `name` and `flows`, any of which suffices. Clients of the specification do not read it.
 pub(super) fn take_undefined_schemes(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,

@@ -1,4 +1,4 @@
-//! Reads members in the form of 1.0: `supportedInterfaces`, wrapped security schemes, requirements with `schemes`
+//! Reader of members in the form of 1.0: `supportedInterfaces`, wrapped security schemes, requirements with `schemes`
 //! (1.0 §4.4.6, §4.5).
 
 use serde_json::{Map, Value};
@@ -129,7 +129,7 @@ fn take_other_binding(entry: &mut MemberReader<'_>, out: &mut FindingCollector) 
     "JSONRPC".to_owned()
 }
 
-/// The wrappers of 1.0 §4.5.1 and the kinds in them.
+/// Wrappers of 1.0 §4.5.1, one for each kind of scheme.
 pub(crate) const SCHEME_WRAPPERS: [&str; 5] = [
     "apiKeySecurityScheme",
     "httpAuthSecurityScheme",
@@ -138,7 +138,7 @@ pub(crate) const SCHEME_WRAPPERS: [&str; 5] = [
     "mtlsSecurityScheme",
 ];
 
-/// Reads a scheme that is wrapped in a member naming its kind; `None` if it has another form.
+/// Reads a scheme wrapped in a member that names its kind; `None` if it has another form.
 pub(super) fn take_wrapped_scheme(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
@@ -183,7 +183,7 @@ pub(super) fn take_wrapped_scheme(
     Some((kind, description))
 }
 
-/// The scopes of one scheme in a requirement: `{"list": […]}`, or `{}` where `ProtoJSON` dropped the list.
+/// The scopes of one scheme in a requirement: `{"list": […]}`, or `{}` if `ProtoJSON` dropped the list.
 pub(super) fn read_scopes(
     value: Value,
     pointer: &Pointer<'_>,

@@ -1,4 +1,4 @@
-//! Reads names with several spellings: protocol versions, bindings, modes.
+//! Reader of values with several spellings: protocol versions, bindings, modes.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::json_pointer::Pointer;
 use crate::member_reader::{self, LengthLimit, MemberReader};
 use crate::rules;
 
-/// `Major.Minor` of a version such as `0.3.0`, `v1.0` or `1`; `None` for a text that is not a version.
+/// Parses the `Major.Minor` of a version such as `0.3.0`, `v1.0` or `1`; `None` for a text that is not a version.
 pub(crate) fn parse_protocol_version(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
@@ -50,7 +50,7 @@ pub(super) fn take_protocol_version(
     version
 }
 
-/// The binding in a text: a core binding in its exact spelling, or the text itself.
+/// Normalizes the binding in a text: a core binding in its exact spelling, or the text itself.
 pub(super) fn normalize_binding(
     text: &str,
     pointer: &Pointer<'_>,
@@ -74,7 +74,7 @@ pub(super) fn normalize_binding(
 }
 
 /// The binding of an interface at that address. "Streamable HTTP" means JSON-RPC over HTTP in A2A, unless the entry or
-/// its path says that it is an MCP server.
+/// its path indicates an MCP server.
 pub(super) fn binding_for_url(url: &str, binding: String, is_mcp: bool) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     if member_reader::fold_name(&binding) != "streamablehttp" {
@@ -88,8 +88,8 @@ pub(super) fn binding_for_url(url: &str, binding: String, is_mcp: bool) -> Strin
     }
 }
 
-/// Takes the location of an API key, in lower case; empty if the scheme does not name one. It is `in` in 0.x and
-/// `location` in 1.0; cards of every age have either, or `in_` and `In.header` as Python writes them.
+/// Takes the location of an API key, in lower case; empty if the scheme names none. The member is `in` in 0.x and
+/// `location` in 1.0, but cards of every version have either, or `in_` and `In.header` as Python writes them.
 pub(super) fn take_key_location(
     members: &mut MemberReader<'_>,
     out: &mut FindingCollector,
@@ -176,7 +176,7 @@ pub(super) fn take_modes(
     )
 }
 
-/// A media type in lower case; the part names of the protocol are read as the types that they stand for.
+/// Normalizes a media type to lower case; part names of the protocol become the media types that they mean.
 fn normalize_mode(text: &str, pointer: &Pointer<'_>, out: &mut FindingCollector) -> String {
     let mode = text.to_lowercase();
     if is_media_type(&mode) {

@@ -67,17 +67,17 @@ pub fn with(card: &str, signatures: &[Value]) -> String {
     format!("{body},\"signatures\":{}}}", Value::from(signatures))
 }
 
-/// The verdicts of a card.
+/// The signature results of a card.
 pub fn judged(card: &str, keys: &KeySet) -> Vec<SignatureResult> {
     verify_signatures(&parse_card(card.as_bytes()).unwrap(), card.as_bytes(), keys)
 }
 
-/// The first verdict as text: its name and the form or the reason.
+/// The first result as text: its name and the form or the reason.
 pub fn verdict(card: &str, keys: &KeySet) -> String {
     describe(&judged(card, keys)[0])
 }
 
-/// A verdict as text: its name and the form or the reason.
+/// A result as text: its name and the form or the reason.
 pub fn describe(entry: &SignatureResult) -> String {
     let name = entry.result.as_str();
     match &entry.result {

@@ -1,4 +1,4 @@
-//! One entry of a catalog, member by member.
+//! Parser of one catalog entry, member by member.
 
 use a2a_card::{bytes_digest, canonical_json, parse_exact_json};
 use serde_json::value::RawValue;
@@ -16,17 +16,18 @@ use crate::guard::{MAX_URL_BYTES, normalize_url};
 /// An entry that names or contains an A2A agent card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogEntry {
-    /// The publisher's identifier of the agent; compared exactly. The retired prefix `urn:ai:` reads as `urn:air:`.
+    /// The publisher's identifier of the agent; compared exactly. The retired prefix `urn:ai:` is read as `urn:air:`.
     pub identifier: String,
     /// URL of the card, in normal form and without a fragment. A card inside the entry has the URL of the document,
-    /// where it can be seen, with the identifier as its fragment, so that no other card has this URL.
+    /// where it can be viewed, with the identifier as its fragment, so that no other card has this URL.
     pub url: Url,
-    /// When the publisher says that it last changed; of two entries with one identifier the later one counts.
+    /// Time at which the publisher says that the entry last changed; of two entries with one identifier the later one
+    /// counts.
     pub updated_at: Option<OffsetDateTime>,
-    /// The digest that the entry states for the card at its URL: `sha256:` and 64 digits. That of a card inside the
-    /// entry was compared already.
+    /// The digest that the entry states for the card at its URL: `sha256:` and 64 digits. The digest of a card inside
+    /// the entry has already been compared.
     pub digest: Option<String>,
-    /// The card inside the entry, byte for byte as it stands in the document.
+    /// The card inside the entry, byte for byte as in the document.
     pub inline_card: Option<Vec<u8>>,
 }
 
@@ -40,8 +41,8 @@ pub(super) enum EntryKind<'a> {
 const CARD_MEDIA_TYPE: &str = "application/a2a-agent-card+json";
 const CATALOG_MEDIA_TYPE: &str = "application/ai-catalog+json";
 
-/// Reads an entry. Its URL is relative to `base`, where the document came from. Registries are read only if
-/// `registries` is true; of any other entry that is neither card nor catalog only the type is read.
+/// Parses an entry. Its URL is relative to `base`, the URL of the document. Registries are read only if
+/// `read_registries` is true; of any other entry that is neither a card nor a catalog, only the type is read.
 pub(super) fn parse_entry<'a>(
     raw: &'a RawValue,
     base: &Url,
@@ -104,7 +105,7 @@ fn inline_card_url(base: &Url, identifier: &str) -> Url {
     url
 }
 
-/// Name of an entry in a finding: its identifier, its URL, or its number.
+/// Label of an entry in a skipped-entry report: its identifier, its URL, or its number.
 pub(super) fn entry_label(raw: &RawValue, number: usize) -> String {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     let text = |name| value.get(name).and_then(Value::as_str);
@@ -118,7 +119,7 @@ pub(super) enum EntryContent {
     Inline,
 }
 
-/// The content of an entry: exactly one of `url` and `data`; a null counts as missing.
+/// The content of an entry: exactly one of `url` and `data`; null counts as missing.
 pub(super) fn entry_content(
     entry: &Map<String, Value>,
     base: &Url,
@@ -135,18 +136,18 @@ pub(super) fn entry_content(
     }
 }
 
-/// The member `data` of an entry as it stands in the document; of several the last, as elsewhere.
+/// The member `data` of an entry exactly as in the document; if it is repeated, the last one counts, as elsewhere.
 fn data_member(raw: &RawValue) -> Result<&RawValue, SkipReason> {
     let members = super::parser::object_members(raw).ok_or(SkipReason::Malformed)?;
     members.get("data").copied().ok_or(SkipReason::Malformed)
 }
 
-/// The digest of `data`: of its canonical form. `None` if JSON parsers read it differently.
+/// The digest of `data` in its canonical form. `None` if JSON parsers read it differently.
 pub(super) fn data_digest(bytes: &[u8]) -> Option<String> {
     Some(bytes_digest(&canonical_json(&parse_exact_json(bytes)?)?))
 }
 
-/// The digest that an entry states. An algorithm that AI Catalog does not know states nothing.
+/// The digest that an entry states. A digest with an algorithm that AI Catalog does not define is ignored.
 pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, SkipReason> {
     let Some(text) = entry.get("digest").and_then(Value::as_str) else {
         return Ok(None);
@@ -175,7 +176,7 @@ pub(super) fn entry_identifier(entry: &Map<String, Value>) -> Option<String> {
     usable.then(|| with_current_prefix(text))
 }
 
-/// What the entry's `trustManifest` declares as its identity (ARD 4.5.1).
+/// The identity that the entry's `trustManifest` declares (ARD 4.5.1).
 pub(super) fn declared_identity(entry: &Map<String, Value>) -> Option<&str> {
     entry.get("trustManifest")?.get("identity")?.as_str()
 }

@@ -1,21 +1,21 @@
-//! Identifiers of entries, `urn:air:<publisher>[:<namespace>…]:<name>` as ARD 0.91 has them, in the strictest reading.
+//! Entry identifiers, `urn:air:<publisher>[:<namespace>…]:<name>` in ARD 0.91, in the strictest interpretation.
 
 use std::net::Ipv4Addr;
 
 const URN_PREFIX: &str = "urn:air:";
-/// The prefix until June 2026, which many catalogs still use.
+/// Prefix in use until June 2026; many catalogs still have it.
 const FORMER_URN_PREFIX: &str = "urn:ai:";
-/// Most bytes of a domain's name (RFC 1035 section 2.3.4).
+/// Maximum length of a domain name in bytes (RFC 1035 section 2.3.4).
 const MAX_DOMAIN_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
 /// The publisher of a well-formed identifier that names a domain in normal form; `None` for any other text.
 ///
 /// ```
-/// use a2a_crawler::catalog::publisher_of;
+/// use a2a_crawler::catalog::identifier_publisher;
 ///
-/// assert_eq!(publisher_of("urn:air:house.example.com:tools:sorter"), Some("house.example.com"));
-/// assert_eq!(publisher_of("urn:air:House.example.com:sorter"), None);
+/// assert_eq!(identifier_publisher("urn:air:house.example.com:tools:sorter"), Some("house.example.com"));
+/// assert_eq!(identifier_publisher("urn:air:House.example.com:sorter"), None);
 /// ```
 pub fn identifier_publisher(identifier: &str) -> Option<&str> {
     let (publisher, path) = identifier.strip_prefix(URN_PREFIX)?.split_once(':')?;
@@ -41,7 +41,7 @@ pub fn is_publisher_domain(text: &str) -> bool {
         && text.parse::<Ipv4Addr>().is_err()
 }
 
-/// Whether an entry's `trustManifest` declares an identity in another domain than its identifier, if both name one.
+/// Whether an entry's `trustManifest` declares an identity in a domain other than its identifier's, if both name one.
 pub(super) fn is_identity_mismatch(identifier: &str, identity: Option<&str>) -> bool {
     let named = identifier.strip_prefix(URN_PREFIX);
     let named = named.and_then(|rest| rest.split(':').next());
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(identifier_publisher("URN:AIR:a.example:x"), None);
     }
 
-    /// A declared identity proves nothing, but it may not contradict the identifier.
+    /// A declared identity proves nothing, but it must not contradict the identifier.
     #[test]
     fn an_identity_of_another_domain_is_noticed() {
         let ours = "urn:air:house.example.com:tools:sorter";
@@ -130,7 +130,7 @@ mod tests {
             (ours, Some("spiffe://a.house.example.com/x"), true),
             (ours, Some("https://evil.example/"), true),
             (ours, Some("evil.example"), true),
-            // Where there is no domain, there is nothing to compare.
+            // If there is no domain, there is nothing to compare.
             (ours, Some("did:key:z6Mk"), false),
             ("free text", Some("evil.example"), false),
         ] {

@@ -24,25 +24,25 @@ pub enum CatalogError {
     UnsupportedVersion(String),
 }
 
-/// What is read of a document.
+/// Options for reading a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogReadOptions {
-    /// How deep it is nested: 0 for the first.
+    /// Nesting depth of the document: 0 for the first.
     pub depth: usize,
-    /// Most entries to read, never more than [`MAX_ENTRIES`].
+    /// Maximum number of entries to read, never more than [`MAX_ENTRIES`].
     pub max_entries: usize,
-    /// Whether entries of registries are read too.
+    /// Whether registry entries are read too.
     pub read_registries: bool,
 }
 
-/// The content of one document, with the catalogs nested in it inline.
+/// The content of one document, including the catalogs nested in it inline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogDocument {
-    /// The cards that it names or contains, in order.
+    /// The cards that it names or contains, in document order.
     pub cards: Vec<CatalogEntry>,
-    /// The registries that it names, in order, where they are read.
+    /// The registries that it names, in document order, if registries are read.
     pub registries: Vec<ListedRegistry>,
-    /// The catalogs that it names by URL, with their depth: 1 for those that the first document names.
+    /// The catalogs that it names by URL, with their depth: 1 for those named by the first document.
     pub nested_urls: Vec<(Url, usize)>,
     /// The entries that were skipped.
     pub skipped: SkippedEntryList,
@@ -55,7 +55,7 @@ pub struct CatalogDocument {
 /// Parses a document from `base`.
 ///
 /// Only the list of entries is required. Every entry and every member is read on its own, and unknown ones are
-/// ignored. `specVersion` may be missing, as in ARD; a document of a higher major version is not read.
+/// ignored. `specVersion` may be missing, as in ARD; a document of a higher major version is rejected.
 pub fn parse_catalog(
     bytes: &[u8],
     base: &Url,
@@ -76,7 +76,7 @@ pub fn parse_catalog(
     Ok(parsed)
 }
 
-/// The members of an object as they stand in the document, of several with one name the last; `None` for another value.
+/// The raw members of an object; of several with one name the last counts. `None` for any other value.
 pub(super) fn object_members(raw: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -1,4 +1,4 @@
-//! Entries of registries, which a catalog names as further places to search.
+//! Registry entries: further registries to search, named by a catalog.
 
 use a2a_card::parse_exact_json;
 use serde_json::Value;
@@ -16,7 +16,7 @@ const MAX_NAME_CHARS: usize = 200;
 /// A registry that a catalog names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedRegistry {
-    /// The publisher's identifier; the retired prefix `urn:ai:` reads as `urn:air:`.
+    /// The publisher's identifier; the retired prefix `urn:ai:` is read as `urn:air:`.
     pub identifier: String,
     /// `displayName`, or the last part of the identifier.
     pub display_name: String,
@@ -25,7 +25,7 @@ pub struct ListedRegistry {
 }
 
 impl ListedRegistry {
-    /// Reads an entry of a document from `base`; refused if JSON parsers read it differently.
+    /// Parses an entry of a document from `base`; an error if JSON parsers read it differently.
     pub(super) fn parse(raw: &str, base: &Url) -> Result<Self, SkipReason> {
         let Some(Value::Object(entry)) = parse_exact_json(raw.as_bytes()) else {
             return Err(SkipReason::Ambiguous);

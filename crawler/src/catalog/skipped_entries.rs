@@ -1,10 +1,10 @@
-//! The entries of a catalog that were skipped, and why.
+//! Skipped entries of a catalog, with the reasons.
 
 use std::fmt;
 
 use crate::fetch::sanitize_text;
 
-/// Most findings kept of one catalog; further ones are only counted.
+/// Maximum number of skipped entries listed for one catalog; further ones are only counted.
 pub const MAX_SKIPPED_ENTRIES: usize = 50;
 
 const MAX_SUMMARY_ENTRIES: usize = 8;
@@ -14,29 +14,29 @@ const MAX_ENTRY_LABEL_CHARS: usize = 120;
 /// Why an entry, or a nested catalog, is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SkipReason {
-    /// It is neither an agent card nor a catalog, nor a registry where those are read. Not a fault.
+    /// It is neither an agent card nor a catalog, nor a registry if registries are read. Not an error.
     NotACard,
     /// It is not an object, or has no usable `identifier`, `type`, or exactly one of `url` and `data`.
     Malformed,
-    /// It contains more cards than are read from inside catalogs.
+    /// Inline card beyond the maximum number read from catalogs.
     TooManyInline,
-    /// The card has another digest than the entry states, or the entry states none that can be compared.
+    /// The card's digest differs from the one that the entry states, or the stated one cannot be compared.
     DigestMismatch,
-    /// JSON parsers read it differently: a name twice, half a character, a number too long.
+    /// JSON parsers read it differently: a repeated name, half a surrogate pair, a number with too many digits.
     Ambiguous,
-    /// The card has another scheme, host or port than the catalog of the domain.
+    /// The card's scheme, host or port differs from that of the domain's catalog.
     ForeignOrigin,
-    /// The nested catalog is on another registrable domain, or not https while the catalog of the domain is.
+    /// The nested catalog is on another registrable domain, or not on https although the domain's catalog is.
     ForeignSite,
-    /// It is a registry of another publisher than the host of the domain's catalog.
+    /// It is a registry whose publisher is not the host of the domain's catalog.
     RegistryOfOtherPublisher,
-    /// The guard refuses the URL.
+    /// The guard rejects the URL.
     RejectedByGuard,
     /// Its `trustManifest` names another publisher than its identifier.
     PublisherMismatch,
     /// An earlier entry has the same identifier.
     DuplicateIdentifier,
-    /// The nested catalog was already fetched: a loop, or named twice.
+    /// The nested catalog was already fetched: it is in a loop, or named twice.
     AlreadyFetched,
     /// It is nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     TooDeep,
@@ -45,20 +45,20 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// The reason, as the end of a sentence that begins with the entry.
+    /// The reason, as the end of a sentence whose subject is the entry.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotACard => "is not an A2A agent card",
             Self::Malformed => "is not a complete entry",
             Self::TooManyInline => {
-                "is beyond the number of cards that are read from inside a catalog"
+                "exceeds the number of cards that are read from inside a catalog"
             }
-            Self::DigestMismatch => "states another digest than its content has",
+            Self::DigestMismatch => "states a digest that does not match its content",
             Self::Ambiguous => "is read differently by different JSON parsers",
             Self::ForeignOrigin => "is not on the scheme, host and port of the domain's catalog",
             Self::ForeignSite => "is on another registrable domain, or not https",
             Self::RegistryOfOtherPublisher => {
-                "is a registry of another publisher than the host of the domain's catalog"
+                "is a registry whose publisher is not the host of the domain's catalog"
             }
             Self::RejectedByGuard => "has a URL that the registry does not fetch",
             Self::PublisherMismatch => "names another publisher in its trustManifest",
@@ -69,7 +69,7 @@ impl SkipReason {
         }
     }
 
-    /// Whether the owner of the domain may want to fix it.
+    /// Whether this is an error that the owner of the domain may want to fix.
     pub const fn is_error(self) -> bool {
         !matches!(self, Self::NotACard)
     }
@@ -80,7 +80,7 @@ impl SkipReason {
 pub struct SkippedEntry {
     /// Why it was skipped.
     pub reason: SkipReason,
-    /// Its identifier, its URL, or its position in the document, safe to display.
+    /// Label of the entry: its identifier, its URL, or its position in the document, safe to display.
     pub entry_label: String,
 }
 
@@ -90,17 +90,17 @@ impl fmt::Display for SkippedEntry {
     }
 }
 
-/// The skipped entries, at most [`MAX_FINDINGS`] of them in full.
+/// The skipped entries, at most [`MAX_SKIPPED_ENTRIES`] of them listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkippedEntryList {
-    /// In the order found.
+    /// The listed entries, in document order.
     pub entries: Vec<SkippedEntry>,
-    /// Number of further ones.
+    /// Number of further skipped entries.
     pub omitted_count: usize,
 }
 
 impl SkippedEntryList {
-    /// Adds a finding; one beyond [`MAX_FINDINGS`] is only counted.
+    /// Adds a skipped entry; one beyond [`MAX_SKIPPED_ENTRIES`] is only counted.
     pub fn add(&mut self, reason: SkipReason, entry_label: &str) {
         if self.entries.len() < MAX_SKIPPED_ENTRIES {
             let entry_label = sanitize_text(entry_label, MAX_ENTRY_LABEL_CHARS);
@@ -113,7 +113,7 @@ impl SkippedEntryList {
         }
     }
 
-    /// Adds all findings of another document.
+    /// Adds all skipped entries of another document.
     pub fn append(&mut self, other: Self) {
         for entry in other.entries {
             self.add(entry.reason, &entry.entry_label);
@@ -121,7 +121,8 @@ impl SkippedEntryList {
         self.omitted_count += other.omitted_count;
     }
 
-    /// What was skipped and why, the faults first and by name as far as there is room; `None` where nothing was.
+    /// Summary of what was skipped and why, errors first and by name as far as there is room; `None` if nothing was
+    /// skipped.
     pub fn summary(&self) -> Option<String> {
         let (errors, others): (Vec<&SkippedEntry>, Vec<&SkippedEntry>) = self
             .entries

@@ -1,4 +1,4 @@
-//! What is read from catalogs, and what is not.
+//! Tests of reading catalogs: which entries are read, and which are skipped.
 
 #![allow(clippy::unwrap_used)]
 
@@ -138,7 +138,7 @@ fn an_entry_is_read_member_by_member() {
         (json!(null), Some(Malformed)),
     ] {
         let shown = entry.to_string();
-        // Whatever becomes of it, its neighbour is read.
+        // Whatever happens to this entry, the next one is read.
         let found = reading(&[entry, card("urn:air:house.example.com:b", "/b.json")]);
         assert_eq!(
             found.cards.len(),
@@ -203,7 +203,7 @@ fn only_a_document_with_entries_is_a_catalog() {
     }
 }
 
-/// Nested inline `levels` deep, with one card at the bottom.
+/// A catalog nested inline `levels` deep, with one card at the bottom.
 fn inline(levels: usize) -> Value {
     let mut document = json!({"entries": [card("deep", "/deep.json")]});
     for _ in 0..levels {
@@ -332,7 +332,7 @@ fn cards_of_other_hosts_and_catalogs_of_other_sites_are_passed_over() {
     assert_eq!(asked, 1);
 }
 
-/// A URL on the catalog's own host is not reported as on another host.
+/// A URL on the catalog's own host is not reported as being on another host.
 #[test]
 fn findings_tell_a_scheme_and_a_port_from_a_host() {
     let guard = SsrfGuard::new(GuardConfig::default());
@@ -491,7 +491,7 @@ proptest! {
     }
 }
 
-/// A card inside an entry is taken byte for byte, at a place of its own.
+/// A card inside an entry is kept byte for byte, at a URL of its own.
 #[test]
 fn a_card_inside_an_entry_is_taken_as_it_stands() {
     let data = "{ \"name\":\"A\",\n  \"name\" : \"B\", \"n\": 1.0 }";
@@ -508,7 +508,7 @@ fn a_card_inside_an_entry_is_taken_as_it_stands() {
     );
 }
 
-/// The digest of `data` is that of its canonical form; what has none cannot be compared.
+/// The digest of `data` is the digest of its canonical form; data without a canonical form cannot be compared.
 #[test]
 fn a_stated_digest_of_data_is_compared() {
     let digest = a2a_card::bytes_digest(br#"{"name":"A","n":1}"#);
@@ -538,7 +538,7 @@ fn cards_inside_catalogs_are_bounded() {
     let (cards, findings, ..) = walked(&[("", entries.clone())]);
     assert_eq!(cards.len(), MAX_INLINE_CARDS);
     assert_eq!(findings, [TooManyInline, TooManyInline]);
-    // Nor do more come in by replacing cards that have a URL.
+    // Replacing cards that have a URL does not let more inline cards in.
     let mut urls: Vec<Value> = (0..MAX_INLINE_CARDS + 2)
         .map(|number| card(&format!("a{number}"), &format!("/{number}")))
         .collect();
@@ -562,7 +562,7 @@ fn with_registries(entries: &str) -> CatalogDocument {
     parse_catalog(document.as_bytes(), &base(), all).unwrap()
 }
 
-/// MCP servers, skills and whatever else is listed are skipped, and named as skipped.
+/// MCP servers, skills and all other entry types are skipped, and named as skipped.
 #[test]
 fn entries_of_other_types_are_skipped_by_name() {
     let other = |kind: &str| json!({"identifier": "urn:air:house.example.com:tools:sorter", "type": kind, "url": "/a"});
@@ -584,7 +584,7 @@ fn entries_of_other_types_are_skipped_by_name() {
     assert_eq!(passed(&registry.skipped), [NotACard]);
 }
 
-/// A broken registry costs that entry, never the document.
+/// A broken registry causes that entry to be skipped, not the document.
 #[test]
 fn registries_are_read_unless_parsers_disagree() {
     let id = r#""identifier":"urn:air:house.example.com:x""#;
@@ -656,7 +656,7 @@ fn registries_are_read_unless_parsers_disagree() {
     );
 }
 
-/// Only the host that serves the catalog names registries, as registries of its own.
+/// Only the host that serves the catalog can name registries, and only its own.
 #[test]
 fn registries_of_other_publishers_are_skipped() {
     let registry = |identifier: &str| {
@@ -722,7 +722,7 @@ fn registries_of_other_publishers_are_skipped() {
         );
         assert_eq!(walked.registries.len(), usize::from(expected.is_none()));
     }
-    // Nor does a catalog elsewhere on the site, that ours names, speak for us, or for itself.
+    // A catalog elsewhere on the site, named by ours, can speak neither for us nor for itself.
     let theirs = registry("urn:air:a.house.example.com:r");
     let walked = walk(&[
         (own, &[]),
@@ -736,7 +736,7 @@ fn registries_of_other_publishers_are_skipped() {
         [RegistryOfOtherPublisher, RegistryOfOtherPublisher]
     );
     assert_eq!(walked.registries, []);
-    // One identifier is one registry, and there are only so many.
+    // An identifier yields one registry, and the number of registries is limited.
     let mut many: Vec<String> = (0..=MAX_REGISTRIES)
         .map(|number| registry(&format!("urn:air:house.example.com:r{number}")))
         .collect();

@@ -1,4 +1,4 @@
-//! Walk over a catalog and all catalogs nested in it, document by document.
+//! Walk over a catalog and its nested catalogs, document by document.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -14,21 +14,21 @@ use super::{
 };
 use crate::guard::{SsrfGuard, normalize_url};
 
-/// A catalog that is named by URL.
+/// A catalog named by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NestedCatalog {
     /// URL of the catalog.
     pub url: Url,
-    /// Depth at which it is nested.
+    /// Depth at which the catalog is nested.
     pub depth: usize,
 }
 
-/// The content of a catalog and of all nested in it.
+/// The content of a catalog and of its nested catalogs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogContents {
-    /// The cards, each identifier once.
+    /// The cards, one for each identifier.
     pub cards: Vec<CatalogEntry>,
-    /// The registries of the catalog's own host, each identifier once, at most [`MAX_REGISTRIES`].
+    /// The registries of the catalog's own host, one for each identifier, at most [`MAX_REGISTRIES`].
     pub registries: Vec<ListedRegistry>,
     /// The entries that were skipped.
     pub skipped: SkippedEntryList,
@@ -36,8 +36,8 @@ pub struct CatalogContents {
     pub is_complete: bool,
 }
 
-/// The entries collected so far, and the catalogs still to fetch. Breadth first, so that the domain's own entries
-/// come before those of nested catalogs.
+/// The entries collected so far, and the catalogs still to fetch. The walk is breadth first, so that the domain's own
+/// entries come before those of nested catalogs.
 #[derive(Debug)]
 pub struct CatalogWalk<'a> {
     guard: &'a SsrfGuard,
@@ -57,7 +57,7 @@ pub struct CatalogWalk<'a> {
 }
 
 impl<'a> CatalogWalk<'a> {
-    /// Starts at the catalog at `first`, which is fetched without being queued.
+    /// Starts at the catalog at `root_url`, which is fetched without being queued.
     pub fn new(guard: &'a SsrfGuard, root_url: &Url) -> Self {
         let root_url = normalize_url(root_url.clone());
         Self {
@@ -88,12 +88,12 @@ impl<'a> CatalogWalk<'a> {
         MAX_CATALOG_BYTES.saturating_sub(self.byte_count)
     }
 
-    /// Whether a catalog names others by URL: then a 304 of the first would hide changes in the others.
+    /// Whether any catalog names others by URL. If so, a 304 for the first would hide changes in the others.
     pub const fn has_nested(&self) -> bool {
         self.has_nested
     }
 
-    /// Adds the content of a document that came from `url`, after redirects, and had this many bytes.
+    /// Adds the content of a document that came from `url`, after redirects, and had `byte_count` bytes.
     pub fn add_document(&mut self, url: &Url, byte_count: usize, document: CatalogDocument) {
         self.visited_urls.insert(normalize_url(url.clone()));
         self.entry_count += document.entry_count;
@@ -111,12 +111,12 @@ impl<'a> CatalogWalk<'a> {
         }
     }
 
-    /// Notes that a nested catalog could not be read, so the entries are not complete.
+    /// Records that a nested catalog could not be read, so the entries are incomplete.
     pub fn mark_incomplete(&mut self) {
         self.is_complete = false;
     }
 
-    /// The next catalog to fetch, counted as a request. `None` if there is none left, or a limit is reached.
+    /// The next catalog to fetch, counted as a request. `None` if none is left or a limit has been reached.
     pub fn next_nested(&mut self) -> Option<NestedCatalog> {
         let nested = self.queue.pop_front()?;
         if self.request_count >= MAX_CATALOG_REQUESTS
@@ -134,7 +134,7 @@ impl<'a> CatalogWalk<'a> {
         Some(nested)
     }
 
-    /// What was found in all documents.
+    /// The collected contents of all documents.
     pub fn into_contents(self) -> CatalogContents {
         CatalogContents {
             cards: self.cards,
@@ -184,8 +184,8 @@ impl<'a> CatalogWalk<'a> {
         }
     }
 
-    /// Takes a registry that the document at `url` names. Only the publisher's own host can name its registries,
-    /// neither a domain above or below it nor another site. Of two with one identifier the first counts.
+    /// Adds a registry that the document at `url` names. Only the publisher's own host can name its registries; a
+    /// domain above or below it and other sites cannot. Of two with one identifier the first counts.
     fn add_registry(&mut self, url: &Url, registry: ListedRegistry) {
         let publisher = identifier_publisher(&registry.identifier);
         let is_own = publisher.is_some()
@@ -223,7 +223,7 @@ impl<'a> CatalogWalk<'a> {
     }
 }
 
-/// The host of a document that is served over https on the default port, for comparison with publishers.
+/// The host of a document served over https on the default port, for comparison with publishers.
 fn default_https_host(document: &Url) -> Option<&str> {
     let is_usual = document.scheme() == "https" && document.port().is_none();
     document.host_str().filter(|_| is_usual)

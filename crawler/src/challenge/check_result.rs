@@ -1,25 +1,25 @@
-//! The result of a check for a proof, for programs and for people.
+//! Result of a check for a proof, for programs and for people.
 
 use time::OffsetDateTime;
 
 use crate::fetch::{MAX_DETAIL, escape_invisible, sanitize_text};
 
-/// Most records or texts that are quoted of what was found.
+/// Maximum number of quoted records or texts.
 pub const MAX_FOUND_TEXTS: usize = 5;
 const MAX_FOUND_CHARS: usize = 120;
 
-/// The form of a proof.
+/// Format of a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProofFormat {
-    /// A TXT record that proves once, for one challenge.
+    /// A TXT record that proves the host once, for one challenge.
     DnsOneOff,
-    /// A TXT record that stays in place and keeps proving.
+    /// A TXT record that stays in place and keeps proving the host.
     DnsPersistent,
     /// A file on the host's own server.
     HttpsFile,
 }
 
-/// The hosts that a standing proof covers.
+/// Hosts that a persistent proof covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProofScope {
     /// Only the host itself.
@@ -28,44 +28,44 @@ pub enum ProofScope {
     Subdomains,
 }
 
-/// The verdict of a check.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChallengeResult {
     /// The proof was found.
     Proved {
-        /// The hosts that it covers. A file never covers more than its host.
+        /// The hosts that the proof covers. A file never covers more than its host.
         scope: ProofScope,
-        /// When the proof itself says that it ends; `None` where it does not say.
+        /// The expiry stated by the proof itself; `None` if it states none.
         expires_at: Option<OffsetDateTime>,
     },
     /// The owner of the name does not want any registry to list it (`policy=none`).
     OptedOut,
-    /// The proof is absent, by a definite answer: it counts towards the end of the proof.
+    /// The proof is absent, by a definite answer, which counts towards the end of an existing proof.
     Absent,
-    /// Something else was found in its place. This is a definite answer too.
+    /// Something else is in its place, also by a definite answer.
     Wrong,
     /// The check failed for now, which is evidence neither for nor against the proof.
     Failed,
-    /// A resolver that checks DNSSEC reports that the answer is forged or broken.
+    /// A validating resolver reports that the DNSSEC data of the answer is forged or broken.
     Bogus,
-    /// The guard refuses the host or one of its addresses; nothing was sent.
+    /// The guard rejects the host or one of its addresses; nothing was sent.
     RejectedByGuard,
 }
 
-/// One check: what it looked for, where, and what it found.
+/// One check: what was expected, where, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChallengeCheck {
     /// The form of the proof.
     pub format: ProofFormat,
-    /// The names or the URL that were queried, in order.
+    /// The names or the URL queried, in order.
     pub locations: Vec<String>,
-    /// The text that the owner should place there.
+    /// The text that the owner has to publish there.
     pub expected_text: String,
-    /// The texts found, at most [`MAX_FOUND`] of 120 characters each, with invisible characters escaped.
+    /// The texts found, at most [`MAX_FOUND_TEXTS`] of 120 characters each, with invisible characters escaped.
     pub found: Vec<String>,
-    /// Whether a CNAME led to the records, so that the proof is kept in another zone.
+    /// Whether a CNAME led to the records, so that the proof is in another zone.
     pub is_aliased: bool,
-    /// Seconds for which the server that was asked for a file wants no further request (`Retry-After`).
+    /// Seconds for which the file server wants no further requests (`Retry-After`).
     pub retry_after: Option<u32>,
     /// What the check concluded.
     pub result: ChallengeResult,
@@ -87,7 +87,7 @@ impl ChallengeCheck {
         }
     }
 
-    /// Quotes a text that was found, while fewer than [`MAX_FOUND`] are quoted.
+    /// Quotes a text that was found, unless [`MAX_FOUND_TEXTS`] are already quoted.
     pub(super) fn add_found_text(&mut self, text: &str) {
         if self.found.len() < MAX_FOUND_TEXTS {
             self.found.push(escape_invisible(text, MAX_FOUND_CHARS));

@@ -1,5 +1,5 @@
-//! The one-off record: `token=<token> expiry=<RFC 3339>`. The syntax is that of the IETF's draft on domain control
-//! validation by DNS: `token=` first, then further `key=value` pairs separated by spaces.
+//! The one-off record: `token=<token> expiry=<RFC 3339>`. The syntax follows the IETF draft on domain control
+//! validation with DNS: `token=` first, then further `key=value` pairs separated by spaces.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -25,7 +25,7 @@ pub enum OneOffRecordError {
     #[error("{0:?} is not of the form key=value")]
     NotKeyValue(String),
     /// A key occurs twice.
-    #[error("it has {0:?} twice")]
+    #[error("it contains the key {0:?} twice")]
     DuplicateKey(String),
     /// It has no `expiry=`.
     #[error("it has no expiry=")]
@@ -66,8 +66,8 @@ pub fn parse_one_off_record(text: &str) -> Result<OneOffRecord, OneOffRecordErro
     })
 }
 
-/// Checks whether a record is the expected one and has not expired; the error says what is wrong with it. The record
-/// still counts at the very moment of its expiry. How far off the expiry may lie is for the caller to limit.
+/// Checks whether a record is the expected one and has not expired; the error gives the reason. The record is still
+/// valid at its exact expiry time. The caller limits how far in the future the expiry may be.
 pub fn evaluate_one_off_record(
     text: &str,
     expected_token: &str,

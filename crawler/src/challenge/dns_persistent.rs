@@ -1,4 +1,4 @@
-//! The standing record: `<registry>; accounturi=<account>; policy=<policy>; persistuntil=<unix>`, modelled on the
+//! The persistent record: `<registry>; accounturi=<account>; policy=<policy>; persistuntil=<unix>`, modelled on the
 //! draft of ACME's `dns-persist-01`.
 
 use a2a_card::named_enum;
@@ -8,7 +8,7 @@ use super::check_result::ProofScope;
 use crate::fetch::escape_invisible;
 
 named_enum! {
-    /// The permission that the owner of a name gives.
+    /// Permission that the owner of a name gives.
     pub enum Policy {
         /// This account controls this host.
         Exact = "exact",
@@ -19,20 +19,20 @@ named_enum! {
     }
 }
 
-/// A parsed standing record.
+/// A parsed persistent record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersistentRecord {
-    /// The registry that it is for: a host, lower-case, with `:port` where it has one.
+    /// Host of the registry that the record is for, lower-case, with `:port` if it has one.
     pub registry: String,
-    /// The account's URI, byte for byte. A record of `policy=none` needs none.
+    /// The account's URI, byte for byte. A record with `policy=none` needs none.
     pub account: Option<String>,
-    /// The policy; `exact` where the record names none.
+    /// The policy; `exact` if the record names none.
     pub policy: Policy,
-    /// When the record expires; `None` where it does not say.
+    /// When the record expires; `None` if it does not say.
     pub expires_at: Option<OffsetDateTime>,
 }
 
-/// Why a text is not a standing record.
+/// Why a text is not a persistent record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PersistentRecordError {
     /// It does not begin with a host.
@@ -45,7 +45,7 @@ pub enum PersistentRecordError {
     #[error("{0:?} is not of the form tag=value")]
     NotTagValue(String),
     /// A tag occurs twice.
-    #[error("it has {0:?} twice")]
+    #[error("it contains the tag {0:?} twice")]
     DuplicateTag(String),
     /// It has no `accounturi=`, and its policy is not `none`.
     #[error("it names no account (accounturi=)")]
@@ -53,12 +53,12 @@ pub enum PersistentRecordError {
     /// The policy is unknown.
     #[error("its policy is not one of: exact, subdomains, none")]
     UnknownPolicy,
-    /// The end is not a number of seconds.
+    /// The expiry is not a number of seconds.
     #[error("its persistuntil is not a number of seconds since 1970")]
     InvalidExpiry,
 }
 
-/// Parses a record. Case does not matter in tags; unknown tags are ignored, and no tag may occur twice.
+/// Parses a record. Tags are case-insensitive; unknown tags are ignored, and no tag may occur twice.
 pub fn parse_persistent_record(text: &str) -> Result<PersistentRecord, PersistentRecordError> {
     let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
     let registry = normalize_registry_host(parts.next().unwrap_or_default());
@@ -121,14 +121,14 @@ fn normalize_registry_host(text: &str) -> String {
     text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase()
 }
 
-/// Accepts digits only: a sign, a fraction or a date is a mistake, and a mistake must not lengthen a proof.
+/// Accepts digits only: a sign, a fraction or a date is an error, and an error must not extend a proof.
 fn parse_unix_seconds(text: &str) -> Option<OffsetDateTime> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let seconds = digits.then(|| text.parse().ok())??;
     OffsetDateTime::from_unix_timestamp(seconds).ok()
 }
 
-/// The verdict on one record, for one registry and account.
+/// Result of evaluating one record for one registry and account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordResult {
     /// It proves the host.
@@ -138,16 +138,16 @@ pub enum RecordResult {
         /// When the record expires.
         expires_at: Option<OffsetDateTime>,
     },
-    /// The owner opts out.
+    /// The owner opts out of every registry.
     OptsOut,
-    /// It is for this registry but proves nothing, for this reason.
+    /// The record is for this registry but proves nothing; the text gives the reason.
     Fails(String),
-    /// It is for another registry, or not a record of this kind.
+    /// The record is for another registry, or is not a persistent record.
     Unrelated,
 }
 
-/// Judges one record. `registry` is our host, with `:port` where it has one. `account` is compared byte for byte;
-/// with `None` only an opt-out is looked for. An opt-out is in force until it expires, like a proof.
+/// Evaluates one record. `registry` is our host, with `:port` if it has one. `account` is compared byte for byte;
+/// without an account only an opt-out is checked. An opt-out is in force until it expires, like a proof.
 pub fn evaluate_persistent_record(
     text: &str,
     registry: &str,
@@ -157,7 +157,7 @@ pub fn evaluate_persistent_record(
     let registry = self::normalize_registry_host(registry);
     let record = match parse_persistent_record(text) {
         Ok(record) => record,
-        // A broken record counts as ours if it begins with our name.
+        // A malformed record counts as ours if it begins with our name.
         Err(error) => {
             let record_registry = text.split(';').next().unwrap_or_default();
             let record_registry =

@@ -1,4 +1,4 @@
-//! Tests of standing records.
+//! Tests of persistent records.
 
 #![allow(clippy::unwrap_used)]
 
@@ -45,7 +45,7 @@ fn a_record_proves_what_it_says() {
         let record = format!("registry.example.com.; accounturi={A}{rest}");
         assert_eq!(word(&record), expected, "{record}");
     }
-    // Whoever opts out need not have an account here.
+    // An owner who opts out needs no account here.
     assert_eq!(
         word("registry.example.com; policy=none"),
         RecordResult::OptsOut

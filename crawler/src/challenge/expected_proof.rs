@@ -1,4 +1,4 @@
-//! The names, records and file that an owner has to place to prove a domain.
+//! Expected names, records and file that an owner has to publish to prove a domain.
 
 use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
 use ring::digest::{Digest, SHA256, digest};
@@ -10,7 +10,7 @@ use super::dns_persistent::Policy;
 
 /// Label of the name that holds a one-off record.
 pub const CHALLENGE_LABEL: &str = "_a2a-registry-challenge";
-/// Label of the name that holds a standing record.
+/// Label of the name that holds a persistent record.
 pub const PERSISTENT_LABEL: &str = "_a2a-registry";
 /// Folder that holds the file of a challenge.
 pub const CHALLENGE_PATH: &str = "/.well-known/a2a-registry-challenge/";
@@ -23,18 +23,18 @@ const ACCOUNT_LABEL_BYTES: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Nonce(String);
 
-/// A text that is no [`Nonce`].
+/// Error for a text that is not a [`Nonce`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a nonce is 32 bytes in base64url without padding")]
 pub struct InvalidNonce;
 
 impl Nonce {
-    /// Makes a nonce from 32 bytes, which the caller draws from a source that cannot be predicted.
+    /// Makes a nonce from 32 bytes, which the caller must take from an unpredictable random source.
     pub fn from_bytes(bytes: &[u8; NONCE_BYTES]) -> Self {
         Self(BASE64URL_NOPAD.encode(bytes))
     }
 
-    /// Reads the text that [`as_str`](Self::as_str) gives, in exactly that spelling.
+    /// Parses the text that [`as_str`](Self::as_str) returns, in exactly that spelling.
     pub fn parse(text: &str) -> Result<Self, InvalidNonce> {
         let bytes = BASE64URL_NOPAD
             .decode(text.as_bytes())
@@ -54,34 +54,34 @@ impl Nonce {
 /// The values that prove a domain for one account and one challenge. Pure.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedProof<'a> {
-    /// The account's URI. It enters every value byte for byte.
+    /// The account's URI. It is part of every value, byte for byte.
     pub account: &'a str,
     /// The nonce of the challenge.
     pub nonce: &'a Nonce,
 }
 
 impl ExpectedProof<'_> {
-    /// Content of the file: the nonce, a dot, and the thumbprint of the account, base64url(SHA-256(account)). A
-    /// server that merely echoes its path cannot produce the second half.
+    /// Content of the file: the nonce, a dot, and the thumbprint of the account, base64url(SHA-256(account)). A server
+    /// that merely echoes its path cannot produce the second half.
     pub fn file_content(&self) -> String {
         let thumbprint = BASE64URL_NOPAD.encode(sha256_digest(self.account).as_ref());
         format!("{}.{thumbprint}", self.nonce.as_str())
     }
 
-    /// Token of the one-off record: base64url(SHA-256(content of the [`file`](Self::file))).
+    /// Token of the one-off record: base64url(SHA-256([`file_content`](Self::file_content))).
     pub fn dns_token(&self) -> String {
         BASE64URL_NOPAD.encode(sha256_digest(&self.file_content()).as_ref())
     }
 
-    /// The one-off record, ready to be copied. `expiry` is when the challenge ends, to the second.
+    /// The one-off record, ready to copy. `expiry` is the end of the challenge, to the second.
     pub fn one_off_record(&self, expiry: OffsetDateTime) -> String {
         let expiry = expiry.replace_nanosecond(0).unwrap_or(expiry);
-        // Only years beyond 9999 cannot be written; no challenge lasts that long.
+        // Only years after 9999 cannot be formatted; no challenge lasts that long.
         let expiry = expiry.format(&Rfc3339).unwrap_or_default();
         format!("token={} expiry={expiry}", self.dns_token())
     }
 
-    /// The two names that may hold the one-off record: the plain one, and one that only this account uses, for a host
+    /// The two names that may hold the one-off record: the plain one, and one used only by this account, for a host
     /// that several accounts prove at the same time.
     pub fn one_off_names(&self, host: &str) -> [String; 2] {
         let shared_name = format!("{CHALLENGE_LABEL}.{host}");
@@ -109,12 +109,12 @@ pub fn account_label(account: &str) -> String {
     format!("_{}", BASE32_NOPAD.encode(bytes).to_ascii_lowercase())
 }
 
-/// Name that holds the standing record of a host.
+/// Name that holds the persistent record of a host.
 pub fn persistent_record_name(host: &str) -> String {
     format!("{PERSISTENT_LABEL}.{host}")
 }
 
-/// The standing record, ready to be copied. `registry` is the registry's host, with `:port` where it has one.
+/// The persistent record, ready to copy. `registry` is the registry's host, with `:port` if it has one.
 pub fn persistent_record(
     registry: &str,
     account: &str,

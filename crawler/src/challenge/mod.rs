@@ -1,19 +1,19 @@
-//! Proofs of control over a domain: the records and files that an owner places, and the checks that look for them.
+//! Proofs of control over a domain: the records and files that an owner publishes, and the checks for them.
 //!
-//! There are three formats. Each names the URI of one account, so that nobody can use another account's proof:
+//! There are three formats. Each names the URI of one account, so that no account can use another account's proof:
 //!
 //! | format | placed at | content |
 //! |---|---|---|
-//! | [`DnsOneOff`](Format::DnsOneOff) | TXT at `_a2a-registry-challenge.<host>`, or with the account's label before it | `token=<dns_token> expiry=<RFC 3339>` |
-//! | [`DnsStanding`](Format::DnsStanding) | TXT at `_a2a-registry.<host>` | `<registry>; accounturi=<account>; policy=exact; persistuntil=<unix>` |
-//! | [`HttpsFile`](Format::HttpsFile) | `/.well-known/a2a-registry-challenge/<nonce>` | `<nonce>.<thumbprint>` |
+//! | [`DnsOneOff`](ProofFormat::DnsOneOff) | TXT at `_a2a-registry-challenge.<host>`, or with the account's label before it | `token=<dns_token> expiry=<RFC 3339>` |
+//! | [`DnsPersistent`](ProofFormat::DnsPersistent) | TXT at `_a2a-registry.<host>` | `<registry>; accounturi=<account>; policy=exact; persistuntil=<unix>` |
+//! | [`HttpsFile`](ProofFormat::HttpsFile) | `/.well-known/a2a-registry-challenge/<nonce>` | `<nonce>.<thumbprint>` |
 //!
-//! [`Expected`] computes the values that an owner has to place. [`dns_one_off`] and [`dns_standing`] parse and judge
-//! records without any input or output. [`Fetcher`](crate::fetch::Fetcher) fetches them from the network:
+//! [`ExpectedProof`] computes the values that an owner has to publish. [`dns_one_off`] and [`dns_persistent`] parse
+//! and evaluate records without any input or output. [`Fetcher`](crate::fetch::Fetcher) fetches them from the network:
 //! [`check_dns_one_off`](crate::fetch::Fetcher::check_dns_one_off),
-//! [`check_dns_standing`](crate::fetch::Fetcher::check_dns_standing),
-//! [`check_https_file`](crate::fetch::Fetcher::check_https_file). Accounts, schedules and rights are the caller's
-//! business.
+//! [`check_dns_persistent`](crate::fetch::Fetcher::check_dns_persistent),
+//! [`check_https_file`](crate::fetch::Fetcher::check_https_file). Accounts, schedules and permissions are the caller's
+//! responsibility.
 
 mod check_result;
 pub mod dns_one_off;

@@ -18,9 +18,9 @@ struct NameCheckResult {
 
 impl Fetcher {
     /// Checks both names of a host for its one-off record. A proof at either name is enough. Otherwise a failed
-    /// look-up outweighs a definite answer, since the proof may be where the look-up failed.
+    /// look-up outweighs a definite answer, because the proof may be at the name that could not be looked up.
     ///
-    /// `host` has no port. One that the guard refuses, in particular a public suffix, is not looked up.
+    /// `host` has no port. A host that the guard rejects, in particular a public suffix, is not looked up.
     pub async fn check_dns_one_off(
         &self,
         host: &str,
@@ -57,11 +57,11 @@ impl Fetcher {
         }
     }
 
-    /// Checks for the standing record of exactly this host: an account's proof, or an opt-out, which outweighs every
-    /// proof. Without an account, only an opt-out is looked for.
+    /// Checks for the persistent record of exactly this host: an account's proof, or an opt-out, which outweighs every
+    /// proof. Without an account, only an opt-out is checked.
     ///
-    /// `registry` is the host by which records name this registry, with `:port` where it has one. To check whether a
-    /// parent's record covers a host, call this again with the parent and require [`Reach::Subdomains`].
+    /// `registry` is the host by which records name this registry, with `:port` if it has one. To check whether a
+    /// parent's record covers a host, call this again with the parent and require [`ProofScope::Subdomains`].
     pub async fn check_dns_persistent(
         &self,
         host: &str,
@@ -91,7 +91,7 @@ impl Fetcher {
         check.with_result(result, &detail)
     }
 
-    /// Checks for the file of a challenge: status 200 over valid TLS, no redirect, at most [`MAX_FILE_BYTES`], the
+    /// Checks for the file of a challenge: status 200 over valid TLS, no redirect, at most [`MAX_FILE_BYTES`], and the
     /// expected text. Trailing white space is ignored (RFC 8555 section 8.3), because editors add it.
     ///
     /// `origin` is scheme, host and port; http and other ports are fetched only if the guard allows them.
@@ -151,7 +151,7 @@ impl Fetcher {
         }
     }
 
-    /// Fetches the file at a URL without judging its content. Also returns the seconds of `Retry-After`.
+    /// Fetches the file at a URL without evaluating its content. Also returns the seconds of `Retry-After`.
     async fn fetch_proof_file(
         &self,
         url: &Url,
@@ -169,7 +169,7 @@ impl Fetcher {
         (ProofFileResult::from_fetch_result(result), wait)
     }
 
-    /// Whether records below this host may count. Those of a public suffix may not: nobody who registers there owns it.
+    /// Checks whether records below this host may count. Records below a public suffix may not: no registrant owns it.
     fn check_record_host(&self, host: &str) -> Result<(), String> {
         let domain = self
             .guard()
@@ -182,7 +182,7 @@ impl Fetcher {
     }
 }
 
-/// Rank by which one of several results is chosen: an opt-out, a proof, a failed look-up, a definite answer.
+/// Rank used to choose one of several results: an opt-out, a proof, a failed look-up, a definite answer.
 const fn result_rank(result: ChallengeResult) -> u8 {
     match result {
         ChallengeResult::OptedOut => 0,
@@ -194,7 +194,7 @@ const fn result_rank(result: ChallengeResult) -> u8 {
     }
 }
 
-/// Judges the records at one name, and quotes them in the check.
+/// Evaluates the records at one name, and quotes them in the check.
 fn evaluate_name(
     check: &mut ChallengeCheck,
     name: &str,
@@ -212,7 +212,7 @@ fn evaluate_name(
         TxtLookup::Absent => (
             ChallengeResult::Absent,
             format!(
-                "there is no TXT record at {name}; a new record is seen only after the old answer's TTL has passed"
+                "there is no TXT record at {name}; a new record is visible only once the TTL of the old answer expires"
             ),
         ),
         TxtLookup::Failed(why) => (

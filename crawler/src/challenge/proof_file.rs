@@ -1,26 +1,26 @@
-//! The answer of a server that was asked for the file of a challenge.
+//! Result of requesting the file of a challenge.
 
 use crate::AttemptOutcome;
 use crate::fetch::{FetchError, HttpResponse};
 
-/// Most bytes of the file that are read; a longer file is wrong, and the rest is not read.
+/// Maximum number of bytes read of the file; a longer file is wrong, and the rest is not read.
 pub const MAX_FILE_BYTES: usize = 256;
 
-/// The answer to the request for the file.
+/// Result of a request for the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProofFileResult {
     /// Status 200 with these bytes.
     Body(Vec<u8>),
-    /// Status 404 or 410, or a host that does not exist. The sentence says which.
+    /// Status 404 or 410, or a host that does not exist; the sentence says which.
     Absent(String),
     /// A response that is not the file: another status, a redirect, too many bytes.
     NotTheFile(String),
-    /// No usable response for now: no address, no connection, no valid TLS, a failing or throttling server.
+    /// No usable response for now: no address, no connection, no valid TLS, or a failing or throttling server.
     ///
-    /// Invalid TLS counts as a failure and not as a wrong file: somebody between us and the server can cause it, and
+    /// Invalid TLS counts as a failure and not as a wrong file: anyone between us and the server can cause it, and
     /// must not be able to end a proof sooner than by dropping packets.
     Failed(String),
-    /// The guard refuses the target; nothing was sent to it.
+    /// The guard rejects the target; nothing was sent to it.
     RejectedByGuard(String),
 }
 

@@ -1,7 +1,7 @@
-//! Reasons why a name server failed: the extended error beside a SERVFAIL (RFC 8914).
+//! Reasons why a name server failed: the extended error that accompanies a SERVFAIL (RFC 8914).
 //!
-//! A server that checks DNSSEC responds with SERVFAIL to a query for a forged name, as it does when it is itself in
-//! trouble, and tells the two apart in an extended error. The resolver library drops it, so our own code sends the
+//! A validating name server responds with SERVFAIL both to a query for a forged name and when it is itself failing,
+//! and distinguishes the two in an extended error. The resolver library drops that error, so this module sends the
 //! query once more, over UDP, to the configured servers.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,11 +16,11 @@ use crate::fetch::escape_invisible;
 
 /// Option code of an extended error (RFC 8914 section 2).
 const EXTENDED_ERROR_OPTION: u16 = 15;
-/// Largest response accepted, and announced as such.
+/// Maximum size of a response, announced in the query.
 const MAX_UDP_PAYLOAD: u16 = 1232;
 const MAX_SERVERS: usize = 2;
 
-/// The DNSSEC reason for which one of the name servers fails this query, if one reports it within `timeout` each.
+/// The DNSSEC reason for which a name server fails this query, if one of them reports it within `timeout` each.
 pub(super) async fn find_dnssec_reason(
     servers: &[SocketAddr],
     name: &Name,
@@ -65,7 +65,7 @@ async fn query_server(server: SocketAddr, name: &Name, record_type: RecordType) 
     }
 }
 
-/// The DNSSEC reason in a SERVFAIL response, in words.
+/// The DNSSEC reason in a SERVFAIL response, as text.
 fn extract_dnssec_reason(message: &Message) -> Option<String> {
     if message.response_code != ResponseCode::ServFail {
         return None;

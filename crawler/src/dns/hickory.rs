@@ -18,16 +18,16 @@ use super::{
 };
 use crate::descriptors;
 
-/// Cached answers. Most hosts are fetched hours apart, so a larger cache would not be hit more often.
+/// Capacity of the answer cache. Most hosts are fetched hours apart, so a larger cache would not be hit more often.
 const CACHE_ENTRIES: u64 = 4096;
-/// Longest time that an absence is cached, so that a new record is soon found.
+/// Maximum time for which an absence is cached, so that a new record is found soon.
 const NEGATIVE_TTL: Duration = Duration::from_secs(60);
 
-/// Resolver with the name servers and the hosts file of the system's configuration.
+/// Resolver that uses the name servers and the hosts file of the system.
 #[derive(Clone)]
 pub struct HickoryResolver {
     cached: TokioResolver,
-    /// Resolver without a cache, so that an owner who requests a check gets a fresh one.
+    /// Resolver without a cache, so that an owner who requests a check gets a fresh answer.
     uncached: TokioResolver,
     servers: Vec<SocketAddr>,
     timeout: Duration,
@@ -40,11 +40,11 @@ impl std::fmt::Debug for HickoryResolver {
 }
 
 impl HickoryResolver {
-    /// Reads the system's configuration. If there is none, a name server on this machine is used, as in the C
-    /// library. `timeout` limits a whole look-up; a lost packet is sent again half-way.
+    /// Reads the system's configuration. If there is none, it uses a name server on this machine, like the C library.
+    /// `timeout` limits a whole look-up; a lost packet is sent again half-way.
     pub fn from_system(timeout: Duration) -> Result<Self, DnsError> {
         let (config, options) = read_system_conf().unwrap_or_else(|error| {
-            tracing::warn!(%error, "no DNS configuration found, asking 127.0.0.1");
+            tracing::warn!(%error, "no DNS configuration found; using the name server at 127.0.0.1");
             let server = NameServerConfig::udp_and_tcp(Ipv4Addr::LOCALHOST.into());
             (
                 ResolverConfig::from_name_servers(vec![server]),
@@ -77,7 +77,7 @@ impl HickoryResolver {
             resolver_options.attempts = 1;
             resolver_options.cache_size = cache_size;
             resolver_options.negative_max_ttl = Some(NEGATIVE_TTL);
-            // Kept, so that an alias in the answer can be recognised.
+            // Intermediate records are kept, so that an alias in the answer can be recognised.
             resolver_options.preserve_intermediates = true;
             builder
                 .build()
@@ -99,7 +99,7 @@ impl HickoryResolver {
     }
 }
 
-/// Parses a rooted name, which is not tried below the system's search domains.
+/// Parses a rooted name, which is not tried with the system's search domains.
 fn parse_rooted_name(name: &str) -> Result<Name, String> {
     let mut name = Name::from_ascii(name).map_err(|error| error.to_string())?;
     name.set_fqdn(true);
@@ -156,7 +156,7 @@ impl Resolver for HickoryResolver {
     }
 }
 
-/// The failure of a look-up that has no definite answer. The library does not say why a query could not be sent.
+/// The failure of a look-up without a definite answer. The library does not say why a query could not be sent.
 fn to_dns_error(error: &NetError) -> DnsError {
     match error {
         NetError::Io(_) | NetError::NoConnections if is_out_of_sockets() => {
@@ -171,7 +171,7 @@ fn is_out_of_sockets() -> bool {
     opened.is_err_and(|error| descriptors::is_out_of_descriptors(&error))
 }
 
-/// Reads the name servers from an answer. Those behind an alias count too: they show who controls the name.
+/// Extracts the name servers from an answer. Those behind an alias count too: they show who controls the name.
 fn extract_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
     let mut servers: Vec<String> = lookup
         .answers()
@@ -195,7 +195,8 @@ fn extract_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
     }
 }
 
-/// Reads the TXT records from an answer. One without any is incomplete, as in a loop of aliases, and not absence.
+/// Extracts the TXT records from an answer. An answer without any is incomplete, for example in a loop of aliases, and
+/// does not mean absence.
 fn extract_txt_records(lookup: &Lookup) -> TxtLookup {
     let mut txt = TxtRecords::default();
     for record in lookup.answers() {
@@ -211,7 +212,7 @@ fn extract_txt_records(lookup: &Lookup) -> TxtLookup {
     TxtLookup::Records(txt)
 }
 
-/// Merges the IPv4 and IPv6 look-ups: absence only where both report it.
+/// Merges the IPv4 and IPv6 look-ups; absent only if both report absence.
 fn merge_address_lookups(
     v4: Result<Lookup, NetError>,
     v6: Result<Lookup, NetError>,

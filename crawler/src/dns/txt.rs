@@ -1,11 +1,11 @@
-//! Results of looking up TXT records.
+//! Results of TXT record look-ups.
 
-/// Most records of one answer that are read.
+/// Maximum number of records read from one answer.
 pub const MAX_TXT_RECORDS: usize = 50;
-/// Most bytes of one record that is read, its strings joined.
+/// Maximum size in bytes of a record that is read, with its strings joined.
 pub const MAX_TXT_BYTES: usize = 2048;
 
-/// The result of looking up TXT records.
+/// Result of a TXT record look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TxtLookup {
     /// The name has records.
@@ -14,23 +14,23 @@ pub enum TxtLookup {
     Absent,
     /// No answer for now: SERVFAIL, REFUSED, a timeout, a truncated answer. This does not mean absence.
     Failed(String),
-    /// The answer is forged or broken, according to a resolver that checks DNSSEC.
+    /// A validating resolver reports that the answer is forged or broken (DNSSEC).
     ///
-    /// A name server that checks DNSSEC itself, as the system's often does, responds with SERVFAIL to such a query.
-    /// So this variant comes only from name servers that report the reason (RFC 8914) and from scripted resolvers;
-    /// with all others a forged answer is [`Failed`](Self::Failed).
+    /// A name server that validates DNSSEC itself, as the system's often does, responds with SERVFAIL to such a query.
+    /// Therefore this variant comes only from name servers that report the reason (RFC 8914) and from scripted
+    /// resolvers; with all others a forged answer is [`Failed`](Self::Failed).
     Bogus(String),
 }
 
-/// TXT records; their order has no meaning.
+/// TXT records, in no particular order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TxtRecords {
     /// The strings of each record joined without a separator (as in RFC 7208 section 3.3); at most [`MAX_TXT_RECORDS`]
     /// of at most [`MAX_TXT_BYTES`] each. Bytes that are not UTF-8 become U+FFFD.
     pub records: Vec<String>,
-    /// Number of records that are not read, because there are too many or they are too long.
+    /// Number of records that were not read, because there were too many or they were too long.
     pub skipped_count: usize,
-    /// Whether a CNAME led to them, so that the records are kept in another zone.
+    /// Whether a CNAME led to the records, so that they are in another zone.
     pub aliased: bool,
 }
 

@@ -11,10 +11,10 @@ use super::error::{FetchError, classify_error};
 use super::limits::FetchLimits;
 use crate::AttemptOutcome;
 
-/// Decoded bytes read at a time.
+/// Number of decoded bytes read at a time.
 const DECODE_CHUNK_BYTES: usize = 16 * 1024;
 
-/// The one layer of content encoding that is decoded.
+/// Content encoding of a body; only one layer is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ContentEncoding {
     Identity,
@@ -22,9 +22,10 @@ enum ContentEncoding {
     Brotli,
 }
 
-/// Reads a body of at most `limits.body` bytes and decodes one layer of encoding, to at most as many bytes again.
+/// Reads a body of at most `limits.body_bytes` bytes and decodes one layer of encoding, to at most as many bytes
+/// again.
 ///
-/// Decoding begins when the body is complete, so a slow server ties up no decoder's window.
+/// Decoding starts when the body is complete, so that a slow server does not hold a decoder's window.
 pub(super) async fn read_body(
     mut response: Response,
     headers: &HeaderMap,
@@ -36,14 +37,14 @@ pub(super) async fn read_body(
         return Err(body_too_large_error(limits.body_bytes));
     }
     let started = Instant::now();
-    // An announced length is only a claim: no more memory than a usual card needs is reserved for it.
+    // The announced length is only a claim: no more memory is reserved for it than a usual card needs.
     let mut raw = Vec::with_capacity(
         usize::try_from(content_length)
             .unwrap_or(0)
             .min(DECODE_CHUNK_BYTES),
     );
     loop {
-        // The time from which this many bytes would be too slow.
+        // Time at which this number of bytes becomes too slow.
         let expected_time = std::time::Duration::from_secs_f64(
             raw.len() as f64 / f64::from(limits.min_rate.max(1)),
         );
@@ -71,7 +72,7 @@ pub(super) async fn read_body(
     decode_body(raw, encoding, limits.body_bytes)
 }
 
-/// An incomplete body is the server's fault, and differs from a server that cannot be reached.
+/// Classifies a body error: an incomplete body is the server's fault, unlike a server that cannot be reached.
 fn body_error(error: &reqwest::Error) -> FetchError {
     let mut failure = classify_error(error);
     if failure.outcome == AttemptOutcome::Unreachable {
@@ -90,7 +91,7 @@ fn body_too_large_error(limit: usize) -> FetchError {
     )
 }
 
-/// Reads the encoding from the header; more than one layer, or an unknown one, is refused.
+/// Reads the encoding from the header; rejects an unknown encoding and more than one layer.
 fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, FetchError> {
     let mut outer_encoding = ContentEncoding::Identity;
     let names = headers
@@ -149,9 +150,9 @@ fn decompress(decoder: impl Read, name: &str, limit: usize) -> Result<Vec<u8>, F
     }
 }
 
-/// Whether a body begins with a window size that `br` does not have (RFC 7932 section 9.1). The decoder takes it for
-/// an extension of the format with windows of up to a gibibyte, and fills the window before it returns the first
-/// byte: a limit on decoded bytes would come too late.
+/// Whether a body begins with a window size that `br` does not allow (RFC 7932 section 9.1). The decoder accepts it as
+/// an extension of the format with windows of up to a gibibyte, and fills the window before it returns the first byte,
+/// so a limit on decoded bytes would come too late.
 fn has_large_window(raw: &[u8]) -> bool {
     raw.first().is_some_and(|first| first & 0x7f == 0x11)
 }

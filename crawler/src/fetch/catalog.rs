@@ -13,10 +13,10 @@ use crate::catalog::{
 use crate::guard::SsrfGuard;
 use crate::{AttemptOutcome, FetchAttempt, FetchedCatalog, SourceResult, Validators};
 
-/// Media types of both standards; ARD has none of its own.
+/// Accepted media types of both standards; ARD has none of its own.
 pub(super) const CATALOG_ACCEPT: &str = "application/ai-catalog+json, application/json";
 
-/// What the documents of one catalog are read into.
+/// Collects the documents of one catalog.
 pub(super) struct CatalogFetch<'a> {
     walk: CatalogWalk<'a>,
     read_registries: bool,
@@ -59,8 +59,8 @@ impl<'a> CatalogFetch<'a> {
 }
 
 impl Fetcher {
-    /// Fetches a catalog, conditionally if the validators belong to this URL, and the catalogs nested in it. The last
-    /// attempt describes all entries. With `registries`, the registries that they name are read too.
+    /// Fetches a catalog, conditionally if the validators belong to this URL, and its nested catalogs. The last
+    /// attempt describes all entries. With `read_registries`, the registries that the catalogs name are read too.
     pub(super) async fn fetch_catalog(
         &self,
         url: &Url,
@@ -122,7 +122,7 @@ impl Fetcher {
         (attempts, SourceResult::Catalog(catalog))
     }
 
-    /// Fetches one document and adds its entries to the walk. The lists in the returned verdict stay empty.
+    /// Fetches one document and adds its entries to the walk. The lists in the returned result stay empty.
     async fn fetch_catalog_document(
         &self,
         catalog_fetch: &mut CatalogFetch<'_>,

@@ -1,4 +1,4 @@
-//! The HTTP clients of a fetcher, with their resolver and their trust settings.
+//! HTTP clients of a fetcher, with their resolver and their trust settings.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use super::{FetchLimits, FetcherError, local_addresses};
 use crate::dns::{DnsError, Resolver};
 use crate::guard::{GuardError, SsrfGuard};
 
-/// Bytes that a server may send on an HTTP/2 stream before they are read.
+/// Number of bytes that a server may send on an HTTP/2 stream before they are read.
 const HTTP2_WINDOW_BYTES: u32 = 256 * 1024;
 
-/// What every client of a fetcher is made of, so that one for a visit needs no certificates or TLS sessions anew.
+/// Parts shared by all clients of a fetcher, so that a client for a visit need not load certificates or start TLS
+/// sessions again.
 #[derive(Debug)]
 pub(super) struct ClientParts {
     guard: Arc<SsrfGuard>,
@@ -46,8 +47,8 @@ impl ClientParts {
         })
     }
 
-    /// A client that keeps up to `idle` idle connections to each host, for `idle_timeout` or as long as it exists: no
-    /// proxies, redirects, cookies, referer, retries or decoding of its own.
+    /// A client that keeps up to `max_idle` idle connections to each host, for `idle_timeout` or as long as the client
+    /// exists: no proxies, redirects, cookies, referer, retries or decoding of its own.
     pub(super) fn build_client(
         &self,
         max_idle: usize,
@@ -57,7 +58,7 @@ impl ClientParts {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
         reqwest::Client::builder()
             .tls_backend_preconfigured(self.tls.clone())
-            // Needed to read the key of the peer's certificate.
+            // Required for reading the key of the peer's certificate.
             .tls_info(true)
             .user_agent(self.user_agent.clone())
             .default_headers(headers)
@@ -71,7 +72,7 @@ impl ClientParts {
                 limits: self.limits,
             })
             .connector_layer(PhaseLayer)
-            // Each phase has its own limit; this one is for connections that outlive their request.
+            // Each phase has its own limit; this limit is for connections that outlive their request.
             .connect_timeout(self.limits.dns + self.limits.connect)
             .pool_max_idle_per_host(max_idle)
             .pool_idle_timeout(idle_timeout)
@@ -83,8 +84,8 @@ impl ClientParts {
     }
 }
 
-/// TLS 1.2 and 1.3, with the system's root certificates and the operator's own. A machine without root certificates
-/// still gets a client, which then trusts the operator's only.
+/// TLS 1.2 and 1.3, with the system's root certificates and the operator's own. On a machine without root certificates
+/// the client trusts only the operator's.
 fn tls_config(extra_ca: &[Vec<u8>]) -> Result<ClientConfig, FetcherError> {
     let mut roots = RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
@@ -130,7 +131,7 @@ fn read_certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, Fetche
     Ok(certificates)
 }
 
-/// Why a name could not be dialled. Passed through the client's error chain.
+/// Why a name could not be dialled. Passed through the error chain of the client.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error(transparent)]
@@ -139,7 +140,7 @@ pub(super) enum DialError {
     RejectedByGuard(#[from] GuardError),
 }
 
-/// The resolver of the client: it dials the addresses returned here, and no others.
+/// Resolver of the client, which dials only the addresses returned here.
 #[derive(Debug)]
 struct GuardedResolver {
     guard: Arc<SsrfGuard>,
@@ -160,8 +161,8 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Resolves a name once and checks every address. One refused address refuses them all: a name with a public and a
-/// private address is an attack or a mistake, and never a card's host.
+/// Resolves a name once and checks every address. One rejected address rejects them all: a name with both a public and
+/// a private address is an attack or a mistake, and never the host of a card.
 async fn resolve_checked(
     guard: &SsrfGuard,
     resolver: &dyn Resolver,
@@ -176,12 +177,12 @@ async fn resolve_checked(
     }
     for address in &addresses {
         guard.check_address(*address)?;
-        // Services behind this machine's own public address would treat us as a neighbour.
+        // Services behind this machine's own public address would treat our requests as local.
         if !guard.is_network_allowed(*address) && local_addresses::is_local_address(*address)? {
             return Err(GuardError::OwnAddress { address: *address }.into());
         }
     }
-    // Port 0 stands for the URL's own port.
+    // Port 0 means the URL's own port.
     Ok(addresses
         .into_iter()
         .take(limits.max_addresses)

@@ -1,4 +1,4 @@
-//! Meaning of a failed request.
+//! Classification of failed requests.
 
 use std::error::Error;
 use std::io;
@@ -17,15 +17,16 @@ use crate::guard::GuardError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct FetchError {
-    /// The outcome for the attempt.
+    /// The outcome of the attempt.
     pub outcome: AttemptOutcome,
     /// One sentence for the owner, at most 300 characters, without control characters and addresses.
     pub detail: String,
-    /// The HTTP status, where there was a response.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// The address of the peer, where a connection was made.
+    /// The address of the peer, if a connection was made.
     pub address: Option<IpAddr>,
-    /// Whether the fault is this process's own, which has no file descriptors left: then nothing was asked of the host.
+    /// Whether this process caused the failure by running out of file descriptors. If so, the host received no
+    /// request.
     pub is_local_failure: bool,
 }
 
@@ -47,8 +48,8 @@ impl From<GuardError> for FetchError {
     }
 }
 
-/// Classifies the client's error: its chain of causes contains the errors of the resolver, the guard, the TLS library
-/// and the system, and the most specific one decides.
+/// Classifies the client's error. Its chain of causes contains the errors of the resolver, the guard, the TLS library
+/// and the system; the most specific one decides.
 pub(super) fn classify_error(error: &reqwest::Error) -> FetchError {
     let mut hyper_error = None;
     let mut io_kind = None;
@@ -116,8 +117,8 @@ pub(super) fn connect_timeout_error() -> FetchError {
     )
 }
 
-/// Finds the TLS library's error inside an I/O error. The source of an I/O error is that of the error it wraps, so the
-/// wrapped errors have to be looked up layer by layer.
+/// Finds the TLS library's error inside an I/O error. The source of an I/O error is the source of the error it wraps,
+/// so the wrapped errors must be checked layer by layer.
 fn find_tls_error(error: &io::Error) -> Option<&rustls::Error> {
     let mut wrapped = error.get_ref();
     while let Some(inner) = wrapped {

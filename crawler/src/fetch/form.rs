@@ -12,12 +12,12 @@ use super::{FetchRecord, Fetcher, InvalidToken};
 
 const FORM_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
-/// The name and password of a client at an authorization server (RFC 6749 section 2.3.1). They are never displayed.
+/// The id and secret of a client at an authorization server (RFC 6749 section 2.3.1). They are never displayed.
 #[derive(Clone)]
 pub struct ClientSecretBasic(HeaderValue);
 
 impl ClientSecretBasic {
-    /// Takes both as the server has issued them.
+    /// Encodes both values as issued by the server.
     pub fn new(client_id: &str, client_secret: &str) -> Result<Self, InvalidToken> {
         let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
         let pair = BASE64.encode(format!("{}:{}", part(client_id), part(client_secret)).as_bytes());
@@ -34,12 +34,12 @@ impl fmt::Debug for ClientSecretBasic {
     }
 }
 
-/// Options of a request, besides its fields.
+/// Options of a request, apart from its form fields.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FormOptions<'a> {
-    /// Sent to this URL only.
+    /// Credentials, sent to this URL only.
     pub client_secret: Option<&'a ClientSecretBasic>,
-    /// Most bytes of the body, of a 200 and of any other status; a longer one of another status counts as none.
+    /// Maximum size of the body in bytes, of a 200 and of any other status; a longer one of another status is dropped.
     pub max_body_bytes: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Freshness of a response (RFC 9111, as a shared cache) and its validators (RFC 9110).
 //!
-//! A conditional request is made and its 304 read in `fetch/source.rs`; the program that stores the source then keeps
-//! the card and records the success (`crawl/ingest/source.rs` of the server).
+//! `fetch/source.rs` makes conditional requests and handles a 304; the program that stores the source then keeps the
+//! card and records the success (`crawl/ingest/source.rs` of the server).
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -14,15 +14,15 @@ use time::OffsetDateTime;
 
 use crate::{Freshness, Validators};
 
-/// Longest wait that an origin can request: 7 days, in seconds.
+/// Maximum wait that an origin can request: 7 days, in seconds.
 pub const MAX_RETRY_AFTER: u32 = 7 * 24 * 60 * 60;
-/// Longest `ETag` that is kept; a longer one is ignored.
+/// Maximum length of a stored `ETag`; a longer one is ignored.
 const MAX_ETAG_BYTES: usize = 512;
 const MAX_VARY_BYTES: usize = 256;
 const MAX_LAST_MODIFIED_BYTES: usize = 64;
 
-/// Reads the freshness of a 200 or a 304. `asked` is the URL before redirects. Validators that were `sent` stay valid
-/// after a 304 that names no others (RFC 9111 section 4.3.4).
+/// Reads the freshness of a 200 or a 304. `requested_url` is the URL before redirects. The validators in
+/// `sent_validators` stay valid after a 304 that names no others (RFC 9111 section 4.3.4).
 pub fn parse_freshness(
     headers: &HeaderMap,
     requested_url: &str,
@@ -45,7 +45,7 @@ pub fn parse_freshness(
     }
 }
 
-/// The names in `Vary`, or `*` where it is among them; names beyond the limit are left out.
+/// The names in `Vary`, or `*` if it is among them; names beyond the limit are dropped.
 fn parse_vary(headers: &HeaderMap) -> Option<String> {
     let values = headers
         .get_all(VARY)
@@ -73,7 +73,7 @@ fn parse_vary(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Seconds for which a response stays fresh: `s-maxage`, else `max-age`, else `Expires` less `Date`, each less `Age`
-/// (RFC 9111 sections 4.2.1 and 4.2.3). Zero if no shared cache may reuse it or the values are unreadable.
+/// (RFC 9111 sections 4.2.1 and 4.2.3). Zero if no shared cache may reuse the response or the values are unreadable.
 pub fn seconds_fresh(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
     let control = CacheControl::from_headers(headers);
     // A response with `Vary: *` never matches a later request (RFC 9111 section 4.1).
@@ -108,17 +108,17 @@ pub fn parse_retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32
     Some(seconds.min(MAX_RETRY_AFTER))
 }
 
-/// The directives of `Cache-Control` that bind a shared cache.
+/// Directives of `Cache-Control` that apply to a shared cache.
 #[derive(Debug, Default)]
 struct CacheControl {
-    /// `no-store`, `no-cache` or `private` in any form, or a lifetime that is not a number.
+    /// `no-store`, `no-cache` or `private` in any form, or a lifetime that is not a number, was found.
     is_unusable: bool,
     s_maxage: Option<u32>,
     max_age: Option<u32>,
 }
 
 impl CacheControl {
-    /// Of repeated directives the first counts (RFC 9111 section 4.2.1).
+    /// If a directive is repeated, the first one counts (RFC 9111 section 4.2.1).
     fn from_headers(headers: &HeaderMap) -> Self {
         let mut control = Self::default();
         for value in headers.get_all(CACHE_CONTROL) {
@@ -149,7 +149,7 @@ impl CacheControl {
     }
 }
 
-/// The members of a comma-separated list; commas inside quotes do not separate.
+/// The elements of a comma-separated list; commas inside quotes do not separate.
 fn split_unquoted(value: &str) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     value
@@ -161,7 +161,7 @@ fn split_unquoted(value: &str) -> impl Iterator<Item = &str> {
         .filter(|member| !member.is_empty())
 }
 
-/// A number of seconds; one that does not fit 32 bits becomes the largest (RFC 9111 section 1.2.2).
+/// A number of seconds; a number that does not fit 32 bits becomes the largest one (RFC 9111 section 1.2.2).
 fn parse_delta_seconds(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u32::MAX))
@@ -173,7 +173,7 @@ fn parse_http_date(text: &str) -> Option<OffsetDateTime> {
     Some(OffsetDateTime::from(date))
 }
 
-/// Zero where `until` lies before `from`.
+/// Seconds from one time to another; zero if the end is before the start.
 fn seconds_between(from: OffsetDateTime, until: OffsetDateTime) -> u32 {
     let seconds = (until - from).whole_seconds().max(0);
     u32::try_from(seconds).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! Fetches a card that is inside a catalog.
+//! Fetches a card inside a catalog.
 
 use url::Url;
 
@@ -10,8 +10,9 @@ use crate::catalog::{CatalogReadOptions, CatalogWalk, MAX_CATALOG_BYTES, parse_c
 use crate::{AttemptOutcome, FetchAttempt, FetchedCard, SourceResult, Validators};
 
 impl Fetcher {
-    /// Fetches the document at one URL, conditionally if the validators belong to this very URL, and reads the card in its
-    /// entry with that identifier. The card's bytes are those of the entry's `data`, exactly as in the document.
+    /// Fetches the document at one URL, conditionally if the validators belong to exactly this URL, and reads the card
+    /// in the entry with that identifier. The card's bytes are those of the entry's `data`, exactly as in the
+    /// document.
     pub(super) async fn fetch_inline_card(
         &self,
         url: &Url,

@@ -10,14 +10,14 @@ use super::{Fetcher, GetOptions};
 use crate::FetchedKeySet;
 use crate::guard::SsrfGuard;
 
-/// Most key sets fetched for one card; a key rotation needs two.
+/// Maximum number of key sets fetched for one card; a key rotation needs two.
 pub const MAX_KEY_SETS: usize = 2;
 
-/// Rules for key sets outside of the card's own origin. The default allows none: a `jku` lets the signer choose which
+/// Rules for key sets outside the card's own origin. The default allows none: a `jku` lets the signer choose which
 /// keys are trusted, and which hosts the registry contacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeySetRules<'a> {
-    /// Whether the card's domain is proved by DNS now: then its key sets may lie on any host of the same registrable
+    /// Whether DNS currently proves the card's domain. If so, its key sets may be on any host of the same registrable
     /// domain, on the scheme's default port. Hosts that share only a public suffix, such as two customers of one
     /// platform, never have the same registrable domain.
     pub dns_proved: bool,
@@ -26,12 +26,12 @@ pub struct KeySetRules<'a> {
 }
 
 impl KeySetRules<'_> {
-    /// Whether the key set at `jku` may be fetched for a card from `card`.
+    /// Whether the key set at `jku_url` may be fetched for a card from `card_url`.
     pub fn allows(&self, card_url: &Url, jku_url: &Url) -> bool {
         if jku_url.origin() == card_url.origin() {
             return true;
         }
-        // A card served over TLS does not justify trust in keys served without it.
+        // A card served over TLS must not trust keys served without it.
         let as_safe = jku_url.scheme() == "https" || jku_url.scheme() == card_url.scheme();
         let own_port = jku_url.port().is_none();
         let Some(host) = jku_url.domain().filter(|_| as_safe && own_port) else {
@@ -43,7 +43,7 @@ impl KeySetRules<'_> {
 }
 
 impl Fetcher {
-    /// Fetches the admitted key sets of a card, at most [`MAX_KEY_SET_BYTES`] each. Redirects are not followed.
+    /// Fetches the allowed key sets of a card, at most [`MAX_KEY_SET_BYTES`] each. Redirects are not followed.
     pub async fn fetch_key_sets(
         &self,
         card_url: &Url,

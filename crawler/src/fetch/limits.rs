@@ -2,36 +2,38 @@
 
 use std::time::Duration;
 
-/// The limits of one fetch. Tests can set tighter ones; the default is that of production.
+/// Limits of one fetch. The default is for production; tests can set tighter limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// Resolving a name: 2 s.
+    /// Time for resolving a name: 2 s.
     pub dns: Duration,
-    /// TCP and TLS together: 8 s.
+    /// Time for TCP and TLS together: 8 s.
     pub connect: Duration,
-    /// From the connection to the end of the response header, including the time to send the request: 5 s.
+    /// Time from the connection to the end of the response header, including sending the request: 5 s.
     pub first_byte: Duration,
-    /// The whole fetch, redirects included: 10 s.
+    /// Time for the whole fetch, including redirects: 10 s.
     pub total: Duration,
-    /// Slowest body that is accepted, in bytes a second on average after [`rate_grace`](Self::rate_grace): 1024.
+    /// Minimum rate of a body, in bytes a second on average after [`rate_grace`](Self::rate_grace): 1024.
     pub min_rate: u32,
-    /// How long a body may be slower than [`min_rate`](Self::min_rate): 2 s.
+    /// Time for which a body may be slower than [`min_rate`](Self::min_rate): 2 s.
     pub rate_grace: Duration,
-    /// Most header fields of a response: 64. On HTTP/1 the client library's own limit of 100 applies in any case.
+    /// Maximum number of header fields of a response: 64. On HTTP/1 the client library's own limit of 100 also
+    /// applies.
     pub header_fields: usize,
-    /// Most bytes of a response header on HTTP/2: 16 KiB. On HTTP/1 the client library's read buffer is the limit.
+    /// Maximum size of a response header in bytes on HTTP/2: 16 KiB. On HTTP/1 the client library's read buffer is the
+    /// limit.
     pub header_bytes: u32,
-    /// Most bytes of a body, both as sent and as decoded: 1 MiB, inclusive.
+    /// Maximum size of a body in bytes, both as sent and as decoded: 1 MiB, inclusive.
     pub body_bytes: usize,
-    /// Most bytes of a request body: 1 MiB, inclusive.
+    /// Maximum size of a request body in bytes: 1 MiB, inclusive.
     pub request_body_bytes: usize,
-    /// Most redirects followed: 3.
+    /// Maximum number of redirects followed: 3.
     pub max_redirects: usize,
-    /// Most addresses of a host that are tried, after all of them were checked: 4.
+    /// Maximum number of addresses tried for a host, after all of them were checked: 4.
     pub max_addresses: usize,
-    /// Idle connections kept for each host, except [in a visit](super::Fetcher::for_visit): 16.
+    /// Idle connections kept for each host, except [during a visit](super::Fetcher::for_visit): 16.
     pub idle_connections: usize,
-    /// How long an idle connection is kept: 15 s.
+    /// Time for which an idle connection is kept: 15 s.
     pub idle_timeout: Duration,
 }
 

@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use crate::descriptors;
 use crate::dns::DnsError;
 
-/// Any port except 0; nothing is sent to it.
+/// Any port except 0; no packet is sent to it.
 const DISCARD_PORT: u16 = 9;
 
-/// Whether the system would use `address` itself as the source address of packets to `address`, which it does only for
-/// its own addresses. Connecting a datagram socket consults the routing table without sending anything. On an error,
-/// for want of a file descriptor, the address must not be contacted.
+/// Whether the system would use `address` itself as the source address of packets to `address`, which is the case only
+/// for its own addresses. Connecting a datagram socket consults the routing table without sending a packet. If this
+/// returns an error, because no file descriptor is free, the address must not be contacted.
 pub(super) fn is_local_address(address: IpAddr) -> Result<bool, DnsError> {
     let unspecified_address: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,8 +1,8 @@
-//! Outgoing requests: all of them pass the guard, and everything about them is limited.
+//! Outgoing requests: all of them pass the guard, and all their resources are limited.
 //!
-//! [`Fetcher::get`] is the low level that all fetches of the crawl share (cards, challenges, key sets, catalogs);
-//! [`Fetcher::fetch_source`] fetches cards on top of it. [`Fetcher::post_json`] and [`Fetcher::post_form`] send to
-//! a service that the operator has configured, through a fetcher whose guard has its own settings.
+//! [`Fetcher::get`] is the low level shared by all fetches of the crawl (cards, challenges, key sets, catalogs);
+//! [`Fetcher::fetch_source`] uses it to fetch cards. [`Fetcher::post_json`] and [`Fetcher::post_form`] send to a
+//! service that the operator has configured, through a fetcher whose guard has its own settings.
 
 mod body;
 mod catalog;
@@ -48,7 +48,7 @@ use client::ClientParts;
 use single_request::{BodyLimits, FetchProgress};
 use visit_client::VisitClient;
 
-/// Parts of a [`Fetcher`], besides its resolver and clock.
+/// Parts of a [`Fetcher`], apart from its resolver and clock.
 #[derive(Debug)]
 pub struct FetcherConfig {
     /// The guard for every URL, address and peer.
@@ -59,11 +59,11 @@ pub struct FetcherConfig {
     pub contact_url: Option<Url>,
     /// Additional root certificates, each PEM (one or more) or DER.
     pub extra_ca: Vec<Vec<u8>>,
-    /// Hosts that may hold the keys of any card: see [`KeySetRules::hosts`].
+    /// Hosts that may serve the keys of any card: see [`KeySetRules::trusted_hosts`].
     pub key_hosts: Vec<String>,
 }
 
-/// Why a fetcher could not be made.
+/// Why a fetcher could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum FetcherError {
     /// A root certificate cannot be read.
@@ -77,41 +77,41 @@ pub enum FetcherError {
     Client(String),
 }
 
-/// Makes guarded requests. All uses for one purpose share one fetcher and its pool of connections, so the checks of a
-/// connection hold for every request on it; a visit of a host has [one of its own](Self::for_visit).
+/// Makes guarded requests. All uses for one purpose share one fetcher and its connection pool, so the checks of a
+/// connection hold for every request on it; a visit of a host has [its own fetcher](Self::for_visit).
 #[derive(Debug)]
 pub struct Fetcher {
     guard: Arc<SsrfGuard>,
     limits: FetchLimits,
     client_parts: Arc<ClientParts>,
-    /// For all hosts but that of `visit`.
+    /// Client for all hosts except that of `visit_client`.
     client: reqwest::Client,
-    /// Closes each connection after its response.
+    /// Client that closes each connection after its response.
     single_use_client: reqwest::Client,
-    /// For the host of a visit; `None` outside of visits.
+    /// Client for the host of a visit; `None` outside visits.
     visit_client: Option<VisitClient>,
     resolver: Arc<dyn Resolver>,
     clock: Arc<dyn Clock>,
     key_hosts: Arc<[String]>,
 }
 
-/// Options of a request, besides the URL.
+/// Options of a request, apart from the URL.
 #[derive(Debug, Clone, Copy)]
 pub struct GetOptions<'a> {
-    /// Sent as the `Accept` header.
+    /// Value of the `Accept` header.
     pub accept: &'static str,
-    /// Makes the request conditional: `If-None-Match` if there is an `ETag`, else `If-Modified-Since`.
+    /// Validators that make the request conditional: `If-None-Match` if there is an `ETag`, else `If-Modified-Since`.
     pub validators: Option<&'a Validators>,
-    /// Most redirects, if fewer than the limits allow.
+    /// Maximum number of redirects, if lower than the fetcher's limit.
     pub max_redirects: usize,
-    /// Most bytes of body, if fewer than the limits allow.
+    /// Maximum size of the body in bytes, if lower than the fetcher's limit.
     pub max_body_bytes: usize,
-    /// Sent as `Authorization: Bearer …` to this URL only, and to no URL that it redirects to.
+    /// Token sent as `Authorization: Bearer …` to this URL only, and to no URL that it redirects to.
     pub bearer: Option<&'a BearerToken>,
 }
 
 impl Default for GetOptions<'_> {
-    /// JSON, unconditionally, within the fetcher's limits.
+    /// JSON, unconditional, with the fetcher's limits.
     fn default() -> Self {
         Self {
             accept: "application/json",
@@ -123,20 +123,20 @@ impl Default for GetOptions<'_> {
     }
 }
 
-/// One fetch, redirects included.
+/// One fetch, including its redirects.
 #[derive(Debug)]
 pub struct FetchRecord {
     /// When the fetch began.
     pub started_at: OffsetDateTime,
     /// The URL requested, before redirects.
     pub url: Url,
-    /// How long it took.
+    /// Duration of the fetch.
     pub elapsed: Duration,
     /// The response, or why there is none.
     pub result: Result<HttpResponse, FetchError>,
 }
 
-/// A response with any status except a redirect that was followed or refused.
+/// A response with any status, except a redirect that was followed or rejected.
 #[derive(Debug)]
 pub struct HttpResponse {
     /// URL of the response, after redirects.
@@ -145,7 +145,7 @@ pub struct HttpResponse {
     pub status: u16,
     /// The header fields of the response.
     pub headers: HeaderMap,
-    /// The body of a 200 after content decoding; of another status only if [`PostOptions::reason`] requests it.
+    /// The body of a 200 after content decoding; of another status only if [`PostOptions::max_error_bytes`] allows it.
     pub body: Vec<u8>,
     /// The address of the peer.
     pub address: Option<IpAddr>,
@@ -154,7 +154,7 @@ pub struct HttpResponse {
 }
 
 impl Fetcher {
-    /// A fetcher with this resolver and clock.
+    /// Creates a fetcher with this resolver and clock.
     pub fn new(
         config: FetcherConfig,
         resolver: Arc<dyn Resolver>,
@@ -190,7 +190,7 @@ impl Fetcher {
         &self.guard
     }
 
-    /// Hosts that may hold the keys of any card.
+    /// The hosts that may serve the keys of any card.
     pub fn key_hosts(&self) -> &[String] {
         &self.key_hosts
     }
@@ -204,7 +204,7 @@ impl Fetcher {
             })
     }
 
-    /// The longest that a visit can take. A lease must be longer, or two crawlers may hold it at once.
+    /// Maximum duration of a visit. A lease must be longer, or two crawlers may hold the same visit.
     pub fn max_visit_duration(&self) -> Duration {
         let paths = 2;
         let of_source = (paths + MAX_KEY_SETS).max(crate::catalog::MAX_CATALOG_REQUESTS);
@@ -290,7 +290,7 @@ fn condition_header(
     Some((name, HeaderValue::from_str(value).ok()?))
 }
 
-/// In the form `a2a-registry/<version> (+<contact>)`.
+/// The user agent, `a2a-registry/<version> (+<contact>)`.
 fn format_user_agent(contact: Option<&Url>) -> String {
     let product = concat!("a2a-registry/", env!("CARGO_PKG_VERSION"));
     match contact {

@@ -1,4 +1,4 @@
-//! Publicly visible marks by which a change of a host's owner is detected.
+//! Owner fingerprint: public facts that reveal a change of a host's owner.
 
 use data_encoding::BASE64URL_NOPAD;
 use reqwest::tls::TlsInfo;
@@ -29,8 +29,8 @@ impl Fetcher {
             })
     }
 
-    /// The key of an origin's TLS certificate: SHA-256 of its `SubjectPublicKeyInfo` in base64url, which renewing the
-    /// certificate with the same key does not change. Makes one request, whose response is not read.
+    /// Hash of an origin's TLS key: SHA-256 of its `SubjectPublicKeyInfo` in base64url, which does not change if the
+    /// certificate is renewed with the same key. Makes one request, whose response is not read.
     pub async fn fetch_tls_key_hash(&self, origin: &Url) -> Result<String, FetchError> {
         let mut url = origin.clone();
         url.set_path(AGENT_CARD_PATH);

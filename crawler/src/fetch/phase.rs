@@ -1,8 +1,8 @@
 //! Phases of a request, so that each can have its own limit.
 //!
-//! The client reports nothing before the response header. So a layer around its connector reports when connecting
-//! begins and ends, through a task-local of the request that first polls it. A request that reuses an idle connection
-//! gets no report and counts as connected from its start.
+//! The client reports nothing before the response header. Therefore a layer around its connector reports when
+//! connecting begins and ends, through a task-local of the request that first polls it. A request that reuses an idle
+//! connection gets no report and counts as connected from its start.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ pub(super) enum TimedOutPhase {
     FirstByte,
 }
 
-/// Runs a request, and fails when one of its phases takes longer than `limits` allow.
+/// Runs a request, and fails if one of its phases takes longer than `limits` allow.
 pub(super) async fn with_phase_limits<F: Future>(
     limits: &FetchLimits,
     request: F,
@@ -77,7 +77,7 @@ async fn wait_for_phase_timeout(
     }
 }
 
-/// Runs a look-up for the request that waits for it, so that its time does not count as connecting.
+/// Runs a look-up for the request that awaits it, so that its time does not count as connecting.
 pub(super) async fn run_resolving_phase<F: Future>(lookup: F) -> F::Output {
     let phase = PHASE.try_with(Clone::clone).ok();
     let enter = |next| {
@@ -128,7 +128,7 @@ where
             let Some(phase) = phase else {
                 return connecting.await;
             };
-            // Whichever task polls the connection, the look-up inside it finds the request that it belongs to.
+            // Whichever task polls the connection, the look-up inside it is assigned to the right request.
             let connection = PHASE.scope(phase.clone(), connecting).await;
             phase.send_replace(RequestPhase::Waiting(Instant::now()));
             connection

@@ -12,7 +12,7 @@ use crate::AttemptOutcome;
 
 const JSON_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const BEARER_PREFIX: &str = "Bearer ";
-/// Longest token in bytes: with it a request header still fits the limits of usual servers.
+/// Maximum length of a token in bytes, so that the request header fits the limits of usual servers.
 const MAX_TOKEN_BYTES: usize = 4096;
 const REDACTED: &str = "[key]";
 
@@ -20,7 +20,7 @@ const REDACTED: &str = "[key]";
 #[derive(Clone)]
 pub struct BearerToken(HeaderValue);
 
-/// A text that cannot be a token. The error does not repeat it.
+/// Error for a text that cannot be a token. It does not repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a key is 1 to {} visible ASCII characters without spaces",
@@ -29,7 +29,7 @@ pub struct BearerToken(HeaderValue);
 pub struct InvalidToken;
 
 impl BearerToken {
-    /// Takes a token as issued by the service.
+    /// Makes a token from the text issued by the service.
     pub fn new(token: &str) -> Result<Self, InvalidToken> {
         let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
         if token.is_empty() || token.len() > MAX_TOKEN_BYTES || !visible {
@@ -37,7 +37,7 @@ impl BearerToken {
         }
         let mut value =
             HeaderValue::from_str(&format!("{BEARER_PREFIX}{token}")).map_err(|_| InvalidToken)?;
-        // Keeps libraries from logging it, and HTTP/2 from storing it in its compression table.
+        // Prevents libraries from logging the token, and HTTP/2 from storing it in its compression table.
         value.set_sensitive(true);
         Ok(Self(value))
     }
@@ -62,19 +62,19 @@ impl fmt::Debug for BearerToken {
     }
 }
 
-/// Options of a request, besides its body.
+/// Options of a request, apart from its body.
 #[derive(Debug, Clone, Copy)]
 pub struct PostOptions<'a> {
-    /// Sent as `Authorization: Bearer …` to this URL only.
+    /// Token sent as `Authorization: Bearer …`, to this URL only.
     pub bearer: Option<&'a BearerToken>,
-    /// Most bytes of a 200's body, if fewer than the limits allow.
+    /// Maximum size of the body of a 200 in bytes, if lower than the fetcher's limit.
     pub max_body_bytes: usize,
-    /// Most bytes of body that are read for another status, where it explains the error; a longer one counts as none.
+    /// Maximum size in bytes of the body for other statuses, which explains the error; a longer one is dropped.
     pub max_error_bytes: usize,
 }
 
 impl Default for PostOptions<'_> {
-    /// No token, within the fetcher's limits, and no body for other statuses than 200.
+    /// No token, the fetcher's limits, and no body for statuses other than 200.
     fn default() -> Self {
         Self {
             bearer: None,
@@ -86,8 +86,8 @@ impl Default for PostOptions<'_> {
 
 impl Fetcher {
     /// Sends JSON to one URL and reads the response, within [`total`](super::FetchLimits::total) and
-    /// [`sent`](super::FetchLimits::sent). A redirect is a failure, because the body and the token are for this URL
-    /// only. A request is never repeated, so the service handles it at most once.
+    /// [`request_body_bytes`](super::FetchLimits::request_body_bytes). A redirect is a failure, because the body and
+    /// the token are for this URL only. A request is never repeated, so the service handles it at most once.
     pub async fn post_json(
         &self,
         url: &Url,
@@ -165,7 +165,7 @@ impl Fetcher {
 
 #[cfg(test)]
 mod tests {
-    //! A token's syntax, and that it is never displayed.
+    //! Tests of a token's syntax, and that a token is never displayed.
 
     #![allow(clippy::unwrap_used)]
 

@@ -10,13 +10,13 @@ use crate::guard::{MAX_URL_BYTES, SsrfGuard};
 
 const MAX_TARGET_CHARS: usize = 120;
 
-/// Whether the status says that the same resource is at another URL. 303 refers to another resource, 300 offers a
+/// Whether the status means that the same resource is at another URL. 303 refers to another resource, 300 offers a
 /// choice, 305 and 306 are obsolete: none of them leads to a card.
 pub(super) const fn is_followed_status(status: u16) -> bool {
     matches!(status, 301 | 302 | 307 | 308)
 }
 
-/// The error for a redirection that is not followed. 304 is not a redirection.
+/// The error for a redirection status that is not followed. 304 is not a redirection.
 pub(super) fn unfollowed_status_error(status: u16) -> Option<FetchError> {
     (matches!(status, 300..=399) && status != 304 && !is_followed_status(status)).then(|| {
         bad_redirect_error(&format!(
@@ -25,7 +25,8 @@ pub(super) fn unfollowed_status_error(status: u16) -> Option<FetchError> {
     })
 }
 
-/// The next URL: exactly one `Location`, accepted by the guard, on the same site, never from https to http, and new.
+/// The next URL, which must meet all conditions: exactly one `Location`, accepted by the guard, on the same site,
+/// never from https to http, not yet visited.
 pub(super) fn next_redirect_url(
     guard: &SsrfGuard,
     visited: &[Url],

@@ -1,12 +1,13 @@
 //! Makes foreign text safe to display.
 
-/// Most characters of an attempt's detail.
+/// Maximum length in characters of an attempt's detail.
 pub const MAX_DETAIL: usize = 300;
-/// Most characters of a detail that sums up two requests, or the entries of a catalog.
+/// Maximum length in characters of a detail that summarizes two requests, or the entries of a catalog.
 pub const MAX_SUMMARY: usize = 1_200;
 
-/// `text` on one line, without control, format and escape characters, cut at `limit` characters. Text of a server or
-/// a card may contain terminal escapes or direction overrides; it reaches logs and pages only through here.
+/// `text` on one line, without control, format and escape characters, cut at `limit` characters. Text of a server or a
+/// card may contain terminal escapes or direction overrides, and must pass through this function before it reaches
+/// logs and pages.
 pub fn sanitize_text(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -18,7 +19,7 @@ pub fn sanitize_text(text: &str, limit: usize) -> String {
             continue;
         }
         if length == limit {
-            // The last character is replaced by the ellipsis, so that the limit holds.
+            // The last character is replaced by the ellipsis to keep the limit.
             out.pop();
             out.push('…');
             break;
@@ -29,8 +30,8 @@ pub fn sanitize_text(text: &str, limit: usize) -> String {
     out
 }
 
-/// `text` with its control, format and escape characters escaped, as in `\\u{1b}`, cut at `limit` characters. For
-/// quoting text to somebody who must see what is wrong with it.
+/// `text` with its control, format and escape characters escaped, as in `\\u{1b}`, cut at `limit` characters. Used to
+/// quote text to a reader who must see what is wrong with it.
 pub fn escape_invisible(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -43,7 +44,7 @@ pub fn escape_invisible(text: &str, limit: usize) -> String {
         };
         length += displayed.chars().count();
         if length > limit {
-            // Characters at the end are replaced by the ellipsis, so that the limit holds.
+            // Characters at the end are replaced by the ellipsis to keep the limit.
             while out.chars().count() >= limit && out.pop().is_some() {}
             out.extend((limit > 0).then_some('…'));
             break;

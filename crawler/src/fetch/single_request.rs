@@ -1,4 +1,4 @@
-//! One request on one connection, with what all requests share: the limits, the check of the peer, the body.
+//! One request on one connection, with the parts common to all requests: limits, check of the peer, body.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::phase::{self, TimedOutPhase};
 use super::{FetchError, FetchLimits, FetchRecord, Fetcher, HttpResponse, body, error};
 use crate::AttemptOutcome;
 
-/// The facts known so far about a fetch, kept outside of its future so that a timeout does not lose them.
+/// Facts known so far about a fetch, kept outside its future so that a timeout does not lose them.
 #[derive(Debug, Default)]
 pub(super) struct FetchProgress {
     status: Option<u16>,
@@ -46,9 +46,10 @@ impl FetchStart {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimits {
-    /// Most bytes for status 200; a larger body is a failure.
+    /// Maximum size of the body for status 200 in bytes; a larger body is a failure.
     pub success_bytes: usize,
-    /// Most bytes for any other status, where the body explains the error; a larger or broken one counts as none.
+    /// Maximum size in bytes of the body for any other status, which explains the error; a larger or broken one is
+    /// dropped.
     pub error_bytes: usize,
 }
 
@@ -60,7 +61,7 @@ impl Fetcher {
         }
     }
 
-    /// Runs a fetch, and fails when it is not complete within [`FetchLimits::total`].
+    /// Runs a fetch, and fails if it does not complete within [`FetchLimits::total`].
     pub(super) async fn with_total_timeout<T>(
         &self,
         start: &FetchStart,
@@ -71,7 +72,7 @@ impl Fetcher {
             .unwrap_or_else(|_| {
                 Err(FetchError::new(
                     AttemptOutcome::Timeout,
-                    &format!("the fetch was not complete within {:?}", self.limits.total),
+                    &format!("the fetch did not complete within {:?}", self.limits.total),
                 ))
             })
     }
@@ -87,7 +88,7 @@ impl Fetcher {
             .map_err(|elapsed| self.timeout_error(elapsed))?
             .map_err(|error| self.record_failure(error::classify_error(&error)))?;
         progress.address = response.remote_addr().map(|peer| peer.ip());
-        // The final check of the target: not what DNS said, but which address is actually connected.
+        // The final check of the target uses the connected address, not the DNS answer.
         let peer = progress.address.ok_or_else(|| {
             FetchError::new(
                 AttemptOutcome::Refused,

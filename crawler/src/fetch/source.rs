@@ -14,13 +14,13 @@ use crate::{
     SourceTask, Validators,
 };
 
-/// Path of cards since protocol 0.3.
+/// Well-known path of cards since protocol 0.3.
 pub const AGENT_CARD_PATH: &str = "/.well-known/agent-card.json";
-/// Path of older cards.
+/// Well-known path of older cards.
 pub const LEGACY_AGENT_CARD_PATH: &str = "/.well-known/agent.json";
 
-/// The well-known path under a base URL, where SDKs look for the card of one agent of several on a host. `None` for a URL
-/// with a query, and for one that is such a path itself.
+/// The well-known path below a base URL, where SDKs look for the card if a host has several agents. `None` for a URL
+/// with a query, and for a URL that already is such a path.
 pub fn card_url_under(base: &Url) -> Option<Url> {
     let path = base.path();
     if base.query().is_some()
@@ -36,19 +36,20 @@ pub fn card_url_under(base: &Url) -> Option<Url> {
 }
 
 impl Fetcher {
-    /// Fetches one source: the card at one URL or at both well-known paths, or a catalog. Always makes an attempt,
-    /// and never returns an error: failures are in the attempts and the verdict.
+    /// Fetches one source: the card at one URL or at both well-known paths, or a catalog. Always makes an attempt, and
+    /// never returns an error: failures are in the attempts and the result.
     ///
-    /// Of the well-known paths, `agent.json` is fetched after any response to the first without a card, except 304 and
-    /// those by which a server says that it is overloaded. If neither brings a card, the more telling failure counts.
+    /// Of the well-known paths, `agent.json` is fetched if the first response has no card, unless it is a 304 or says
+    /// that the server is overloaded. If neither path has a card, the more informative failure counts.
     ///
-    /// Key sets come from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes rules.
+    /// Key sets come from the card's own origin only; [`fetch_source_with_rules`](Self::fetch_source_with_rules)
+    /// allows others.
     pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
         self.fetch_source_with_rules(task, &KeySetRules::default())
             .await
     }
 
-    /// Fetches one source like [`fetch_source`](Self::fetch_source), with the key sets that `rules` admit.
+    /// Fetches one source like [`fetch_source`](Self::fetch_source), with the key sets that `rules` allow.
     pub async fn fetch_source_with_rules(
         &self,
         task: &SourceTask,
@@ -110,7 +111,7 @@ impl Fetcher {
         (vec![first, retry], combine_results(&result, retry_result))
     }
 
-    /// Fetches a registered URL of a card or a catalog, and the well-known path under it if it responds with neither.
+    /// Fetches a registered URL as a card or a catalog, and the well-known path below it if the response is neither.
     async fn fetch_registered_url(
         &self,
         url: &Url,
@@ -129,7 +130,7 @@ impl Fetcher {
             record,
             validators,
             "card",
-            // Nearly every registered URL is that of a card.
+            // Almost every registered URL is that of a card.
             |response, requested_url, now| match a2a_card::parse_card(&response.body) {
                 Ok(parsed) => card_result(response, parsed, requested_url, now),
                 Err(error) => catalog_fetch
@@ -156,19 +157,19 @@ impl Fetcher {
         (vec![first, second], combine_results(&result, retry_result))
     }
 
-    /// A URL to register instead, if a bare `host:port`, which means https, probably speaks http.
+    /// Hint to register another URL, if a bare `host:port`, which means https, probably uses plain http.
     fn plain_http_hint(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
         let is_bare_port = origin.scheme() == "https" && origin.port().is_some();
         let mut http_url = well_known_url(origin, AGENT_CARD_PATH);
         http_url.set_scheme("http").ok()?;
         let admitted = self.guard().check_parsed_url(http_url.clone()).is_ok();
-        // A server that falls silent says nothing about what it speaks: it may be asleep, or slow.
+        // A timeout says nothing about the protocol of the server, which may be asleep or slow.
         let answers_without_tls = outcome == AttemptOutcome::TlsInvalid;
         (is_bare_port && admitted && answers_without_tls)
-            .then(|| format!("if it speaks http without TLS, register {http_url}"))
+            .then(|| format!("if the server uses http without TLS, register {http_url}"))
     }
 
-    /// Fetches one URL as a card; conditionally if the validators belong to this very URL.
+    /// Fetches one URL as a card; conditionally if the validators belong to exactly this URL.
     pub async fn fetch_card(
         &self,
         url: &Url,
@@ -178,7 +179,7 @@ impl Fetcher {
             .await
     }
 
-    /// Fetches one URL like [`fetch_card`](Self::fetch_card), with the key sets that `rules` admit.
+    /// Fetches one URL like [`fetch_card`](Self::fetch_card), with the key sets that `rules` allow.
     pub async fn fetch_card_with_rules(
         &self,
         url: &Url,
@@ -199,7 +200,8 @@ impl Fetcher {
         (attempt, result)
     }
 
-    /// The attempt and the verdict for a response. `what` names the expected document, which `read` reads from a 200.
+    /// The attempt and the result for a response. `document_name` names the expected document, which `interpret_body`
+    /// reads from a 200.
     pub(super) fn interpret_response(
         &self,
         record: FetchRecord,
@@ -378,7 +380,8 @@ fn well_known_url(origin: &Url, path: &str) -> Url {
     url
 }
 
-/// Whether the card may be at the other URL: after a response without a card, unless the server wants a rest.
+/// Whether the card may be at the other URL: after a response without a card, unless the server wants no further
+/// requests.
 const fn should_try_other_url(attempt: &FetchAttempt, result: &SourceResult) -> bool {
     let SourceResult::Failed {
         outcome,
@@ -387,7 +390,7 @@ const fn should_try_other_url(attempt: &FetchAttempt, result: &SourceResult) -> 
     else {
         return false;
     };
-    // A connection that breaks within the body is no response, and bad TLS behind a redirect must not be passed over.
+    // A connection that breaks within the body is not a response, and bad TLS behind a redirect must not be ignored.
     let is_response = !matches!(
         outcome,
         AttemptOutcome::Timeout | AttemptOutcome::Unreachable | AttemptOutcome::TlsInvalid
@@ -396,7 +399,8 @@ const fn should_try_other_url(attempt: &FetchAttempt, result: &SourceResult) -> 
         && matches!(attempt.status, Some(status) if !matches!(status, 304 | 429 | 502..=504))
 }
 
-/// The result of two URLs without a card. A pause that the second response asks for is obeyed, whichever counts.
+/// Combines the results of two URLs without a card. A pause that the second response requests is kept, whichever
+/// result counts.
 fn combine_results(first: &SourceResult, second: SourceResult) -> SourceResult {
     match (first, second) {
         (
@@ -420,8 +424,9 @@ fn combine_results(first: &SourceResult, second: SourceResult) -> SourceResult {
     }
 }
 
-/// Which of two failures counts for liveness and is shown as the reason: the one that says more than that nothing is
-/// there, and never one that ends an agent sooner than the first alone would have (docs/model.md#liveness).
+/// Whether the first of two failures determines liveness and is displayed as the reason. The failure that says more
+/// than "not found" decides, but never one that ends an agent sooner than the first alone would have
+/// (docs/model.md#liveness).
 const fn first_failure_decides(first: AttemptOutcome, second: AttemptOutcome) -> bool {
     use AttemptOutcome::{Gone, NotACard, NotFound, Throttled, TlsInvalid};
     match (first, second) {
@@ -438,7 +443,7 @@ mod tests {
     use super::*;
     use crate::liveness::{FailureHistory, Liveness};
 
-    /// When an agent is gone whose fetches all fail so, within a month.
+    /// Time until an agent is gone if all its fetches fail with this outcome, within a month.
     fn gone_after(outcome: AttemptOutcome, every: Duration) -> Option<Duration> {
         let (start, mut history) = (OffsetDateTime::UNIX_EPOCH, FailureHistory::default());
         let times = (0_i32..).map(|number| every * number);

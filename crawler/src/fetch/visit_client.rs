@@ -1,7 +1,7 @@
-//! The connections of one visit, which close with it.
+//! Connections of one visit, which close with it.
 //!
-//! Hosts are visited hours apart, so a connection that outlives its visit is used by nobody, while thousands of them
-//! would use up the file descriptors of the process.
+//! Hosts are visited hours apart, so a connection that outlived its visit would not be reused, and thousands of them
+//! would exhaust the file descriptors of the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,14 +19,15 @@ pub(super) struct VisitClient {
 
 impl Fetcher {
     /// A fetcher for one visit of the host of `url`. Its requests to that host share one connection, which closes when
-    /// this is dropped; one to any other host closes after its response. So a visit has at most two open connections.
+    /// the fetcher is dropped; a connection to any other host closes after its response. So a visit has at most two
+    /// open connections.
     pub fn for_visit(&self, url: &Url) -> Self {
-        // Its parts have made clients already, so only the library itself could fail.
+        // Clients were already made from these parts, so only the library itself could fail.
         let client = self
             .client_parts
             .build_client(1, None)
             .unwrap_or_else(|error| {
-                tracing::error!(%error, "a visit makes a connection for each request");
+                tracing::error!(%error, "no client for the visit could be made; every request opens a new connection");
                 self.single_use_client.clone()
             });
         Self {
@@ -46,13 +47,13 @@ impl Fetcher {
         }
     }
 
-    /// Whether this visit ran out of file descriptors, so that it says nothing about its host.
+    /// Whether this visit ran out of file descriptors, so that its result says nothing about the host.
     pub fn ran_out_of_descriptors(&self) -> bool {
         let visit = self.visit_client.as_ref();
         visit.is_some_and(|visit| visit.out_of_descriptors.load(Ordering::Relaxed))
     }
 
-    /// Remembers a failure of our own for the visit that it belongs to.
+    /// Records a failure of this process for the visit to which it belongs.
     pub(super) fn record_failure(&self, error: FetchError) -> FetchError {
         if let Some(visit_client) = self
             .visit_client

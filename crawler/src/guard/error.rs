@@ -1,11 +1,11 @@
-//! Reasons why the guard refuses a target.
+//! Reasons why the guard rejects a target.
 
 use std::net::IpAddr;
 
 use super::special_addresses::SpecialBlock;
 
 /// Why a target is not fetched. [`code`](Self::code) is stable; the display form is one sentence that says what to do.
-/// It names the block of a refused address, not the address: owners read it, only curators see addresses.
+/// It names the block of a rejected address, not the address: owners read it, and only curators may see addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -20,13 +20,13 @@ pub enum GuardError {
         "this is not a domain: {reason}; give a host such as agents.example.com, with :port if it is not 443"
     )]
     NotADomain { reason: String },
-    /// It is longer than [`MAX_URL_BYTES`](super::MAX_URL_BYTES).
+    /// The URL is longer than [`MAX_URL_BYTES`](super::MAX_URL_BYTES).
     #[error(
         "the URL is {bytes} bytes long; at most {} are allowed",
         super::MAX_URL_BYTES
     )]
     UrlTooLong { bytes: usize },
-    /// The scheme is neither https nor, where allowed, http.
+    /// The scheme is neither https nor, if allowed, http.
     #[error("the registry does not fetch {found} URLs; serve the card over https")]
     Scheme { found: String },
     /// A port outside `allow_ports`.
@@ -50,12 +50,12 @@ pub enum GuardError {
     /// A host name that breaks the rules of DNS names.
     #[error("the host name is malformed: {reason}")]
     BadHost { reason: &'static str },
-    /// The name never means a public host.
+    /// The name never refers to a public host.
     #[error(
         "{host} is {meaning} and is not reachable from the public network; the operator can admit it with allow_names"
     )]
     SpecialName { host: String, meaning: &'static str },
-    /// A name below which anyone may register, such as `co.uk` or the name of a hosting platform.
+    /// The name is a public suffix, such as `co.uk` or the name of a hosting platform: anyone may register below it.
     #[error("{host} is a public suffix, below which many parties have names; give a host below it")]
     PublicSuffix { host: String },
     /// The last label is not a known top-level domain.
@@ -87,7 +87,7 @@ pub enum GuardError {
 }
 
 impl GuardError {
-    /// The stable name for programs.
+    /// The stable code for programs.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::NotAUrl { .. } => "not_a_url",

@@ -2,11 +2,11 @@
 
 use super::GuardError;
 
-/// Longest host name in bytes, without the root dot (RFC 1035 section 2.3.4).
+/// Maximum length of a host name in bytes, without the root dot (RFC 1035 section 2.3.4).
 const MAX_HOST_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
-/// Names that never mean a public host, nor do any names below them.
+/// Names that never refer to a public host, including all names below them.
 const SPECIAL_NAMES: &[(&str, &str)] = &[
     ("localhost", "this machine (RFC 6761)"),
     ("localdomain", "this machine"),
@@ -22,8 +22,8 @@ const SPECIAL_NAMES: &[(&str, &str)] = &[
     ("metadata.goog", "a cloud's metadata service"),
 ];
 
-/// Checks the spelling of a host that is not an IP literal: lower-case ASCII labels of letters, digits and hyphens
-/// (RFC 1123 section 2.1), none empty, none longer than 63 bytes, 253 bytes in all.
+/// Checks the syntax of a host that is not an IP literal: lower-case ASCII labels of letters, digits and hyphens (RFC
+/// 1123 section 2.1), none empty, none longer than 63 bytes, 253 bytes in total.
 pub(super) fn check_host_syntax(host: &str) -> Result<(), GuardError> {
     let bad = |reason| Err(GuardError::BadHost { reason });
     if host.is_empty() {
@@ -52,7 +52,8 @@ pub(super) fn check_host_syntax(host: &str) -> Result<(), GuardError> {
     Ok(())
 }
 
-/// Checks the meaning of a well-spelt name: not special, no single label or public suffix, a real top-level domain.
+/// Checks the meaning of a well-formed name: not special, not a single label or public suffix, a real top-level
+/// domain.
 pub(super) fn check_public_host(host: &str) -> Result<(), GuardError> {
     for (name, meaning) in SPECIAL_NAMES {
         if is_same_or_subdomain(host, name) {
@@ -92,7 +93,7 @@ fn is_same_or_subdomain(host: &str, name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NamePattern {
     Any,
-    /// Every name with this ending, which begins with a dot.
+    /// Every name with this suffix, which begins with a dot.
     Subdomains(String),
     Exact(String),
 }
@@ -144,7 +145,7 @@ mod tests {
         assert!(exact.matches("intranet"));
         assert!(!exact.matches("a.intranet"));
         assert!(NamePattern::parse("*").matches("anything.at.all"));
-        // A star without a dot is not a pattern: it would admit other people's names.
+        // A star without a dot is not a pattern: it would allow names of other owners.
         assert!(!NamePattern::parse("*corp.com").matches("evilcorp.com"));
     }
 

@@ -1,4 +1,4 @@
-//! The SSRF guard: decides which targets may be fetched at all. Pure, so that a registration can be judged without
+//! SSRF guard: decides which targets may be fetched at all. Pure, so that a registration can be checked without
 //! sending a packet; the fetcher applies it again to every redirect, resolved address and connected peer.
 
 mod error;
@@ -19,26 +19,26 @@ pub use url_normalization::normalize_url;
 
 use host_name::NamePattern;
 
-/// Longest URL that is fetched, in bytes.
+/// Maximum length in bytes of a URL that is fetched.
 pub const MAX_URL_BYTES: usize = 2048;
 
 /// The operator's exceptions and prohibitions. By default only public https hosts on port 443 are fetched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuardConfig {
-    /// Special networks that are fetched nevertheless, and whose addresses may be given as IP literals. Only the
-    /// named network is opened: `127.0.0.0/8` does not open `::ffff:127.0.0.0/104`.
+    /// Special networks that may be fetched, and whose addresses may be given as IP literals. Only the named network
+    /// is allowed: `127.0.0.0/8` does not allow `::ffff:127.0.0.0/104`.
     pub allow_networks: Vec<IpNet>,
-    /// Special names that are fetched, if their addresses may be: `intranet`, `*.corp.internal` or `*`.
+    /// Special names that may be fetched, if their addresses may be: `intranet`, `*.corp.internal` or `*`.
     pub allow_names: Vec<String>,
-    /// Whether plain http is fetched.
+    /// Whether plain http may be fetched.
     pub allow_http: bool,
-    /// Ports that are fetched.
+    /// Ports that may be fetched.
     pub allow_ports: AllowedPorts,
     /// Networks that are never fetched, whatever else is allowed.
     pub deny_networks: Vec<IpNet>,
 }
 
-/// Ports that are fetched. Port 0 never is.
+/// Ports that may be fetched. Port 0 never may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedPorts {
     /// Every port but 0.
@@ -63,7 +63,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// The domain of a URL that passed [`Guard::check_url`].
+    /// The domain of a URL that passed [`SsrfGuard::check_url`].
     pub fn from_url(url: &Url) -> Self {
         let mut origin = url.clone();
         origin.set_path("/");
@@ -78,7 +78,7 @@ impl Domain {
     }
 }
 
-/// Judges targets by a [`GuardConfig`].
+/// Checks targets against a [`GuardConfig`].
 #[derive(Debug)]
 pub struct SsrfGuard {
     config: GuardConfig,
@@ -100,17 +100,17 @@ impl SsrfGuard {
     }
 
     /// Parses a URL once, by the WHATWG standard, and checks everything that needs no DNS: scheme, port, credentials,
-    /// fragment, IP literals in every spelling, form and meaning of the name. The result is in normal form.
+    /// fragment, IP literals in every spelling, syntax and meaning of the name. The result is in normal form.
     ///
     /// Text that parsers are known to read differently (control characters, spaces, backslashes, percent escapes in
-    /// the host, a missing `//`) is refused rather than interpreted.
+    /// the host, a missing `//`) is rejected rather than interpreted.
     pub fn check_url(&self, text: &str) -> Result<Url, GuardError> {
         check_url_text(text)?;
         let url = Url::parse(text).map_err(|error| not_a_url_error(error.to_string()))?;
         self.check_parsed_url(url)
     }
 
-    /// Checks a URL that is already parsed, such as a redirect's target, by the same rules.
+    /// Checks an already parsed URL, such as the target of a redirect, by the same rules.
     pub fn check_parsed_url(&self, mut url: Url) -> Result<Url, GuardError> {
         if url.as_str().len() > MAX_URL_BYTES {
             return Err(GuardError::UrlTooLong {
@@ -173,7 +173,7 @@ impl SsrfGuard {
         Ok(Domain::from_url(&url))
     }
 
-    /// Checks an address that a name resolved to, or that a connection reached.
+    /// Checks an address to which a name resolved, or which a connection reached.
     pub fn check_address(&self, address: IpAddr) -> Result<(), GuardError> {
         if self
             .config
@@ -203,7 +203,7 @@ impl SsrfGuard {
         }
     }
 
-    /// The registrable domain of a host, by the public suffix list; the host itself where it has none.
+    /// The registrable domain of a host, by the public suffix list; the host itself if it has none.
     pub fn registrable_domain(host: &str) -> &str {
         psl::domain_str(host).unwrap_or(host)
     }
@@ -240,7 +240,7 @@ impl SsrfGuard {
     }
 }
 
-/// Refuses text that URL parsers read differently.
+/// Rejects text that URL parsers read differently.
 fn check_url_text(text: &str) -> Result<(), GuardError> {
     if text.len() > MAX_URL_BYTES {
         return Err(GuardError::UrlTooLong { bytes: text.len() });
@@ -253,7 +253,7 @@ fn check_url_text(text: &str) -> Result<(), GuardError> {
     if text.contains('\\') {
         return Err(not_a_url_error("it contains a backslash".to_owned()));
     }
-    // A scheme that is never fetched is reported first, whatever else is wrong with the text.
+    // A forbidden scheme is reported first, whatever else is wrong with the text.
     if let Ok(url) = Url::parse(text)
         && !matches!(url.scheme(), "https" | "http")
     {

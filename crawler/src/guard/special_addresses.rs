@@ -1,18 +1,19 @@
 //! Tables of the addresses that are not publicly reachable.
 //!
 //! The tables contain the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates) as of
-//! 2026-10, whole blocks only: the few globally reachable addresses inside them never serve cards. Multicast,
-//! site-local addresses and those that a cloud reserves for itself are added. To refresh the tables, compare them with
-//! `iana.org/assignments/iana-ipv4-special-registry` and `…-ipv6-special-registry`, and extend the tests.
+//! 2026-10, whole blocks only: the few globally reachable addresses inside them never serve cards. The tables also
+//! contain multicast, site-local addresses and addresses that a cloud platform reserves for itself. To refresh the
+//! tables, compare them with `iana.org/assignments/iana-ipv4-special-registry` and `…-ipv6-special-registry`, and
+//! extend the tests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// A block of addresses that the guard refuses, and its purpose.
+/// A block of addresses that the guard rejects, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpecialBlock {
-    /// The addresses that it contains.
+    /// The addresses in the block.
     pub net: IpNet,
     /// The purpose, as part of a sentence.
     pub purpose: &'static str,
@@ -59,11 +60,11 @@ pub const SPECIAL_V4: &[SpecialBlock] = &[
     ipv4_block(168, 63, 129, 16, 32, "a cloud platform's own services"),
 ];
 
-/// Global unicast as allocated (RFC 4291 section 2.4); everything outside is refused.
+/// Global unicast as allocated (RFC 4291 section 2.4); everything outside it is rejected.
 const GLOBAL_UNICAST: SpecialBlock = ipv6_block([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast");
 
-/// IPv6 blocks that are not fetched unless `allow_networks` contains them. Those outside `2000::/3` would be refused
-/// anyway and are listed for the sake of the message.
+/// IPv6 blocks that are not fetched unless `allow_networks` contains them. Blocks outside `2000::/3` would be rejected
+/// anyway and are listed only for a specific message.
 pub const SPECIAL_V6: &[SpecialBlock] = &[
     ipv6_block([0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
     ipv6_block([0, 0, 0, 0, 0, 0, 0, 0], 128, "unspecified"),
@@ -105,12 +106,12 @@ pub const SPECIAL_V6: &[SpecialBlock] = &[
     ipv6_block([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast"),
 ];
 
-/// Name of everything else outside `2000::/3`.
+/// Block reported for everything else outside `2000::/3`.
 const OUTSIDE_GLOBAL_UNICAST: SpecialBlock =
     ipv6_block([0, 0, 0, 0, 0, 0, 0, 0], 0, "outside global unicast");
 
 /// The block that makes `address` unreachable from the public network, or `None` for a global address. Addresses that
-/// embed another address (mapped, NAT64, 6to4, Teredo) are refused as such and never unwrapped.
+/// embed another address (mapped, NAT64, 6to4, Teredo) are rejected as such and never unwrapped.
 pub fn special_block(address: IpAddr) -> Option<SpecialBlock> {
     let table = match address {
         IpAddr::V4(_) => SPECIAL_V4,
@@ -128,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers refer to the list of hostile inputs that the crawler is tested with.
+    /// Numbers refer to the list of hostile inputs used to test the crawler.
     #[test]
     fn every_special_address_of_the_list_is_refused() {
         let bad = "127.0.0.1 127.255.255.255 0.0.0.0 0.1.2.3 10.0.0.1 172.16.0.1 172.31.255.255 192.168.0.1 \
@@ -169,7 +170,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Every address that the standard library calls special is refused here.
+        /// Every address that the standard library calls special is rejected here.
         #[test]
         fn agrees_with_the_standard_library(bits: u32) {
             let address = Ipv4Addr::from(bits);

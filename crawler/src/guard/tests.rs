@@ -1,4 +1,4 @@
-//! The guard against the list of hostile inputs: literals, names, encodings, URL shapes.
+//! Tests of the guard with the list of hostile inputs: literals, names, encodings, URL shapes.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -48,7 +48,7 @@ fn ip_literals_are_refused_in_every_spelling() {
         );
         assert!(default_guard().check_domain(host).is_err(), "{host}");
     }
-    // Input 35: a zone is no part of a URL.
+    // Input 35: a zone is not part of a URL.
     assert_eq!(
         code(&default_guard(), "https://[fe80::1%25eth0]/"),
         "not_a_url"
@@ -136,7 +136,7 @@ fn malformed_and_mapped_hosts_are_refused() {
     );
 }
 
-/// Inputs 71 and 73: international names are asked under their A-label, which is what the owner sees.
+/// Inputs 71 and 73: international names are looked up under their A-label, which the owner sees too.
 #[test]
 fn international_names_become_a_labels() {
     for (host, expected) in [
@@ -191,7 +191,7 @@ fn odd_url_shapes_are_refused() {
     ] {
         assert_eq!(code(&default_guard(), text), expected, "{text:?}");
     }
-    // What dot segments mean is settled once, by the parser.
+    // The parser alone decides the meaning of dot segments.
     let url = default_guard()
         .check_url("https://good.com/a/../%2e%2e/b%2fc:d")
         .unwrap();
@@ -253,7 +253,7 @@ fn settings_open_exactly_what_they_name() {
     assert!(named.check_url("https://a.corp.internal/").is_ok());
     assert!(named.check_url("https://intranet/").is_ok());
     assert_eq!(code(&named, "https://corp.internal/"), "special_name");
-    // An admitted name does not open an address.
+    // An allowed name does not allow an address.
     assert!(named.check_address("10.0.0.1".parse().unwrap()).is_err());
 
     let denied = SsrfGuard::new(GuardConfig {
@@ -351,7 +351,7 @@ fn redirects_stay_on_the_site() {
 }
 
 proptest::proptest! {
-    /// Whatever the text: no panic, and what is let through is a public name on https and 443.
+    /// For any text: no panic, and every accepted URL has a public name, https and port 443.
     #[test]
     fn nothing_odd_is_let_through(text in "(https?|HTTPS|ftp)?:?/?/?[ -~\\u{80}-\\u{ffff}]{0,60}") {
         if let Ok(url) = default_guard().check_url(&text) {
@@ -363,7 +363,7 @@ proptest::proptest! {
         }
     }
 
-    /// Every number is an address to a URL parser, so none is a host.
+    /// URL parsers read every number as an address, so no number is a host name.
     #[test]
     fn numbers_are_literals(number: u32) {
         for host in [format!("{number}"), format!("{number:#x}"), format!("0{number:o}")] {

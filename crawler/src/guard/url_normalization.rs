@@ -2,7 +2,7 @@
 
 use url::Url;
 
-/// The normal form of RFC 3986 section 6.2.2: the parser has done all but the escapes of characters that need none.
+/// Normal form of RFC 3986 section 6.2.2. The parser has done everything except escapes of characters that need none.
 pub fn normalize_url(mut url: Url) -> Url {
     let path = normalize_escapes(url.path());
     url.set_path(&path);
@@ -11,7 +11,7 @@ pub fn normalize_url(mut url: Url) -> Url {
     url
 }
 
-/// Decodes percent escapes of unreserved characters, and writes the others in upper case.
+/// Decodes percent escapes of unreserved characters, and writes all others in upper case.
 fn normalize_escapes(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut normalized = String::with_capacity(text.len());

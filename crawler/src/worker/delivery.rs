@@ -1,4 +1,4 @@
-//! Delivery of outcomes to the sink, in groups.
+//! Delivery of outcomes to the sink, in batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ pub(super) struct Deliverer {
     pub(super) cancel: CancellationToken,
 }
 
-/// Outcomes to deliver together, and their visits, which are returned if delivery fails.
+/// Outcomes to deliver together, and their visits, which are released if delivery fails.
 #[derive(Default)]
 struct OutcomeBatch {
     visits: Vec<Visit>,
@@ -43,7 +43,7 @@ pub(super) async fn run_deliverer(mut deliverer: Deliverer) {
 }
 
 impl Deliverer {
-    /// Takes the outcomes that are ready, and waits a short time for more only while visits are under way.
+    /// Collects the outcomes that are ready, and waits a short time for more only while visits are in flight.
     async fn collect_batch(&mut self, first: CompletedVisit) -> OutcomeBatch {
         let deadline = Instant::now() + self.config.batch_wait;
         let mut batch = OutcomeBatch::default();
@@ -75,7 +75,7 @@ impl Deliverer {
             return;
         };
         if count > 1 {
-            tracing::warn!(error = %delivery_error.error, count, "could not store a group of outcomes; trying them one by one");
+            tracing::warn!(error = %delivery_error.error, count, "could not store a batch of outcomes; trying them one by one");
         }
         let mut rejected = Vec::new();
         // A single outcome has already been tried once.
@@ -94,7 +94,7 @@ impl Deliverer {
         lease::release_visits(self.frontier.as_ref(), rejected, pause).await;
     }
 
-    /// Tries to store one outcome until it succeeds or the attempts are used up; after cancellation only once.
+    /// Tries to store one outcome until it succeeds or no attempts are left; after cancellation it tries only once.
     async fn deliver_outcome(&self, outcome: VisitOutcome, mut offered: u32) -> bool {
         let mut outcome = outcome;
         let (domain_key, lease) = (outcome.domain_key, outcome.lease_token);
@@ -119,7 +119,7 @@ impl Deliverer {
                     outcome = same_outcome;
                 }
                 _ => {
-                    tracing::error!(%error, domain_key, lease, offered, "could not store an outcome; its visit is returned and will be made again");
+                    tracing::error!(%error, domain_key, lease, offered, "could not store an outcome; its visit is released and will be repeated");
                     return false;
                 }
             }
@@ -127,7 +127,7 @@ impl Deliverer {
     }
 }
 
-/// Removes the visit of an outcome. Both lists have the same order, so it is nearly always the first.
+/// Removes the visit of an outcome. Both lists have the same order, so it is almost always the first.
 fn remove_visit(visits: &mut Vec<Visit>, outcome: &VisitOutcome) -> Option<Visit> {
     let position = visits
         .iter()

@@ -1,4 +1,4 @@
-//! Leases visits from the frontier: when, and how many.
+//! Leasing of visits from the frontier: when, and how many.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,39 +10,40 @@ use tokio::time::Instant;
 use super::WorkerConfig;
 use crate::{BackendError, CrawlFrontier, Visit};
 
-/// Shortest pause after a lease that found nothing, however often the frontier wakes us.
+/// Minimum pause after an empty lease, however often the frontier wakes the worker.
 const EMPTY_LEASE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Visits that were just leased; empty where the frontier only woke us.
+/// Newly leased visits; empty if the frontier only woke the worker.
 pub(super) struct NewLeases(pub(super) Vec<Visit>);
 
 type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 enum LeaseState {
-    /// None: the next request is made at once.
+    /// Not waiting: the next request is made at once.
     Ready,
-    /// Enough room, or the end of a short wait for it: a request for each ended visit would cost more than the visit.
+    /// Waiting for enough permits or the end of a short wait: a request for each ended visit would cost more than the
+    /// visit.
     Gathering(BoxedFuture<()>),
     Leasing {
         requested: usize,
         response: BoxedFuture<Result<Vec<Visit>, BackendError>>,
     },
-    /// A source becoming due, or the end of a pause.
+    /// Waiting for a source to become due, or for the end of a pause.
     Waiting(BoxedFuture<()>),
 }
 
-/// Part of all visits for which a busy worker makes a request at once: a quarter.
+/// Divisor for the share of all permits that makes a busy worker send a request at once: a quarter.
 const GATHER_DIVISOR: usize = 4;
 
-/// Requests leases whenever there is room for visits and a reason to try. Room that becomes free during or shortly
-/// after a request is collected, so that a busy worker requests many visits at a time and an idle one single visits.
+/// Requests leases whenever there are free permits and a reason to try. Permits that become free during or shortly
+/// after a request are collected, so that a busy worker requests many visits at a time and an idle one single visits.
 pub(super) struct LeaseRequester {
     frontier: Arc<dyn CrawlFrontier>,
     config: WorkerConfig,
     state: LeaseState,
     failure_count: u32,
     not_before: Option<Instant>,
-    /// Whether the last request was for reserved places alone, so that nothing is known of visits for other places.
+    /// Whether the last request was for reserved permits only, so that it says nothing about visits for other permits.
     requested_reserved_only: bool,
 }
 
@@ -58,7 +59,7 @@ impl LeaseRequester {
         }
     }
 
-    /// Requests nothing for a while: visits cannot be made now. A request that is under way is not affected.
+    /// Makes no requests for a while, because visits cannot be made now. A request in flight is not affected.
     pub(super) fn pause(&mut self) {
         self.not_before = Some(Instant::now() + self.config.max_backoff);
     }
@@ -94,12 +95,13 @@ impl LeaseRequester {
         };
     }
 
-    /// How many places have to become free beside the reserved ones, so that a request is made at once.
+    /// Number of permits beyond the reserved ones that must become free before a request is made at once.
     fn gather_threshold(&self) -> usize {
         (self.config.concurrency / GATHER_DIVISOR).max(1)
     }
 
-    /// Completes when visits were leased or another request may succeed, never without room. Dropping it loses nothing.
+    /// Completes when visits were leased or another request may succeed, never without free permits. Cancel-safe:
+    /// dropping the future loses nothing.
     pub(super) async fn next_leases(&mut self) -> NewLeases {
         match &mut self.state {
             LeaseState::Ready => std::future::pending().await,
@@ -119,11 +121,11 @@ impl LeaseRequester {
         }
     }
 
-    /// Waits for a lease that is under way, so that its visits can be returned.
+    /// Waits for a lease request in flight, so that its visits can be released.
     pub(super) async fn stop(self) -> Vec<Visit> {
         match self.state {
             LeaseState::Leasing { response, .. } => response.await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "leasing failed while stopping");
+                tracing::warn!(%error, "a lease request failed during shutdown");
                 Vec::new()
             }),
             LeaseState::Ready | LeaseState::Gathering(_) | LeaseState::Waiting(_) => Vec::new(),
@@ -159,7 +161,7 @@ impl LeaseRequester {
         }
     }
 
-    /// Waits until the frontier wakes us or the poll interval passes, but at least [`EMPTY_PAUSE`].
+    /// Waits until the frontier wakes the worker or the poll interval passes, but at least [`EMPTY_LEASE_PAUSE`].
     fn wait_until_due(&self) -> BoxedFuture<()> {
         let frontier = Arc::clone(&self.frontier);
         let poll = self.config.idle_poll;
@@ -171,13 +173,13 @@ impl LeaseRequester {
     }
 }
 
-/// Attempts to return visits before their leases are left to expire.
+/// Attempts to release visits before their leases are left to expire.
 const RELEASE_ATTEMPTS: u32 = 3;
 
-/// Returns visits, to be made again after the pause. If every attempt fails, their leases expire.
+/// Releases visits, to be made again after the pause. If every attempt fails, their leases expire.
 ///
-/// A connection that was opened on a request's thread ends with that thread, as when the process ends. The next attempt
-/// uses another one.
+/// A connection that was opened on a request's thread ends with that thread, for example when the process ends. The
+/// next attempt uses another connection.
 pub(super) async fn release_visits(
     frontier: &dyn CrawlFrontier,
     visits: Vec<Visit>,
@@ -194,7 +196,7 @@ pub(super) async fn release_visits(
         if attempt < RELEASE_ATTEMPTS {
             tokio::time::sleep(EMPTY_LEASE_PAUSE * attempt).await;
         } else {
-            tracing::warn!(%error, count, "could not return visits; their leases will expire");
+            tracing::warn!(%error, count, "could not release visits; their leases will expire");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The worker: leases visits, makes them, and delivers their outcomes.
+//! Worker: leases visits, makes them, and delivers their outcomes.
 //!
-//! One task leases and starts visits, each visit is a task of its own, and one task delivers. A bounded channel lies
-//! between them, so that a slow sink stops the fetching and nothing piles up.
+//! One task leases and starts visits, each visit is a task of its own, and one task delivers the outcomes. A bounded
+//! channel connects them, so that a slow sink stops the fetching and no backlog builds up.
 
 mod delivery;
 mod lease;
@@ -19,29 +19,29 @@ use crate::{CrawlFrontier, MAX_SOURCES_PER_VISIT, OutcomeSink, Visit, VisitOutco
 
 use lease::{LeaseRequester, NewLeases};
 
-/// Settings of the worker. The defaults are those of production.
+/// Settings of the worker. The defaults are for production.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerConfig {
-    /// Most concurrent visits: 64.
+    /// Maximum number of concurrent visits: 64.
     pub concurrency: usize,
-    /// How long room for a few visits waits for more after a lease that was met in full: 10 ms.
+    /// Wait for further permits after a lease was granted in full, if only a few are free: 10 ms.
     pub lease_wait: Duration,
-    /// Places that a lease may leave free although visits are due, for visits that are more urgent: none.
+    /// Permits that a lease may leave free although visits are due, reserved for more urgent visits: none.
     pub reserved_permits: usize,
-    /// Most outcomes in a group: 200.
+    /// Maximum number of outcomes in a batch: 200.
     pub batch_size: usize,
-    /// How long an outcome waits for others while further visits are under way: 20 ms.
+    /// Time that an outcome waits for others while further visits are in flight: 20 ms.
     pub batch_wait: Duration,
-    /// Attempts to store one outcome before its visit is returned: 3.
+    /// Attempts to store one outcome before its visit is released: 3.
     pub delivery_attempts: u32,
-    /// Pause before a visit whose outcome was not stored, or that this process could not make, is made again: 5 min. The
-    /// sink may refuse it again, and the origin must not be fetched in a hot loop meanwhile.
+    /// Pause before a visit is repeated after its outcome was not stored or this process could not make it: 5 min. The
+    /// sink may reject the outcome again, and the origin must not be fetched in a hot loop meanwhile.
     pub rejected_pause: Duration,
     /// Wait after a failed delivery or lease, doubled with each further failure: 100 ms.
     pub first_backoff: Duration,
-    /// Longest such wait: 10 s.
+    /// Maximum wait after a failure: 10 s.
     pub max_backoff: Duration,
-    /// How long the worker relies on being woken before it polls by itself: 30 s.
+    /// Maximum time without a wake-up before the worker polls: 30 s.
     pub idle_poll: Duration,
 }
 
@@ -74,11 +74,11 @@ impl WorkerConfig {
 struct CompletedVisit {
     visit: Visit,
     outcome: VisitOutcome,
-    /// Counts the visit as under way until the deliverer has it.
+    /// Keeps the visit counted as in flight until the deliverer has its outcome.
     _in_flight: InFlightGuard,
 }
 
-/// Counts leased visits that the deliverer does not have yet, so that it knows whether waiting for more can help.
+/// Counts leased visits whose outcomes the deliverer does not have yet, so that it knows whether waiting can help.
 #[derive(Debug)]
 struct InFlightGuard(Arc<AtomicUsize>);
 
@@ -95,11 +95,11 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// Works until `cancel` is cancelled: leases due visits, makes at most [`WorkerConfig::concurrency`] of them at once,
-/// and delivers their outcomes in groups.
+/// Runs until `cancel` is cancelled: leases due visits, makes at most [`WorkerConfig::concurrency`] of them at once,
+/// and delivers their outcomes in batches.
 ///
-/// Once cancelled it leases nothing more, returns the visits of running fetches, which it aborts, delivers the finished
-/// ones, and ends. Calls to the frontier or the sink are never aborted, lest a lease or a group be lost.
+/// After cancellation the worker leases nothing more, aborts running visits and releases them, delivers the finished
+/// ones, and returns. Calls to the frontier or the sink are never aborted, so that no lease or batch is lost.
 pub async fn run_worker(
     frontier: Arc<dyn CrawlFrontier>,
     sink: Arc<dyn OutcomeSink>,
@@ -194,17 +194,17 @@ async fn lease_and_visit(
 }
 
 enum VisitEnd {
-    /// Its outcome was passed on, it must not be made, or the task crashed.
+    /// The outcome was passed on, the visit must not be made, or the task crashed.
     Done,
-    /// It was aborted, because the worker stops.
+    /// The visit was aborted because the worker is stopping.
     Aborted(Visit),
-    /// The frontier could not tell whether it may begin.
+    /// The frontier could not say whether the visit may start.
     Failed(Visit),
-    /// Its requests could not be made, because this process has no file descriptors left.
+    /// The requests could not be made, because this process has no file descriptors left.
     OutOfDescriptors(Visit),
 }
 
-/// Makes one visit, if it may begin, and passes its outcome on.
+/// Makes one visit, if it may start, and passes its outcome on.
 async fn make_visit(
     visit: Visit,
     frontier: Arc<dyn CrawlFrontier>,
@@ -222,7 +222,7 @@ async fn make_visit(
         Ok(true) => {}
         Ok(false) => return VisitEnd::Done,
         Err(error) => {
-            tracing::warn!(%error, domain = visit.domain, "a visit could not begin; it is made later");
+            tracing::warn!(%error, domain = visit.domain, "could not check whether a visit may start; it will be retried later");
             return VisitEnd::Failed(visit);
         }
     }
@@ -245,8 +245,8 @@ async fn make_visit(
     }
 }
 
-/// Fetches a visit's sources one after another, on connections that close with the visit. `None` if this process ran out of
-/// file descriptors: even a part of the visit, such as a missing key set, would be held against the agent.
+/// Fetches a visit's sources one after another, on connections that close with the visit. `None` if this process ran
+/// out of file descriptors: even a partial result, such as a missing key set, would count against the agent.
 async fn fetch_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome> {
     let first = visit.sources.first();
     let visit_fetcher = first.map(|task| fetcher.for_visit(task.target.url()));
@@ -258,7 +258,7 @@ async fn fetch_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome>
     };
     for task in visit.sources.iter().take(MAX_SOURCES_PER_VISIT) {
         let result = fetcher.fetch_source_with_rules(task, &rules).await;
-        // All sources of a visit lie on one host: if it wants no further request, the others wait too.
+        // All sources of a visit are on one host: if it wants no further requests, the remaining sources wait too.
         let stops_visit = result.is_throttled();
         sources.push(result);
         if fetcher.ran_out_of_descriptors() {

@@ -1,4 +1,4 @@
-//! Fetches of catalogs: conditional requests, nested catalogs, limits, and the verdict on each response.
+//! Fetches of catalogs: conditional requests, nested catalogs, limits, and the result of each response.
 
 use std::net::IpAddr;
 use std::sync::Arc;

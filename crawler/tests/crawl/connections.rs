@@ -46,7 +46,7 @@ async fn a_visit_has_one_connection_to_its_host_and_closes_it_at_its_end() {
     }
 }
 
-/// Key sets, signers and redirects may lead to many hosts; none of them is asked often.
+/// Key sets, signers and redirects may lead to many hosts, each with few requests.
 #[tokio::test]
 async fn a_connection_to_another_host_closes_after_its_response() {
     let own = Server::always(ScriptedReply::json("{}")).await;
@@ -62,7 +62,7 @@ async fn a_connection_to_another_host_closes_after_its_response() {
     assert_eq!(own.connections().open, 1);
 }
 
-/// Identity providers, peers and encoders are asked again and again: their connections stay.
+/// Identity providers, peers and encoders receive many requests, so their connections stay open.
 #[tokio::test]
 async fn outside_of_visits_connections_stay_open() {
     let server = Server::always(ScriptedReply::json("{}")).await;

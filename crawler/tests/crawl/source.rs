@@ -1,4 +1,4 @@
-//! Fetches of cards: both well-known paths, conditional requests, and the verdict on each response.
+//! Fetches of cards: both well-known paths, conditional requests, and the result of each response.
 
 use a2a_crawler::AttemptOutcome::{
     self, BadBody, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified,

@@ -46,7 +46,7 @@ struct Queue {
     waking: Waking,
     /// How long a lease takes.
     latency: Duration,
-    /// Places that are left free.
+    /// Permits that are left free.
     reserved: usize,
     /// Whether the visit of a domain may begin, by its key; with `None` that is never told.
     permission: fn(i64) -> Option<Result<bool, BackendError>>,
@@ -411,8 +411,8 @@ async fn outcomes_gather_in_groups_of_the_allowed_size() {
     running.stop().await;
 }
 
-/// Places that are kept free for urgent visits do not let the worker think that nothing else is due: a place that becomes free is
-/// taken at once.
+/// Permits that are reserved for urgent visits do not make the worker assume that nothing else is due: a permit that
+/// becomes free is taken at once.
 #[tokio::test]
 async fn reserved_places_delay_no_other_visit() {
     let server = Server::always(ScriptedReply::new(404, "", "")).await;
@@ -529,7 +529,7 @@ async fn stopping_gives_back_what_is_unfinished_and_delivers_what_is() {
     let mut entered = sink.entered.subscribe();
     entered.wait_for(|count| *count == 1).await.unwrap();
     let stopping = tokio::spawn(running.stop());
-    // Leases are returned while the sink is still busy, and the outcomes it is busy with are not lost.
+    // Leases are released while the sink is still busy, and the outcomes it is busy with are not lost.
     let returned = frontier.returned(18).await;
     assert_eq!(returned, (3..=20).collect::<Vec<_>>());
     sink.open.send_replace(true);

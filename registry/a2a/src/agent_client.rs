@@ -1,4 +1,4 @@
-//! An agent as its card describes it, and the calls that can be made to it.
+//! A client of one agent, as its card describes it.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -34,13 +34,13 @@ pub struct AgentClient {
     supports_streaming: bool,
     timeout: Duration,
     timeouts: StreamTimeouts,
-    /// For agents on this machine, which no proxy reaches, and for all others; each without gRPC and for it, which
-    /// requires HTTP/2.
+    /// Clients for agents on this machine, which no proxy reaches, and for all others; each pair without gRPC and for
+    /// gRPC, which requires HTTP/2.
     clients: [[OnceLock<Client>; 2]; 2],
 }
 
 impl AgentClient {
-    /// The agent of this card, called with these credentials and limits. Nothing is sent yet.
+    /// A client of the agent of this card, with these credentials and limits. Nothing is sent yet.
     pub fn new(card: &AgentCard, options: &SendOptions) -> Result<Self, CallError> {
         Ok(Self {
             routes: select_routes(card, &options.interface_filter)?,
@@ -68,9 +68,9 @@ impl AgentClient {
 
     /// Sends a message and returns the events of the answer one by one, from the first one on.
     ///
-    /// If the card says that the agent streams, the events are those of its stream (1.0 section 3.1.2); if it does not,
+    /// If the card declares streaming, the events are those of the agent's stream (1.0 section 3.1.2). If it does not,
     /// or if the agent refuses to stream, they are its answer and each later state of an unfinished task, as
-    /// [`Agent::send`] reads them. A refused call was not accepted, so nothing is sent twice.
+    /// [`AgentClient::send_message`] polls them. A refused call was not accepted, so nothing is sent twice.
     pub async fn stream_message(&self, message: &Message) -> Result<EventStream, CallError> {
         self.try_routes(async |connection: Connection| {
             if !self.supports_streaming {
@@ -108,7 +108,7 @@ impl AgentClient {
         .await
     }
 
-    /// The agent's tasks, as far as it shows them to this caller. None can list them over JSON-RPC before 1.0.
+    /// The agent's tasks, as far as it shows them to this caller. Agents before 1.0 cannot list them over JSON-RPC.
     pub async fn list_tasks(&self, query: &TaskQuery) -> Result<TaskPage, CallError> {
         self.try_routes(async |connection: Connection| {
             let raw = connection.call_operation(Operation::List(query)).await?;
@@ -117,7 +117,8 @@ impl AgentClient {
         .await
     }
 
-    /// Lets the agent report the changes of a task to an address, and returns the configuration as the agent keeps it.
+    /// Sets the address to which the agent reports the changes of a task, and returns the configuration as the agent
+    /// stores it.
     pub async fn set_push_config(
         &self,
         task: &str,
@@ -172,11 +173,11 @@ impl AgentClient {
         .await
     }
 
-    /// The further events of the task with this id, from its state on: those of a stream (1.0 section 3.1.6), or each
-    /// later state if the task is done or the agent cannot stream it.
+    /// Subscribes to the task with this id: the events, beginning with its present state, are those of a stream (1.0
+    /// section 3.1.6), or each later state if the task is done or the agent cannot stream it.
     pub async fn subscribe(&self, id: &str) -> Result<EventStream, CallError> {
         self.try_routes(async |connection: Connection| {
-            // Before 1.0 a stream that is subscribed to does not begin with the task.
+            // Before 1.0 a resubscribed stream does not begin with the task.
             if !self.supports_streaming || !connection.route.protocol_binding.is_v1() {
                 return EventStream::follow_task(
                     connection,
@@ -188,7 +189,7 @@ impl AgentClient {
             }
             match EventStream::open(connection, Operation::Subscribe(id), self.timeouts).await {
                 Ok(stream) => Ok(stream),
-                // Versions and SDKs refuse a task that is done with different codes.
+                // Versions and SDKs refuse a finished task with different error codes.
                 Err((
                     CallError::Protocol { .. } | CallError::Http { .. } | CallError::Status { .. },
                     connection,
@@ -199,8 +200,9 @@ impl AgentClient {
         .await
     }
 
-    /// Makes a call at the first interface; if the agent certainly did not accept it, in the other forms of that
-    /// interface and at the next one. With credentials, which are for one origin, interfaces elsewhere are not tried.
+    /// Tries a call at the first interface; if the agent certainly did not accept it, tries the other protocol
+    /// bindings of that interface, then the next interface. With credentials, which are for one origin, interfaces at
+    /// other origins are skipped.
     async fn try_routes<T>(
         &self,
         call: impl AsyncFn(Connection) -> Result<T, CallError>,
@@ -213,7 +215,7 @@ impl AgentClient {
             if self.credentials.is_provided && Some(route.url.origin()) != origin {
                 continue;
             }
-            // Another form changes nothing about that.
+            // Another protocol binding cannot reach this address either.
             if unreachable_url == Some(&route.url) {
                 continue;
             }
@@ -261,8 +263,8 @@ impl AgentClient {
     }
 }
 
-/// The address of the interface that is called first: credentials for the agent are for its origin and no other one.
-/// Fails if none of the card's interfaces can be used.
+/// The URL of the interface that is called first; credentials for the agent are for its origin only. Fails if none of
+/// the card's interfaces can be used.
 pub fn select_interface_url(card: &AgentCard, choice: &InterfaceFilter) -> Result<Url, CallError> {
     let routes = select_routes(card, choice)?;
     let first = routes.into_iter().next().ok_or(CallError::NoInterface)?;
@@ -271,7 +273,7 @@ pub fn select_interface_url(card: &AgentCard, choice: &InterfaceFilter) -> Resul
 
 fn select_routes(card: &AgentCard, choice: &InterfaceFilter) -> Result<Vec<Route>, CallError> {
     let mut usable_routes = route_selection::callable_routes(&choice.override_urls(card))?;
-    // Agents whose cards name no address are written after PromptKit.
+    // Agents whose cards name no address follow PromptKit.
     if card.interfaces.is_empty() {
         let mut old = usable_routes.iter_mut();
         if let Some(old) = old.find(|route| route.protocol_binding == ProtocolBinding::V0JsonRpc) {

@@ -1,4 +1,4 @@
-//! Reads answers in the forms of every version.
+//! Parses answers of every protocol version.
 
 use a2a_card::Interface;
 use serde_json::Value;
@@ -8,22 +8,22 @@ use super::error::shorten;
 use super::protocol_skill::to_snake_case;
 use super::route_selection::{ProtocolBinding, Route};
 
-/// Most artifacts that are summarised; the rest is in [`AgentAnswer::raw`].
+/// Most artifacts that are summarised; the others are in [`AgentResponse::raw`] only.
 const ARTIFACT_LIMIT: usize = 100;
 
 /// An agent's answer. Every text in it is the agent's own, unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentResponse {
-    /// The answer as text: a message's text parts, or the text of a task's artifacts, or of its status or last message.
-    /// A task that did not complete starts with its status, which gives the reason. Empty without any text.
+    /// The answer as text: a message's text parts, or the text of a task's artifacts, or of its status or last
+    /// message. A task that did not complete starts with its status, which gives the reason. Empty without any text.
     pub text: String,
     /// The text of a task's status, such as a question to the user; empty if the agent answered with a message.
     pub status_text: String,
     /// The task's state as 0.3 spells it, such as `input-required`; `None` if the agent answered with a message.
     pub state: Option<String>,
-    /// The task's identifier, for asking for it later.
+    /// The task's identifier, for later requests.
     pub task_id: Option<String>,
-    /// The conversation's identifier, for continuing it.
+    /// The conversation's identifier, for later messages.
     pub context_id: Option<String>,
     /// The task's artifacts in order, the first hundred.
     pub artifacts: Vec<ArtifactSummary>,
@@ -55,7 +55,7 @@ pub struct ArtifactSummary {
 }
 
 impl AgentResponse {
-    /// Whether the agent is still working, so that asking again may give more.
+    /// Whether the agent is still working, so that a later request may return more.
     pub(super) fn is_in_progress(&self) -> bool {
         matches!(self.state.as_deref(), Some("submitted" | "working"))
     }
@@ -70,7 +70,7 @@ pub(super) fn parse_response(raw: Value, route: &Route) -> Result<AgentResponse,
     if let Some(message) = raw.get("message").filter(|message| message.is_object()) {
         return Ok(response_from_message(message.clone(), route));
     }
-    // Without `kind` the form decides: only a task has a status, only a message has parts.
+    // Without `kind` the members decide: only a task has a status, only a message has parts.
     match kind {
         Some("task") => response_from_task(raw, route),
         Some("message") => Ok(response_from_message(raw, route)),
@@ -145,7 +145,7 @@ pub(super) fn response_from_task(task: Value, route: &Route) -> Result<AgentResp
         text,
         status_text: status_message.text,
         task_id: string_member(&task, "id"),
-        // 0.1 calls it a session.
+        // 0.1 calls a context a session.
         context_id: string_member(&task, "contextId").or_else(|| string_member(&task, "sessionId")),
         artifacts,
         other_parts: status_message.other_parts,
@@ -170,8 +170,8 @@ fn last_agent_text(task: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// `TASK_STATE_INPUT_REQUIRED` and `input-required` are the same state; so are both spellings of `canceled`, and
-/// `created`, as some agents call `submitted`.
+/// Normalizes the name of a state. `TASK_STATE_INPUT_REQUIRED` and `input-required` are the same state; so are both
+/// spellings of `canceled`, and `created`, as some agents call `submitted`.
 pub(super) fn normalize_state(state: &str) -> String {
     let state = state.strip_prefix("TASK_STATE_").unwrap_or(state);
     let state = state.to_ascii_lowercase().replace('_', "-");
@@ -182,7 +182,7 @@ pub(super) fn normalize_state(state: &str) -> String {
     }
 }
 
-/// Reads the parts of a message or an artifact. The protobuf form of 0.3 calls a message's parts `content`.
+/// Summarizes the parts of a message or an artifact. The protobuf form of 0.3 calls a message's parts `content`.
 pub(super) fn summarize_parts(holder: &Value) -> ArtifactSummary {
     let mut summary = ArtifactSummary {
         id: string_member(holder, "artifactId"),
@@ -221,7 +221,7 @@ pub(super) fn part_media_type(part: &Value) -> Option<&str> {
     first_non_empty(part, &MEDIA_TYPE_POINTERS)
 }
 
-/// Where parts have the bytes of a file.
+/// Pointers to the bytes of a file in a part.
 pub(super) const BYTES_POINTERS: [&str; 5] = [
     "/raw",
     "/bytes",
@@ -230,7 +230,7 @@ pub(super) const BYTES_POINTERS: [&str; 5] = [
     "/file/raw",
 ];
 
-/// Where parts have the address of a file.
+/// Pointers to the address of a file in a part.
 pub(super) const URL_POINTERS: [&str; 5] = [
     "/url",
     "/uri",
@@ -239,10 +239,10 @@ pub(super) const URL_POINTERS: [&str; 5] = [
     "/file/url",
 ];
 
-/// Where parts have the name of a file.
+/// Pointers to the name of a file in a part.
 pub(super) const FILE_NAME_POINTERS: [&str; 3] = ["/filename", "/file/name", "/file/filename"];
 
-/// The first text that is not empty, of these members of a part.
+/// The first non-empty text at these pointers of a part.
 pub(super) fn first_non_empty<'a>(part: &'a Value, pointers: &[&str]) -> Option<&'a str> {
     pointers
         .iter()
@@ -272,7 +272,7 @@ fn describe_part(part: &Value, media_type: Option<&str>) -> String {
     }
 }
 
-/// A member by its name, or by that name in `snake_case`, as agents after the a2a-protocol skill have it.
+/// A member by its name, or by that name in `snake_case`, as agents that follow the a2a-protocol skill write it.
 pub(super) fn any_case_member<'a>(holder: &'a Value, name: &str) -> Option<&'a Value> {
     let members = holder.as_object()?;
     let in_snake_case = || members.get(&to_snake_case(name));

@@ -17,7 +17,7 @@ pub(super) struct Connection {
     pub route: Route,
 }
 
-/// A response with events of which none was read yet.
+/// A response with events, of which none was read yet.
 pub(super) enum UnreadEvents {
     Response(Response),
     Messages(Box<Streaming<DynamicMessage>>),
@@ -31,7 +31,7 @@ pub(super) enum StreamResponse {
 }
 
 impl Connection {
-    /// The request of an operation. The a2a-protocol skill has the extensions among the parameters.
+    /// Builds the request of an operation. The a2a-protocol skill has the extensions among the parameters.
     fn http_request(&self, operation: Operation<'_>) -> HttpRequestParts {
         let mut call = operation.http_request(&self.route);
         if self.route.protocol_binding == ProtocolBinding::SkillJsonRpc
@@ -57,7 +57,7 @@ impl Connection {
             outcome = parse_result(&self.route, &reply);
         }
         match outcome {
-            // There it is an empty body, or a result of null.
+            // Such an operation returns an empty body, or a result of null.
             Err(CallError::NotJson { .. } | CallError::InvalidResponse { .. })
                 if operation.has_empty_result() && reply.status.is_success() =>
             {
@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// The request under the method's other name, where the agent knows no method of the first one.
+    /// The request under the method's other name, if the agent does not know the first name.
     fn alternate_request(
         &self,
         operation: Operation<'_>,

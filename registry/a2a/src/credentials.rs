@@ -68,7 +68,7 @@ pub(super) fn select_credentials(
     Ok(credentials)
 }
 
-/// For an agent that requires none: the token as a bearer token, the key as a declared scheme defines.
+/// For an agent that requires no credentials: the token as a bearer token, the key as a declared scheme defines.
 fn unrequired_placements(
     card: &AgentCard,
     options: &SendOptions,
@@ -104,7 +104,7 @@ fn add_credential(
             return Ok(());
         }
         CredentialPlacement::Bearer => &options.bearer_token,
-        // The user sets one of another scheme than Basic by hand.
+        // Users set the header of schemes other than Basic by hand.
         CredentialPlacement::Authorization => &basic_value,
         _ => &options.api_key,
     };
@@ -243,7 +243,7 @@ fn describe_scheme(auth_scheme: &AuthScheme<'_>) -> (String, &'static str) {
             (format!("an API key in the query {name}"), API_KEY_HINT)
         }
         Err(UnmetScheme::UnknownLocation) => (
-            "an API key at an unknown place in the request".to_owned(),
+            "an API key in an unknown location of the request".to_owned(),
             HEADER_HINT,
         ),
         Err(UnmetScheme::ClientCertificate) => (
@@ -251,7 +251,7 @@ fn describe_scheme(auth_scheme: &AuthScheme<'_>) -> (String, &'static str) {
             "use --cert FILE --key FILE",
         ),
         Err(UnmetScheme::UnknownKind(label)) => (
-            format!("{label} (a scheme send does not know)"),
+            format!("{label} (a scheme that `send` does not support)"),
             HEADER_HINT,
         ),
         Err(UnmetScheme::Undeclared) => (

@@ -8,14 +8,14 @@ use super::route_selection::RouteError;
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CallError {
     /// The card lists no address at all.
-    #[error("the card lists no interface, so there is no address to send to; name one with --url")]
+    #[error("the card lists no interface, so there is no address to send to; set one with --url")]
     NoInterface,
     /// The card lists interfaces, but this client can use none of them.
     #[error(
         "none of the card's interfaces can be used: {reasons}; this client supports JSONRPC 0.1, 0.2, 0.3 and 1.0, and HTTP+JSON and GRPC 0.3 and 1.0"
     )]
     NoneUsable { reasons: String },
-    /// The caller wants another interface than those that the card has and this client can use.
+    /// No usable interface of the card matches the caller's choice.
     #[error("no interface with {wanted} can be used; the card has {offered}")]
     NoMatchingInterface { wanted: String, offered: String },
     /// The card requires credentials, and those given meet none of its alternatives.
@@ -59,7 +59,7 @@ pub enum CallError {
         "the client certificate and its key cannot be used: {reason}; both must be PEM, the key without a password"
     )]
     BadCertificate { reason: String },
-    /// No access token could be had, so nothing was sent.
+    /// No access token could be obtained, so nothing was sent.
     #[error("no access token for the agent: {reason}")]
     NoToken {
         /// The cause, with what to do.
@@ -116,12 +116,12 @@ pub enum CallError {
     #[error("{url} responded with {content_type} instead of gRPC; is this the agent's endpoint?")]
     NotGrpc {
         url: String,
-        /// Its `Content-Type`, or `nothing named`.
+        /// Its `Content-Type`, or `no content type`.
         content_type: String,
     },
-    /// The card wants a key in the query of the address, and the interface is one of gRPC.
+    /// The card requires a key in the query of the URL, and the interface uses gRPC.
     #[error(
-        "the card wants the API key in the query of an address, which gRPC does not have; choose another interface with --binding"
+        "the card requires the API key in the query of the URL, which gRPC does not have; choose another interface with --binding"
     )]
     QueryKeyOverGrpc,
     /// The protocol version does not have the operation over gRPC.
@@ -142,7 +142,7 @@ pub enum CallError {
     )]
     NotJson {
         url: String,
-        /// Its `Content-Type`, or `nothing named`.
+        /// Its `Content-Type`, or `no content type`.
         content_type: String,
         beginning: String,
     },
@@ -162,26 +162,26 @@ pub enum CallError {
     /// The agent named no task, so there is none to follow or to cancel.
     #[error("the agent gave no task id, so its progress cannot be read")]
     NoTaskId,
-    /// The time allowed is over, or the task was asked for [`POLL_LIMIT`](super::POLL_LIMIT) times, and it is not done.
+    /// The task was not done within the timeout, or within [`POLL_LIMIT`](super::POLL_LIMIT) requests for it.
     #[error(
         "the task is still {state} after {seconds} s; ask the agent again later, or allow more time"
     )]
     Unfinished { state: String, seconds: u64 },
-    /// The stream contains something else than an event.
-    #[error("the stream of the agent contains something that is no event: {beginning}")]
+    /// The stream contains data that is not an event.
+    #[error("the agent's stream contains data that is not an event: {beginning}")]
     NotAnEvent { beginning: String },
     /// The stream contains an event of another task or call.
-    #[error("the stream of the agent mixes in an event of {found}, where {expected} was called")]
+    #[error("the agent's stream contains an event of {found} instead of {expected}")]
     ForeignEvent { expected: String, found: String },
-    /// The stream contains more than is read.
-    #[error("the stream of {url} has {what}, which is the limit")]
+    /// The stream exceeds a limit.
+    #[error("the stream of {url} exceeds a limit: {what}")]
     StreamTooLong {
         url: String,
         /// What exceeds which limit, such as `an event longer than 10 bytes`.
         what: String,
     },
     /// The machine's TLS configuration cannot be used.
-    #[error("the HTTP client could not be made: {reason}")]
+    #[error("the HTTP client could not be created: {reason}")]
     ClientBuildFailed { reason: String },
 }
 
@@ -228,7 +228,7 @@ impl CallError {
         }
     }
 
-    /// Whether the agent does not recognise the request, as agents for 0.1 do that are called in later forms.
+    /// Whether the agent does not recognise the request, as agents for 0.1 do not recognise those of later versions.
     pub(super) fn is_invalid_request(&self) -> bool {
         matches!(self, Self::Protocol { code: -32600, .. })
     }
@@ -248,7 +248,7 @@ impl CallError {
 pub(super) fn error_code_hint(code: i64) -> &'static str {
     match code {
         -32601 => {
-            "; the agent does not know the method, its card may name the wrong protocol version"
+            "; the agent does not know the method; its card may name the wrong protocol version"
         }
         -32009 => "; the agent does not support the protocol version that its card names",
         -32008 => "; the agent requires a protocol extension that this client does not support",
@@ -289,7 +289,7 @@ pub(super) fn colon_prefixed(text: &str) -> String {
     }
 }
 
-/// At most 200 characters of foreign text, on one line.
+/// Shortens foreign text to at most 200 characters on one line.
 pub(super) fn shorten(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     let mut words = String::new();

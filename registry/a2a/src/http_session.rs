@@ -27,7 +27,7 @@ const REDIRECT_LIMIT: usize = 5;
 
 const ACCEPT_JSON: &str = "application/json, application/a2a+json";
 
-/// The media types of a response that is a stream; an agent that refuses answers with a document.
+/// The media types accepted for a stream; an agent that refuses to stream answers with a document.
 const ACCEPT_EVENT_STREAM: &str = "text/event-stream, application/json, application/a2a+json";
 
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub(super) struct HttpSession {
     headers: HeaderMap,
     query: Vec<(String, String)>,
     token_source: Option<Arc<dyn TokenSource>>,
-    /// Whether a token was renewed in this call, which happens once.
+    /// Whether a token was renewed in this call, which is done at most once.
     token_renewed: Arc<AtomicBool>,
     with_credentials: bool,
     timeout: Duration,
@@ -52,7 +52,7 @@ pub(super) enum StreamReply {
 }
 
 impl HttpSession {
-    /// Requests that end at `deadline`, which is `timeout` after the beginning of the call.
+    /// A session whose requests end at `deadline`, which is `timeout` after the beginning of the call.
     pub fn new(
         client: Client,
         credentials: &RequestCredentials,
@@ -71,7 +71,7 @@ impl HttpSession {
         }
     }
 
-    /// The header's name lost its `X-` with 1.0.
+    /// Sets the header that activates extensions, whose name lost its `X-` with 1.0.
     pub fn activate_extensions(
         &mut self,
         extensions: &HeaderValue,
@@ -109,7 +109,8 @@ impl HttpSession {
         !self.query.is_empty()
     }
 
-    /// Makes an attempt, and one more with a newer token if the agent refuses the token, and so did not accept it.
+    /// Makes an attempt, and one more with a newer token if the agent refuses the token and so did not accept the
+    /// call.
     pub async fn retry_with_token<T>(
         &self,
         attempt: impl AsyncFn(Option<String>) -> Result<T, CallError>,
@@ -182,7 +183,8 @@ impl HttpSession {
         self.with_deadline(exchange, &display_url).await
     }
 
-    /// Sends a request, and once more with a newer token if the agent refuses the token, and so did not accept it.
+    /// Sends a request, and once more with a newer token if the agent refuses the token and so did not accept the
+    /// request.
     async fn send_renewing_token(
         &self,
         parts: &HttpRequestParts,
@@ -246,7 +248,7 @@ impl HttpSession {
             .map_err(|error| connection_error(&error, display_url))
     }
 
-    /// Credentials come last, so that the user's own headers replace others.
+    /// Adds the credentials last, so that the user's own headers replace others.
     fn add_authorization(
         &self,
         mut request: RequestBuilder,
@@ -284,8 +286,8 @@ impl HttpSession {
                 .get(name)
                 .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
-        let content_type =
-            header(CONTENT_TYPE).map_or_else(|| "nothing named".to_owned(), |text| shorten(&text));
+        let content_type = header(CONTENT_TYPE)
+            .map_or_else(|| "no content type".to_owned(), |text| shorten(&text));
         let challenge = header(WWW_AUTHENTICATE);
         let retry_after = header(RETRY_AFTER);
         if status.is_redirection()
@@ -330,8 +332,8 @@ impl HttpSession {
     }
 }
 
-/// A client for the agent at this address, which keeps its connections and presents the certificate of the credentials.
-/// With credentials, it follows redirects within the origin only.
+/// A client for the agent at this address, which keeps its connections and presents the certificate of the
+/// credentials. With credentials, it follows redirects within the origin only.
 pub(super) fn build_client(
     route: &Route,
     credentials: &RequestCredentials,
@@ -339,7 +341,7 @@ pub(super) fn build_client(
     install_tls_provider();
     let mut builder = Client::builder()
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
-        // A stream that a server refuses would be sent again, because it promises not to have looked at it.
+        // By default a request whose stream the server refuses is sent again, because the server did not process it.
         .retry(reqwest::retry::never())
         .redirect(redirect::Policy::custom(match credentials.is_provided {
             true => redirect_within_origin,
@@ -363,14 +365,14 @@ pub(super) fn build_client(
     builder.build().map_err(|error| {
         let reason = root_cause(&error);
         match credentials.certificate {
-            // Only here is it found that it does not belong to its key.
+            // A certificate that does not belong to its key is detected only here.
             Some(_) => CallError::BadCertificate { reason },
             None => CallError::ClientBuildFailed { reason },
         }
     })
 }
 
-/// Keeps the program's own implementation of TLS, or chooses one; without any no client could be built.
+/// Keeps the program's own TLS provider, or installs one; without any, no client can be built.
 pub(super) fn install_tls_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -388,7 +390,7 @@ fn response_media_type(response: &Response) -> Option<String> {
     Some(essence.trim().to_ascii_lowercase())
 }
 
-/// Like [`follow`], without a change of the scheme: credentials are for one origin.
+/// Like [`redirect_within_host`], without a change of the scheme: credentials are for one origin.
 fn redirect_within_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let from = attempt.previous().last().map(Url::origin);
     match from == Some(attempt.url().origin()) {
@@ -453,5 +455,5 @@ pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
         message = Some(inner.to_string());
         cause = inner.source();
     }
-    shorten(&message.unwrap_or_else(|| "the request could not be made".to_owned()))
+    shorten(&message.unwrap_or_else(|| "the request could not be created".to_owned()))
 }

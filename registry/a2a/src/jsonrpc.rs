@@ -9,10 +9,10 @@ use super::operation::HttpRequestParts;
 use super::reply::HttpReply;
 use super::route_selection::Route;
 
-/// The `id` of each request. A request has an HTTP exchange of its own, so nothing else tells responses apart.
+/// The `id` of each request. Each request has its own HTTP exchange, so responses need not be told apart.
 const REQUEST_ID: u64 = 1;
 
-/// A call of `method`. The content type is `application/json` in every version.
+/// Builds a call of `method`. The content type is `application/json` in every version.
 pub(super) fn build_request(
     route: &Route,
     version: Option<&'static str>,
@@ -52,7 +52,7 @@ pub(super) fn parse_result(reply: &HttpReply) -> Result<Value, CallError> {
 }
 
 /// The `result` in one event of a stream, which is a response of its own (1.0 section 9.4.2). An event with the id of
-/// another call is refused: on a connection that several callers share, it would be another caller's answer.
+/// another call is rejected: on a connection that several callers share, it would be another caller's answer.
 pub(super) fn parse_event(mut document: Value) -> Result<Value, CallError> {
     if let Some(error) = document.get("error").filter(|error| error.is_object()) {
         return Err(parse_error(error).unwrap_or_else(|| CallError::NotAnEvent {

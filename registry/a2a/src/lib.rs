@@ -1,9 +1,10 @@
 //! The A2A client behind `a2a-registry send`: sends messages and returns the agent's answers, whole or event by event.
 //!
-//! It supports 1.0 and 0.3 over JSON-RPC, HTTP+JSON and gRPC, 0.1 and 0.2 over JSON-RPC, and agents that are written
-//! after the a2a-protocol skill or `PromptKit`, whose forms differ from those of the specification. Of the registry it
-//! depends on the card model alone, so it can be used by itself. [`oauth`] signs in to agents that want access tokens.
-//! All returned text is the agent's own and unchanged: the caller makes it safe before it reaches a terminal or a page.
+//! It supports 1.0 and 0.3 over JSON-RPC, HTTP+JSON and gRPC, 0.1 and 0.2 over JSON-RPC, and agents that follow the
+//! a2a-protocol skill or `PromptKit`, whose forms differ from those of the specification. Of the registry
+//! it depends on the card model only, so it can be used by itself. [`oauth`] signs in to agents that require access
+//! tokens. All returned text is the agent's own and unchanged: the caller makes it safe before it reaches a terminal
+//! or a page.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
@@ -51,15 +52,15 @@ pub use stream::{
 pub use tasks::{TASK_PAGE_LIMIT, TaskPage, TaskQuery};
 pub use tokens::{BasicLogin, ClientCertificate, TokenSource};
 
-/// Most requests for an unfinished task, whatever the deadline.
+/// Most requests for an unfinished task, regardless of the deadline.
 pub const POLL_LIMIT: u32 = 120;
 
-/// Options of an [`Agent`] and of [`send_text`].
+/// Options of an [`AgentClient`] and of [`send_text`].
 #[derive(Clone)]
 pub struct SendOptions {
     /// Token for schemes that take one in `Authorization: Bearer` (HTTP bearer, OAuth 2, OIDC).
     pub bearer_token: Option<String>,
-    /// Where such tokens come from, if there is no `bearer`.
+    /// Source of such tokens, if there is no `bearer_token`.
     pub token_source: Option<Arc<dyn TokenSource>>,
     /// User and password for HTTP Basic.
     pub basic_login: Option<BasicLogin>,
@@ -70,7 +71,7 @@ pub struct SendOptions {
     /// Additional request headers, name and value, sent as given. A header that a scheme requires counts as meeting
     /// it, which serves schemes without an option of their own.
     pub headers: Vec<(String, String)>,
-    /// The interfaces that may be used, where the caller does not leave that to the card.
+    /// Restricts the interfaces that may be used; by default the card decides.
     pub interface_filter: InterfaceFilter,
     /// URIs of protocol extensions to activate (1.0 section 4.6), sent as a header.
     pub extensions: Vec<String>,
@@ -78,9 +79,9 @@ pub struct SendOptions {
     pub timeout: Duration,
     /// Longest time without an event in a stream before it counts as broken and is resumed. At most a day.
     pub idle_timeout: Duration,
-    /// Pause before the first request for an unfinished task, or for a stream that broke; it doubles up to two seconds.
+    /// Pause before the first request for an unfinished task, or for a broken stream; it doubles up to two seconds.
     pub poll_interval: Duration,
-    /// Identifier of the message that [`send_text`] sends: the caller's, so that it can be fixed in a test. Agents may
+    /// Identifier of the message that [`send_text`] sends, chosen by the caller so that a test can fix it. Agents may
     /// treat two messages with the same identifier as one.
     pub message_id: String,
 }
@@ -131,8 +132,8 @@ impl std::fmt::Debug for SendOptions {
 /// Tries the card's interfaces in its own order (1.0 section 8.3.2) and uses the first one that this client supports.
 /// The next one is tried only if the message was certainly not accepted: no connection could be made, or the agent
 /// reported that it does not know the method or the version. The client polls an unfinished task until it stops
-/// working, at most [`POLL_LIMIT`] times; if the deadline comes first, [`AgentAnswer::unfinished`] says so. Missing
-/// credentials are reported before anything is sent.
+/// working, at most [`POLL_LIMIT`] times; if the deadline comes first, [`AgentResponse::unfinished_reason`] says so.
+/// Missing credentials are reported before anything is sent.
 pub async fn send_text(
     card: &AgentCard,
     text: &str,

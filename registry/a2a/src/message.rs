@@ -1,4 +1,4 @@
-//! A message to an agent, before it has the form of a protocol version.
+//! A message to an agent, independent of the protocol version.
 
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ impl Message {
         }
     }
 
-    /// The members that name what the message continues, in every version.
+    /// The members that name the conversation and the task that the message continues, the same in every version.
     pub(super) fn continuation_ids(&self) -> impl Iterator<Item = (&'static str, Value)> {
         [("contextId", &self.context_id), ("taskId", &self.task_id)]
             .into_iter()

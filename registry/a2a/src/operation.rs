@@ -1,4 +1,4 @@
-//! The operations of the protocol (1.0 section 3.1) as HTTP requests, in the form of each dialect.
+//! The operations of the protocol (1.0 section 3.1) as HTTP requests, for each protocol binding.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -45,7 +45,7 @@ impl Operation<'_> {
                     body: None,
                 }
             }
-            // Calls over gRPC are made elsewhere, from the same forms.
+            // Calls over gRPC are made elsewhere, from the same documents.
             ProtocolBinding::V1Rest
             | ProtocolBinding::V0Rest
             | ProtocolBinding::SkillRest
@@ -69,7 +69,7 @@ impl Operation<'_> {
 }
 
 impl Operation<'_> {
-    /// The request under the method's other name at some agents of the route's dialect.
+    /// The request under the method's other name, which some agents of the route's protocol binding use.
     pub fn alternate_http_request(self, route: &Route) -> Option<HttpRequestParts> {
         let name = match route.protocol_binding {
             ProtocolBinding::V0JsonRpc => v0::alternate_method_name(self)?,
@@ -79,7 +79,7 @@ impl Operation<'_> {
         Some(jsonrpc::build_request(route, None, name, params))
     }
 
-    /// Whether it has no result but its completion.
+    /// Whether the operation returns no result.
     pub fn has_empty_result(self) -> bool {
         matches!(self, Self::Push(_, PushOperation::Delete(_)))
     }

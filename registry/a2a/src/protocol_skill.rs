@@ -1,5 +1,5 @@
-//! The forms of 1.0 as the a2a-protocol skill describes them, after which code assistants write agents: methods begin with
-//! `a2a.`, and members are in `snake_case`.
+//! The forms of 1.0 as the a2a-protocol skill describes them, which code assistants follow when they write agents:
+//! methods begin with `a2a.`, and members are in `snake_case`.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequ
     jsonrpc::build_request(route, Some(v1::PROTOCOL_VERSION), &method, params)
 }
 
-/// The document that 1.0 has for an operation, in the forms of the skill.
+/// Converts the document that 1.0 has for an operation to the skill's form.
 pub(super) fn to_skill_format(operation: Operation<'_>, standard: Value) -> Value {
     let mut document = keys_to_snake_case(standard);
     match operation {

@@ -1,4 +1,5 @@
-//! Push-notification configurations of a task (1.0 sections 3.1.7 to 3.1.10; 0.3 section 7.5): where an agent reports its changes.
+//! Push-notification configurations of a task (1.0 sections 3.1.7 to 3.1.10; 0.3 section 7.5), which say where an
+//! agent reports its changes.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -42,7 +43,8 @@ impl PushConfig {
     }
 }
 
-/// The method of a call over JSON-RPC or gRPC, and its parameters, which are missing if the dialect has no such method.
+/// The method of a call over JSON-RPC or gRPC, and its parameters, which are missing if the protocol binding has no
+/// such method.
 pub(super) fn method_and_params(
     call: PushOperation<'_>,
     task: &str,
@@ -80,7 +82,7 @@ fn v1_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'stati
     }
 }
 
-/// The a2a-protocol skill has a configuration in a member of its own.
+/// The a2a-protocol skill puts a configuration in its own member.
 fn skill_method_and_params(operation: PushOperation<'_>, task_id: &str) -> (&'static str, Value) {
     let (method, params) = v1_method_and_params(operation, task_id);
     match operation {
@@ -179,7 +181,7 @@ pub(super) fn rest_request_parts(
     }
 }
 
-/// Reads a configuration in the form of any version: bare, or beside the name of its task.
+/// Parses a configuration in the form of any version: bare, or beside the name of its task.
 pub(super) fn parse_push_config(raw: &Value) -> Result<PushConfig, CallError> {
     let inner = any_case_member(raw, "pushNotificationConfig").unwrap_or(raw);
     let last = |name: String| name.rsplit('/').next().map(str::to_owned);
@@ -190,7 +192,7 @@ pub(super) fn parse_push_config(raw: &Value) -> Result<PushConfig, CallError> {
     })
 }
 
-/// Reads a list of configurations, the first [`PUSH_CONFIG_LIMIT`]. The protobuf form leaves out an empty one.
+/// Parses a list of configurations, the first [`PUSH_CONFIG_LIMIT`]. The protobuf form leaves out an empty one.
 pub(super) fn parse_push_configs(raw: &Value) -> Result<Vec<PushConfig>, CallError> {
     let list = match raw {
         Value::Array(list) => list.as_slice(),

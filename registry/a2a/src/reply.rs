@@ -11,7 +11,7 @@ pub(super) struct HttpReply {
     pub status: StatusCode,
     /// The address, as it may be shown.
     pub url: String,
-    /// Its `Content-Type`, or `nothing named`.
+    /// Its `Content-Type`, or `no content type`.
     pub content_type: String,
     /// When the agent wants to be asked again (RFC 9110 section 10.2.3).
     pub retry_after: Option<String>,
@@ -43,7 +43,7 @@ impl HttpReply {
         }
     }
 
-    /// When to try again, after `; `, or nothing.
+    /// When to try again, after `; `, or empty.
     fn retry_hint(&self) -> String {
         match self.retry_after.as_deref().map(shorten) {
             None => String::new(),

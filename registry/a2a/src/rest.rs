@@ -14,9 +14,9 @@ use super::{protocol_skill, push, v0, v1};
 /// The request of an operation, below the interface's address and its tenant.
 ///
 /// The body is sent as `application/json`, as 1.0.0 requires. 1.0.1 prefers `application/a2a+json`, which servers of
-/// the earlier release may not know, while every server accepts the former. A task is subscribed to with GET: the
-/// protocol's HTTP rules have that, and the SDKs serve it beside the POST of the specification's table. 0.3 has the same
-/// operations below `/v1`, and the a2a-protocol skill has some at other paths.
+/// the earlier release may not know, while every server accepts the former. Subscribing to a task uses GET: the
+/// protocol's HTTP rules have that, and the SDKs serve it beside the POST of the specification's table. 0.3 has the
+/// same operations below `/v1`, and the a2a-protocol skill has some at other paths.
 pub(super) fn build_request(operation: Operation<'_>, route: &Route) -> HttpRequestParts {
     let is_v1 = route.protocol_binding.is_v1();
     let is_skill = route.protocol_binding.is_protocol_skill();

@@ -16,7 +16,7 @@ pub struct TaskQuery {
     pub context_id: Option<String>,
     /// Only those in this state, as 0.3 spells it.
     pub state: Option<String>,
-    /// How many at most; 1 to [`TASK_PAGE_LIMIT`].
+    /// Most tasks on the page; 1 to [`TASK_PAGE_LIMIT`].
     pub page_size: Option<u32>,
     /// The page after the one that returned this token.
     pub page_token: Option<String>,
@@ -34,7 +34,7 @@ pub struct TaskPage {
 }
 
 impl TaskQuery {
-    /// The members of the request that are set, with the state as the dialect spells it.
+    /// The members of the request that are set, with the state as the protocol binding spells it.
     pub(super) fn request_members(
         &self,
         protocol_binding: ProtocolBinding,

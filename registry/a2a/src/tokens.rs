@@ -1,16 +1,16 @@
-//! Access tokens that are made and renewed while a call goes on.
+//! Access tokens that are obtained and renewed during a call.
 
 use std::fmt;
 
 use futures::future::BoxFuture;
 
-/// Where the access tokens of an agent come from, such as a file with a refresh token.
+/// The source of an agent's access tokens, such as a file with a refresh token.
 ///
-/// The client asks it before each request, and once more if the agent refuses a token with HTTP 401, since such a
-/// request was certainly not accepted and may be sent again.
+/// The client asks it for a token before each request, and once more if the agent refuses a token with HTTP 401, since
+/// such a request was certainly not accepted and may be sent again.
 pub trait TokenSource: Send + Sync {
-    /// The token for the next request. `refused` is a token that the agent has refused: the source returns a newer one,
-    /// or `None` if it has no other. An error has its reason in one line, without any secret.
+    /// The token for the next request. `rejected_token` is a token that the agent has refused: the source returns a
+    /// newer one, or `None` if it has no other. An error has its reason in one line, without any secret.
     fn access_token<'a>(
         &'a self,
         rejected_token: Option<&'a str>,

@@ -23,10 +23,10 @@ pub const GET_EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 /// Method that lists tasks. 0.3 has it over gRPC and HTTP+JSON only (0.3 section 7.4), so most agents refuse it.
 const LIST_TASKS: &str = "tasks/list";
 
-/// The name that [`SUBSCRIBE`] has for `PromptKit`, and in a reference of 0.3.0 other than the specification.
+/// The name that [`SUBSCRIBE_TASK`] has for `PromptKit`, and in a reference of 0.3.0 other than the specification.
 const PROMPT_KIT_SUBSCRIBE: &str = "tasks/subscribe";
 
-/// The other name that a method has in agents that are written after that reference.
+/// The alternate name of a method, which agents that follow that reference use.
 pub(super) fn alternate_method_name(operation: Operation<'_>) -> Option<&'static str> {
     match operation {
         Operation::Subscribe(_) => Some(PROMPT_KIT_SUBSCRIBE),
@@ -58,8 +58,9 @@ pub(super) fn method_and_params(
     }
 }
 
-/// Parameters of [`SEND`] and [`STREAM`]: the message, and the request to wait for the answer (0.3 section 7.1.1). 0.2
-/// requires the accepted modes; `text` is plain text in 0.1 and early 0.2. `PromptKit` has the parts of 1.0.
+/// Parameters of [`SEND_MESSAGE`] and [`STREAM_MESSAGE`]: the message, and the request to wait for the answer (0.3
+/// section 7.1.1). 0.2 requires the accepted modes; `text` is plain text in 0.1 and early 0.2. `PromptKit` has the
+/// parts of 1.0.
 fn send_params(outgoing: &Message, is_prompt_kit: bool) -> Value {
     let mut message = match is_prompt_kit {
         true => v1::text_message("user", &outgoing.id, ""),

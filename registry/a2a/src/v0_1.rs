@@ -44,7 +44,7 @@ pub(super) fn message_task_id(outgoing: &Message) -> &str {
     outgoing.task_id.as_deref().unwrap_or(&outgoing.id)
 }
 
-/// Parameters of [`SEND`] and [`STREAM`]. What later versions call a context is a session here.
+/// Parameters of [`SEND_MESSAGE`] and [`STREAM_MESSAGE`]. A context of later versions is a session here.
 fn send_params(outgoing: &Message) -> Value {
     let parts: Vec<Value> = outgoing.parts.iter().map(part_to_json).collect();
     let mut params = json!({

@@ -51,8 +51,9 @@ pub(super) fn method_and_params(
     }
 }
 
-/// Parameters of [`SEND`] and [`STREAM`], which are also the HTTP+JSON body. Waiting for the answer and accepting every
-/// output mode are the defaults (1.0 section 3.2.2). The tenant is copied from the interface unless it is in the path.
+/// Parameters of [`SEND_MESSAGE`] and [`STREAM_MESSAGE`], which are also the HTTP+JSON body. Waiting for the answer
+/// and accepting every output mode are the defaults (1.0 section 3.2.2). The tenant is copied from the interface
+/// unless it is in the path.
 pub(super) fn send_params(outgoing: &Message, tenant: Option<&str>) -> Value {
     let mut message = text_message("ROLE_USER", &outgoing.id, "");
     message["parts"] = outgoing.parts.iter().map(part_to_json).collect();

@@ -1,4 +1,4 @@
-//! What belongs to one account alone: its feed and its saved searches.
+//! An account's own data: its feed and its saved searches.
 
 use a2a_registry_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,13 @@ use uuid::Uuid;
 
 use super::limits;
 
-/// The feed of an account with its new address.
+/// The feed of an account with its new URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreatedFeed {
-    /// Address of the feed, which whoever knows it can read. It is shown this once; only a hash of its secret is stored.
+    /// URL of the feed; anyone who knows it can read the feed. It is shown only once; only a hash of its secret is
+    /// stored.
     pub url: String,
-    /// Time since which it is valid.
+    /// Time from which it is valid.
     pub created_at: Timestamp,
 }
 
@@ -21,9 +22,9 @@ pub struct CreatedFeed {
 pub struct SavedSearch {
     /// Id of the saved search.
     pub id: Uuid,
-    /// Its name, unique for the account.
+    /// Its name, unique within the account.
     pub name: String,
-    /// The parameters of the search, as in an address.
+    /// The parameters of the search, as in a URL.
     pub query: String,
     /// Time of creation.
     pub created_at: Timestamp,
@@ -32,7 +33,7 @@ pub struct SavedSearch {
 /// The saved searches of an account, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SavedSearchList {
-    /// All of them; there are 50 at most.
+    /// All saved searches, at most 50.
     pub searches: Vec<SavedSearch>,
 }
 
@@ -40,10 +41,10 @@ pub struct SavedSearchList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSavedSearch {
-    /// Its name; a search that the account has saved under it is replaced.
+    /// Its name; a saved search of the account with the same name is replaced.
     #[schema(value_type = limits::Name)]
     pub name: String,
-    /// The parameters of `GET /v1/agents`, as in an address: `q=book+a+trip&tag=travel`. Those of a page are left out.
+    /// The parameters of `GET /v1/agents`, as in a URL: `q=book+a+trip&tag=travel`. Paging parameters are left out.
     #[schema(value_type = limits::SearchText)]
     pub query: String,
 }

@@ -14,8 +14,8 @@ use super::limits;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// Account of the token, by default the caller's own. Only an admin may name another one, which is created if it does
-    /// not exist.
+    /// Account of the token, by default the caller's own. Only an admin may name another one, which is created if it
+    /// does not exist.
     #[serde(
         default,
         deserialize_with = "not_empty",
@@ -29,8 +29,8 @@ pub struct NewToken {
     /// Purpose of the token, as a short name.
     #[schema(value_type = limits::Name)]
     pub name: String,
-    /// What it may be used for: at most what the account's roles allow, and for a token of one's own at most what the
-    /// token of the request allows. By default all of that.
+    /// Scopes of the token: at most those that the account's roles allow and, for the caller's own account, at most
+    /// those of the request's token. By default all of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::ScopeSet>)]
     pub scopes: Option<Vec<Scope>>,
@@ -40,7 +40,7 @@ pub struct NewToken {
     pub expires_in_days: Option<u32>,
 }
 
-/// A text that says something: absent is not the same as empty.
+/// Reads a text that must not be empty: absent is not the same as empty.
 fn not_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.is_empty() {
@@ -60,7 +60,7 @@ pub struct Token {
     pub name: String,
     /// First characters of the secret, to distinguish tokens.
     pub prefix: String,
-    /// What it may be used for, of what the account's roles allow now.
+    /// Scopes of the token, as far as the account's roles allow them now.
     #[serde(default)]
     #[schema(value_type = Vec<Scope>)]
     pub scopes: Vec<OpenEnum<Scope>>,
@@ -71,8 +71,9 @@ pub struct Token {
     /// Hour of its last use; null before the first.
     #[serde(default)]
     pub last_used_at: Option<Timestamp>,
-    /// Time since which it is suspended until the next sign-in of its account: the identity provider has not confirmed the
-    /// account for `identity.max_absence` days. Null while it is not.
+    /// Time since which it is suspended, because the identity provider has not confirmed the account for
+    /// `identity.max_absence` days; the next sign-in of its account ends the suspension. Null while it is not
+    /// suspended.
     #[serde(default)]
     pub suspended_at: Option<Timestamp>,
 }
@@ -83,26 +84,26 @@ pub struct CreatedToken {
     /// The token.
     #[serde(flatten)]
     pub token: Token,
-    /// Secret to send as a bearer token. It is shown this once; only its hash is stored.
+    /// Secret to send as a bearer token. It is shown only once; only its hash is stored.
     pub secret: String,
 }
 
-/// A session of somebody who has signed in to the pages.
+/// A browser session of a signed-in account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     /// Id of the session.
     pub id: Uuid,
     /// Account of the session.
     pub account: String,
-    /// The token that it was made with; it ends with that token.
+    /// The token that started it; the session ends with that token.
     pub token: Option<Uuid>,
-    /// The identity provider that it was made with.
+    /// The identity provider that started it.
     pub issuer: Option<String>,
-    /// A few words about the browser.
+    /// Short description of the browser.
     pub browser: String,
     /// Time of signing in.
     pub created_at: Timestamp,
-    /// Time of its last use, some minutes behind; it ends eight hours after that.
+    /// Time of its last use, up to some minutes late; the session ends eight hours after that.
     pub last_seen_at: Timestamp,
     /// Time at which it ends in any case.
     pub expires_at: Timestamp,
@@ -115,7 +116,7 @@ pub struct Account {
     pub id: Uuid,
     /// Its name, as events and decisions record it.
     pub name: String,
-    /// The role that may do most.
+    /// The role with the most permissions.
     #[schema(value_type = Role)]
     pub role: OpenEnum<Role>,
     /// All of its roles.
@@ -123,16 +124,16 @@ pub struct Account {
     pub roles: Vec<OpenEnum<Role>>,
     /// Its groups.
     pub groups: Vec<GroupName>,
-    /// Time since which it may not be used; null while it may.
+    /// Time since which it is disabled; null while it is not.
     pub disabled_at: Option<Timestamp>,
-    /// Time since which its identity provider does not let it in; null while it does, and for an account of no provider.
+    /// Time since which its identity provider denies it access; null while access is allowed, and without a provider.
     #[serde(default)]
     pub access_ended_at: Option<Timestamp>,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// The name of a group, with who says who is in it: groups of two origins are two groups, whatever their names.
+/// The name of a group, with the origin that decides its members: groups of two origins are different groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupName {
     /// `admin` for a group whose members an admin sets.
@@ -145,7 +146,7 @@ pub struct GroupName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAccount {
-    /// Its name: not used yet, and no id.
+    /// Its name, which must be unused and not an id.
     #[schema(value_type = limits::Name)]
     pub name: String,
     /// Its roles.
@@ -157,7 +158,7 @@ pub struct NewAccount {
     pub groups: Vec<String>,
 }
 
-/// A change of an account. What is absent stays.
+/// A change of an account. Members left out keep their value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccountPatch {
@@ -165,10 +166,10 @@ pub struct AccountPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::RoleSet>)]
     pub roles: Option<Vec<Role>>,
-    /// Whether it may not be used. Disabling ends its tokens and event streams at once.
+    /// Whether it is disabled. Disabling ends its tokens and event streams at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// All of its groups of the origin `admin`; the others stay.
+    /// All of its groups of the origin `admin`; its other groups stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::GroupNames>)]
     pub groups: Option<Vec<String>>,
@@ -179,11 +180,11 @@ pub struct AccountPatch {
 pub struct Group {
     /// `admin` for a group whose members an admin sets.
     pub origin: String,
-    /// Its name, unique for its origin.
+    /// Its name, unique within its origin.
     pub name: String,
-    /// Names of the accounts in it, of the first 1 000 of them.
+    /// Names of the accounts in it, at most the first 1 000.
     pub members: Vec<String>,
-    /// How many accounts are in it.
+    /// Number of accounts in it.
     #[serde(default)]
     pub member_count: u64,
     /// Time of creation.
@@ -205,7 +206,7 @@ pub struct Me {
     /// The account.
     #[serde(flatten)]
     pub account: Account,
-    /// What the token of the request may be used for, of what the account's roles allow now.
+    /// Scopes of the request's token, as far as the account's roles allow them now.
     #[schema(value_type = Vec<Scope>)]
     pub scopes: Vec<OpenEnum<Scope>>,
     /// The token of the request; null for an access token of an identity provider.

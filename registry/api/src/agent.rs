@@ -37,17 +37,17 @@ pub struct Summary {
     pub domain: String,
     /// Addresses of the agent, in the order to try.
     pub interfaces: Vec<Interface>,
-    /// Capabilities that the card declares. A search shows them only where `fields` names them.
+    /// Capabilities that the card declares. A search shows them only if `fields` names them.
     #[serde(default)]
     #[schema(required = true)]
     pub capabilities: Capabilities,
-    /// Skills of the agent. In a list there are at most ten: where it has more, those that matched come first. A search shows
-    /// their ids and names, and more where `fields` names it.
+    /// Skills of the agent. A list has at most ten of them; if there are more, those that matched come first. A search
+    /// shows their ids and names, and more if `fields` names it.
     pub skills: Vec<HitSkill>,
     /// Number of skills of the agent.
     #[serde(default)]
     pub skills_total: u64,
-    /// True if texts and lists of the card are cut or left out here, as lists do; the agent by itself shows everything.
+    /// True if texts or lists of the card are cut or left out here, as in lists; a single agent shows everything.
     #[serde(default)]
     pub shortened: bool,
     /// Tags of all its skills.
@@ -55,7 +55,7 @@ pub struct Summary {
     /// Authentication that the agent requires: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`,
     /// `mutualTLS`, or the card's own text; `unknown` if the registry cannot read the card's requirement.
     pub auth: Vec<String>,
-    /// Labels set by curators, never by the card. A search shows them only where `fields` names them.
+    /// Labels set by curators, never by the card. A search shows them only if `fields` names them.
     #[serde(default)]
     #[schema(required = true)]
     pub labels: BTreeMap<String, String>,
@@ -72,11 +72,11 @@ pub struct Summary {
     pub visibility: OpenEnum<Visibility>,
     /// Whether the last fetches of the card succeeded, as of the last change of this entry.
     pub liveness: Liveness,
-    /// SHA-256 of the served card. A search shows it only where `fields` names it.
+    /// SHA-256 of the served card. A search shows it only if `fields` names it.
     #[serde(default)]
     #[schema(value_type = limits::Digest, required = true)]
     pub card_digest: String,
-    /// Related URLs. A search shows them only where `fields` names them.
+    /// Related URLs. A search shows them only if `fields` names them.
     #[serde(default)]
     #[schema(required = true)]
     pub links: Links,
@@ -91,17 +91,17 @@ pub struct Provider {
     pub url: Option<String>,
 }
 
-/// One address at which an agent speaks one protocol.
+/// One URL at which an agent serves one protocol binding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Interface {
-    /// URL as in the card; one that is relative there is completed by the card's own URL.
+    /// URL from the card; a relative one is resolved against the card's own URL.
     pub url: String,
-    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text; `unknown` where the card has the address in a member of no
-    /// version, and does not say what is spoken there.
+    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text; `unknown` if the card has the URL in a member of no
+    /// protocol version, and names no binding.
     pub binding: String,
     /// `Major.Minor`; null if the card does not name a version.
     pub protocol_version: Option<String>,
-    /// Tenant, which clients copy into every request; absent without one.
+    /// Tenant, which clients copy into every request; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
 }
@@ -126,18 +126,19 @@ pub struct HitSkill {
     pub id: String,
     /// Name of the skill.
     pub name: String,
-    /// Description of the skill. A search shows it only where `fields` names it.
+    /// Description of the skill. A search shows it only if `fields` names it.
     pub description: Option<String>,
-    /// Tags of the skill. A search shows them only where `fields` names them.
+    /// Tags of the skill. A search shows them only if `fields` names them.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// How well a card's origin is proved: a ladder on which each step includes those below it.
+/// How well a card's origin is proved: each level includes those below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trust {
-    /// null: not fetched over valid TLS; `L0`: fetched over valid TLS; `L1`: the domain is proved, and the proof covers
-    /// the card; `L2`: signed with a key of that domain; `L3`: signed with a key that the domain's owner enrolled.
+    /// null: not fetched over valid TLS; `L0`: fetched over valid TLS; `L1`: the domain is proved, and the proof
+    /// covers the card; `L2`: signed with a key of that domain; `L3`: signed with a key that the domain's owner
+    /// enrolled.
     #[schema(value_type = Option<String>)]
     pub level: Option<OpenEnum<TrustLevel>>,
     /// State of the domain: `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
@@ -149,7 +150,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Whether an account has proved the domain. A card that was not fetched over valid TLS has no level, so that the
+    /// Whether an account has proved the domain. A card that was not fetched over valid TLS has no level; then the
     /// domain's state decides.
     pub fn is_proved(&self) -> bool {
         match &self.level {
@@ -166,7 +167,7 @@ pub struct Deprecation {
     pub message: String,
     /// Time of the deprecation.
     pub since: Timestamp,
-    /// Id of the agent to use instead; null without one, and for callers who may not see it.
+    /// Id of the agent to use instead; null if there is none, and for callers who may not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement: Option<Uuid>,
     /// Time after which the agent may stop working; the registry does nothing by itself then.
@@ -175,7 +176,7 @@ pub struct Deprecation {
 }
 
 impl Deprecation {
-    /// Whether the time after which it may stop working has passed.
+    /// Whether the sunset time has passed.
     pub fn is_past_sunset(&self, now: Timestamp) -> bool {
         self.sunset.is_some_and(|sunset| sunset <= now)
     }
@@ -199,8 +200,8 @@ impl Deprecation {
 /// Whether the last fetches of the card succeeded. Says nothing about the agent itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Liveness {
-    /// `fresh`: the last fetch succeeded; `stale`: it failed, and the last good card is served; `gone`: fetches failed for
-    /// so long that the agent is not listed.
+    /// `fresh`: the last fetch succeeded; `stale`: it failed, and the last good card is served; `gone`: fetches failed
+    /// for so long that the agent is not listed.
     #[schema(value_type = LivenessState)]
     pub state: OpenEnum<LivenessState>,
     /// Reason of the last failure; absent if `fresh`.
@@ -229,8 +230,8 @@ pub struct Links {
     pub page: String,
     /// Base URL for an SDK's card resolver.
     pub resolver: String,
-    /// Its card at its publisher, for clients that compare the origin of a card with that of the agent; as of the last change
-    /// of this entry. Null where the card has no URL of its own, because it stands in a catalog.
+    /// URL of its card at its publisher, for clients that compare the origin of a card with that of the agent; as of
+    /// the last change of this entry. Null if the card has no URL of its own, because it is embedded in a catalog.
     #[serde(default)]
     pub origin: Option<String>,
     /// Its similar agents in this API.
@@ -241,8 +242,8 @@ pub struct Links {
 /// Agents that are similar to one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Similar {
-    /// Similar agents, the most similar first; one of each group of duplicates, and none of the agent's own. `score` is
-    /// comparable within this response only.
+    /// Similar agents, the most similar first; one of each group of duplicates, and none of the agent's own
+    /// duplicates. `score` is comparable within this response only.
     pub agents: Vec<Hit>,
     /// What was compared: `semantic` (vectors) or `lexical` (words).
     pub mode: String,
@@ -259,8 +260,8 @@ pub struct Agent {
     /// The card in the registry's own form, which is the same for every protocol version.
     #[schema(value_type = Object)]
     pub card: a2a_card::AgentCard,
-    /// Address that `send` assumes, because the card is a well-known one and names no address at all; absent for all others. No
-    /// client should send it credentials that were not given for it.
+    /// URL that `send` assumes, because the card is at a well-known path and names no URL at all; absent for all other
+    /// cards. Clients should not send it credentials that were not given for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed_url: Option<String>,
     /// How to authenticate, one sentence per alternative.
@@ -269,25 +270,25 @@ pub struct Agent {
     pub signature_verdict: SignatureVerdict,
     /// The decision on this version of the card.
     pub decision: Decision,
-    /// `covered` if a proof of the domain applies to the card, `nomination` if somebody else registered it.
+    /// `covered` if a proof of the domain applies to the card, `nomination` if someone else registered it.
     #[schema(value_type = Coverage)]
     pub coverage: OpenEnum<Coverage>,
-    /// Account that answers for the agent inside this company; null without one.
+    /// Account that is responsible for the agent inside this company; null if there is none.
     #[serde(default)]
     pub sponsor: Option<String>,
-    /// Whether a curator has accepted representative queries that are derived from its skills, for its entry of ARD.
+    /// Whether a curator has accepted representative queries derived from its skills for its ARD entry.
     #[serde(default)]
     pub derived_queries: bool,
     /// Groups whose members find the agent while it is restricted; empty for callers who may not see its holds.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// Collections whose audience finds the agent while it is restricted; empty for callers who may not see its holds. Which
-    /// collections it is in is another matter.
+    /// Collections whose audience finds the agent while it is restricted; empty for callers who may not see its holds.
+    /// The agent need not be in these collections.
     #[serde(default)]
     pub collections: Vec<String>,
     /// Holds on the agent; empty for callers who may not see them.
     pub holds: Vec<HoldView>,
-    /// The approval of one account alone under which the agent is served, until others confirm it; null without one.
+    /// The break-glass approval under which the agent is served until others confirm it; null if there is none.
     #[serde(default)]
     pub break_glass: Option<BreakGlass>,
 }
@@ -326,8 +327,8 @@ pub struct SignatureEntryView {
     pub kid: Option<String>,
     /// Algorithm from the signature.
     pub alg: Option<String>,
-    /// RFC 7638 thumbprint of the key that the signature verifies with, or else of the key it names; null if no key was
-    /// found.
+    /// RFC 7638 thumbprint of the key that the signature verifies with, or else of the key it names; null if no key
+    /// was found.
     pub key_thumbprint: Option<String>,
     /// Source of the key: the URL of a key set, or `enrolled`; null if no key was found.
     pub key_from: Option<String>,
@@ -373,10 +374,10 @@ pub struct Diff {
     /// Digest of the newer version.
     #[schema(value_type = limits::Digest)]
     pub to: String,
-    /// Class of the whole change: the gravest class among its parts.
+    /// Class of the whole change: the most severe class among its parts.
     #[schema(value_type = ChangeClass)]
     pub change_class: OpenEnum<ChangeClass>,
-    /// The changes, the gravest first.
+    /// The changes, the most severe first.
     pub changes: Vec<Change>,
     /// True if there are more changes than are listed.
     pub cut: bool,
@@ -419,13 +420,13 @@ pub struct AgentPatch {
     /// Who can find it; its owner may only narrow this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Visibility>,
-    /// All groups whose members find it while it is restricted: `NAME` of an admin's group, `ORIGIN#NAME` of another one. An
-    /// owner names groups that it is in, and may only narrow this.
+    /// All groups whose members find it while it is restricted: `NAME` of an admin's group, `ORIGIN#NAME` of another
+    /// one. An owner can name groups that it is in, and may only narrow this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Audience>)]
     pub groups: Option<Vec<String>>,
-    /// All collections whose audience finds it while it is restricted, whether it is in them or not. An owner names collections
-    /// that it sees, and may only narrow this.
+    /// All collections whose audience finds it while it is restricted, whether it is in them or not. An owner can name
+    /// collections that it sees, and may only narrow this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::NamedCollections>)]
     pub collections: Option<Vec<String>>,
@@ -433,12 +434,12 @@ pub struct AgentPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::Labels>)]
     pub labels: Option<BTreeMap<String, String>>,
-    /// Name of the account that answers for it inside this company; empty for none. Owners and curators set it.
+    /// Name of the account that is responsible for it inside this company; empty for none. Owners and curators set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::OptionalName>)]
     pub sponsor: Option<String>,
-    /// Whether its entry of ARD may have representative queries that are derived from its skills, where its examples are
-    /// too few; only curators set it.
+    /// Whether its ARD entry may have representative queries derived from its skills if its examples are too few; only
+    /// curators set this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived_queries: Option<bool>,
 }
@@ -474,7 +475,7 @@ mod tests {
         assert_eq!(coverage_meaning(&newer, true), "moonlit");
     }
 
-    /// What a newer registry says is read, and written again as it was.
+    /// Values of a newer registry are read, and written back unchanged.
     #[test]
     fn states_of_a_newer_registry_are_kept() {
         let newer = serde_json::json!({"level": "L9", "domain": "moonlit", "signature": "sealed"});

@@ -1,5 +1,5 @@
-//! Shapes of Agentic Resource Discovery 0.91 (ARD), with the members that AI Catalog 1.0 adds: a document may have more
-//! members than these, and whoever reads one ignores what it does not know.
+//! Types of Agentic Resource Discovery 0.91 (ARD), with the members that AI Catalog 1.0 adds. A document may have
+//! further members; readers ignore those that they do not know.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ pub const AGENT_CARD_TYPE: &str = "application/a2a-agent-card+json";
 /// The media type of registries; the URL of such an entry is the base of their API.
 pub const REGISTRY_TYPE: &str = "application/ai-registry+json";
 
-/// The base URL of a registry's API in what people write and catalogs list: without a last slash, and without the name of
-/// an operation behind it.
+/// The base URL of a registry's API, from a URL that a person wrote or a catalog lists: without a trailing slash, and
+/// without the name of an operation after it.
 pub fn base_url(url: &str) -> &str {
     let base = url.trim_end_matches('/');
     let operations = ["/search", "/explore", "/agents"];
@@ -33,10 +33,10 @@ pub struct Entry {
     pub identifier: String,
     /// Name for people.
     pub display_name: String,
-    /// Media type of what `url` leads to.
+    /// Media type of the resource at `url`.
     #[serde(rename = "type")]
     pub media_type: String,
-    /// Where the resource is: for an agent its card, byte for byte as it was approved.
+    /// URL of the resource: for an agent its card, byte for byte as it was approved.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The resource itself, instead of `url`.
@@ -64,10 +64,10 @@ pub struct Entry {
     /// Two to five questions that the agent answers; absent in search results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub representative_queries: Vec<String>,
-    /// Who publishes it, which proves nothing.
+    /// Its publisher, which proves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publisher: Option<Publisher>,
-    /// What the registry has verified of its origin; absent while it has verified nothing, and in results of peers.
+    /// What the registry has verified of its origin; absent if that is nothing, and in results of peers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust_manifest: Option<TrustManifest>,
     /// Further values: text, numbers, true and false.
@@ -87,7 +87,7 @@ pub struct Publisher {
     pub display_name: String,
 }
 
-/// What is known of a resource's origin.
+/// What is known about a resource's origin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ArdTrustManifest)]
@@ -120,7 +120,7 @@ pub struct Attestation {
     pub digest: String,
 }
 
-/// One value, or several of which one is enough.
+/// One value, or several alternatives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a text, or a list of texts")]
 #[schema(as = ArdFilterValues)]
@@ -171,7 +171,7 @@ pub enum Federation {
     /// This registry and its peers.
     #[default]
     Auto,
-    /// This registry, and the peers to ask oneself.
+    /// This registry alone; its peers are returned for the client to query.
     Referrals,
     /// This registry alone.
     None,
@@ -187,11 +187,11 @@ pub struct SearchRequest {
     /// How far the search reaches.
     #[serde(default)]
     pub federation: Federation,
-    /// Results on the page: 10 by default, at most 100; more are taken as 100.
+    /// Results on the page: 10 by default, at most 100; larger values count as 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub page_size: Option<i64>,
-    /// `pageToken` of the page before.
+    /// `pageToken` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_token: Option<String>,
 }
@@ -210,7 +210,7 @@ pub struct SearchResult {
     pub source: String,
 }
 
-/// A registry to ask oneself.
+/// A registry for the client to query.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ArdReferral)]
@@ -222,7 +222,7 @@ pub struct Referral {
     /// `application/ai-registry+json`.
     #[serde(rename = "type")]
     pub media_type: String,
-    /// Where it takes searches.
+    /// URL at which it accepts searches.
     pub url: String,
 }
 
@@ -233,7 +233,7 @@ pub struct Referral {
 pub struct SearchResponse {
     /// The results, best first.
     pub results: Vec<SearchResult>,
-    /// Further registries; only where referrals were asked for.
+    /// Further registries; only if referrals were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub referrals: Option<Vec<Referral>>,
     /// Token of the next page, if there is one.
@@ -241,23 +241,23 @@ pub struct SearchResponse {
     pub page_token: Option<String>,
 }
 
-/// A facet to be counted.
+/// A facet to count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ArdFacetRequest)]
 pub struct FacetRequest {
     /// The path of a term, as in `filter`.
     pub field: String,
-    /// The most values returned, at most 1000; 20 by default.
+    /// Most values to return, at most 1000; 20 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// The least count of a value that is counted; 1 by default.
+    /// Lowest count of a value to return; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub min_count: Option<i64>,
 }
 
-/// What is asked of the matches.
+/// What to compute over the matches.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ArdResultType)]
@@ -272,10 +272,10 @@ pub struct ResultType {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ArdExploreRequest)]
 pub struct ExploreRequest {
-    /// What is searched for; everything where it is absent.
+    /// What is searched for; everything if it is absent.
     #[serde(default)]
     pub query: Query,
-    /// What is asked of the matches.
+    /// What to compute over the matches.
     pub result_type: ResultType,
 }
 
@@ -285,7 +285,7 @@ pub struct ExploreRequest {
 pub struct Bucket {
     /// The value.
     pub value: String,
-    /// Entries that have it.
+    /// Number of entries that have it.
     pub count: u64,
 }
 
@@ -307,7 +307,7 @@ pub struct Facet {
 pub struct ExploreResponse {
     /// `facets`.
     pub result_type: String,
-    /// The facets, by the field as it was asked for.
+    /// The facets, by the requested field.
     pub facets: BTreeMap<String, Facet>,
 }
 

@@ -6,19 +6,19 @@ use utoipa::ToSchema;
 
 use super::limits;
 
-/// A collection: the agents that fit a filter. It shows nobody an agent that they could not see without it.
+/// A collection: the agents that match a filter. It shows no caller an agent that the caller could not see without it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Collection {
     /// Its name, as in `collection=NAME` of a search.
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// The filter that its agents fit.
+    /// The filter that its agents match.
     pub filter: String,
     /// The groups whose members see the collection: `NAME` of an admin's group, `ORIGIN#NAME` of another one; null if
-    /// everybody does. Callers who do not see everything are told of their own groups only.
+    /// everyone does. Callers who do not see everything are shown their own groups only.
     pub audience: Option<Vec<String>>,
-    /// Names of the accounts that answer for it.
+    /// Names of the accounts that are responsible for it.
     pub owners: Vec<String>,
     /// Time of creation.
     pub created_at: Timestamp,
@@ -29,11 +29,11 @@ pub struct Collection {
 /// The collections that the caller may see, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CollectionList {
-    /// All of them; there are 200 at most.
+    /// All collections, at most 200.
     pub collections: Vec<Collection>,
 }
 
-/// What a collection consists of.
+/// The content of a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionContent {
@@ -41,17 +41,17 @@ pub struct CollectionContent {
     #[serde(default)]
     #[schema(value_type = limits::CollectionDescription, required = false)]
     pub description: String,
-    /// The filter that its agents fit, in terms such as `label:env=prod tag:finance provider:"Acme Corp"`: filters of the
-    /// search, without words and without other collections. Values of one name are alternatives, different names must
-    /// all fit. At most 20 terms.
+    /// The filter that its agents match, in terms such as `label:env=prod tag:finance provider:"Acme Corp"`: search
+    /// filters, without words and without other collections. Values of one name are alternatives, different names must
+    /// all match. At most 20 terms.
     #[schema(value_type = limits::FilterText)]
     pub filter: String,
     /// The groups whose members see the collection: `NAME` of an admin's group, `ORIGIN#NAME` of another one; null for
-    /// everybody.
+    /// everyone.
     #[serde(default)]
     #[schema(value_type = Option<limits::Audience>, required = false)]
     pub audience: Option<Vec<String>>,
-    /// Names of the accounts that answer for it; they see it whatever its audience.
+    /// Names of the accounts that are responsible for it; they see it whatever its audience.
     #[serde(default)]
     #[schema(value_type = limits::OwnerNames, required = false)]
     pub owners: Vec<String>,

@@ -24,7 +24,7 @@ pub struct Decision {
     /// True if the approver was also the submitter.
     #[serde(default)]
     pub self_approved: bool,
-    /// Time at which the approval ends unless the content is approved again; null where approvals do not end.
+    /// Time at which the approval expires unless the content is approved again; null if approvals do not expire.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }
@@ -41,15 +41,15 @@ pub struct HoldView {
     pub since: Timestamp,
 }
 
-/// An approval that one account has given alone, although others must approve.
+/// A break-glass approval: given by one account alone, although others must approve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BreakGlass {
-    /// Account that broke the glass.
+    /// Account that gave it.
     pub by: String,
     /// Its reason.
     pub reason: String,
     /// Time at which it was given.
     pub at: Timestamp,
-    /// Time at which what was before returns unless others have confirmed it.
+    /// Time at which the previous state returns unless others have confirmed the approval.
     pub until: Timestamp,
 }

@@ -17,11 +17,12 @@ use super::object_list::objects;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Registration {
-    /// A host name, with `:port` where it is not the scheme's default. The registry fetches its well-known paths and
+    /// A host name, with `:port` if that is not the scheme's default. The registry fetches its well-known paths and
     /// catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// The URL of one card, the base URL of an agent whose card is at the well-known path under it, or the URL of a catalog.
+    /// The URL of one card, the base URL of an agent whose card is at the well-known path under it, or the URL of a
+    /// catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_url: Option<String>,
     /// Approve the first card at once; only for accounts that may approve reviews.
@@ -33,7 +34,7 @@ pub struct Registration {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkRegistration {
-    /// What to register, at most 1,000 domains and card URLs, one after the other.
+    /// What to register, at most 1,000 domains and card URLs, processed in order.
     #[serde(deserialize_with = "objects")]
     #[schema(min_items = 1, max_items = 1000)]
     pub registrations: Vec<Registration>,
@@ -51,11 +52,11 @@ pub struct BulkRegistrationOutcome {
 pub struct RegistrationOutcome {
     /// The registration as it was sent.
     pub registration: Registration,
-    /// HTTP status that the registration alone would have had: 202 where it was accepted.
+    /// HTTP status that the registration alone would have had: 202 if it was accepted.
     pub status: u16,
     /// Name of the domain.
     pub domain: Option<String>,
-    /// The sources that the registration stands for, as `GET /v1/domains/{domain}` shows them, without daily statistics.
+    /// The sources of the registration, as `GET /v1/domains/{domain}` shows them, without daily statistics.
     pub sources: Vec<SourceView>,
     /// Reason why nothing was registered.
     pub problem: Option<OutcomeProblem>,
@@ -69,7 +70,7 @@ pub struct DomainView {
     /// `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
     #[schema(value_type = String)]
     pub state: OpenEnum<DomainState>,
-    /// Number of the owner: it rises by one when the domain changes hands.
+    /// Generation of the domain: it rises by one with each new owner.
     pub generation: i64,
     /// Proofs that are valid now.
     pub proofs: Vec<Proof>,
@@ -92,7 +93,7 @@ pub struct DomainView {
     pub keys: Vec<EnrolledKey>,
     /// Challenges of the caller: publish one of them to prove ownership.
     pub challenges: Vec<Challenge>,
-    /// Why there is no challenge, where such a domain cannot be proved, and what to do instead.
+    /// Why there is no challenge and what to do instead, if such a domain cannot be proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_challenge: Option<String>,
     /// Results of the proof checks, newest first; only shown to callers who registered it and to those who see
@@ -133,7 +134,7 @@ pub struct Proof {
     pub reason: Option<String>,
 }
 
-/// An admin's word that an account may do what an owner may, for a host that cannot be proved.
+/// An admin's vouch that gives an account the owner's rights on a host that cannot be proved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OwnerVouch {
     /// Time at which an admin last vouched for it.
@@ -173,7 +174,7 @@ pub struct Challenge {
     pub value: Option<String>,
     /// Content of the file, for `http`.
     pub body: Option<String>,
-    /// Expiry of the challenge; null for a standing record.
+    /// Expiry of the challenge; null for a persistent DNS record.
     pub expires: Option<Timestamp>,
 }
 
@@ -277,15 +278,15 @@ pub struct SourceView {
     /// that a catalog lists).
     #[schema(value_type = String)]
     pub kind: OpenEnum<SourceKind>,
-    /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that does not exist, which is not an error. `recorded` is all
-    /// that a caller who neither owns the domain nor registered it first sees of a URL that it has registered, until it may
-    /// see a listed agent there.
+    /// `new`, `fresh`, `stale` or `gone`; `absent` is a catalog that does not exist, which is not an error. A caller
+    /// who neither owns the domain nor registered it first sees only `recorded` for a URL that it has registered,
+    /// until it may see a listed agent there.
     #[schema(value_type = String)]
     pub state: OpenEnum<SourceState>,
     /// The agent of which this is a source; null if there is none that the caller may see.
     pub agent: Option<Uuid>,
-    /// `covered`: a proof of the domain applies to it (a well-known path, a card that the domain's own catalog lists, a
-    /// URL registered by the owner). `nomination`: somebody else registered it. Rules that trust a domain do not
+    /// `covered`: a proof of the domain applies to it (a well-known path, a card that the domain's own catalog lists,
+    /// a URL registered by the owner). `nomination`: someone else registered it. Rules that trust a domain do not
     /// decide on a nomination, and it gets no trust level and no URN from the domain.
     #[schema(value_type = Coverage)]
     pub coverage: OpenEnum<Coverage>,
@@ -314,7 +315,7 @@ pub struct SourceView {
     /// `Vary` of its last successful response, at most 255 bytes. Only for callers who may see attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<String>,
-    /// Daily fetch statistics of the last 90 days, newest first; only where a single domain is shown.
+    /// Daily fetch statistics of the last 90 days, newest first; only if a single domain is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<SourceDay>,
 }
@@ -378,27 +379,29 @@ pub struct AttemptView {
     pub url: String,
 }
 
-/// A request to vouch for a host, and for a registrant of it. It gives the host no owner: that is `NewOwnerVouch`.
+/// A request to vouch for a host, and for one of its registrants. It gives the host no owner; `NewOwnerVouch` does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vouch {
-    /// Why the admission rules may decide about what the host serves at its own places; kept with the vouch.
+    /// Why the admission rules may decide on the cards of the host's well-known paths and catalogs; stored with the
+    /// vouch.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
-    /// Name of a registrant: the rules may decide about the card URLs that this account registers of the host, too.
-    /// Nobody's if left out.
+    /// Name of a registrant: the rules may then decide on the card URLs of the host that this account registers, too.
+    /// No account's URLs if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
 }
 
-/// A request to vouch for an account as owner of a host that cannot be proved. The rules decide about its cards as before.
+/// A request to vouch for an account as owner of a host that cannot be proved. It does not affect how the rules decide
+/// on its cards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewOwnerVouch {
-    /// Name of the account that may do what an owner may.
+    /// Name of the account that gets the owner's rights.
     #[schema(value_type = limits::Name)]
     pub account: String,
-    /// Why this account is taken for the owner; kept in the event log.
+    /// Why this account is considered the owner; stored in the event log.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
     /// Days until the vouch expires, at most 365; by default 180.
@@ -411,7 +414,7 @@ pub struct NewOwnerVouch {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGeneration {
-    /// Why the owner is taken to have changed; kept in the event log.
+    /// Why the owner is considered to have changed; stored in the event log.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
 }

@@ -12,7 +12,7 @@ pub struct FindingView {
     pub severity: String,
     /// RFC 6901 pointer into the card.
     pub pointer: String,
-    /// What the card has there.
+    /// Value that the card has there.
     pub found: String,
     /// What the card's protocol version requires.
     pub wanted: String,
@@ -20,7 +20,7 @@ pub struct FindingView {
     pub hint: String,
     /// Section of the specification.
     pub section: String,
-    /// Line of the member in the card's text, from 1; only where a card was sent to be linted.
+    /// Line of the member in the card's text, from 1; only if a card was sent to be linted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub line: Option<usize>,

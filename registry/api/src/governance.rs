@@ -1,4 +1,4 @@
-//! Reviews, acts and events as callers see them.
+//! Reviews, actions and events as callers see them.
 
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::event::EventKind;
@@ -23,7 +23,7 @@ pub struct ServedCard {
     /// Digest of the approved content; null before the first approval.
     #[schema(value_type = Option<limits::Digest>)]
     pub digest: Option<String>,
-    /// Whether the agent is listed with it: not while it is on hold, and not once it is retired.
+    /// Whether the agent is listed with it: false while it is on hold, and once it is retired.
     pub listed: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Review {
     pub name: String,
     /// Domain of the agent.
     pub domain: String,
-    /// `covered` if a proof of the domain applies to the card, `nomination` if somebody else registered it.
+    /// `covered` if a proof of the domain applies to the card, `nomination` if someone else registered it.
     #[schema(value_type = Coverage)]
     pub coverage: OpenEnum<Coverage>,
     /// Digest of the reviewed content.
@@ -52,8 +52,9 @@ pub struct Review {
     pub change_class: Option<OpenEnum<ChangeClass>>,
     /// Result of checking the signatures of the reviewed content.
     pub signature_verdict: SignatureVerdict,
-    /// What it was opened for: `admission`, a card that no rule decides; `report`, an agent that somebody has reported;
-    /// `recertification`, served content whose approval ends; `break_glass`, content that one account has approved alone.
+    /// What it was opened for: `admission`, a card that no rule decides; `report`, an agent that was reported;
+    /// `recertification`, served content whose approval expires; `break_glass`, content that one account has approved
+    /// alone.
     #[serde(default = "admission")]
     #[schema(value_type = ReviewKind)]
     pub kind: OpenEnum<ReviewKind>,
@@ -63,10 +64,10 @@ pub struct Review {
     /// Account that was the first to register the card's source, not necessarily the domain's owner; null if it was
     /// registered without an account.
     pub submitter: Option<String>,
-    /// Account that is to decide it.
+    /// Account assigned to decide it.
     #[serde(default)]
     pub assignee: Option<String>,
-    /// Time by which it is to be decided.
+    /// Time by which it must be decided.
     #[serde(default)]
     pub due: Option<Timestamp>,
     /// Accounts that decided.
@@ -79,7 +80,7 @@ pub struct Review {
     pub approvals: Vec<ReviewApproval>,
     /// Reason of the decision.
     pub reason: Option<String>,
-    /// What the agent serves now, whatever this review is about.
+    /// Card that the agent serves now, whatever this review is about.
     #[serde(default)]
     #[schema(value_type = ServedCard)]
     pub served: Option<ServedCard>,
@@ -106,7 +107,8 @@ pub struct ReviewApproval {
     pub at: Timestamp,
     /// Reason of the approval.
     pub reason: String,
-    /// Whether it counts: not if the account may not be used, decides no reviews any more, or is a party under four-eyes.
+    /// Whether it counts: false if the account is not active, may no longer decide reviews, or is a party under
+    /// four-eyes.
     pub counts: bool,
 }
 
@@ -132,15 +134,15 @@ pub struct NewComment {
     pub text: String,
 }
 
-/// A change of who decides a review, and by when. Members left out keep their value.
+/// A change of a review's assignee and due time. Members left out keep their value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewPatch {
-    /// Name of the account that is to decide it; empty for none.
+    /// Name of the account assigned to decide it; empty for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::OptionalName>)]
     pub assignee: Option<String>,
-    /// Time by which it is to be decided, in RFC 3339; empty for none.
+    /// Time by which it must be decided, in RFC 3339; empty for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::OptionalTime>)]
     pub due: Option<String>,
@@ -150,7 +152,7 @@ pub struct ReviewPatch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkDecision {
-    /// The decisions, at most 50, made one after the other.
+    /// The decisions, at most 50, made in order.
     #[schema(min_items = 1, max_items = 50)]
     pub decisions: Vec<BulkDecisionItem>,
 }
@@ -188,7 +190,7 @@ pub struct DecisionOutcome {
     pub problem: Option<OutcomeProblem>,
 }
 
-/// Reason why one of the items of a request was not done.
+/// Reason why one of the items of a request was not processed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutcomeProblem {
     /// Kind of the problem: `/problems/<slug>`.
@@ -207,13 +209,13 @@ pub struct NewReport {
     /// What is wrong with the agent. Its owner may read it.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
-    /// How to reach who reports; only curators and auditors read it.
+    /// How to reach the reporter; only curators and auditors read it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(value_type = limits::ReportContact, required = false)]
     pub contact: String,
 }
 
-/// The answer to a report.
+/// The response to a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReportAccepted {
     /// Id of the agent.
@@ -231,7 +233,7 @@ pub struct ReportView {
     pub at: Timestamp,
     /// Account that reported; null for an anonymous client, and for callers who do not see everything.
     pub reporter: Option<String>,
-    /// How to reach who reported; null for callers who do not see everything.
+    /// How to reach the reporter; null for callers who do not see everything.
     pub contact: Option<String>,
 }
 
@@ -263,17 +265,17 @@ pub struct MatchingPolicy {
     pub effect: String,
 }
 
-/// What waits for the caller.
+/// Reviews, news and domains that wait for the caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Waiting {
-    /// Open reviews that are assigned to the caller or that it can decide, those with the nearest due date first; at most
-    /// 50.
+    /// Open reviews that are assigned to the caller or that it can decide, those with the nearest due date first; at
+    /// most 50.
     pub reviews: Vec<Review>,
-    /// Decisions and comments on the caller's agents since it last looked, the newest first; at most 50.
+    /// Decisions and comments on the caller's agents since it last read the news, the newest first; at most 50.
     pub news: Vec<News>,
     /// Domains that wait for the caller's proof; at most 50.
     pub domains: Vec<WaitingDomain>,
-    /// Time up to which the caller has seen the news; null before the first.
+    /// Time up to which the caller has read the news; null before the first time.
     pub seen_at: Option<Timestamp>,
     /// Time of this response, for `POST /v1/me:seen`.
     pub at: Timestamp,
@@ -305,15 +307,15 @@ pub struct WaitingDomain {
     pub expires: Timestamp,
 }
 
-/// Up to when the caller has seen its news.
+/// Time up to which the caller has read its news.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Seen {
-    /// `at` of the response that it has seen.
+    /// `at` of the response that the caller has read.
     pub at: Timestamp,
 }
 
-/// A review with what is needed to decide on it, all about the reviewed content.
+/// A review with everything that is needed to decide it, all about the reviewed content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReviewDetail {
     /// The review.
@@ -339,10 +341,10 @@ pub struct ReviewDetail {
     pub diff: Option<Diff>,
     /// Ownership of the domain.
     pub domain_proofs: DomainProofs,
-    /// The approval of one account alone that the review confirms; null for other reviews.
+    /// The break-glass approval that the review confirms; null for other reviews.
     #[serde(default)]
     pub break_glass: Option<BreakGlass>,
-    /// Account that answers for the agent inside this company.
+    /// Account that is responsible for the agent inside this company.
     #[serde(default)]
     pub sponsor: Option<String>,
     /// Policies that match the reviewed content, with their mode.
@@ -385,7 +387,7 @@ pub struct DomainProofs {
     pub state: OpenEnum<DomainState>,
     /// Account that has proved it, or that an admin vouches for as its owner.
     pub owner: Option<String>,
-    /// Time until which an admin vouches for the owner; left out for one that has proved the domain.
+    /// Time until which an admin vouches for the owner; left out for an owner that has proved the domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_vouched_until: Option<Timestamp>,
     /// Proofs that are valid now.
@@ -395,7 +397,7 @@ pub struct DomainProofs {
 }
 
 impl DomainProofs {
-    /// The owner, and on whose word it is one; `nobody` without one.
+    /// The owner, and until when an admin vouches for it; `nobody` if there is none.
     pub fn owner_description(&self) -> String {
         let Some(owner) = &self.owner else {
             return "nobody".to_owned();
@@ -410,7 +412,7 @@ impl DomainProofs {
     }
 }
 
-/// Of a domain that is no longer registered.
+/// The values for a domain that is no longer registered.
 impl Default for DomainProofs {
     fn default() -> Self {
         Self {
@@ -427,7 +429,7 @@ impl Default for DomainProofs {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewDecision {
-    /// Digest of the content to decide on; if the review is about another content, the decision is refused with 409.
+    /// Digest of the content to decide on; if the review is about other content, the decision is rejected with 409.
     pub digest: String,
     /// Reason; stored with the decision.
     #[schema(value_type = limits::Reason)]
@@ -450,7 +452,7 @@ pub struct Act {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deprecate {
-    /// Reason and advice, shown to everybody who finds the agent.
+    /// Reason and advice, shown to everyone who finds the agent.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
     /// Id or URN of the agent to use instead.

@@ -1,4 +1,4 @@
-//! Hits of a search: an agent and how it matched, the members that are shown of them, and by which names they are asked for.
+//! Search hits: an agent and how it matched, and the selection of the members that are shown.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::agent::Summary;
 
-/// One agent in a list. A search shows some members only where they are asked for (`fields`).
+/// One agent in a list. A search shows some members only if `fields` names them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Hit {
     /// Summary of the agent.
@@ -28,19 +28,19 @@ pub struct Match {
     /// Relevance, if the search has a text. It is not a measure of trust.
     #[serde(default)]
     pub score: Option<f32>,
-    /// Whether it fits the search badly: it only shares words that say little about the query, and is not close to it in
-    /// meaning. In the order `relevance` such agents come after all others.
+    /// Whether it is a weak match: it only shares words that say little about the query, and is not close to it in
+    /// meaning. In the order `relevance` weak matches come after all others.
     #[serde(default)]
     pub weak: bool,
-    /// Excerpts in which something matched; only where `fields` names them.
+    /// Excerpts in which something matched; only if `fields` names them.
     #[serde(default)]
     pub highlights: Vec<HighlightView>,
     /// Ids of the skills that matched.
     #[serde(default)]
     pub matched_skills: Vec<String>,
-    /// The components of the score, with `explain=true`, for the first ten hits of a page: `summary` has a sentence for each,
-    /// whose figures add up to the score; `value`, `description` and `details` are the computation as a tree. Null or absent
-    /// for all others.
+    /// The components of the score, with `explain=true`, for the first ten hits of a page: `summary` has a sentence
+    /// for each, whose figures add up to the score; `value`, `description` and `details` are the computation as a
+    /// tree. Null or absent for all others.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub explain: Option<Value>,
@@ -62,8 +62,8 @@ pub struct Duplicates {
 /// An excerpt in which something matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HighlightView {
-    /// Name of the field: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag`,
-    /// `skill.example`, or `other` for a text of the card that no version of the protocol knows.
+    /// Name of the field: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`,
+    /// `skill.tag`, `skill.example`, or `other` for a text of the card that no protocol version defines.
     pub field: String,
     /// Id of the skill, if the field belongs to one.
     pub skill: Option<String>,
@@ -80,8 +80,8 @@ pub struct Fragment {
     pub matched: bool,
 }
 
-/// The members of a hit, each with whether it is shown where none are named: first those of the agent. A name with a dot is a
-/// member of a member, which is shown beside those of it that always are: the id and the name of a skill.
+/// The members of a hit, each with whether it is shown by default; those of the agent come first. A name with a dot is
+/// a nested member, shown beside those that are always shown: the id and the name of a skill.
 const HIT_FIELDS: [(&str, bool); 29] = [
     (HitFields::ID, true),
     ("urn", true),
@@ -114,16 +114,16 @@ const HIT_FIELDS: [(&str, bool); 29] = [
     ("duplicates", true),
 ];
 
-/// The fields that explain a score, which `explain=true` asks for as well.
+/// The fields that explain a score, which `explain=true` selects as well.
 const EXPLAIN_FIELDS: [&str; 2] = [HitFields::EXPLAIN, HitFields::EXPLAIN_SUMMARY];
 
-/// What every hit has, and every skill that is shown.
+/// Members that every hit has, and every skill that is shown.
 const ALWAYS_SHOWN: [&str; 3] = [HitFields::ID, "skills.id", "skills.name"];
 
-/// The bits of the agent's own fields; those behind them are about how it matched.
+/// The bits of the agent's own fields; those above them are about how it matched.
 const AGENT_BITS: u32 = (1 << 24) - 1;
 
-/// The bits of the fields that are shown where none are named.
+/// The bits of the fields that are shown by default.
 const DEFAULT_BITS: u32 = {
     let (mut bits, mut bit) = (0, 0);
     while bit < HIT_FIELDS.len() {
@@ -148,7 +148,7 @@ impl HitFields {
     pub const HIGHLIGHTS: &'static str = "highlights";
     /// The explanation of the score.
     pub const EXPLAIN: &'static str = "explain";
-    /// The explanation of the score in sentences alone.
+    /// The explanation of the score as sentences only.
     pub const EXPLAIN_SUMMARY: &'static str = "explain.summary";
 
     /// The names of all fields.
@@ -159,16 +159,16 @@ impl HitFields {
             .chain(EXPLAIN_FIELDS)
     }
 
-    /// The names of the fields that are shown where none are named.
+    /// The names of the fields that are shown by default.
     pub fn default_names() -> impl Iterator<Item = &'static str> {
         let shown = HIT_FIELDS.iter().filter(|(_, shown)| *shown);
         shown.map(|(name, _)| *name)
     }
 
-    /// The fields of these names; those shown by default where there are none.
+    /// The fields of these names; the default ones if there are no names.
     ///
     /// # Errors
-    /// The first name that is none.
+    /// The first name that is not a field.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, &'a str> {
         let mut fields = 0;
         for name in names {
@@ -180,13 +180,13 @@ impl HitFields {
         })
     }
 
-    /// The same with the explanation of the score.
+    /// These fields and the explanation of the score.
     #[must_use]
     pub fn with_explanation(self) -> Self {
         Self(self.0 | Self::field_bit(Self::EXPLAIN).unwrap_or_default())
     }
 
-    /// Whether a member is shown, or a member of it.
+    /// Whether a member, or a member nested in it, is shown.
     pub fn includes(self, name: &str) -> bool {
         let is_in_member = |field: &str| {
             let rest = field.strip_prefix(name);
@@ -196,12 +196,12 @@ impl HitFields {
             || Self::names().any(|field| is_in_member(field) && self.is_named(field))
     }
 
-    /// Whether a field is named itself.
+    /// Whether exactly this field is selected.
     pub fn is_named(self, name: &str) -> bool {
         Self::field_bit(name).is_some_and(|bit| self.0 & bit != 0)
     }
 
-    /// Whether of the agent itself neither more nor less is shown than by default.
+    /// Whether exactly the default members of the agent itself are shown.
     pub fn shows_default_summary(self) -> bool {
         self.0 & AGENT_BITS == DEFAULT_BITS & AGENT_BITS
     }
@@ -218,14 +218,14 @@ impl Default for HitFields {
     }
 }
 
-/// An agent that a search found, with the members that were asked for: the schema of one in [`AgentList`](super::AgentList).
+/// An agent found by a search, with the selected members: the schema of one in [`AgentList`](super::AgentList).
 #[derive(Debug)]
 pub struct FoundAgent;
 
 impl PartialSchema for FoundAgent {
     fn schema() -> RefOr<Schema> {
-        let description = "An agent that a search found, with the members that `fields` names. \
-             Its id is always there.";
+        let description = "An agent found by a search, with the members that `fields` names. \
+             Its id is always included.";
         let mut schema = Object::new();
         schema.description = Some(description.to_owned());
         schema.required.push(HitFields::ID.to_owned());

@@ -1,7 +1,7 @@
 //! Limits of request members: one constant each, which the code checks and the `OpenAPI` document shows.
 //!
-//! `utoipa` takes only literals in its attributes, so that a member with a limit names one of these types as the type
-//! of its schema.
+//! `utoipa` takes only literals in its attributes, so a member with a limit names one of these types as the type of
+//! its schema.
 
 use std::borrow::Cow;
 
@@ -14,33 +14,33 @@ use utoipa::{PartialSchema, ToSchema};
 pub const DEFAULT_PAGE_SIZE: u32 = 20;
 /// Entries on a page at most.
 pub const MAX_PAGE_SIZE: u32 = 100;
-/// Similar agents that are shown of an agent, where no number is asked for.
+/// Default number of similar agents in a response.
 pub const DEFAULT_SIMILAR_AGENTS: u32 = 5;
-/// The most similar agents that are shown of an agent.
+/// Most similar agents in a response.
 pub const MAX_SIMILAR_AGENTS: u32 = 20;
 /// Characters of a reason.
 pub const MAX_REASON: usize = 1000;
-/// Characters of the token of a preview, at most.
+/// Characters of a preview token.
 pub const MAX_PREVIEW_TOKEN_CHARS: usize = 1024;
 /// Characters of the name of an account or a token.
 pub const MAX_NAME: usize = 100;
-/// Days after which a token expires at the latest.
+/// Longest lifetime of a token, in days.
 pub const MAX_TOKEN_DAYS: u32 = 365;
-/// Days after which a token expires, where no number is asked for.
+/// Default lifetime of a token, in days.
 pub const DEFAULT_TOKEN_DAYS: u32 = 90;
-/// Days after which an owner vouch expires at the latest.
+/// Longest lifetime of an owner vouch, in days.
 pub const MAX_VOUCH_DAYS: u32 = 365;
-/// Days after which an owner vouch expires, where no number is asked for.
+/// Default lifetime of an owner vouch, in days.
 pub const DEFAULT_VOUCH_DAYS: u32 = 180;
-/// Tokens of an account that have not ended.
+/// Unexpired tokens of an account.
 pub const MAX_TOKENS_PER_ACCOUNT: u64 = 100;
-/// Sessions of an account that have not ended.
+/// Live sessions of an account.
 pub const MAX_SESSIONS_PER_ACCOUNT: usize = 20;
-/// Groups that admins have made.
+/// Groups created by admins.
 pub const MAX_GROUPS: u64 = 1000;
 /// Accounts in a group.
 pub const MAX_GROUP_MEMBERS: usize = 1000;
-/// Groups of an account that an admin has set.
+/// Groups of an account that admins maintain.
 pub const MAX_GROUPS_PER_ACCOUNT: usize = 100;
 /// Bytes of the text of a policy.
 pub const MAX_POLICY_TEXT_BYTES: usize = 64 * 1024;
@@ -54,7 +54,7 @@ pub const MAX_COMMENT: usize = 2000;
 pub const MAX_COMMENTS_PER_REVIEW: u64 = 200;
 /// Decisions in one request.
 pub const MAX_DECISIONS: usize = 50;
-/// Reports that a review keeps; further ones are answered alike and not kept.
+/// Stored reports of a review; further ones get the same response and are not stored.
 pub const MAX_REPORTS_PER_REVIEW: u64 = 100;
 /// Reports of one account, or of one address, in a day.
 pub const MAX_DAILY_REPORTS: u64 = 20;
@@ -62,7 +62,7 @@ pub const MAX_DAILY_REPORTS: u64 = 20;
 pub const MAX_BULK_REGISTRATIONS: usize = 1000;
 /// Bytes of a request with several registrations.
 pub const MAX_REGISTRATIONS_BODY_BYTES: usize = 1024 * 1024;
-/// Entries of each list of what waits for an account.
+/// Entries of each list of reviews, news and domains that wait for an account.
 pub const MAX_INBOX_ENTRIES: usize = 50;
 /// Labels of an agent.
 pub const MAX_LABELS: usize = 20;
@@ -74,7 +74,7 @@ pub const MAX_COLLECTIONS: usize = 200;
 pub const MAX_COLLECTION_NAME: usize = 64;
 /// Characters of the description of a collection.
 pub const MAX_DESCRIPTION: usize = 2000;
-/// Accounts that answer for a collection.
+/// Accounts that are responsible for a collection.
 pub const MAX_COLLECTION_OWNERS: usize = 20;
 /// Characters of a filter.
 pub const MAX_FILTER_TEXT: usize = 2000;
@@ -90,9 +90,9 @@ pub const MAX_SAVED_SEARCH_CHARS: usize = 4000;
 pub const MAX_COLLECTIONS_PER_AGENT: usize = 10;
 /// Agents that are shown to the audience of one collection because they name it.
 pub const MAX_AGENTS_PER_COLLECTION: usize = 1000;
-/// Groups that something is shown to.
+/// Groups in an audience.
 pub const MAX_AUDIENCE_GROUPS: usize = 50;
-/// Characters of the name of a key.
+/// Characters of a key's name.
 pub const MAX_KID_CHARS: usize = 200;
 /// Characters of a URL that is looked up.
 pub const MAX_LOOKUP_URL_CHARS: usize = 2048;
@@ -125,15 +125,15 @@ macro_rules! schemas {
 }
 
 schemas! {
-    /// How many entries a page holds.
+    /// Number of entries on a page.
     PageSize = integer_schema(1, MAX_PAGE_SIZE, Some(DEFAULT_PAGE_SIZE));
-    /// How many similar agents are shown.
+    /// Number of similar agents in a response.
     SimilarSize = integer_schema(1, MAX_SIMILAR_AGENTS, Some(DEFAULT_SIMILAR_AGENTS));
     /// Reason for an action.
     Reason = text_schema(1, MAX_REASON).pattern(Some(r"\S"));
     /// The name of an account or a token.
     Name = name_schema();
-    /// The name of an account, or nothing.
+    /// The name of an account, or empty.
     OptionalName = text_schema(0, MAX_NAME).pattern(Some("^[A-Za-z0-9 ._@-]*$"));
     /// Days until a token expires.
     TokenDays = integer_schema(1, MAX_TOKEN_DAYS, Some(DEFAULT_TOKEN_DAYS));
@@ -163,11 +163,11 @@ schemas! {
     FilterText = text_schema(1, MAX_FILTER_TEXT);
     /// The parameters of a search.
     SearchText = text_schema(0, MAX_SAVED_SEARCH_CHARS);
-    /// The names of the accounts that answer for something.
+    /// The names of the responsible accounts.
     OwnerNames = ArrayBuilder::new()
         .items(name_schema())
         .max_items(Some(MAX_COLLECTION_OWNERS));
-    /// The names of the groups that something is shown to.
+    /// The names of the groups in an audience.
     Audience = ArrayBuilder::new()
         .items(text_schema(1, MAX_GROUP_NAME_CHARS))
         .max_items(Some(MAX_AUDIENCE_GROUPS));
@@ -175,7 +175,7 @@ schemas! {
     NamedCollections = ArrayBuilder::new()
         .items(text_schema(1, MAX_COLLECTION_NAME))
         .max_items(Some(MAX_COLLECTIONS_PER_AGENT));
-    /// A `mailto:` or `https:` URL, or nothing.
+    /// A `mailto:` or `https:` URL, or empty.
     Contact = text_schema(0, MAX_CONTACT_CHARS);
     /// An agent's labels.
     Labels = ObjectBuilder::new()
@@ -183,13 +183,13 @@ schemas! {
         .max_properties(Some(MAX_LABELS))
         .property_names(Some(label_text_schema().build()))
         .additional_properties(Some(label_text_schema()));
-    /// A time in RFC 3339, or nothing.
+    /// A time in RFC 3339, or empty.
     OptionalTime = ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some(r"^([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9:.]+([Zz]|[+-][0-9]{2}:[0-9]{2}))?$"));
     /// Text of a comment.
     CommentText = text_schema(1, MAX_COMMENT).pattern(Some(r"\S"));
-    /// How to reach who reports, or nothing.
+    /// How to reach the reporter, or empty.
     ReportContact = text_schema(0, MAX_CONTACT_CHARS);
     /// Name of a key in signatures.
     KeyName = text_schema(1, MAX_KID_CHARS);
@@ -199,7 +199,7 @@ schemas! {
     LookupUrn = text_schema(0, MAX_LOOKUP_URN_CHARS);
     /// The digest of a card.
     LookupDigest = text_schema(0, MAX_LOOKUP_DIGEST_CHARS);
-    /// The whole name of an agent.
+    /// The full name of an agent.
     LookupName = text_schema(0, MAX_LOOKUP_NAME_CHARS);
     /// The protocol versions that cards are converted to.
     CardForm = enum_schema(["1.0", "0.3"]);
@@ -243,7 +243,7 @@ fn integer_schema(min: u32, max: u32, default: Option<u32>) -> ObjectBuilder {
         .default(default.map(Into::into))
 }
 
-/// A text that is one of these.
+/// The schema of a text that is one of these values.
 pub fn enum_schema<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> ObjectBuilder {
     let values: Vec<String> = values
         .into_iter()

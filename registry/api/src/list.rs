@@ -1,4 +1,4 @@
-//! Lists and what goes with them.
+//! Pages of lists, with facets, hints and suggestions.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{
     Version,
 };
 
-/// A page of agents. It is read where `fields` names none, or all members that a [`Hit`] has by default.
+/// A page of agents. It can be read if `fields` names no members, or all members that a [`Hit`] has by default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AgentList {
     /// Agents on this page.
@@ -23,8 +23,8 @@ pub struct AgentList {
     pub groups: Option<u64>,
     /// Counts over all matches, for the requested facets.
     pub facets: BTreeMap<String, Facet>,
-    /// `relevance`, `name`, `updated`, `newest`, or `resumed` if the list could not continue in the mode of the page before
-    /// and begins again as full text; hits may then repeat.
+    /// `relevance`, `name`, `updated`, `newest`, or `resumed` if the list could not continue in the mode of the
+    /// previous page and restarts as full-text search; hits may then repeat.
     pub order: String,
     /// Search mode: `lexical`, `hybrid` or `semantic`.
     pub mode: String,
@@ -144,7 +144,7 @@ pub struct FindingList {
     pub findings: Vec<FindingView>,
 }
 
-/// Lint findings of a card that was sent to be linted, and what the card was read as.
+/// Lint findings of a card that was sent to be linted, and how the card was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CardLint {
     /// Digest of the card.

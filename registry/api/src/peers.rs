@@ -1,4 +1,4 @@
-//! Other registries that this one asks.
+//! Peers that this registry queries, and candidates for peers.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,10 +6,10 @@ use utoipa::ToSchema;
 /// The registries that federated searches reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PeerList {
-    /// By name.
+    /// The peers, by name.
     pub peers: Vec<PeerView>,
-    /// Registries that catalogs of proved domains list and that are no peers: nobody asks them until an operator sets one in
-    /// `[federation]`. At most 100.
+    /// Registries that catalogs of proved domains list and that are not peers: they are not queried until an operator
+    /// adds them in `[federation]`. At most 100.
     #[serde(default)]
     pub candidates: Vec<PeerCandidate>,
 }
@@ -19,7 +19,7 @@ pub struct PeerList {
 pub struct PeerCandidate {
     /// Its identifier.
     pub identifier: String,
-    /// Its name, as its publisher has it.
+    /// Its name, as its publisher gives it.
     pub display_name: String,
     /// The base URL of its API.
     pub url: String,
@@ -34,10 +34,10 @@ pub struct PeerView {
     pub name: String,
     /// The base URL of its API.
     pub url: String,
-    /// Whether it is told what signed-in callers search for.
+    /// Whether searches of signed-in callers are sent to it.
     pub share_private: bool,
-    /// Whether this process leaves it alone for now, because it has failed several times.
+    /// Whether this process does not query it for now, because it has failed several times.
     pub left_alone: bool,
-    /// Why it gave no results the last time, if it did not; of this process.
+    /// Why the last query of this process returned no results; null if it returned some.
     pub last_failure: Option<String>,
 }

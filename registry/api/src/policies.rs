@@ -7,14 +7,14 @@ use uuid::Uuid;
 
 use super::limits;
 
-/// A policy as somebody writes it.
+/// A policy as submitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPolicy {
     /// Its identifier in the set.
     #[schema(value_type = limits::PolicyId)]
     pub id: String,
-    /// One policy in Cedar. `@mode("off")` and `@mode("dry_run")` before it keep it from deciding. At most 64 KiB.
+    /// One policy in Cedar. With `@mode("off")` or `@mode("dry_run")` before it, it does not decide. At most 64 KiB.
     pub text: String,
 }
 
@@ -22,17 +22,17 @@ pub struct NewPolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPolicies {
-    /// All policies of the set; without any nobody finds or calls anything.
+    /// All policies of the set; without any, no caller finds or calls anything.
     #[schema(max_items = 1000)]
     pub policies: Vec<NewPolicy>,
-    /// Why.
+    /// Reason for the change.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
     /// Whether the set is accepted although no policy of it permits `discover`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub allow_no_permit: bool,
-    /// `token` of the preview of exactly these policies, made by the same account within the last hour. A set that hides every
-    /// listed agent from every kind of caller is not accepted without it.
+    /// `token` of the preview of exactly these policies, made by the same account within the last hour. A set that
+    /// hides every listed agent from every kind of caller is not accepted without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 1024)]
     pub preview: Option<String>,
@@ -59,7 +59,7 @@ pub struct PolicyView {
     pub effect: String,
     /// The actions it is about: `discover`, `invoke`, `admit`, `register`.
     pub actions: Vec<String>,
-    /// Whether it is shipped and stands beside every set until a policy of the same identifier replaces it.
+    /// Whether it is shipped and part of every set until a policy with the same identifier replaces it.
     #[serde(default)]
     pub shipped: bool,
 }
@@ -69,7 +69,7 @@ pub struct PolicyView {
 pub struct Policies {
     /// Its number; 0 is the set that is shipped.
     pub number: u64,
-    /// The number of the set that decides in the process that answers. A new set decides once all agents were evaluated
+    /// Number of the set in force in the process that responds. A new set takes effect once all agents were evaluated
     /// under it.
     pub in_force: u64,
     /// Its policies in their order.
@@ -87,7 +87,7 @@ pub struct Policies {
 pub struct PoliciesAccepted {
     /// Its number.
     pub number: u64,
-    /// The number of the set that decides meanwhile in the process that answers.
+    /// Number of the set that is still in force in the process that responds.
     pub in_force: u64,
 }
 
@@ -115,7 +115,7 @@ pub struct PolicyHistory {
     pub next_page_token: Option<String>,
 }
 
-/// A question whether the caller may do something with an agent.
+/// A request to decide whether the caller may do something with an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionRequest {
@@ -132,11 +132,11 @@ pub struct DecisionRequest {
 pub struct PolicyDecision {
     /// Id of the decision.
     pub id: Uuid,
-    /// Whether the caller may.
+    /// Whether the action is allowed.
     pub allowed: bool,
-    /// Why not, in words; `null` where the caller may.
+    /// Why it is denied, in words; `null` if it is allowed.
     pub reason: Option<String>,
-    /// The policies that it follows from, for callers who see everything; others are told none.
+    /// The determining policies, for callers who see everything; empty for all others.
     pub policies: Vec<String>,
     /// The number of the policy set that decided.
     pub number: u64,
@@ -148,22 +148,22 @@ pub struct PolicyDecision {
     pub decided_at: Timestamp,
 }
 
-/// A waiver as somebody grants it: a policy that does not count for what an agent shows.
+/// A waiver to grant: a policy that is ignored for the content that an agent shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewWaiver {
-    /// The identifier of a policy that forbids, of the newest set.
+    /// Identifier of a `forbid` policy of the newest set.
     #[schema(value_type = limits::PolicyId)]
     pub policy: String,
     /// The agent: its identifier or URN.
     pub agent: String,
-    /// The digest of the card that it holds for, which must be the one that the agent shows.
+    /// Digest of the card that it covers, which must be the card that the agent shows.
     #[schema(value_type = limits::Digest)]
     pub digest: String,
-    /// Why.
+    /// Reason for the waiver.
     #[schema(value_type = limits::Reason)]
     pub reason: String,
-    /// Days until it ends by itself.
+    /// Days until it expires.
     #[schema(minimum = 1, maximum = 180)]
     pub expires_in_days: u32,
 }
@@ -173,13 +173,13 @@ pub struct NewWaiver {
 pub struct Waiver {
     /// Its identifier.
     pub id: Uuid,
-    /// The policy that does not count.
+    /// The policy that is ignored.
     pub policy: String,
     /// The agent.
     pub agent: Uuid,
-    /// The content that it holds for, whatever signs it.
+    /// Digest of the content that it covers, whatever signs it.
     pub content_digest: String,
-    /// Whether that is the content that the agent shows; with any other the policy counts.
+    /// Whether the agent shows that content; with any other content the policy applies.
     pub is_shown: bool,
     /// Why it was granted.
     pub reason: String,
@@ -187,7 +187,7 @@ pub struct Waiver {
     pub approver: String,
     /// When it was granted.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// When it ended; `null` while it is in force.
     pub ended_at: Option<Timestamp>,
@@ -211,17 +211,18 @@ pub struct WaiverList {
 pub struct DryRun {
     /// The policy.
     pub policy: String,
-    /// Whether the newest set has it on a dry run.
+    /// Whether it is on a dry run in the newest set.
     pub running: bool,
-    /// Answers that it would have changed, of the newest 90 days.
+    /// Number of decisions that it would have changed in the newest 90 days.
     pub answers: u64,
-    /// The same by day, newest first.
+    /// The same decisions by day, newest first.
     pub days: Vec<DryRunDay>,
-    /// The agents and domains that were asked about, those with most answers first, at most 100.
+    /// The agents and domains of these decisions, those with the most decisions first, at most 100.
     pub resources: Vec<DryRunCount>,
-    /// The accounts that asked, those with most answers first, at most 100; `anonymous` for callers without one.
+    /// The accounts of these decisions, those with the most decisions first, at most 100; `anonymous` for callers
+    /// without one.
     pub callers: Vec<DryRunCount>,
-    /// Whether there is more than was looked at, so that all counts are too low.
+    /// Whether not everything was counted, so that all counts are too low.
     pub truncated: bool,
 }
 
@@ -230,9 +231,9 @@ pub struct DryRun {
 pub struct DryRunDay {
     /// The day, UTC, as `2026-11-24`.
     pub day: String,
-    /// Answers that would have denied what was allowed.
+    /// Decisions that would have denied what was allowed.
     pub denied: u64,
-    /// Answers that would have allowed what was denied.
+    /// Decisions that would have allowed what was denied.
     pub allowed: u64,
     /// Distinct agents and domains.
     pub resources: u64,
@@ -240,36 +241,36 @@ pub struct DryRunDay {
     pub callers: u64,
 }
 
-/// How many answers about a resource, or to a caller, would have been changed.
+/// The number of changed decisions about a resource, or for a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DryRunCount {
     /// The agent's identifier, the domain or the account.
     pub name: String,
-    /// Answers.
+    /// Number of decisions.
     pub answers: u64,
 }
 
-/// What a set of policies would change, against the set that was made last.
+/// Differences between a policy set and the newest set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolicyPreview {
     /// The number of the set that it is compared with.
     pub number: u64,
     /// The policies that differ, by their identifiers.
     pub policies: Vec<PolicyChange>,
-    /// Agents that were looked at.
+    /// Number of agents that were evaluated.
     pub agents: u64,
     /// What changes, for each action and each kind of caller that the policies of both sets name.
     pub changes: Vec<AccessChange>,
-    /// What somebody would probably not want.
+    /// Changes that are probably not intended.
     pub warnings: Vec<String>,
-    /// Whether no policy permits `discover`, so that the set is accepted with `allow_no_permit` alone.
+    /// Whether no policy permits `discover`, so that the set is accepted only with `allow_no_permit`.
     #[serde(default)]
     pub permits_nothing: bool,
-    /// Whether every listed agent would be hidden from every kind of caller, but for its owner and for curators, auditors and
+    /// Whether every listed agent would be hidden from every kind of caller, except its owner, curators, auditors and
     /// admins.
     #[serde(default)]
     pub hides_every_agent: bool,
-    /// What shows that this preview was made: `preview` of the set to put in force.
+    /// Token of this preview, to send as `preview` with the set to put in force.
     #[serde(default)]
     pub token: String,
 }
@@ -283,21 +284,21 @@ pub struct PolicyChange {
     pub what: String,
 }
 
-/// Which agents somebody gains and loses.
+/// Agents that a kind of caller gains and loses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AccessChange {
-    /// `discover`, `invoke`, or `admit`: approved agents that are put on hold or released, and cards that wait and are
-    /// approved or no longer.
+    /// `discover`, `invoke`, or `admit`: approved agents that are put on hold or released, and waiting cards that are
+    /// approved or no longer approved.
     pub action: String,
     /// `anonymous`, `anybody signed in`, `group NAME` or `account NAME`; `registrant` for `admit`.
     pub caller: String,
-    /// Agents that are allowed and were not.
+    /// Number of agents that are allowed and were not.
     pub gained: u64,
-    /// Some of them, at most 20.
+    /// Some of these agents, at most 20.
     pub gained_sample: Vec<PreviewedAgent>,
-    /// Agents that were allowed and are not.
+    /// Number of agents that were allowed and are not.
     pub lost: u64,
-    /// Some of them, at most 20.
+    /// Some of these agents, at most 20.
     pub lost_sample: Vec<PreviewedAgent>,
 }
 
@@ -308,7 +309,7 @@ pub struct PreviewedAgent {
     pub id: Uuid,
     /// Its name.
     pub name: String,
-    /// The policies from which the new decision follows; none where nothing permits any more.
+    /// The determining policies of the new decision; empty if no policy permits it any more.
     pub policies: Vec<String>,
 }
 
@@ -316,7 +317,7 @@ pub struct PreviewedAgent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyCases {
-    /// The policies; those of the newest set without.
+    /// The policies to test; those of the newest set if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 1000)]
     pub policies: Option<Vec<NewPolicy>>,
@@ -325,14 +326,14 @@ pub struct PolicyCases {
     pub cases: Vec<PolicyCase>,
 }
 
-/// What somebody must be allowed, or must not.
+/// A case: what a caller must be allowed or denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyCase {
-    /// The name of an account; a client without a token where there is none.
+    /// The name of an account; a client without a token if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// Groups that it is in, as policies name them, whether it is or not.
+    /// Groups that the account counts as a member of, as policies name them, whether it is in them or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 50)]
     pub groups: Vec<String>,
@@ -344,27 +345,27 @@ pub struct PolicyCase {
     /// `allow` or `deny`.
     #[schema(pattern = "^(allow|deny)$")]
     pub expect: String,
-    /// The policy that it must follow from; whichever without.
+    /// The policy that must determine the decision; any policy if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
-/// How the cases were decided, in their order.
+/// Results of the cases, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolicyCaseResults {
-    /// Whether all were decided as they must be.
+    /// Whether all cases were decided as expected.
     pub passed: bool,
-    /// One for each case.
+    /// One result for each case.
     pub results: Vec<PolicyCaseResult>,
 }
 
-/// How one case was decided.
+/// Result of one case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolicyCaseResult {
-    /// Whether it was decided as it must be.
+    /// Whether it was decided as expected.
     pub passed: bool,
     /// Whether it is allowed.
     pub allowed: bool,
-    /// The policies that it follows from; none where nothing permits.
+    /// The determining policies; empty if no policy permits it.
     pub policies: Vec<String>,
 }

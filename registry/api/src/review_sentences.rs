@@ -10,7 +10,7 @@ impl Review {
         let what = match (self.kind.known_value(), &self.previous) {
             (Some(ReviewKind::Admission), None) => "the card of",
             (Some(ReviewKind::Admission), Some(_)) => "the changed card of",
-            // What is approved or rejected is the card, and not what was said about it.
+            // The card is approved or rejected, not the reports about it.
             (Some(ReviewKind::Report), _) => "the reported card of",
             (Some(ReviewKind::Recertification), _) => "the recertification of",
             (Some(ReviewKind::BreakGlass), _) => "the break-glass approval of",
@@ -19,7 +19,7 @@ impl Review {
         format!("{what} {}", self.name)
     }
 
-    /// What is served now, as the end of a sentence; empty where a registry of an older version does not tell.
+    /// The served card, as the end of a sentence; empty if an older registry does not report it.
     pub fn served_clause(&self) -> String {
         let Some(served) = &self.served else {
             return String::new();

@@ -10,30 +10,30 @@ use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
 use super::token::{expiry_text, join_texts};
 
-/// What `account` takes.
+/// Subcommands of `account`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum AccountCommand {
     /// List accounts, newest first
     List(PageArgs),
     /// Show an account
     Show {
-        /// Its name or id
+        /// Name or id of the account
         account: String,
     },
-    /// Make an account; `token create` makes its tokens
+    /// Create an account; `token create` creates its tokens
     Create {
-        /// Its name
+        /// Name of the account
         name: String,
-        /// Its role, several times for more: reader, publisher, curator, auditor or admin
+        /// A role, may be repeated: reader, publisher, curator, auditor or admin
         #[arg(long, value_name = "ROLE", required = true)]
         role: Vec<Role>,
-        /// A group that it is in, several times for more
+        /// A group of the account; may be repeated
         #[arg(long, value_name = "GROUP")]
         group: Vec<String>,
     },
-    /// Set all roles of an account
+    /// Replace the roles of an account
     SetRoles {
-        /// Its name or id
+        /// Name or id of the account
         account: String,
         /// reader, publisher, curator, auditor or admin
         #[arg(value_name = "ROLE", required = true)]
@@ -41,12 +41,12 @@ pub enum AccountCommand {
     },
     /// Disable an account: its tokens and event streams end at once
     Disable {
-        /// Its name or id
+        /// Name or id of the account
         account: String,
     },
-    /// Let a disabled account be used again; it needs new tokens
+    /// Enable a disabled account; it needs new tokens
     Enable {
-        /// Its name or id
+        /// Name or id of the account
         account: String,
     },
 }
@@ -89,7 +89,7 @@ fn disabled_patch(disabled: bool) -> AccountPatch {
     }
 }
 
-/// Shows who the token belongs to.
+/// Shows the account and token of the caller.
 pub async fn whoami(client: &Client, console: &Console) -> CommandResult {
     let reply = client.me().await?;
     let me = &reply.value;
@@ -134,7 +134,7 @@ async fn list_accounts(page: &PageArgs, client: &Client, console: &Console) -> C
         command: "account list",
         limit: page.limit,
         header: ["ID", "NAME", "ROLES", "GROUPS", "STATE"],
-        empty_message: "there is no account",
+        empty_message: "there are no accounts",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();

@@ -1,4 +1,4 @@
-//! `agent`: acts on agents, each with a reason.
+//! `agent`: actions on agents, each with a reason.
 
 use a2a_registry_api::{Act, Agent, AgentPatch, Deprecate, NewReport};
 use a2a_registry_domain::lifecycle::{Hold, Visibility};
@@ -10,47 +10,48 @@ use super::command_error::{CommandError, CommandResult};
 use super::confirm::confirm;
 use super::console::Console;
 
-/// What `agent` takes.
+/// Subcommands of `agent`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum AgentCommand {
-    /// Withhold an agent until it is resumed
+    /// Put an agent on hold until it is resumed
     Suspend(ActionArgs),
     /// Lift a hold
     Resume {
         #[command(flatten)]
         act: ActionArgs,
-        /// Which hold: `operator`, `critical_change` or `key_changed` [default: operator]
+        /// Hold to lift: `operator`, `critical_change` or `key_changed` [default: operator]
         #[arg(long, value_name = "HOLD")]
         hold: Option<Hold>,
     },
-    /// Open a review of the content that an agent serves, before its approval ends by itself
+    /// Open a review of an agent's current content before its approval expires
     Recertify(ActionArgs),
-    /// Mark an agent as on its way out; it is still served, and the reason is shown with it
+    /// Mark an agent as deprecated; it is still served, together with the reason
     Deprecate {
         /// Its id, URN, host or card URL
         #[arg(value_name = "AGENT")]
         agent: String,
-        /// Why, and what to do; shown to everybody who sees the agent
+        /// Reason and advice, shown to everyone who sees the agent
         #[arg(long, visible_alias = "reason", value_name = "TEXT")]
         message: String,
-        /// The agent to move to, by its id or URN; shown to those who may see it
+        /// Agent to use instead, by its id or URN; shown to those who may see it
         #[arg(long, value_name = "AGENT")]
         replacement: Option<String>,
-        /// Time after which it may stop working: a day such as 2027-01-31, or a moment as in RFC 3339
+        /// Time after which it may stop working: a date such as 2027-01-31, or an RFC 3339 timestamp
         #[arg(long, visible_alias = "date", value_name = "TIME", value_parser = parse_day_or_time)]
         sunset: Option<Timestamp>,
     },
     /// Undo a deprecation
     Undeprecate(ActionArgs),
-    /// Report that something is wrong with an agent; curators decide what follows
+    /// Report a problem with an agent; curators decide on it
     Report {
         #[command(flatten)]
         act: ActionArgs,
-        /// How curators can reach you
+        /// Contact details for curators
         #[arg(long, value_name = "TEXT", default_value = "")]
         contact: String,
     },
-    /// Set who finds an agent: public, internal (any signed-in caller) or restricted (its groups, and the audience of its collections)
+    /// Set who can find an agent: public, internal (any signed-in caller) or restricted (its groups, and the audience
+    /// of its collections)
     Visibility {
         /// Its id, URN, host or card URL
         #[arg(value_name = "AGENT")]
@@ -58,14 +59,14 @@ pub enum AgentCommand {
         /// public, internal or restricted
         #[arg(value_name = "VISIBILITY")]
         visibility: Visibility,
-        /// A group whose members find it while it is restricted, NAME or ORIGIN#NAME; several times for more
+        /// A group whose members can find it while it is restricted, as NAME or ORIGIN#NAME; may be repeated
         #[arg(long, value_name = "GROUP")]
         group: Vec<String>,
-        /// A collection whose audience finds it while it is restricted; several times for more
+        /// A collection whose audience can find it while it is restricted; may be repeated
         #[arg(long, value_name = "COLLECTION")]
         collection: Vec<String>,
     },
-    /// Name the account that answers for an agent inside this company
+    /// Set the account that is responsible for an agent inside this company
     Sponsor {
         /// Its id, URN, host or card URL
         #[arg(value_name = "AGENT")]
@@ -74,16 +75,16 @@ pub enum AgentCommand {
         #[arg(value_name = "ACCOUNT")]
         account: String,
     },
-    /// Accept representative queries that are derived from an agent's skills, for its entry of ARD
+    /// Accept representative queries that are derived from an agent's skills, for its ARD entry
     DeriveQueries {
         /// Its id, URN, host or card URL
         #[arg(value_name = "AGENT")]
         agent: String,
-        /// Take the acceptance back
+        /// Withdraw the acceptance
         #[arg(long)]
         off: bool,
     },
-    /// End an agent for good
+    /// Retire an agent permanently
     Retire {
         #[command(flatten)]
         act: ActionArgs,
@@ -93,13 +94,13 @@ pub enum AgentCommand {
     },
 }
 
-/// Which agent, and why.
+/// Agent of an action, and the reason.
 #[derive(Args, Debug, Clone)]
 pub struct ActionArgs {
     /// Its id, URN, host or card URL
     #[arg(value_name = "AGENT")]
     agent: String,
-    /// Why; kept with the act
+    /// Reason, stored with the action
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -113,7 +114,7 @@ impl ActionArgs {
     }
 }
 
-/// A day or a moment, as it is typed.
+/// Parses a date or an RFC 3339 timestamp.
 pub(super) fn parse_day_or_time(text: &str) -> Result<Timestamp, String> {
     let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
     day.or_else(|_| text.parse())
@@ -200,7 +201,7 @@ async fn report_agent(
     };
     let reply = client.report(id, &new).await?;
     console.print_result(&reply, || {
-        console.print_line(&format!("reported {id}; curators decide what follows"))
+        console.print_line(&format!("reported {id}; curators will decide on it"))
     })
 }
 
@@ -214,7 +215,7 @@ async fn retire_agent(
         .await?
         .summary;
     let what = format!(
-        "retiring {} of {} ({}) for good",
+        "permanently retiring {} of {} ({})",
         agent.name, agent.domain, agent.id
     );
     confirm(&what, yes)?;
@@ -246,7 +247,7 @@ async fn send_action(
     Ok(client.act(id, verb, &arguments.to_request(hold)).await?)
 }
 
-/// What has become of an agent, in one line.
+/// State of an agent, in one line.
 fn describe_agent(agent: &Agent) -> String {
     let summary = &agent.hit.summary;
     let holds: Vec<_> = agent.holds.iter().map(|hold| hold.hold.as_str()).collect();

@@ -1,9 +1,9 @@
-//! Resolves the agent that a word of the command line names: exactly one, or the answer is no. Nothing is guessed, because what
-//! follows may be a text with a credential, or an act that nobody can take back.
+//! Resolution of an agent reference on the command line to exactly one agent, or a negative result. Nothing is
+//! guessed, because a text with a credential or an irreversible action may follow.
 //!
-//! What a card says of itself names nobody: anybody can write another's address into a card of their own. So an agent
-//! is meant by an address that its card lies at; by one that it says it answers at, only to be shown. A whole name that only
-//! one agent has is enough to show it and to talk to it, which says whom it has found, and not to act on it.
+//! A card's own statements do not identify an agent: anyone can write another agent's address into a card. So the
+//! address of its card identifies an agent; the address of an interface does so only to show it. A full name that only
+//! one agent has is enough to show or call that agent, with a note about which one was found, but not to act on it.
 
 use std::collections::HashSet;
 
@@ -21,44 +21,44 @@ use super::command_error::CommandError;
 use super::name_parsing::{AgentReference, BareUrlTarget, bare_url_target, fetches_url};
 use super::terminal;
 
-/// Agents of one name that are listed, if there are several.
+/// Number of agents listed if several match.
 const MAX_LISTED_AGENTS: usize = 20;
-/// Columns of an agent's name in this list.
+/// Columns of an agent's name in that list.
 const NAME_COLUMNS: usize = 60;
 
-/// Agents that a word may name.
+/// Agents that a reference may mean.
 #[derive(Debug, Default)]
 struct AgentCandidates {
-    /// Whose card lies there, on a domain of that name.
+    /// Agents whose card is at the address, on the domain of that name.
     exact: Vec<Hit>,
-    /// Whose card lies there as the catalog of another domain says.
+    /// Agents whose card is at the address according to the catalog of another domain.
     in_other_catalogs: Vec<Hit>,
-    /// That say of themselves that they answer there, or were put there by others than the owner of the domain.
+    /// Agents that claim an interface at the address, or were registered there by others than the owner of the domain.
     claimed: Vec<Hit>,
     /// Number of further agents, which were not fetched.
     omitted: usize,
 }
 
 impl Client {
-    /// The one agent that a word names, to show it.
+    /// Resolves a reference to one agent, to show it.
     ///
     /// # Errors
-    /// [`Failure::No`] where there is none, and with the list of them where there are several.
+    /// A negative result if no agent matches, with a list if several do.
     pub async fn find_agent_to_show(&self, reference: &str) -> Result<Hit, CommandError> {
         let candidates = self.candidates_or_by_name(reference).await?;
         candidates.resolve_for_display(reference, self.base_url())
     }
 
-    /// The one agent that a word names, to talk to it: also by its whole name, where no other agent has that.
+    /// Resolves a reference to one agent, to call it; also by its full name if no other agent has it.
     pub async fn find_agent_to_call(&self, reference: &str) -> Result<Hit, CommandError> {
         let candidates = self.candidates_or_by_name(reference).await?;
         candidates.resolve_for_action(reference, self.base_url())
     }
 
-    /// The one agent that a word names, to act on it or to send to it.
+    /// Resolves a reference to one agent, to act on it or to send to it.
     ///
     /// # Errors
-    /// [`Failure::No`] where there is none, where there are several, and where cards only name the address.
+    /// A negative result if no agent matches, if several do, and if cards only claim the address.
     pub async fn find_agent_for_action(&self, reference: &str) -> Result<Hit, CommandError> {
         let candidates = self
             .find_candidates(&AgentReference::parse(reference)?)
@@ -66,7 +66,7 @@ impl Client {
         candidates.resolve_for_action(reference, self.base_url())
     }
 
-    /// Id of the one agent that a word names, to act on it.
+    /// Resolves a reference to the id of one agent, to act on it.
     pub async fn find_agent_id(&self, reference: &str) -> Result<Uuid, CommandError> {
         match AgentReference::parse(reference)? {
             AgentReference::Id(id) => Ok(id),
@@ -74,7 +74,7 @@ impl Client {
         }
     }
 
-    /// The agents that a word may name, or where there are none, those that have it as their whole name.
+    /// Candidates for a reference or, if there are none, the agents that have it as their full name.
     async fn candidates_or_by_name(
         &self,
         reference: &str,
@@ -132,7 +132,7 @@ impl Client {
                 candidates.in_other_catalogs.push(hit);
             }
         }
-        // The domain's sources tell what lies where, also of retired agents, which look-ups leave out.
+        // The domain's sources list what is where, including retired agents, which lookups omit.
         let view = self.find_domain(&domain).await?;
         let sources = view.iter().flat_map(|view| &view.sources);
         let source_agents: HashSet<Uuid> = sources
@@ -178,7 +178,7 @@ impl Client {
             if fetched_ids.contains(&id) {
                 continue;
             }
-            // One more than is listed decides that there are several.
+            // One more than the list shows is enough to know that there are several.
             if candidates.exact.len() > MAX_LISTED_AGENTS {
                 candidates.omitted += 1;
                 continue;
@@ -187,7 +187,7 @@ impl Client {
                 .exact
                 .extend(self.fetch_agent_hit(&id.to_string()).await?);
         }
-        // Where its owner has proved the domain, what a stranger has nominated there is not the domain's own.
+        // If the owner has proved the domain, sources that others nominated are not the domain's own.
         if view
             .proofs
             .iter()
@@ -207,13 +207,13 @@ impl Client {
         Ok(candidates)
     }
 
-    /// An agent by its id or URN, listed or not; `None` where there is none that the caller may see.
+    /// Agent by its id or URN, listed or not; `None` if the caller cannot see one.
     async fn fetch_agent_hit(&self, id: &str) -> Result<Option<Hit>, ClientError> {
         let reply = not_found_as_none(self.agent(id).await)?;
         Ok(reply.map(|reply| reply.value.hit))
     }
 
-    /// The agents of a look-up that the caller may see.
+    /// Agents of a lookup that the caller may see.
     async fn lookup_agents(&self, key: &str, value: &str) -> Result<Vec<Hit>, ClientError> {
         let reply = not_found_as_none(self.lookup(&[(key, value)]).await)?;
         Ok(reply.map_or_else(Vec::new, |reply| reply.value.agents))
@@ -225,7 +225,7 @@ impl Client {
     }
 }
 
-/// Whether the card says that its agent answers at that URL.
+/// Whether the card has an interface at that URL.
 fn has_interface_at(hit: &Hit, url: &Url) -> bool {
     let mut interfaces = hit.summary.interfaces.iter();
     interfaces.any(|interface| {
@@ -233,8 +233,8 @@ fn has_interface_at(hit: &Hit, url: &Url) -> bool {
     })
 }
 
-/// Whether a word can be the name of an agent. Every card can have any name, so what reads like an address is none: a host
-/// that is not registered must not mean an agent that calls itself so.
+/// Whether a reference can be the name of an agent. Cards can have any name, so a reference that looks like an address
+/// is never a name: an unregistered host must not match an agent that uses it as its name.
 fn may_be_name(word: &str) -> bool {
     let is_address = !word.contains(char::is_whitespace) && word.contains(['.', ':', '/', '@']);
     !is_address && !word.trim().is_empty() && !word.contains("://") && word != "localhost"
@@ -252,7 +252,7 @@ impl AgentCandidates {
                 Ok(None) => {}
                 Err(several) => {
                     let count = several.len() + self.omitted;
-                    let line = format!("{reference} names {count} agents");
+                    let line = format!("{reference} matches {count} agents");
                     return Err(ambiguous_agent_error(&line, &several, count));
                 }
             }
@@ -262,7 +262,8 @@ impl AgentCandidates {
         }
         let count = self.claimed.len();
         let line = format!(
-            "{reference} is not the address of an agent's card; agents that others registered there, or whose cards name it: {count}"
+            "{reference} is not the address of an agent's card; agents that others registered there, or whose \
+             cards name it: {count}"
         );
         Err(ambiguous_agent_error(&line, &self.claimed, count))
     }
@@ -283,7 +284,7 @@ impl AgentCandidates {
     }
 }
 
-/// The only one, none, or all of them.
+/// The only hit, or `None`; all hits as the error if there are several.
 fn at_most_one(mut hits: Vec<Hit>) -> Result<Option<Hit>, Vec<Hit>> {
     if hits.len() > 1 {
         return Err(hits);
@@ -291,7 +292,7 @@ fn at_most_one(mut hits: Vec<Hit>) -> Result<Option<Hit>, Vec<Hit>> {
     Ok(hits.pop())
 }
 
-/// Lists agents, of which there are so many, and asks which one is meant.
+/// Error that lists agents, with their total number, and asks for an id.
 fn ambiguous_agent_error(reason: &str, hits: &[Hit], count: usize) -> CommandError {
     let listed_agents = || hits.iter().map(|hit| &hit.summary).take(MAX_LISTED_AGENTS);
     let mut preamble: Vec<String> = listed_agents()

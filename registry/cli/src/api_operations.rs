@@ -1,4 +1,4 @@
-//! The registry's API as calls: one row for each, from which a method of the client is made.
+//! Operations of the registry's API: a table with one row for each, from which the client's methods are generated.
 
 use std::fmt::Display;
 
@@ -28,8 +28,8 @@ use super::waiver;
 
 pub type ClientResult<T> = Result<RegistryResponse<T>, ClientError>;
 
-/// Makes a method of each row. What stands between brackets is escaped and put into the path, what stands between
-/// parentheses is sent along, and the body of the response is read as what stands behind the arrow, or ignored.
+/// Generates a method for each row. Brackets hold path parameters, which are escaped; parentheses hold the input to
+/// send; the type behind the arrow is parsed from the response body, which is otherwise ignored.
 macro_rules! calls {
     ($(
         $name:ident $([$($part:ident: $kind:ty),+])? $(($input:ty))?: $verb:ident $path:literal $(=> $answer:ty)?;
@@ -136,21 +136,21 @@ calls! {
     reindex: Post "/v1/reindex";
 }
 
-/// Calls that do more than their row could say.
+/// Calls that need more than a row.
 impl Client {
-    /// Searches. The answer is read as a list of whole hits unless `fields` leaves some of their usual members out.
+    /// Searches. `T` is a list of complete hits unless `fields` omits some of their members.
     pub async fn search<T: DeserializeOwned>(&self, query: &SearchQuery) -> ClientResult<T> {
         let call = self.call(RequestMethod::Get, "/v1/agents".to_owned());
         call.with_input(query)?.send_for_json().await
     }
 
-    /// An agent's approved card, byte for byte.
+    /// Approved card of an agent, byte for byte.
     pub async fn card(&self, id: Uuid) -> Result<Bytes, ClientError> {
         let call = self.call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
         call.send_for_bytes().await
     }
 
-    /// A stored version of an agent's card by its digest, byte for byte.
+    /// Stored version of an agent's card by its digest, byte for byte.
     pub async fn card_version(&self, id: Uuid, digest: &str) -> Result<Bytes, ClientError> {
         let call = self.call(RequestMethod::Get, format!("/v1/agents/{id}/card"));
         call.with_input(&[("version", digest)])?
@@ -158,8 +158,7 @@ impl Client {
             .await
     }
 
-    /// An agent's approved card in the form of another protocol version, and the rules of conversions that were
-    /// broken by it.
+    /// Approved card of an agent, converted to another protocol version, and the conversion rules that it broke.
     pub async fn converted_card(
         &self,
         id: Uuid,
@@ -176,7 +175,7 @@ impl Client {
         Ok((bytes, rules.collect()))
     }
 
-    /// A collection with its entity tag; `None` if there is none that the caller may see.
+    /// Collection with its entity tag; `None` if the caller cannot see one of that name.
     pub async fn find_collection(
         &self,
         name: &str,
@@ -195,7 +194,7 @@ impl Client {
         Ok(Some((collection, tag.unwrap_or_default())))
     }
 
-    /// Sets what a collection consists of, if it still is in the state with this entity tag.
+    /// Sets the content of a collection, if its entity tag is still this one.
     pub async fn put_collection(
         &self,
         name: &str,
@@ -213,12 +212,12 @@ impl Client {
         call.send_for_json().await
     }
 
-    /// A policy set, the newest by default.
+    /// Policy set by its number, the newest by default.
     pub async fn policies(&self, number: Option<u64>) -> ClientResult<Policies> {
         self.policy_set(&[("number", number)]).await
     }
 
-    /// Makes a policy set, if the newest one is still the one with this number.
+    /// Creates a policy set, if the newest one still has this number.
     pub async fn put_policies(
         &self,
         new: &NewPolicies,
@@ -231,7 +230,7 @@ impl Client {
         call.send_for_json().await
     }
 
-    /// The status of `/readyz`, and what it answers: whether the registry can do its work.
+    /// Status and body of `/readyz`: whether the registry is ready.
     pub async fn readiness(&self) -> Result<(u16, Option<Value>), ClientError> {
         let (status, body) = self.probe("/readyz").await?;
         Ok((status, serde_json::from_slice(&body).ok()))
@@ -246,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the path of a row is that of an operation, whatever its parts are called.
+    /// Whether the path of a row matches that of an operation, whatever the parameters are called.
     fn is_path(row: &str, operation: &str) -> bool {
         let parts =
             |path: &str| -> Vec<String> { path.split(['/', ':']).map(str::to_owned).collect() };

@@ -1,5 +1,5 @@
-//! The HTTP client of the command line, to a registry. Everything is bounded in time and size; every failure is one line that
-//! says what to do, and whether something may have been changed.
+//! HTTP client of the command line for a registry. Everything is bounded in time and size; every error is one line
+//! that says what to do, and whether a change may have been made.
 
 use std::error::Error as _;
 use std::fmt::Display;
@@ -17,14 +17,14 @@ use url::Url;
 use super::client_error::{ClientError, ProblemDetails};
 use super::command_error::CommandError;
 
-/// Time without a byte after which a read is given up.
+/// Time without received data after which a read is aborted.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same for what changes something, and for reads for which the registry looks at every agent.
+/// The same for changes, and for reads that make the registry examine every agent.
 const LONG_TIMEOUT: Duration = Duration::from_secs(300);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit for the body of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
-/// What a path segment holds unescaped (RFC 3986 section 3.3), apart from letters and digits.
+/// Characters that are escaped in a path segment: all but those that RFC 3986 section 3.3 allows.
 const PATH_SEGMENT_ESCAPES: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -32,7 +32,7 @@ const PATH_SEGMENT_ESCAPES: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b':');
 
-/// A response of the registry: parsed, and as received.
+/// Response of the registry: parsed, and as received.
 #[derive(Debug, Clone)]
 pub struct RegistryResponse<T> {
     pub value: T,
@@ -40,16 +40,16 @@ pub struct RegistryResponse<T> {
     pub raw: Bytes,
 }
 
-/// A segment of a path, escaped.
+/// Escapes a path segment.
 pub fn encode_path_segment(text: impl Display) -> String {
     utf8_percent_encode(&text.to_string(), PATH_SEGMENT_ESCAPES).to_string()
 }
 
-/// The method of a call and its effect: how long the response may take, and what a missing response means.
+/// HTTP method of a call and its effect: how long the response may take, and what a missing response means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestMethod {
     Get,
-    /// It reads what takes a body to ask for, and the registry looks at every agent for it.
+    /// A read with its parameters in a body, for which the registry examines every agent.
     PostRead,
     Post,
     Put,
@@ -77,13 +77,13 @@ pub struct Client {
     http: reqwest::Client,
     base_url: String,
     authorization: Option<HeaderValue>,
-    /// The limit that the user has set for all requests.
+    /// Time limit that the user has set for all requests.
     timeout_override: Option<Duration>,
 }
 
 impl Client {
-    /// A client of the registry at `base`, with a token where there is one. `limit` is the time without a byte after which a
-    /// request is given up, in place of the usual ones. Nothing is sent yet.
+    /// Creates a client for the registry at `base`, with a token if there is one. `limit` is the time without received
+    /// data after which a request is aborted, instead of the defaults. Nothing is sent yet.
     pub fn new(
         base: &str,
         token: Option<&str>,
@@ -101,7 +101,7 @@ impl Client {
             None => None,
             Some(token) => {
                 let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
-                    CommandError::new("the token holds characters that no token has; check --token and A2A_REGISTRY_TOKEN")
+                    CommandError::new("the token contains invalid characters; check --token and A2A_REGISTRY_TOKEN")
                 })?;
                 value.set_sensitive(true);
                 Some(value)
@@ -118,12 +118,12 @@ impl Client {
         })
     }
 
-    /// The registry's URL, without a slash at its end.
+    /// URL of the registry, without a trailing slash.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// A call of a path that begins with `/`.
+    /// Call of a path, which begins with `/`.
     pub fn call(&self, method: RequestMethod, path: String) -> ApiCall<'_> {
         ApiCall {
             client: self,
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// The status and body at a path, whatever the status is.
+    /// Status and body at a path, whatever the status is.
     pub async fn probe(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
         let request = self.request(RequestMethod::Get, path);
         let response = self.dispatch(request, RequestMethod::Get).await?;
@@ -147,12 +147,12 @@ impl Client {
         ))
     }
 
-    /// Whether it identifies itself with a token.
+    /// Whether the client has a token.
     pub fn has_token(&self) -> bool {
         self.authorization.is_some()
     }
 
-    /// Sends a message of the Model Context Protocol, in that revision of it: the tools of a registry only read.
+    /// Sends a message of the Model Context Protocol in the given revision. Tools of a registry only read.
     pub async fn send_mcp_message<T: DeserializeOwned>(
         &self,
         revision: &str,
@@ -176,12 +176,12 @@ impl Client {
         }
     }
 
-    /// The time without a byte after which a read is given up.
+    /// Time without received data after which a read is aborted.
     pub fn read_timeout(&self) -> Duration {
         self.timeout_for(RequestMethod::Get)
     }
 
-    /// The time without a byte after which a request is given up.
+    /// Time without received data after which a request is aborted.
     fn timeout_for(&self, method: RequestMethod) -> Duration {
         self.timeout_override.unwrap_or(match method {
             RequestMethod::Get => READ_TIMEOUT,
@@ -189,7 +189,7 @@ impl Client {
         })
     }
 
-    /// The error of a request that was sent, and whose response did not come.
+    /// Error of a request that was sent but has no response.
     fn missing_response_error(&self, method: RequestMethod, cause: MissingResponse) -> ClientError {
         let base = &self.base_url;
         let message = match cause {
@@ -216,7 +216,7 @@ impl Client {
         match result {
             Err(_) => Err(self.missing_response_error(method, MissingResponse::TimedOut)),
             Ok(Ok(response)) => Ok(response),
-            // Nothing was sent where there is no connection, or the request could not be made.
+            // Nothing was sent if there is no connection, or if the request could not be built.
             Ok(Err(error)) if error.is_connect() || error.is_builder() => {
                 Err(ClientError::Unreachable {
                     base: self.base_url.clone(),
@@ -250,7 +250,7 @@ impl Client {
         }
         let raw = read_body(response, MAX_RESPONSE_BYTES, self.timeout_for(method)).await;
         if status.is_success() {
-            // What was asked for was done, and the answer has only to say what came of it.
+            // The request was carried out; the response only has to describe the result.
             let raw = raw.map_err(|error| match method.is_change() {
                 true => ClientError::OutcomeUnknown(error.to_string()),
                 false => error,
@@ -267,7 +267,7 @@ impl Client {
                     retry_after,
                 })
             }
-            // A proxy that gives up says nothing of what the registry behind it does.
+            // A proxy that gives up says nothing about the registry behind it.
             _ if method.is_change() && status.is_server_error() => {
                 let what = self
                     .not_a_registry_error(path, status, &content_type)
@@ -312,7 +312,7 @@ impl Client {
     }
 }
 
-/// A call of the API, which does nothing until it is sent.
+/// Call of the API, which is not sent until a `send` method is called.
 pub struct ApiCall<'a> {
     client: &'a Client,
     method: RequestMethod,
@@ -323,7 +323,7 @@ pub struct ApiCall<'a> {
 }
 
 impl ApiCall<'_> {
-    /// Sends this along: as the query of a GET request, else as a JSON body.
+    /// Adds the input: as the query of a GET request, otherwise as a JSON body.
     pub fn with_input<T: Serialize + ?Sized>(mut self, input: &T) -> Result<Self, ClientError> {
         if self.method == RequestMethod::Get {
             self.query = encode_query(input)?;
@@ -342,7 +342,7 @@ impl ApiCall<'_> {
         self
     }
 
-    /// Sends the call, and parses the body of the response.
+    /// Sends the call and parses the response body.
     pub async fn send_for_json<T: DeserializeOwned>(
         self,
     ) -> Result<RegistryResponse<T>, ClientError> {
@@ -350,12 +350,12 @@ impl ApiCall<'_> {
         self.client.parse_response(&self.path, raw)
     }
 
-    /// Sends the call; the body of the response is returned as it is.
+    /// Sends the call and returns the response body as received.
     pub async fn send_for_bytes(&self) -> Result<Bytes, ClientError> {
         Ok(self.send().await?.0)
     }
 
-    /// The same, with one header of the response.
+    /// The same, with one response header.
     pub async fn send_for_bytes_and_header(
         &self,
         name: &str,
@@ -381,7 +381,7 @@ impl ApiCall<'_> {
     }
 }
 
-/// A query in the form of a URL.
+/// Encodes a query for a URL.
 pub fn encode_query<T: Serialize + ?Sized>(query: &T) -> Result<String, ClientError> {
     serde_html_form::to_string(query).map_err(request_encoding_error)
 }
@@ -395,13 +395,13 @@ fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// Why there is no response to a request that was sent.
+/// Why a request that was sent has no response.
 enum MissingResponse {
     TimedOut,
     Broken(String),
 }
 
-/// An HTTP client for what is at this URL.
+/// HTTP client builder for this URL.
 pub(super) fn http_client_builder(
     url: &Url,
     redirects: redirect::Policy,
@@ -410,7 +410,7 @@ pub(super) fn http_client_builder(
         .user_agent(concat!("a2a-registry/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(redirects);
-    // A proxy has no way to this machine.
+    // A proxy cannot reach this machine.
     match is_loopback(url) {
         true => builder.no_proxy(),
         false => builder,
@@ -424,17 +424,17 @@ fn client_build_error(error: reqwest::Error) -> CommandError {
     ))
 }
 
-/// Reads a body to its end, or to `limit` bytes. Each part of it may take as long as `timeout`.
+/// Reads a body to its end, or to `limit` bytes. Each chunk may take as long as `timeout`.
 pub(super) async fn read_body(
     mut response: Response,
     limit: usize,
     timeout: Duration,
 ) -> Result<Bytes, ClientError> {
-    let read_error = |why: &str| ClientError::Failed(format!("the response broke off: {why}"));
+    let read_error = |why: &str| ClientError::Failed(format!("the response was cut off: {why}"));
     let mut received = BytesMut::new();
     loop {
         let chunk = tokio::time::timeout(timeout, response.chunk()).await;
-        let chunk = chunk.map_err(|_| read_error("no answer in time"))?;
+        let chunk = chunk.map_err(|_| read_error("timed out"))?;
         let chunk = chunk.map_err(|error| read_error(&root_cause(&error)))?;
         let Some(chunk) = chunk else {
             return Ok(received.freeze());
@@ -448,10 +448,10 @@ pub(super) async fn read_body(
     }
 }
 
-/// The cause at the end of the chain, which says the most.
+/// Root cause of an error, which is the most specific.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
-        return "no answer in time".to_owned();
+        return "timed out".to_owned();
     }
     let mut cause = error.source();
     let mut text = None;

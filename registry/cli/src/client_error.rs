@@ -1,4 +1,4 @@
-//! Errors of calls to a registry: refusals as problem documents, and failures to reach it.
+//! Errors of calls to a registry: rejections as problem documents, and failed connections.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub enum ClientError {
         raw: Bytes,
         retry_after: Option<String>,
     },
-    /// The response is not a registry's.
+    /// The response is not from a registry.
     #[error(
         "{url} answered HTTP {status} with {what}; is a registry running there? check --registry"
     )]
@@ -54,13 +54,13 @@ pub enum ClientError {
         /// Content of the response.
         what: String,
     },
-    /// A change was sent, and its answer did not come, so it may have been made.
+    /// A change was sent and got no response, so it may have been made.
     #[error(
-        "{0}; the change may have been made or not: check with `show`, `list` or `history` before you repeat it, or wait \
+        "{0}; the change may have been made: check with `show`, `list` or `history` before you repeat it, or wait \
          longer with --registry-timeout"
     )]
     OutcomeUnknown(String),
-    /// The registry did not answer a request that changes nothing.
+    /// A request that changes nothing got no response.
     #[error("{0}; see its /readyz, or wait longer with --registry-timeout")]
     NoResponse(String),
     #[error("{base} redirects to {location}; give that registry's URL with --registry")]
@@ -71,7 +71,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether it is a refusal of this kind: the last part of the problem's `type`.
+    /// Whether it is a rejection of this kind: the last segment of the problem's `type`.
     pub fn is_problem(&self, slug: &str) -> bool {
         match self {
             Self::Rejected { problem, .. } => problem.kind.strip_prefix("/problems/") == Some(slug),
@@ -79,7 +79,7 @@ impl ClientError {
         }
     }
 
-    /// The status of a refusal.
+    /// HTTP status of a rejection.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Rejected { problem, .. } => Some(problem.status),
@@ -87,7 +87,7 @@ impl ClientError {
         }
     }
 
-    /// The line without flags and commands, for a reader who has no shell.
+    /// The message without flags and commands, for a reader without a shell.
     pub fn without_commands(&self) -> String {
         match self {
             Self::Unreachable { base, reason } => {
@@ -99,13 +99,15 @@ impl ClientError {
                 ..
             } => match problem.status {
                 401 => format!(
-                    "{}; the user has to give this program a valid token",
+                    "{}; the user must give this program a valid token",
                     summarize_problem(problem).trim_end_matches('.')
                 ),
                 _ => describe_problem(problem, retry_after.as_deref()),
             },
             Self::NotARegistry { url, status, what } => {
-                format!("{url} answered HTTP {status} with {what}, which is no registry's answer")
+                format!(
+                    "{url} answered HTTP {status} with {what}, which is not a registry's response"
+                )
             }
             Self::NoResponse(what) | Self::OutcomeUnknown(what) | Self::Failed(what) => {
                 what.clone()
@@ -115,7 +117,7 @@ impl ClientError {
     }
 }
 
-/// What was found, or `None` where the registry has no such thing that the caller may see.
+/// The result, or `None` if the registry has no such thing that the caller may see.
 pub fn not_found_as_none<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -125,7 +127,7 @@ pub fn not_found_as_none<T>(result: Result<T, ClientError>) -> Result<Option<T>,
 }
 
 impl From<ClientError> for CommandError {
-    /// Exit of the command: 404 is the answer no, every other error is a failure.
+    /// Converts 404 to a negative result, every other error to a failure.
     fn from(error: ClientError) -> Self {
         let (summary, is_negative) = (error.to_string(), error.status() == Some(404));
         let without_commands = error.without_commands();
@@ -143,21 +145,21 @@ impl From<ClientError> for CommandError {
     }
 }
 
-/// What is wrong, as a user of the program reads it. The registry's own sentences on tokens and on changes in between name
-/// the headers of the request, which a user does not write.
+/// Detail of a problem, for a user of the program. The registry's own sentences about tokens and conflicting changes
+/// refer to request headers, which a user does not write.
 fn user_detail(problem: &ProblemDetails) -> &str {
     let names = |header: &str| problem.detail.contains(header);
     match problem.status {
-        // The title says that, and what to do follows.
+        // The title says this, and the advice follows.
         401 if names("`Authorization") => "",
         412 if names("`If-Match`") => {
-            "Nothing was changed. Look at what is there now, then run the command again."
+            "Nothing was changed. Check the current state, then run the command again."
         }
         _ => &problem.detail,
     }
 }
 
-/// A problem document in one line, with what to do about it.
+/// Problem document in one line, with advice.
 fn describe_problem(problem: &ProblemDetails, retry_after: Option<&str>) -> String {
     let mut line = summarize_problem(problem);
     match problem.status {
@@ -177,10 +179,10 @@ fn describe_problem(problem: &ProblemDetails, retry_after: Option<&str>) -> Stri
     line
 }
 
-/// What a problem document says, in one line.
+/// Summary of a problem document, in one line.
 fn summarize_problem(problem: &ProblemDetails) -> String {
     let mut parts = Vec::new();
-    // The detail of a 404 says what is not there; "Not found" adds nothing to it.
+    // The detail of a 404 says what is missing; "Not found" adds nothing to it.
     let detail_suffices = problem.status == 404 && !problem.detail.is_empty();
     let title = Some(problem.title.as_str()).filter(|_| !detail_suffices);
     parts.extend(
@@ -245,21 +247,22 @@ mod tests {
             ..ProblemDetails::default()
         };
         assert!(describe_problem(&problem, None).contains("--token"));
-        problem.title = "A token is needed".into();
+        problem.title = "A token is required".into();
         problem.detail = "This needs a token: send it as `Authorization: Bearer …`.".into();
         assert_eq!(
             describe_problem(&problem, None),
-            "A token is needed. Give a token with --token or in A2A_REGISTRY_TOKEN."
+            "A token is required. Give a token with --token or in A2A_REGISTRY_TOKEN."
         );
         problem = ProblemDetails {
             status: 412,
-            title: "Somebody else has changed it".into(),
+            title: "The resource was changed by someone else".into(),
             detail: "The newest policy set is 4, not the one that `If-Match` names. Nothing was changed; read it again.".into(),
             ..ProblemDetails::default()
         };
         assert_eq!(
             describe_problem(&problem, None),
-            "Somebody else has changed it: Nothing was changed. Look at what is there now, then run the command again."
+            "The resource was changed by someone else: Nothing was changed. \
+             Check the current state, then run the command again."
         );
         problem = ProblemDetails {
             status: 429,

@@ -1,4 +1,4 @@
-//! `collection`: agents that fit a filter, under a name.
+//! `collection`: named collections of the agents that match a filter.
 
 use a2a_registry_api::{Collection, CollectionContent};
 use clap::{Args, Subcommand};
@@ -9,55 +9,55 @@ use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::list_format::ListFormat;
 
-/// What `collection` takes.
+/// Subcommands of `collection`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum CollectionCommand {
     /// List the collections that you may see
     List,
     /// Show a collection; `search --collection NAME` finds its agents
     Show {
-        /// Its name
+        /// Name of the collection
         #[arg(value_name = "NAME")]
         collection: String,
     },
-    /// Set what a collection consists of, which is made where it does not exist; what is not given stays
+    /// Set the content of a collection, or create it; what is not given stays as it is
     Set(SetCollectionArgs),
     /// Delete a collection; its agents stay
     Rm {
-        /// Its name
+        /// Name of the collection
         #[arg(value_name = "NAME")]
         collection: String,
     },
 }
 
-/// What a collection consists of.
+/// Content of a collection.
 #[derive(Args, Debug, Clone)]
 pub struct SetCollectionArgs {
-    /// Its name
+    /// Name of the collection
     #[arg(value_name = "NAME")]
     collection: String,
-    /// The filter that its agents fit, such as 'label:env=prod tag:finance'
+    /// Filter that its agents match, such as 'label:env=prod tag:finance'
     #[arg(long, value_name = "TERMS")]
     filter: Option<String>,
-    /// What it is for
+    /// Purpose of the collection
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// A group whose members see it, NAME or ORIGIN#NAME; several times for more
+    /// A group whose members can see it, as NAME or ORIGIN#NAME; may be repeated
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["everybody", "nobody"])]
     group: Vec<String>,
-    /// Everybody sees it, as by default
+    /// Everyone can see it (default)
     #[arg(long, conflicts_with = "nobody")]
     everybody: bool,
-    /// Only its owners and curators see it
+    /// Only its owners and curators can see it
     #[arg(long)]
     nobody: bool,
-    /// An account that answers for it; several times for more
+    /// An account that owns it; may be repeated
     #[arg(long, value_name = "ACCOUNT")]
     owner: Vec<String>,
 }
 
 impl SetCollectionArgs {
-    /// All contents, of which those that are not given are as before.
+    /// Complete content, with current values for what is not given.
     fn merged_content(
         &self,
         current: Option<Collection>,
@@ -142,7 +142,7 @@ async fn list_collections(client: &Client, console: &Console) -> CommandResult {
         command: "collection list",
         limit: None,
         header: ["NAME", "FILTER", "SHOWN TO"],
-        empty_message: "there is no collection that you may see",
+        empty_message: "there are no collections that you may see",
     };
     let list = &reply.value.collections;
     list_format.print_page(console, &reply, list, None, |one| {

@@ -1,5 +1,5 @@
-//! How a command ends, in one way for all of them: three exit codes, one line on standard error for whatever went
-//! wrong, and with `--json` the same as a document on standard output.
+//! Results of commands: three exit codes, one line on standard error for every error, and with `--json` the same as a
+//! document on standard output.
 
 use a2a_client::CallError;
 use a2a_registry_core::config::ConfigError;
@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 
 use super::terminal;
 
-/// Result of a command that succeeded.
+/// Outcome of a command that ran without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandOutcome {
-    /// Done, or the answer is yes: exit code 0.
+    /// Done, or a positive result: exit code 0.
     Done,
-    /// The answer is no, or empty: exit code 1.
+    /// A negative or empty result: exit code 1.
     Negative,
 }
 
-/// How a command ends.
+/// Result of a command.
 pub type CommandResult = Result<CommandOutcome, CommandError>;
 
 impl CommandOutcome {
-    /// Done where this holds; otherwise the answer is no.
+    /// `Done` if this holds, otherwise `Negative`.
     pub fn done_if(condition: bool) -> Self {
         match condition {
             true => Self::Done,
@@ -31,7 +31,7 @@ impl CommandOutcome {
         }
     }
 
-    /// Done where a list has something in it; an empty one is the answer no.
+    /// `Done` if the list has entries, otherwise `Negative`.
     pub fn done_unless_empty<T>(list: &[T]) -> Self {
         Self::done_if(!list.is_empty())
     }
@@ -40,32 +40,32 @@ impl CommandOutcome {
 /// Why a command ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandError {
-    /// Something went wrong, in one line that says what to do about it: exit code 2.
+    /// An error, in one line that says what to do about it: exit code 2.
     Failed(String),
-    /// The answer is no, and this line says why: exit code 1.
+    /// A negative result, with the reason in this line: exit code 1.
     Negative(String),
     /// One of these two, with more details than one line.
     Detailed(Box<CommandErrorDetails>),
-    /// Something went wrong and was already reported where it happened: exit code 2.
+    /// An error that was already reported where it happened: exit code 2.
     Reported,
-    /// A second signal asked to end at once: exit code 130, as shells show an interrupted program.
+    /// A second signal to end at once: exit code 130, which shells use for interrupted programs.
     Interrupted,
-    /// The reader of the output has closed it, as `head` does, so there is nothing to report: exit code 0.
+    /// The reader closed the output, as `head` does, so there is nothing to report: exit code 0.
     OutputClosed,
 }
 
-/// Details of a failure beside its line.
+/// Details of an error beside its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandErrorDetails {
-    /// Whether the answer is no; else something went wrong.
+    /// Whether this is a negative result, otherwise an error.
     pub is_negative: bool,
-    /// What went wrong or why not, in one line.
+    /// The error or the reason, in one line.
     pub summary: String,
-    /// The line without flags and commands, for a reader who has no shell; `None` where it names none.
+    /// The line without flags and commands, for a reader without a shell; `None` if it has none.
     pub without_commands: Option<String>,
-    /// What people read above that line.
+    /// Lines for people, printed above the summary.
     pub preamble: Vec<String>,
-    /// What `--json` prints: a problem document (RFC 9457), a registry's as it was received.
+    /// Output of `--json`: a problem document (RFC 9457), from a registry as received.
     pub document: Bytes,
 }
 
@@ -74,7 +74,7 @@ impl CommandError {
         Self::Failed(line.into())
     }
 
-    /// The answer is no, for a reason with members of its own in the document.
+    /// A negative result with additional members in its document.
     pub fn negative_with_members(summary: String, preamble: Vec<String>, members: &Value) -> Self {
         let document = build_problem(&summary, 1, members);
         Self::Detailed(Box::new(CommandErrorDetails {
@@ -86,7 +86,7 @@ impl CommandError {
         }))
     }
 
-    /// What went wrong or why not, without flags and commands.
+    /// The line without flags and commands.
     pub fn without_commands(self) -> Option<String> {
         match self {
             Self::Failed(line) | Self::Negative(line) => Some(line),
@@ -95,7 +95,7 @@ impl CommandError {
         }
     }
 
-    /// The same failure with these words before its line.
+    /// The same error with this context before its line.
     #[must_use]
     pub fn with_context(self, context: &str) -> Self {
         match self {
@@ -112,7 +112,7 @@ impl CommandError {
         }
     }
 
-    /// What `--json` prints of it; `None` if there is nothing to report.
+    /// Output of `--json` for this error; `None` if there is nothing to report.
     pub fn problem_document(&self) -> Option<Bytes> {
         match self {
             Self::Failed(line) => Some(build_problem(line, 2, &Value::Null)),
@@ -122,7 +122,7 @@ impl CommandError {
         }
     }
 
-    /// Prints the failure on standard error. The lines may quote a card or a server, so they are escaped for the
+    /// Prints the error on standard error. The lines may quote a card or a server, so they are escaped for the
     /// terminal.
     pub fn print(self) {
         let mut lines = self.output_lines();
@@ -155,10 +155,10 @@ impl CommandError {
     }
 }
 
-/// A problem document of this program, which no registry has answered.
+/// Builds a problem document of this program, for an error that did not come from a registry.
 pub(super) fn build_problem(detail: &str, exit_code: u8, members: &Value) -> Bytes {
     let title = match exit_code {
-        1 => "The answer is no",
+        1 => "Negative result",
         _ => "The command failed",
     };
     let mut problem = json!({"title": title, "detail": detail, "exit_code": exit_code});
@@ -168,7 +168,7 @@ pub(super) fn build_problem(detail: &str, exit_code: u8, members: &Value) -> Byt
     Bytes::from(problem.to_string())
 }
 
-/// Makes failures of errors that say in one line what went wrong, and what to do about it.
+/// Converts errors whose text is one line with the error and advice.
 macro_rules! failures_of {
     ($($error:ty),+) => {
         $(impl From<$error> for CommandError {
@@ -219,7 +219,7 @@ mod tests {
                 CommandError::Negative("the line".into()),
                 1,
                 "title",
-                "The answer is no",
+                "Negative result",
             ),
             (told(true), 1, "type", "/problems/not-found"),
             (told(false), 2, "type", "/problems/not-found"),

@@ -1,15 +1,15 @@
-//! Confirmation before an action that cannot be undone, or that has effects which are easily overlooked.
+//! Confirmation of actions that cannot be undone, or whose effects are easily overlooked.
 
 use std::io::{BufRead, IsTerminal, Write};
 
 use super::command_error::CommandError;
 use super::terminal;
 
-/// Asks for confirmation of an action that cannot be undone: `yes` confirms it on the command line, else the person at the
-/// terminal does. The action is printed first in any case.
+/// Asks for confirmation of an action that cannot be undone: `yes` confirms it on the command line, otherwise the user
+/// at the terminal does. The action is always printed first.
 ///
 /// # Errors
-/// Where it is not confirmed, or there is no terminal.
+/// If it is not confirmed, or there is no terminal.
 pub fn confirm(action: &str, yes: bool) -> Result<(), CommandError> {
     confirm_consequence(action, "this cannot be undone", yes)
 }
@@ -32,14 +32,14 @@ pub fn confirm_consequence(action: &str, consequence: &str, yes: bool) -> Result
         &mut input.lock(),
         &mut std::io::stderr(),
     )
-    .map_err(|error| CommandError::new(format!("{action}: no answer can be read: {error}")))?;
+    .map_err(|error| CommandError::new(format!("{action}: the answer cannot be read: {error}")))?;
     match confirmed {
         true => Ok(()),
         false => Err(CommandError::Negative("nothing was changed".to_owned())),
     }
 }
 
-/// Only a plain yes is one.
+/// Only an explicit yes confirms.
 fn prompt_confirmation(
     action: &str,
     consequence: &str,
@@ -53,7 +53,7 @@ fn prompt_confirmation(
     prompt_yes_no(&text, input, output)
 }
 
-/// Asks a question as it is written; whether the answer is yes.
+/// Asks a question as given; returns whether the answer is yes.
 pub fn prompt_yes_no(
     prompt: &str,
     input: &mut impl BufRead,

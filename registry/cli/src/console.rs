@@ -9,16 +9,16 @@ use super::client::RegistryResponse;
 use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::terminal;
 
-/// How the answer is to be written.
+/// Output of a command, as text or JSON.
 #[derive(Debug, Clone, Copy)]
 pub struct Console {
-    /// `--json`: exactly what the API answered.
+    /// `--json`: exactly what the API returned.
     pub json: bool,
-    /// Whether a person is looking at standard output.
+    /// Whether standard output is a terminal.
     pub interactive: bool,
 }
 
-/// What `--json` prints of an answer.
+/// Result with a form for `--json`.
 pub trait JsonOutput {
     fn print_json(&self, console: &Console) -> Result<(), CommandError>;
 }
@@ -36,7 +36,7 @@ impl<T: Serialize> JsonOutput for T {
 }
 
 impl Console {
-    /// A console on this process's standard output.
+    /// Console for the standard output of this process.
     pub fn new(json: bool) -> Self {
         Self {
             json,
@@ -44,7 +44,7 @@ impl Console {
         }
     }
 
-    /// Shows an answer: with `--json` the document, else the text that `text` writes.
+    /// Prints a result: with `--json` the document, otherwise the text that `text` writes.
     pub fn print_result(
         &self,
         document: &impl JsonOutput,
@@ -57,18 +57,18 @@ impl Console {
         Ok(CommandOutcome::Done)
     }
 
-    /// Writes one line of foreign or own text, made safe.
+    /// Prints one line, escaped for the terminal.
     pub fn print_line(&self, text: &str) -> Result<(), CommandError> {
         self.write_bytes(format!("{}\n", terminal::escape_line(text)).as_bytes())
     }
 
-    /// Writes a text of several lines, made safe, with a line feed at its end.
+    /// Prints a text of several lines, escaped for the terminal, with a final line feed.
     pub fn print_lines(&self, text: &str) -> Result<(), CommandError> {
         let safe = terminal::escape_lines(text);
         self.write_bytes(format!("{}\n", safe.trim_end_matches('\n')).as_bytes())
     }
 
-    /// Writes bytes as they are, and nothing else.
+    /// Writes bytes unchanged.
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         let mut out = std::io::stdout().lock();
         out.write_all(bytes)?;
@@ -76,23 +76,23 @@ impl Console {
         Ok(())
     }
 
-    /// Writes a JSON text as it was received, on a line of its own. What would steer a terminal is escaped as JSON
-    /// has it, so that a program reads the same.
+    /// Writes a JSON text as received, on a line of its own. Characters that would control a terminal become JSON
+    /// escapes, so that a program reads the same value.
     pub fn print_raw_json(&self, bytes: &[u8]) -> Result<(), CommandError> {
         let text = String::from_utf8_lossy(bytes);
-        // Between members a carriage return is white space, and on a terminal goes back over what it follows.
+        // Between members a carriage return is white space, but on a terminal it moves the cursor back over the line.
         let safe = a2a_card::terminal_safe_json(text.trim_ascii_end()).replace('\r', " ");
         self.write_bytes(format!("{safe}\n").as_bytes())
     }
 
-    /// How many columns the window has, where a person looks at one.
+    /// Columns of the terminal, if standard output is one.
     pub fn terminal_width(&self) -> Option<usize> {
         let table = comfy_table::Table::new();
         let columns = table.width().filter(|_| self.interactive);
         columns.map(usize::from)
     }
 
-    /// A text for a table or a list: on a terminal at most this many columns, elsewhere all of it.
+    /// Text for a table or a list: cut to this many columns on a terminal, complete elsewhere.
     pub fn shorten(&self, text: &str, columns: usize) -> String {
         if self.interactive {
             terminal::escape_and_truncate(text, columns)
@@ -104,13 +104,13 @@ impl Console {
     /// Writes a value as one line of JSON.
     pub fn print_json(&self, value: &impl Serialize) -> Result<(), CommandError> {
         let text = serde_json::to_vec(value).map_err(|error| {
-            CommandError::new(format!("the answer cannot be written as JSON: {error}"))
+            CommandError::new(format!("the result cannot be written as JSON: {error}"))
         })?;
         self.print_raw_json(&text)
     }
 }
 
-/// Reports a failure on standard error, and with `--json` as a document on standard output too; gives the exit code.
+/// Reports an error on standard error, and with `--json` as a document on standard output too; returns the exit code.
 pub fn report_result(result: CommandResult, console: &Console) -> ExitCode {
     let error = match result {
         Ok(CommandOutcome::Done) => return ExitCode::from(0),

@@ -1,4 +1,4 @@
-//! `credentials`: what is kept for agents that are spoken to directly, each for the origin of its interface alone.
+//! `credentials`: stored credentials for agents that are called directly, each only for the origin of its interface.
 
 mod browser;
 mod cli_args;
@@ -38,30 +38,30 @@ use secret::{Secret, prompt_hidden, prompt_visible};
 use sign_in::SignInArgs;
 use stored_tokens::StoredTokens;
 
-/// What `credentials` takes.
+/// Subcommands of `credentials`.
 #[derive(Subcommand, Clone)]
 pub enum CredentialsCommand {
-    /// Keep a token, key, password or certificate for an agent, or sign in to it; asks for what the card requires.
-    /// Agents at the same origin share what is kept
+    /// Store a token, key, password or certificate for an agent, or sign in to it; asks for what the card requires.
+    /// Agents at the same origin share stored credentials
     Add(Box<AddCredentialsArgs>),
-    /// List the agents for which something is kept, without the secrets
+    /// List the agents with stored credentials, without the secrets
     List,
-    /// Forget everything that is kept for an agent
+    /// Delete all stored credentials for an agent
     Remove {
-        /// The origin of its interface, as `list` shows it, or the interface's URL
+        /// Origin of its interface, as `list` shows it, or the interface's URL
         #[arg(value_name = "ORIGIN")]
         origin: String,
     },
 }
 
-/// What is kept, and for which agent.
+/// Credentials to store, and the agent that they are for.
 #[derive(Args, Clone)]
 pub struct AddCredentialsArgs {
     #[command(flatten)]
     agent: AgentCallArgs,
     #[command(flatten)]
     sign_in: SignInArgs,
-    /// The scheme of the card to meet, where it has several
+    /// Security scheme of the card to use, if it has several
     #[arg(long, value_name = "NAME")]
     scheme: Option<String>,
 }
@@ -81,8 +81,8 @@ pub async fn run(
     }
 }
 
-/// Adds credentials to the options of a call: those that were given, and `with_kept` those that are kept for the origin of
-/// the interface that is called.
+/// Adds credentials to the options of a call: the given ones and, with `use_stored`, those stored for the origin of
+/// the called interface.
 pub(crate) fn apply_credentials(
     options: &mut SendOptions,
     mut parsed_credentials: ParsedCredentials,
@@ -107,7 +107,7 @@ pub(crate) fn apply_credentials(
         return Ok(());
     }
     let Ok(interface) = select_interface_url(card, &options.interface_filter) else {
-        // Why none can be called is said where the agent is made.
+        // The error for a missing interface is reported where the agent is loaded.
         return Ok(());
     };
     let Ok(file) = CredentialsFile::for_user() else {
@@ -121,10 +121,10 @@ pub(crate) fn apply_credentials(
         options.certificate = Some(cli_args::read_certificate(&files.chain, &files.key)?);
     }
     let secret = |secret: Secret| secret.0;
-    // Another agent at that origin may be the one that takes a key.
+    // The stored key may be for another agent at that origin.
     let kept_key = stored.api_key.filter(|_| accepts_api_key(card)).map(secret);
     options.api_key = options.api_key.take().or(kept_key);
-    // One header carries either of them, so what was given decides.
+    // Both use the same header, so given credentials take precedence.
     if options.bearer_token.is_some() || options.basic_login.is_some() {
         return Ok(());
     }
@@ -144,7 +144,7 @@ pub(crate) fn apply_credentials(
     Ok(())
 }
 
-/// Refuses a sign-in at another server than the card names now: the user has to agree to that one.
+/// Rejects a stored sign-in if the card now names another server: the user must agree to that one.
 fn check_same_server(card: &AgentCard, declared: &str, origin: &str) -> Result<(), CommandError> {
     let offered = oauth_schemes(card).map_err(sign_in::map_oauth_error)?;
     let mut addresses = offered
@@ -154,7 +154,7 @@ fn check_same_server(card: &AgentCard, declared: &str, origin: &str) -> Result<(
         return Ok(());
     }
     Err(CommandError::new(format!(
-        "the card of {origin} names another place to sign in than {declared}, at which you signed in; nothing was sent; \
+        "the card of {origin} names another sign-in address than {declared}, where you signed in; nothing was sent; \
          sign in again with `credentials add` if you trust it"
     )))
 }
@@ -172,10 +172,10 @@ async fn add_credentials(
     let credential_args = &arguments.agent.credentials;
     if credential_args.has_header() {
         return Err(CommandError::new(
-            "headers are not kept; give --header to each command",
+            "headers are not stored; give --header to each command",
         ));
     }
-    // Said before anything else is asked for: a file that cannot be used makes all that worthless.
+    // Checked before any prompt, because an unusable file would make the entered credentials useless.
     file.read()?;
     let called_agent = agent_call::load_called_agent(&arguments.agent, client, console).await?;
     let interface = declared_interface(&called_agent)?;
@@ -206,18 +206,18 @@ async fn add_credentials(
     let document = json!({"origin": consent.origin, "file": file.path()});
     console.print_result(&document, || {
         console.print_line(&format!(
-            "kept for {} in {}",
+            "stored for {} in {}",
             consent.origin,
             file.path().display()
         ))
     })
 }
 
-/// The interface for which something can be kept: one that the card or the user names.
+/// Interface for which credentials can be stored: one that the card or the user names.
 fn declared_interface(called_agent: &CalledAgent) -> Result<Url, CommandError> {
     if called_agent.is_assumed {
         return Err(CommandError::new(
-            "nothing is kept for an address that is only assumed; name the agent's own with --url",
+            "credentials cannot be stored for an assumed address; give the agent's address with --url",
         ));
     }
     Ok(select_interface_url(
@@ -226,13 +226,15 @@ fn declared_interface(called_agent: &CalledAgent) -> Result<Url, CommandError> {
     )?)
 }
 
-/// What was given on the command line, to be kept.
+/// Credentials from the command line, to be stored.
 fn credentials_to_store(
     credential_args: &CredentialArgs,
 ) -> Result<AgentCredentials, CommandError> {
     let absolute = |path: &Path| -> Result<PathBuf, CommandError> {
         let path = std::path::absolute(path);
-        path.map_err(|error| CommandError::new(format!("the path of the certificate: {error}")))
+        path.map_err(|error| {
+            CommandError::new(format!("the path of the certificate is invalid: {error}"))
+        })
     };
     let parsed = credential_args.resolve_flags_only()?;
     let certificate = match credential_args.certificate_files() {
@@ -254,7 +256,7 @@ fn credentials_to_store(
     })
 }
 
-/// What the card requires, asked for or signed in for.
+/// Credentials that the card requires, from prompts or a sign-in.
 async fn prompt_for_credentials(
     arguments: &AddCredentialsArgs,
     card: &AgentCard,
@@ -275,9 +277,9 @@ async fn prompt_for_credentials(
         return Err(CommandError::new(match scheme_name {
             Some(name) => format!("the card requires no scheme {name}"),
             None if arguments.sign_in.is_requested() => {
-                "the card describes no way to sign in; keep a token with --bearer @FILE".to_owned()
+                "the card describes no way to sign in; store a token with --bearer @FILE".to_owned()
             }
-            None => "the card says of no credentials that it requires; keep some with --bearer @FILE, --api-key @FILE, \
+            None => "the card declares no required credentials; store some with --bearer @FILE, --api-key @FILE, \
                      --basic USER or --cert"
                 .to_owned(),
         }));
@@ -288,7 +290,7 @@ async fn prompt_for_credentials(
     }
     if new == AgentCredentials::default() {
         return Err(CommandError::new(
-            "the card requires no credentials, so nothing is kept",
+            "the card requires no credentials, so nothing is stored",
         ));
     }
     Ok(new)
@@ -331,7 +333,7 @@ async fn prompt_for_scheme(
             let offered = offered.find(|offered| offered.scheme_name == auth_scheme.name);
             let offered = offered.ok_or_else(|| {
                 CommandError::new(format!(
-                    "the card describes {} too late in its list",
+                    "the card lists {} behind too many other schemes",
                     auth_scheme.name
                 ))
             })?;
@@ -340,12 +342,12 @@ async fn prompt_for_scheme(
         }
         Some(SchemeKind::MutualTls) => {
             return Err(CommandError::new(
-                "the card requires a client certificate; keep it with --cert FILE --key FILE",
+                "the card requires a client certificate; store it with --cert FILE --key FILE",
             ));
         }
         Some(SchemeKind::Http { .. } | SchemeKind::Other { .. }) | None => {
             return Err(CommandError::new(format!(
-                "the card requires {}, which is not known here; give it with --header to each command",
+                "the card requires {}, which this program does not support; give it with --header to each command",
                 auth_scheme.name
             )));
         }
@@ -353,7 +355,7 @@ async fn prompt_for_scheme(
     Ok(())
 }
 
-/// What is new replaces what was kept. One header carries tokens and passwords, so a new one replaces each of them.
+/// Replaces stored credentials by new ones. Tokens and passwords share one header, so a new one replaces all of them.
 fn merge_credentials(old: &mut AgentCredentials, new: AgentCredentials) {
     if new.bearer.is_some() || new.basic.is_some() || new.sign_in.is_some() {
         old.bearer = new.bearer;
@@ -382,7 +384,7 @@ fn list_credentials(file: &CredentialsFile, console: &Console) -> CommandResult 
         command: "credentials list",
         limit: None,
         header: ["ORIGIN", "KEPT", "SIGNED IN AT", "TOKEN ENDS"],
-        empty_message: "nothing is kept for any agent",
+        empty_message: "no credentials are stored",
     };
     list_format.print_page(console, &document, &stored, None, |(origin, kept)| {
         let sign_in = kept.sign_in.as_ref();
@@ -427,12 +429,12 @@ async fn remove_credentials(
     let agreed = locked.stored.confirmed.remove(&origin).is_some();
     if !had && !agreed {
         return Err(CommandError::Negative(format!(
-            "nothing is kept for {origin}; `credentials list` shows the origins"
+            "no credentials are stored for {origin}; `credentials list` shows the origins"
         )));
     }
     locked.save()?;
     console.print_result(&json!({"removed": origin}), || {
-        console.print_line(&format!("nothing is kept for {origin} any more"))
+        console.print_line(&format!("the credentials for {origin} are deleted"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! `demo`: a registry and three sample agents, ready to be tried.
+//! `demo`: a registry with three sample agents, ready to try.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,22 +25,22 @@ use super::serve::{
 use super::signals::{HangupAction, ShutdownSignals};
 use super::{DEFAULT_REGISTRY, logging, program_name};
 
-/// How long the sample agents may take to become searchable.
+/// Time limit for the sample agents to become searchable.
 const SEARCHABLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause between two looks.
+/// Time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What `demo` takes.
+/// Arguments of `demo`.
 #[derive(Args, Debug, Clone)]
 pub struct DemoArgs {
     #[command(flatten)]
     server: ServerConfigArgs,
 }
 
-/// Runs the demonstration until asked to end.
+/// Runs the demonstration until stopped.
 pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
     let mut config = arguments.server.load_config()?;
-    // Kept until the end of this function: dropping it removes the folder.
+    // Kept until the end of this function, because dropping it removes the folder.
     let folder = match &arguments.server.data_dir {
         Some(_) => None,
         None => Some(use_temporary_folder(&mut config)?),
@@ -63,7 +63,7 @@ pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
     let outcome = tokio::select! {
         outcome = register_samples(&url, token, &agents, console) => outcome,
         ended = server.wait_for_end() => ended.and_then(|()| {
-            Err(CommandError::new("the server ended by itself; its log says more"))
+            Err(CommandError::new("the server ended unexpectedly; see its log"))
         }),
         () = signals.next() => Ok(()),
     };
@@ -85,7 +85,7 @@ fn use_temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, Comman
         .tempdir()
         .map_err(|error| {
             CommandError::new(format!(
-                "no temporary folder can be made: {error}; set TMPDIR, or give --data-dir"
+                "a temporary folder cannot be created: {error}; set TMPDIR, or give --data-dir"
             ))
         })?;
     config.store.data_dir = folder.path().to_owned();
@@ -96,7 +96,7 @@ fn use_temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, Comman
 fn allow_local_agents(config: &mut Config) -> Result<(), CommandError> {
     let loopback = "127.0.0.0/8"
         .parse()
-        .map_err(|error| CommandError::new(format!("127.0.0.0/8 is no network: {error}")))?;
+        .map_err(|error| CommandError::new(format!("127.0.0.0/8 is not a network: {error}")))?;
     config.crawler.allow_networks.push(loopback);
     config.crawler.allow_http = true;
     config.crawler.allow_ports = AllowPorts::Word("any".to_owned());
@@ -105,7 +105,7 @@ fn allow_local_agents(config: &mut Config) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The line for a taken port names the command that is at hand.
+/// Adds the command for another port to the error for a port in use.
 fn suggest_demo_port(error: CommandError) -> CommandError {
     match error {
         CommandError::Failed(line) if line.contains("in use") => CommandError::Failed(format!(
@@ -116,8 +116,8 @@ fn suggest_demo_port(error: CommandError) -> CommandError {
     }
 }
 
-/// Registers the agents over the socket, waits until they are found, says what to try, and then waits
-/// for the end of the process.
+/// Registers the agents over the socket, waits until they are searchable, prints what to try, and then waits for the
+/// end of the process.
 async fn register_samples(
     url: &str,
     admin_token: Option<String>,
@@ -130,8 +130,8 @@ async fn register_samples(
     };
     let token = token.ok_or_else(|| {
         CommandError::new(
-            "the data folder was made by an earlier start, whose admin token is not known here; give \
-             it in A2A_REGISTRY_BOOTSTRAP_TOKEN, or leave --data-dir out",
+            "the data folder is from an earlier start, and its admin token is unknown; give \
+             it in A2A_REGISTRY_BOOTSTRAP_TOKEN, or omit --data-dir",
         )
     })?;
     let client = Client::new(url, Some(&token), None)?;
@@ -161,7 +161,7 @@ async fn register_samples(
     std::future::pending().await
 }
 
-/// Lists the agents, and commands that work as they are printed.
+/// Prints the agents, and commands that work as printed.
 fn print_next_steps(
     url: &str,
     token: &str,
@@ -189,8 +189,8 @@ fn print_next_steps(
     ))
 }
 
-/// The options with which a command asks this registry as anybody. Whoever has another registry's settings in the
-/// environment would otherwise ask that one.
+/// Options with which a command calls this registry anonymously. Without them, it would use another registry's
+/// settings from the environment.
 fn registry_options(url: &str, token: &str) -> String {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut options = String::new();
@@ -204,7 +204,7 @@ fn registry_options(url: &str, token: &str) -> String {
     options
 }
 
-/// Registers one agent and waits until a search finds it. Gives its id.
+/// Registers one agent and waits until a search finds it. Returns its id.
 async fn register_sample(client: &Client, agent: &SampleAgent) -> Result<Uuid, CommandError> {
     let registration = Registration {
         domain: None,
@@ -228,9 +228,9 @@ async fn register_sample(client: &Client, agent: &SampleAgent) -> Result<Uuid, C
                 .sources
                 .into_iter()
                 .find_map(|source| Some(source.last_attempt?.detail))
-                .unwrap_or_else(|| "it was not visited yet".to_owned());
+                .unwrap_or_else(|| "it was not crawled yet".to_owned());
             return Err(CommandError::new(format!(
-                "{} was registered and is not found after {} s: {detail}",
+                "{} was registered, but is not searchable after {} s: {detail}",
                 agent.name,
                 SEARCHABLE_TIMEOUT.as_secs()
             )));

@@ -17,20 +17,20 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::offline_args::OfflineArgs;
 
-/// How long a name may take to resolve.
+/// Time limit for resolving a name.
 const DNS_TIMEOUT: Duration = Duration::from_secs(5);
-/// A name that exists for documentation (RFC 2606 section 3) and is not going away.
+/// Name that is reserved for documentation (RFC 2606 section 3), so it always exists.
 const DNS_NAME: &str = "example.com";
 
-/// Most damaged cards that have a line of their own.
+/// Number of damaged cards that are listed one by one.
 const MAX_LISTED_CARDS: usize = 100;
 
-/// What `doctor` takes.
+/// Arguments of `doctor`.
 #[derive(Args, Debug, Clone)]
 pub struct DoctorArgs {
     #[command(flatten)]
     local: OfflineArgs,
-    /// Hash every stored card too, and name those that are damaged
+    /// Hash every stored card too, and list damaged ones
     #[arg(long)]
     verify: bool,
 }
@@ -60,7 +60,7 @@ impl DoctorCheck {
     }
 }
 
-/// Checks everything and changes nothing: done where nothing fails.
+/// Checks everything without changing anything: done if nothing fails.
 pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> CommandResult {
     let mut checks = Vec::new();
     match arguments.local.load_config() {
@@ -102,7 +102,7 @@ pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> 
     Ok(CommandOutcome::done_if(!failed))
 }
 
-/// Whether a process that is started from here may open as many files as it needs.
+/// Whether a process started from here can open as many files as it needs.
 fn check_descriptors(budget: DescriptorBudget) -> DoctorCheck {
     let check = |verdict, detail| DoctorCheck::new("file descriptors", verdict, detail);
     match (budget.shortage(), budget.summary()) {
@@ -154,7 +154,7 @@ fn is_database_missing(config: &Config) -> bool {
 /// Hashes every stored card: one result for all, and one for each damaged card.
 async fn check_cards(config: &Config) -> Vec<DoctorCheck> {
     let check = |verdict, detail: String| DoctorCheck::new("cards", verdict, detail);
-    // Draws nothing where standard error is not a terminal.
+    // Hidden if standard error is not a terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let verified = maintenance::verify_cards(config, MAX_LISTED_CARDS, |done, total| {
         bar.set_length(total);
@@ -170,11 +170,12 @@ async fn check_cards(config: &Config) -> Vec<DoctorCheck> {
     if verified.damaged == 0 {
         return vec![check(
             CheckStatus::Ok,
-            format!("all {count} stored cards have their digests"),
+            format!("all {count} stored cards match their digests"),
         )];
     }
     let summary = format!(
-        "{} of {count} stored cards are damaged and not served; put their bytes back from a backup, or wait until their agents publish others",
+        "{} of {count} stored cards are damaged and not served; restore their bytes from a backup, \
+         or wait until their agents publish others",
         verified.damaged
     );
     let named = verified.named_damaged.iter().map(damaged_card_check);
@@ -195,7 +196,7 @@ fn damaged_card_check(card: &DamagedCard) -> DoctorCheck {
     DoctorCheck::new("damaged card", CheckStatus::Fail, detail)
 }
 
-/// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
+/// Accounts and groups whose names have another meaning; empty if there are none, or the database does not respond.
 async fn check_account_names(config: &Config) -> Vec<DoctorCheck> {
     if is_database_missing(config) {
         return Vec::new();

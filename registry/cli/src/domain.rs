@@ -1,4 +1,4 @@
-//! `domain`: what is registered, and what becomes of it.
+//! `domain`: registered domains, and actions on them.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,7 +19,7 @@ use super::domain_vouch::{self, VouchArgs};
 use super::list_format::{ListFormat, PageArgs};
 use super::register::describe_challenge;
 
-/// What `domain` takes.
+/// Subcommands of `domain`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum DomainCommand {
     /// Show a domain on one screen: proofs, sources, why something is not listed, what is due
@@ -42,7 +42,7 @@ pub enum DomainCommand {
         #[arg(long)]
         full: bool,
     },
-    /// Remove a domain, or what you have registered of it; agents that nobody else has registered retire for good
+    /// Remove a domain, or your registrations of it; agents that no one else has registered are retired permanently
     Rm {
         #[command(flatten)]
         name: DomainArg,
@@ -63,7 +63,8 @@ pub enum DomainCommand {
         #[arg(long, value_name = "NAME")]
         account: String,
     },
-    /// Start a new generation of a domain, because it has a new owner: proofs and keys are removed, and agents need a new approval
+    /// Start a new generation of a domain because its owner changed: proofs and keys are removed, and agents need a
+    /// new approval
     NewGeneration {
         #[command(flatten)]
         name: DomainArg,
@@ -71,21 +72,21 @@ pub enum DomainCommand {
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
-    /// Enrol a key that signs a domain's cards, or withdraw it
+    /// Enrol or withdraw a key that signs a domain's cards
     Key {
         #[command(flatten)]
         name: DomainArg,
         /// Name of the key (`kid`) in signatures
         #[arg(value_name = "KID")]
         kid: String,
-        /// The public key as a JWK, or a key set that holds it; `-` reads standard input
+        /// Public key as a JWK, or a key set that contains it; `-` reads standard input
         #[arg(long, value_name = "FILE", required_unless_present = "withdraw")]
         jwk: Option<std::path::PathBuf>,
         /// Withdraw the key
         #[arg(long, conflicts_with = "jwk")]
         withdraw: bool,
     },
-    /// Change a domain's contact, or whether it is listed at all
+    /// Change a domain's contact, or whether it is listed
     Set {
         #[command(flatten)]
         name: DomainArg,
@@ -154,7 +155,7 @@ async fn recrawl_domain(
     console.print_result(&reply, || {
         let due = visit.next_due.to_readable();
         console.print_line(&format!(
-            "{} is visited at {due} or soon after",
+            "{} will be crawled at {due} or soon after",
             visit.domain
         ))
     })
@@ -173,8 +174,8 @@ async fn transfer_domain(
     let domain = &reply.value.domain;
     console.print_result(&reply, || {
         console.print_line(&match reply.value.no_challenge {
-            None => format!("{domain} is {account}'s to prove now"),
-            Some(_) => format!("{domain} is {account}'s once an admin vouches for that"),
+            None => format!("{domain} now belongs to {account}, which must prove it"),
+            Some(_) => format!("{domain} will belong to {account} once an admin vouches for it"),
         })
     })
 }
@@ -198,7 +199,7 @@ async fn start_generation(
     })
 }
 
-/// Names a key from a file, or takes it back where no file is given.
+/// Enrols a key from a file, or withdraws it if no file is given.
 async fn set_key(
     name: &DomainArg,
     kid: &str,
@@ -209,20 +210,20 @@ async fn set_key(
     let Some(file) = file else {
         client.withdraw_key(&name.domain, kid).await?;
         return console.print_result(&json!({"domain": name.domain, "withdrawn": kid}), || {
-            console.print_line(&format!("{kid} counts for {} no more", name.domain))
+            console.print_line(&format!("{kid} is withdrawn from {}", name.domain))
         });
     };
     let jwk = read_jwk(file, kid)?;
     let reply = client.enrol_key(&name.domain, kid, &jwk).await?;
     console.print_result(&reply, || {
-        console.print_line(&format!("{kid} counts for {} now", reply.value.domain))
+        console.print_line(&format!("{kid} is enrolled for {}", reply.value.domain))
     })
 }
 
-/// Bytes of a file with keys.
+/// Size limit of a file with keys, in bytes.
 const MAX_JWK_FILE_BYTES: u64 = 64 * 1024;
 
-/// The key of that name in a file that holds one key, or a set.
+/// Key of that name in a file with one key, or a set.
 fn read_jwk(file: &std::path::Path, kid: &str) -> Result<Value, CommandError> {
     let key_error =
         |reason: String| CommandError::new(format!("{} cannot be used: {reason}", file.display()));
@@ -243,7 +244,7 @@ fn read_jwk(file: &std::path::Path, kid: &str) -> Result<Value, CommandError> {
     keys.iter()
         .find(|key| key["kid"] == kid)
         .cloned()
-        .ok_or_else(|| key_error(format!("it holds no key {kid}")))
+        .ok_or_else(|| key_error(format!("it contains no key {kid}")))
 }
 
 async fn verify_domain(name: &DomainArg, client: &Client, console: &Console) -> CommandResult {
@@ -274,7 +275,7 @@ async fn list_domains(page: &PageArgs, client: &Client, console: &Console) -> Co
         command: "domain list",
         limit: page.limit,
         header: ["DOMAIN", "STATE", "AGENTS", "SOURCES"],
-        empty_message: "no domain is registered that you may see; `a2a-registry register NAME` adds one",
+        empty_message: "no registered domain is visible to you; `a2a-registry register NAME` adds one",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
@@ -288,7 +289,7 @@ async fn list_domains(page: &PageArgs, client: &Client, console: &Console) -> Co
     })
 }
 
-/// How many sources are in which state: `3 fresh, 1 stale`. Most domains have no catalog, which is no state to tell.
+/// Number of sources by state: `3 fresh, 1 stale`. Absent catalogs are omitted, because most domains have none.
 fn source_state_counts(sources: &[SourceView]) -> String {
     let mut counts: BTreeMap<&OpenEnum<SourceState>, usize> = BTreeMap::new();
     for source in sources

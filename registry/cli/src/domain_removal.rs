@@ -9,7 +9,7 @@ use super::command_error::{CommandError, CommandResult};
 use super::confirm::confirm;
 use super::console::Console;
 
-/// Does it, once it is meant, and says what is left.
+/// Removes it after confirmation, and prints what remains.
 pub async fn run(
     domain: &str,
     source: Option<&str>,
@@ -36,11 +36,11 @@ pub async fn run(
         None => {
             let (domain, agents) = (&view.domain, view.agents.len());
             let action = if view.complete {
-                format!("removing {domain} and retiring its agents for good ({agents})")
+                format!("removing {domain} and permanently retiring its agents ({agents})")
             } else {
                 format!(
-                    "withdrawing your registrations of {domain} and retiring for good the agents that only you \
-                     have registered (agents that you see: {agents})"
+                    "withdrawing your registrations of {domain} and permanently retiring the agents that only you \
+                     have registered (agents visible to you: {agents})"
                 )
             };
             confirm(&action, yes)?;
@@ -51,8 +51,8 @@ pub async fn run(
     console.print_result(&document, || console.print_line(&message))
 }
 
-/// Result of the removal: a domain with sources of others stays, and only the caller's registrations are withdrawn.
-/// `removed` is null where the caller no longer sees the domain and never saw all of it.
+/// Result of the removal. A domain with sources of others stays, and only the caller's registrations are withdrawn.
+/// `removed` is null if the caller no longer sees the domain and never saw all of it.
 async fn removal_result(
     view: &DomainView,
     client: &Client,
@@ -80,7 +80,7 @@ async fn removal_result(
     Ok((json!({"domain": domain, "removed": removed}), message))
 }
 
-/// The caller's source of that URL or id.
+/// Source of the caller with that URL or id.
 fn find_own_source<'a>(
     view: &'a DomainView,
     url_or_id: &str,

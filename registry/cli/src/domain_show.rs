@@ -1,6 +1,6 @@
 //! `domain show`: one domain on one screen, and why it or an agent of it is not listed.
 //!
-//! Whatever a domain has many of is told in counts and by its first few; `--attempts` and `--json` tell the rest.
+//! Long lists are shown as counts and their first entries; `--attempts` and `--json` show all of them.
 
 use a2a_registry_api::{AttemptView, DomainView, OwnerFingerprint, Proof, ProofCheck, SourceView};
 use a2a_registry_domain::coverage::Coverage;
@@ -13,24 +13,24 @@ use super::console::Console;
 use super::register::describe_challenge;
 use super::{table, terminal};
 
-/// Agents that are named.
+/// Number of agents shown.
 const MAX_AGENTS: usize = 5;
-/// Reasons for not being listed that are told.
+/// Number of reasons for not being listed that are shown.
 const MAX_REASONS: usize = 6;
-/// Sources that are told where their attempts are not asked for.
+/// Number of sources shown without `--attempts`.
 const MAX_SOURCES: usize = 10;
-/// Looks for a proof that are told, of the newest time that they were made.
+/// Number of proof checks shown, from the latest time that they ran.
 const MAX_CHECKS: usize = 6;
-/// Columns of what is said of a source's last failure; `--attempts` has all of it.
+/// Columns of a source's last failure; `--attempts` shows all of it.
 const MAX_FAILURE_COLUMNS: usize = 160;
 
-/// Writes what is known of a domain; with every attempt that is kept where `attempts` says so.
+/// Prints a domain, with every stored attempt if `attempts` is set.
 pub fn print_domain(
     console: &Console,
     domain: &DomainView,
     attempts: bool,
 ) -> Result<(), CommandError> {
-    // A screen is one for people; what is piped on has everything.
+    // A terminal gets a short view; piped output has everything.
     let whole = !console.interactive;
     table::print_fields(console, &domain_fields(domain, whole))?;
     detail_lines(domain, attempts, whole)
@@ -38,7 +38,7 @@ pub fn print_domain(
         .try_for_each(|line| console.print_line(line))
 }
 
-/// Facts of the domain, one line each.
+/// Fields of the domain, one line each.
 fn domain_fields(domain: &DomainView, show_all: bool) -> Vec<(&'static str, String)> {
     let non_empty_or = |text: String, none: &str| {
         if text.is_empty() {
@@ -97,7 +97,7 @@ fn format_proof(proof: &Proof) -> String {
     )
 }
 
-/// The owner, and on whose word it is one; empty where it is not shown.
+/// Owner, and what the ownership is based on; empty if it is not shown.
 fn format_owner(domain: &DomainView) -> String {
     let owner = domain.owner.clone().unwrap_or_default();
     let Some(vouch) = &domain.owner_vouch else {
@@ -158,7 +158,7 @@ fn detail_lines(domain: &DomainView, attempts: bool, show_all: bool) -> Vec<Stri
         .iter()
         .filter(|check| Some(check.at) == latest)
         .collect();
-    // A record that was found says more than an absent one.
+    // A found record is more informative than an absent one.
     checks.sort_by_key(|check| check.outcome == ProofOutcome::Absent);
     lines.extend(checks.iter().take(max_checks).map(|check| {
         format!(
@@ -202,7 +202,7 @@ fn source_kind_text(kind: &OpenEnum<SourceKind>) -> &'static str {
 fn source_line(source: &SourceView, show_all: bool) -> String {
     if source.state == SourceState::Recorded {
         return format!(
-            "{} {}: recorded; what it gives shows once an agent there is listed that you may see",
+            "{} {}: recorded; its content is shown once it has a listed agent that you may see",
             source_kind_text(&source.kind),
             source.url
         );
@@ -227,7 +227,7 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
     if let Some(limit) = &source.limit_met {
         line.push_str(&format!("; no agent was created from it: {limit}"));
     }
-    // Most domains have no catalog, which is no failure.
+    // Most domains have no catalog, so an absent one is not a failure.
     let attempts: Vec<&AttemptView> = source.last_attempt.iter().chain(&source.attempts).collect();
     if source.state != SourceState::Absent && !attempts.is_empty() {
         let failures = || attempts.iter().filter(|attempt| has_failed(attempt));
@@ -261,7 +261,7 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
     line
 }
 
-/// What the server of a source says of caching, as the end of its line.
+/// Caching headers of a source, as the end of its line.
 fn caching_line(source: &SourceView) -> String {
     let mut line = String::new();
     let validators: Vec<&str> = source
@@ -323,7 +323,7 @@ mod tests {
     use a2a_registry_api::{Challenge, KnownValidators, OwnerVouch, SourceDay};
     use a2a_registry_domain::timestamp::Timestamp;
 
-    /// The lines of a screen.
+    /// Lines of a screen.
     const SCREEN: usize = 40;
 
     fn at(second: i64) -> Timestamp {

@@ -1,4 +1,4 @@
-//! `domain vouch`: an admin's word for a host, for a registrant of it, or for an account as its owner.
+//! `domain vouch`: an admin's vouch for a host, for a registrant of it, or for an account as its owner.
 
 use a2a_registry_api::limits::MAX_VOUCH_DAYS;
 use a2a_registry_api::{NewOwnerVouch, Vouch};
@@ -10,7 +10,7 @@ use super::command_error::CommandResult;
 use super::console::Console;
 use super::domain::DomainArg;
 
-/// What `domain vouch` takes.
+/// Arguments of `domain vouch`.
 #[derive(Args, Debug, Clone)]
 pub struct VouchArgs {
     #[command(flatten)]
@@ -21,7 +21,7 @@ pub struct VouchArgs {
     /// Vouch for a registrant: the rules decide about the card URLs of the host that this account registers, too
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
-    /// Vouch for an owner: this account may do what an owner may of a host that cannot be proved, and nothing is proved
+    /// Vouch for an owner: this account may act as the owner of a host that cannot be proved; this is not a proof
     #[arg(long, value_name = "NAME", conflicts_with = "account")]
     owner: Option<String>,
     /// Days until the vouch for the owner expires, at most 365 [default: 180]
@@ -64,7 +64,7 @@ pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> C
     let until = until.map(|vouch| vouch.until.to_readable());
     console.print_result(&reply, || {
         console.print_line(&format!(
-            "{owner} may act as owner of {} until {}; nothing is proved by that",
+            "{owner} may act as owner of {} until {}; this is not a proof",
             reply.value.domain,
             until.unwrap_or_default()
         ))

@@ -1,4 +1,4 @@
-//! Documents from anywhere: the cards that `lint` and `send --direct` read.
+//! Fetching documents from anywhere, such as the cards that `lint` and `send --direct` read.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::client::{http_client_builder, read_body, root_cause};
 use super::client_error::ClientError;
 
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
-/// Redirects that are followed.
+/// Number of redirects followed.
 const MAX_REDIRECTS: usize = 5;
 
 /// Why a document could not be fetched.
 enum FetchError {
     /// The server responded with another status than 2xx.
     Status(ClientError),
-    /// There was no response, or not a whole one.
+    /// There was no complete response.
     Other(ClientError),
 }
 
@@ -31,17 +31,16 @@ impl From<FetchError> for ClientError {
     }
 }
 
-/// Fetches a document from anywhere, as whoever runs this program could: without the registry's
-/// token, at most `limit` bytes, within 30 seconds.
+/// Fetches a document from anywhere, without the registry's token: at most `limit` bytes, within 30 seconds.
 ///
 /// # Errors
-/// In one line: no connection, a status other than 2xx, too many bytes.
+/// One line: no connection, a status other than 2xx, too many bytes.
 pub async fn fetch_document(url: &Url, limit: usize) -> Result<Bytes, ClientError> {
     Ok(fetch_bytes(url, limit).await?)
 }
 
-/// Fetches a card from its URL, or from the other URL where the first one responds without a card, as the crawler does.
-/// Returns it with its URL. Where neither has a card, the first one's response or failure says more.
+/// Fetches a card from its URL, or from the other URL if the first one responds without a card, as the crawler does.
+/// Returns the card with its URL. If neither has a card, the response or error of the first URL is more informative.
 pub async fn fetch_card(
     url: &Url,
     fallback_url: Option<&Url>,

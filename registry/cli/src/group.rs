@@ -9,19 +9,19 @@ use super::command_error::{CommandError, CommandResult};
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
 
-/// What `group` takes.
+/// Subcommands of `group`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum GroupCommand {
     /// List groups, newest first
     List(PageArgs),
     /// Show a group
     Show {
-        /// Its name
+        /// Name of the group
         group: String,
     },
-    /// Set all members of a group, which is made where it does not exist
+    /// Set all members of a group, or create it
     Set {
-        /// Its name
+        /// Name of the group
         group: String,
         /// Names of the accounts in it
         #[arg(value_name = "ACCOUNT")]
@@ -29,7 +29,7 @@ pub enum GroupCommand {
     },
     /// Delete a group; its accounts stay
     Rm {
-        /// Its name
+        /// Name of the group
         group: String,
     },
 }
@@ -64,7 +64,7 @@ fn print_group(group: &Group, console: &Console) -> Result<(), CommandError> {
     }
     let further = group.member_count - group.member_count.min(group.members.len() as u64);
     if further > 0 {
-        console.print_line(&format!("and {further} further members"))?;
+        console.print_line(&format!("and {further} more members"))?;
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ async fn list_groups(page: &PageArgs, client: &Client, console: &Console) -> Com
         command: "group list",
         limit: page.limit,
         header: ["GROUP", "SET BY", "MEMBERS"],
-        empty_message: "there is no group",
+        empty_message: "there are no groups",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();

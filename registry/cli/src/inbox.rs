@@ -1,4 +1,4 @@
-//! `waiting`: what waits for you, and what is new of your agents.
+//! `waiting`: what waits for the caller, and news about its agents.
 
 use a2a_registry_api::{Seen, Waiting};
 use clap::Args;
@@ -10,13 +10,13 @@ use super::console::Console;
 use super::review::format_change;
 use super::terminal;
 
-/// What `waiting` takes.
+/// Arguments of `waiting`.
 #[derive(Args, Debug, Clone)]
 pub struct InboxArgs {
-    /// Note the news as seen
+    /// Mark the news as seen
     #[arg(long)]
     seen: bool,
-    /// Print a new address of your feed (Atom), which tells of the same; the one before is worth nothing then
+    /// Print a new address for your feed (Atom), which has the same content; the previous address becomes invalid
     #[arg(long, conflicts_with_all = ["seen", "end_feed"])]
     new_feed: bool,
     /// End your feed
@@ -75,7 +75,7 @@ fn print_inbox(inbox: &Waiting, console: &Console) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Gives the feed a new address, or ends it.
+/// Renews the address of the feed, or ends the feed.
 async fn change_feed(arguments: &InboxArgs, client: &Client, console: &Console) -> CommandResult {
     if arguments.new_feed {
         let reply = client.renew_feed().await?;

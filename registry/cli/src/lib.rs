@@ -1,9 +1,8 @@
-//! The command line (docs/contract.md#command-line): one file for each command.
+//! Command line (docs/contract.md#command-line): one file for each command.
 //!
-//! Client commands speak to a registry over HTTP, whether it runs on this machine or elsewhere. Every
-//! command ends with 0 (done), 1 (the answer is no) or 2 (usage or failure), and whatever goes wrong is
-//! one line on standard error that says what to do; with `--json` it is a problem document on standard
-//! output too.
+//! Client commands call a registry over HTTP, on this machine or elsewhere. The exit code is 0 (done), 1 (negative
+//! result) or 2 (wrong usage or failure). Every error is one line on standard error that says what to do; with
+//! `--json` it is also a problem document on standard output.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod account;
@@ -68,15 +67,15 @@ use client::Client;
 use command_error::{CommandError, CommandResult};
 use console::{Console, report_result};
 
-/// Where client commands look for a registry.
+/// Default registry of client commands.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
 
-/// How every command ends, for `--help`.
-const EXIT_CODES_HELP: &str = "Exit codes: 0 done; 1 the answer is no (nothing there, an empty list, a card with errors, a name that \
-    brought no card); 2 wrong usage, or a failure. What goes wrong is one line on standard error, and with --json a \
+/// Exit codes of every command, for `--help`.
+const EXIT_CODES_HELP: &str = "Exit codes: 0 done; 1 negative result (not found, an empty list, a card with errors, \
+    a name without a card); 2 wrong usage, or a failure. An error is one line on standard error, and with --json a \
     problem document (RFC 9457) on standard output too.";
 
-/// The command line.
+/// Arguments of the program.
 #[derive(Parser)]
 #[command(
     name = "a2a-registry",
@@ -96,10 +95,10 @@ struct Cli {
 /// Options of every client command.
 #[derive(Args)]
 struct ConnectionArgs {
-    /// The registry to speak to
+    /// URL of the registry
     #[arg(long, global = true, value_name = "URL", env = "A2A_REGISTRY_URL", default_value = DEFAULT_REGISTRY, help_heading = "Client options")]
     registry: String,
-    /// The token to identify with
+    /// Token to authenticate with
     #[arg(
         long,
         global = true,
@@ -108,8 +107,8 @@ struct ConnectionArgs {
         help_heading = "Client options"
     )]
     token: Option<String>,
-    /// Seconds without an answer after which a call of the registry is given up [default: 30; 300 for changes, and where the
-    /// registry has to look at every agent]
+    /// Seconds without a response after which a call of the registry is aborted [default: 30; 300 for changes, and for
+    /// reads that examine every agent]
     #[arg(
         long,
         global = true,
@@ -119,8 +118,8 @@ struct ConnectionArgs {
         help_heading = "Client options"
     )]
     registry_timeout: Option<u64>,
-    /// Print JSON, as the registry responded; errors too, as problem documents. `serve` and `demo` print one line with
-    /// their address as soon as they serve
+    /// Print JSON as the registry returned it, and errors as problem documents. `serve` and `demo` print one line with
+    /// their address as soon as they are ready
     #[arg(long, global = true, help_heading = "Client options")]
     json: bool,
 }
@@ -147,7 +146,7 @@ enum Command {
     Task(task::TaskCommand),
     /// Serve the registry's tools to a client of the Model Context Protocol, on standard input and output
     Mcp(mcp::McpArgs),
-    /// Keep credentials for agents that are spoken to directly: sign in, list and remove
+    /// Store credentials for agents that are called directly: sign in, list and remove
     #[command(subcommand)]
     Credentials(credentials::CredentialsCommand),
     /// Check agent cards; needs no registry
@@ -175,24 +174,24 @@ enum Command {
     /// List, show, set and delete collections of agents
     #[command(subcommand)]
     Collection(collection::CollectionCommand),
-    /// Show, apply and try the policies by which agents are found and called
+    /// Show, apply and test the policies that decide who can find and call agents
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// List, grant and end waivers: policies that do not count for an agent's content
+    /// List, grant and end waivers, which exempt an agent's content from a policy
     #[command(subcommand)]
     Waiver(waiver::WaiverCommand),
-    /// Show whose token this is, and what it may do
+    /// Show the account of the token, and what it may do
     Whoami,
     /// Show what waits for you: reviews to decide, news of your agents, domains to prove
     Waiting(inbox::InboxArgs),
     /// Install sentence encoders for the search, or show them
     #[command(subcommand)]
     Model(model::ModelCommand),
-    /// Bring the database to this program's schema
+    /// Migrate the database to this program's schema
     Migrate(offline_args::OfflineArgs),
     /// Rebuild the search index
     Reindex(offline_args::OfflineArgs),
-    /// Print the API's description (`OpenAPI` 3.1)
+    /// Print the API description (`OpenAPI` 3.1)
     Openapi,
     /// Check configuration, folder, database, DNS and registry
     Doctor(doctor::DoctorArgs),
@@ -200,7 +199,7 @@ enum Command {
     Completions(maintenance::CompletionsArgs),
 }
 
-/// Runs the command of these arguments (the program's name first), and returns the exit code.
+/// Runs the command in these arguments, which begin with the program's name, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
@@ -214,31 +213,31 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            let failure = CommandError::new(format!("no threads can be started: {error}"));
+            let failure = CommandError::new(format!("the runtime cannot be started: {error}"));
             return report_result(Err(failure), &console);
         }
     };
     let ended = runtime.block_on(Box::pin(dispatch(cli, &console)));
     let code = report_result(ended, &console);
-    // Whatever still runs was given its time already, or a second signal took it away.
+    // Remaining work has had its time to finish, or a second signal ended it.
     runtime.shutdown_background();
     code
 }
 
-/// Whether `--json` was typed, where what was typed could not be understood.
+/// Whether `--json` was typed, for arguments that could not be parsed.
 fn wants_json(arguments: &[OsString]) -> bool {
     let options = arguments.iter().take_while(|argument| *argument != "--");
     options.into_iter().any(|argument| argument == "--json")
 }
 
-/// Help and version are answers; everything else becomes one line.
+/// Prints help and version in full, and every other error as one line.
 fn report_usage_error(error: &clap::Error, console: &Console) -> ExitCode {
     let is_help_request = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
     if is_help_request || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // Nobody is left to be told where this cannot be written.
+        // If this cannot be written, the error cannot be reported either.
         let _ = error.print();
         return ExitCode::from(if is_help_request { 0 } else { 2 });
     }
@@ -258,7 +257,7 @@ fn single_line_message(message: &str) -> String {
         .collect();
     let line = words.join(" ");
     let line = line.strip_prefix("error: ").unwrap_or(&line);
-    format!("{line}; --help shows what there is")
+    format!("{line}; see --help")
 }
 
 async fn dispatch(cli: Cli, console: &Console) -> CommandResult {
@@ -266,7 +265,7 @@ async fn dispatch(cli: Cli, console: &Console) -> CommandResult {
         connection,
         command,
     } = cli;
-    // These begin logging themselves, as their configuration says.
+    // These start logging themselves, as their configuration says.
     if !matches!(command, Command::Serve(_) | Command::Demo(_)) {
         logging::start_if_requested()?;
     }

@@ -1,4 +1,4 @@
-//! `lint`: what is wrong with cards, without a registry.
+//! `lint`: findings about cards, without a registry.
 
 use std::io::Read;
 
@@ -15,10 +15,10 @@ use super::console::Console;
 use super::fetch::fetch_card;
 use super::{show, terminal};
 
-/// The version that a SARIF log tells of this program.
+/// Version of this program in SARIF logs.
 const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What `lint` takes.
+/// Arguments of `lint`.
 #[derive(Args, Debug, Clone)]
 pub struct LintArgs {
     /// Files, URLs, or `-` for standard input
@@ -32,25 +32,26 @@ pub struct LintArgs {
     rules: bool,
 }
 
-/// What `lint --json` prints of each card. Of one that cannot be read it is a problem document with the same `source`.
+/// Report of `lint --json` for one card. A card that cannot be read has a problem document with the same `source`
+/// instead.
 #[derive(Debug, Serialize)]
 struct LintReport {
-    /// The file or URL, as it was given.
+    /// File or URL, as given.
     source: String,
     /// The wire format the card was read as.
     family: String,
-    /// What in its shape decided for that.
+    /// Reason for reading it as this format, from its shape.
     reason: &'static str,
-    /// SHA-256 of its bytes.
+    /// SHA-256 of the card's bytes.
     digest: String,
-    /// What was found, in the card's order.
+    /// Findings, in the order of the card.
     findings: Vec<FindingView>,
 }
 
-/// Checks cards: done where none has an error, no where one has.
+/// Checks cards: done if none has an error, negative if one has.
 ///
 /// # Errors
-/// Where one cannot be read or is no card; the others are checked all the same.
+/// If one cannot be read or is not a card; the others are checked nevertheless.
 pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
     if arguments.rules {
         console.print_lines(&a2a_card::rules_as_markdown())?;
@@ -94,7 +95,7 @@ pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
     Ok(outcome)
 }
 
-/// Puts the results of one log behind those of another, so that several cards are one run.
+/// Appends the results of one log to those of another, so that several cards are one run.
 fn merge_sarif_logs(merged: &mut Option<Value>, log: Value) {
     let Some(first) = merged else {
         *merged = Some(log);
@@ -116,15 +117,15 @@ fn problem_with_source(error: &CommandError, source: &str) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// A card as it was loaded, not parsed yet.
+/// Card that was loaded but not parsed yet.
 pub struct LoadedCard {
-    /// The whole document, or one byte more than a card may have.
+    /// The whole document, or one byte more than the limit for a card.
     pub bytes: Vec<u8>,
-    /// The URL that brought it.
+    /// URL that it was loaded from.
     url: Option<Url>,
 }
 
-/// The bytes of a card: of a file, a URL, the well-known path under a URL that has none itself or, for `-`, standard
+/// Loads the bytes of a card: from a file, a URL, the well-known path under a URL without a path or, for `-`, standard
 /// input.
 pub async fn load_card(source: &str) -> Result<LoadedCard, CommandError> {
     if source.contains("://") {
@@ -149,18 +150,17 @@ pub async fn load_card(source: &str) -> Result<LoadedCard, CommandError> {
     })
 }
 
-/// Reads to the end, or to one byte more than the limit, so that whoever reads the bytes can say that they
-/// are too many.
+/// Reads to the end, or to one byte more than the limit, so that the caller can tell that the input is too long.
 pub fn read_bounded(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// What came of one card.
+/// Result for one card.
 struct LintResult {
     report: Result<LintReport, CommandError>,
-    /// The same for code hosting services, where they are told.
+    /// SARIF log, if one was requested.
     sarif_log: Option<Value>,
 }
 
@@ -185,7 +185,7 @@ fn lint_card(source: &str, card: &LoadedCard, sarif: bool) -> LintResult {
             };
         }
     };
-    // A card that was fetched is expected to speak of its own site.
+    // A fetched card is expected to refer to its own site.
     let context = LintContext {
         card_url: card.url.as_ref(),
         ..LintContext::default()

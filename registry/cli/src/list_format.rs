@@ -1,4 +1,4 @@
-//! A page of a list: as the registry sent it, or as a table with the command for the next page.
+//! Pages of lists: as the registry sent them, or as a table with the command for the next page.
 
 use a2a_registry_api::limits::MAX_PAGE_SIZE;
 use clap::Args;
@@ -8,7 +8,7 @@ use super::command_error::{CommandOutcome, CommandResult};
 use super::console::{Console, JsonOutput};
 use super::{program_name, table, terminal};
 
-/// Which page of a list, also as the parameters of a call.
+/// Page of a list, also as query parameters of a call.
 #[derive(Args, Debug, Clone, Default, Serialize)]
 pub struct PageArgs {
     /// Entries on the page, at most 100 [default: 20]
@@ -21,7 +21,7 @@ pub struct PageArgs {
 }
 
 impl PageArgs {
-    /// The longest page that begins at this token.
+    /// Page of maximum size at this token.
     pub fn with_max_limit(page_token: Option<String>) -> Self {
         Self {
             limit: Some(MAX_PAGE_SIZE),
@@ -30,20 +30,21 @@ impl PageArgs {
     }
 }
 
-/// How a list is shown.
+/// Format of a list.
 pub struct ListFormat<'a, const COLUMNS: usize> {
-    /// The command that lists, without the program.
+    /// Command of the list, without the program name.
     pub command: &'a str,
-    /// The length of the page, where the user has set one.
+    /// Page size, if the user has set one.
     pub limit: Option<u32>,
-    /// Names of the columns.
+    /// Column names.
     pub header: [&'a str; COLUMNS],
-    /// What is said where there is nothing.
+    /// Message for an empty list.
     pub empty_message: &'a str,
 }
 
 impl<const COLUMNS: usize> ListFormat<'_, COLUMNS> {
-    /// Shows a page, each entry as a row, and how to get at the next one; the outcome is "no" where it is empty.
+    /// Prints a page with each entry as a row, and the command for the next page; the outcome is negative if it is
+    /// empty.
     pub fn print_page<T>(
         &self,
         console: &Console,
@@ -69,7 +70,7 @@ impl<const COLUMNS: usize> ListFormat<'_, COLUMNS> {
     }
 }
 
-/// Says how to get at the next page of a list, where there is one.
+/// Prints the command for the next page of a list, if there is one.
 fn print_next_page_hint(command: &str, limit: Option<u32>, token: Option<&str>) {
     if let Some(token) = token {
         let limit = limit

@@ -1,4 +1,4 @@
-//! Log lines on standard error, as `[log]` says.
+//! Log lines on standard error, as configured in `[log]`.
 
 use std::io::IsTerminal;
 
@@ -7,14 +7,14 @@ use tracing_subscriber::EnvFilter;
 
 use super::command_error::CommandError;
 
-/// The variable that overrides `log.filter` for one run, as is customary.
+/// Variable that overrides `log.filter` for one run, as usual for Rust programs.
 const FILTER_VARIABLE: &str = "RUST_LOG";
 
-/// The library that speaks HTTP, and how much of it is logged.
+/// HTTP library, and the filter that silences it.
 const HTTP_LIBRARY: &str = "actix_http";
 const HTTP_LIBRARY_OFF: &str = "actix_http=off";
 
-/// Begins to write log lines. Only the first call in a process has an effect.
+/// Starts logging. Only the first call in a process has an effect.
 pub fn start_logging(config: &LogConfig) -> Result<(), CommandError> {
     let variable_value = std::env::var(FILTER_VARIABLE)
         .ok()
@@ -24,14 +24,16 @@ pub fn start_logging(config: &LogConfig) -> Result<(), CommandError> {
         None => ("log.filter", &config.filter),
     };
     let filter = EnvFilter::try_new(text).map_err(|error| {
-        CommandError::new(format!("{name} is no log filter such as `info`: {error}"))
+        CommandError::new(format!(
+            "{name} is not a log filter such as `info`: {error}"
+        ))
     })?;
     let filter = silence_http_library(filter, text);
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
-    // An error says only that log lines are written already.
+    // An error only means that logging was started already.
     let _ = match config.format {
         LogFormat::Text => subscriber.try_init(),
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
@@ -39,8 +41,8 @@ pub fn start_logging(config: &LogConfig) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Leaves out what the server's library logs as errors although only a client is to blame, one line for each malformed
-/// request, unless the filter asks for it by name. The registry counts these, and logs them at debug.
+/// Silences the HTTP library, unless the filter names it: it logs malformed requests of clients as errors, one line
+/// each. The registry counts these, and logs them at debug.
 fn silence_http_library(filter: EnvFilter, filter_text: &str) -> EnvFilter {
     match HTTP_LIBRARY_OFF.parse() {
         Ok(directive) if !filter_text.contains(HTTP_LIBRARY) => filter.add_directive(directive),
@@ -48,7 +50,7 @@ fn silence_http_library(filter: EnvFilter, filter_text: &str) -> EnvFilter {
     }
 }
 
-/// Log lines of a client command: only where the variable asks for them.
+/// Starts logging for a client command, only if the variable requests it.
 pub fn start_if_requested() -> Result<(), CommandError> {
     match std::env::var_os(FILTER_VARIABLE) {
         Some(_) => start_logging(&LogConfig::default()),

@@ -6,18 +6,18 @@ use std::process::ExitCode;
 #[cfg(not(target_env = "msvc"))]
 use tikv_jemallocator::Jemalloc;
 
-/// Searching and rendering ask for much small memory for a short time, on several threads at once, and an idle registry
-/// is to be as small after a load as before it.
+/// Allocator for searching and rendering, which make many small, short-lived allocations on several threads at once.
+/// It also returns memory, so that an idle registry is as small after a load as before it.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
-    // Where the system hands out huge pages unasked, an idle registry would hold twice the memory.
+    // With transparent huge pages, an idle registry would use twice the memory.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
-    // First of all, so that nothing can have chosen another implementation of TLS. An error says only
-    // that one was installed already, which cannot be at this point.
+    // Runs first, so that no other TLS implementation can have been chosen. An error only means that one was installed
+    // already, which is impossible here.
     let _ = rustls::crypto::ring::default_provider().install_default();
     a2a_registry::run(std::env::args_os())
 }

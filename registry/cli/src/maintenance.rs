@@ -1,4 +1,4 @@
-//! `migrate`, `reindex`, `openapi`, `completions`: what keeps a registry and its users going.
+//! `migrate`, `reindex`, `openapi`, `completions`: maintenance of a registry and its command line.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::offline_args::OfflineArgs;
 
-/// What `completions` takes.
+/// Arguments of `completions`.
 #[derive(Args, Debug, Clone)]
 pub struct CompletionsArgs {
     /// The shell
     shell: clap_complete::Shell,
 }
 
-/// Brings the database to this program's schema.
+/// Migrates the database to this program's schema.
 pub async fn migrate_database(arguments: &OfflineArgs, console: &Console) -> CommandResult {
     let migrations = maintenance::migrate(&arguments.load_config()?).await?;
     console.print_result(&json!({ "migrations": migrations }), || {
@@ -36,7 +36,7 @@ pub async fn migrate_database(arguments: &OfflineArgs, console: &Console) -> Com
     })
 }
 
-/// Builds the index anew: asks the running registry, or does it in the data folder where none runs.
+/// Rebuilds the index: through the running registry or, if there is none, in the data folder.
 pub async fn rebuild_index(
     arguments: &OfflineArgs,
     client: &Client,
@@ -45,7 +45,7 @@ pub async fn rebuild_index(
     match client.reindex().await {
         Ok(()) => console.print_result(&json!({ "registry": client.base_url() }), || {
             console.print_line(&format!(
-                "{} rebuilds its index, and serves searches from the old one until it is done",
+                "{} is rebuilding its index; searches use the old one until it is done",
                 client.base_url()
             ))
         }),
@@ -53,7 +53,7 @@ pub async fn rebuild_index(
             let config = arguments.load_config()?;
             if !config.store.data_dir.is_dir() {
                 return Err(CommandError::new(format!(
-                    "no registry runs at {}, and there is no data folder {}; give --registry or --data-dir",
+                    "no registry runs at {}, and the data folder {} does not exist; give --registry or --data-dir",
                     client.base_url(),
                     config.store.data_dir.display()
                 )));
@@ -68,7 +68,7 @@ pub async fn rebuild_index(
     }
 }
 
-/// Prints the API's description, an `OpenAPI` 3.1 document.
+/// Prints the API description, an `OpenAPI` 3.1 document.
 pub fn print_openapi(console: &Console) -> CommandResult {
     console.print_raw_json(openapi::default_document_text().as_bytes())?;
     Ok(CommandOutcome::Done)

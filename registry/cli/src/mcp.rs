@@ -1,8 +1,8 @@
-//! `mcp`: the registry's tools for a client of the Model Context Protocol, on standard input and output, and one to talk
-//! to agents from this machine.
+//! `mcp`: tools of the registry for a client of the Model Context Protocol on standard input and output, and one tool
+//! that calls agents from this machine.
 //!
-//! The tools are the server's own: each call is passed on to `/mcp` of the registry, with the user's token. Standard output
-//! carries the protocol alone.
+//! The registry's tools are those of its server: each call is forwarded to `/mcp` of the registry with the user's
+//! token. Standard output carries only the protocol.
 
 mod batch_splitter;
 mod talk_tool;
@@ -34,14 +34,14 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::signals::{HangupAction, ShutdownSignals};
 use super::terminal;
 
-/// Most bytes of a message from the client.
+/// Size limit of a message from the client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
-/// Messages that are sent to agents at once; further ones wait.
+/// Number of concurrent calls of agents; further ones wait.
 const MAX_CONCURRENT_CALLS: usize = 8;
-/// How much of a failure is told, in columns.
+/// Maximum length of an error message, in columns.
 const MAX_ERROR_COLUMNS: usize = 500;
 
-/// What `mcp` takes.
+/// Arguments of `mcp`.
 #[derive(Args, Clone)]
 pub struct McpArgs {
     /// Let `talk_to_agent` call a gRPC interface that the card names as a bare HOST:PORT without TLS
@@ -49,21 +49,22 @@ pub struct McpArgs {
     plaintext: bool,
 }
 
-/// The tools of the registry, and the one of this machine.
+/// MCP server with the registry's tools and the one of this machine.
 struct StdioMcpServer {
     client: Arc<Client>,
-    /// Calls of the tool that talks, which are made where the process began: they may not change their thread.
+    /// Calls of `talk_to_agent`, which run on the thread where the process started, because they cannot change
+    /// threads.
     call_queue: mpsc::Sender<TalkCall>,
 }
 
-/// An answer of the registry to a call.
+/// Response of the registry to a call.
 #[derive(Deserialize)]
 struct RegistryReply {
     result: Option<CallToolResult>,
     error: Option<ErrorData>,
 }
 
-/// Serves the client on standard input and output until it closes its side, or the process is asked to end.
+/// Serves the client on standard input and output until it closes its side, or the process is stopped.
 pub async fn run(arguments: &McpArgs, client: Client) -> CommandResult {
     let mut signals = ShutdownSignals::listen(HangupAction::Ends)?;
     let (input, output) = stdio_pipes();
@@ -105,20 +106,20 @@ where
         Ok(running) => match running.waiting().await {
             Ok(_) => Ok(CommandOutcome::Done),
             Err(error) => Err(CommandError::new(format!(
-                "the protocol broke off: {error}"
+                "the connection to the client failed: {error}"
             ))),
         },
-        // A client that goes before it has said anything has nothing to be told.
+        // A client that leaves before its first message needs no error.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             Ok(CommandOutcome::Done)
         }
         Err(error) => Err(CommandError::new(format!(
-            "the client does not begin as the Model Context Protocol asks: {error}"
+            "the client's first messages do not follow the Model Context Protocol: {error}"
         ))),
     }
 }
 
-/// A failure as the result of a tool.
+/// Error as the result of a tool.
 fn error_result(message: &str) -> CallToolResult {
     let sentence = terminal::escape_and_truncate(message.trim_end_matches('.'), MAX_ERROR_COLUMNS);
     let mut characters = sentence.chars();
@@ -140,7 +141,7 @@ impl StdioMcpServer {
             "method": "tools/call",
             "params": { "name": name, "arguments": arguments.unwrap_or_default() },
         });
-        // The newest one that has no metadata in each request.
+        // The newest revision without metadata in each request.
         let [_, revision, ..] = protocol_versions::MCP_VERSIONS;
         let reply: RegistryReply = match self.client.send_mcp_message(revision, &call).await {
             Ok(answer) => answer.value,
@@ -155,7 +156,7 @@ impl StdioMcpServer {
                 ..
             } => Ok(result),
             _ => Ok(error_result(
-                "the registry's answer to this call has neither result nor error",
+                "the registry's response to this call has neither result nor error",
             )),
         }
     }
@@ -174,15 +175,15 @@ impl StdioMcpServer {
             Ok(()) => result_receiver.await.ok(),
             Err(_) => None,
         };
-        let talked = result.unwrap_or_else(|| Err("this program is ending".to_owned()));
+        let talked = result.unwrap_or_else(|| Err("this program is shutting down".to_owned()));
         talked.unwrap_or_else(|sentence| error_result(&sentence))
     }
 
     fn describe_error(&self, error: &ClientError) -> String {
         match error.status() {
             Some(404 | 405) => format!(
-                "the registry at {} does not serve the Model Context Protocol: its operator has turned `mcp.enabled` off, or \
-                 its version has none",
+                "the registry at {} does not serve the Model Context Protocol: `mcp.enabled` is off, or \
+                 its version does not support it",
                 self.client.base_url()
             ),
             _ => error.without_commands(),
@@ -199,7 +200,7 @@ impl ToolSource for StdioMcpServer {
             .collect()
     }
 
-    /// The answers are a user's with a token, anybody's without one.
+    /// Scope in which results can be cached: private with a token, public without one.
     fn cache_scope(&self, _: &RequestContext<RoleServer>) -> CacheScope {
         match self.client.has_token() {
             true => CacheScope::Private,

@@ -14,10 +14,10 @@ use super::console::Console;
 use super::offline_args::{self, OfflineArgs};
 use super::table;
 
-/// Shown of an id in a table on a terminal; elsewhere all of it is.
+/// Columns of an id in a table on a terminal; elsewhere ids are complete.
 const ID_COLUMNS: usize = 16;
 
-/// What `model` can do.
+/// Subcommands of `model`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum ModelCommand {
     /// Check a sentence encoder, copy it into the data folder and make it the one in use
@@ -26,27 +26,27 @@ pub enum ModelCommand {
     Status(OfflineArgs),
 }
 
-/// What `model install` takes.
+/// Arguments of `model install`.
 #[derive(Args, Debug, Clone)]
 pub struct InstallModelArgs {
-    /// The folder of a BERT as sentence-transformers lays it out
+    /// Folder with a BERT model in the layout of sentence-transformers
     #[arg(value_name = "FOLDER")]
     source: PathBuf,
     #[command(flatten)]
     local: OfflineArgs,
 }
 
-/// A model as `--json` shows it.
+/// Model as `--json` shows it.
 #[derive(Debug, Serialize)]
 struct ModelView {
-    /// Whether it is the one in use.
+    /// Whether it is in use.
     current: bool,
     folder: PathBuf,
-    /// Whether its folder is not what was installed; then nothing more is known.
+    /// Whether its folder differs from what was installed; then nothing else is known.
     damaged: bool,
     #[serde(flatten)]
     about: Option<a2a_registry_embed::ModelDescription>,
-    /// How far it has come with the agents; nothing before a server has begun.
+    /// Progress with the agents; `None` until a server has started with it.
     agents: Option<EmbeddedModel>,
 }
 
@@ -62,7 +62,7 @@ impl From<InstalledModel> for ModelView {
     }
 }
 
-/// Installs a model, or shows which there are.
+/// Installs a model, or shows the installed ones.
 pub async fn run(command: &ModelCommand, console: &Console) -> CommandResult {
     match command {
         ModelCommand::Install(arguments) => install_model(arguments, console).await,
@@ -81,7 +81,9 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
         tokio::task::spawn_blocking(move || a2a_registry_embed::install_model(&data_dir, &source));
     let installed = installing
         .await
-        .map_err(|error| CommandError::new(format!("{source_text}: the check broke off: {error}")))?
+        .map_err(|error| {
+            CommandError::new(format!("{source_text}: the check was aborted: {error}"))
+        })?
         .map_err(|error| CommandError::new(format!("{source_text}: {error}")))?;
     let about = installed.model.description.clone();
     let document = json!({
@@ -91,9 +93,9 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
         "takes_effect": takes_effect,
     });
     let message = match (installed.was_installed, installed.was_current) {
-        (true, true) => "was installed and in use already; nothing was changed",
-        (true, false) => "was installed already, and is the model in use from now on",
-        (false, _) => "was installed, and is the model in use from now on",
+        (true, true) => "is already installed and in use; nothing was changed",
+        (true, false) => "was already installed, and is now in use",
+        (false, _) => "was installed, and is now in use",
     };
     console.print_result(&document, || {
         let name = about.as_ref().map_or("the model", |about| &about.name);
@@ -105,14 +107,14 @@ async fn install_model(arguments: &InstallModelArgs, console: &Console) -> Comma
     })
 }
 
-/// What becomes of an installed model in a server that runs on this data folder.
+/// How a server that runs on this data folder will use an installed model.
 fn activation_note(config: &Config) -> &'static str {
     if !config.embedding.url.is_empty() {
-        "searches go by the encoder at embedding.url all the same; remove that key and restart the server to use this model"
+        "searches still use the encoder at embedding.url; remove that key and restart the server to use this model"
     } else if !config.search.model.is_empty() {
-        "searches go by what search.model says all the same; remove that key and restart the server to use this model"
+        "searches still use what search.model names; remove that key and restart the server to use this model"
     } else {
-        "a server that runs on this data folder takes it up within seconds, without a restart"
+        "a server that runs on this data folder uses it within seconds, without a restart"
     }
 }
 
@@ -153,12 +155,12 @@ async fn print_status(arguments: &OfflineArgs, console: &Console) -> CommandResu
         .map(|model| model_row(console, model, embedding_progress.as_ref()))
         .collect();
     table::print_table(console, &header, &rows)?;
-    // What is in use cannot be used where it is damaged or not known.
+    // The model in use cannot be used if it is damaged or unknown.
     a2a_registry_embed::find_current_model(&data_dir)?;
     Ok(outcome)
 }
 
-/// What the database knows; nothing where there is none yet, or it does not answer.
+/// Progress of the encoders from the database; `None` if there is none yet, or it does not respond.
 async fn load_embedding_progress(config: &Config) -> Option<EmbeddingProgress> {
     maintenance::embedding_progress(config).await.ok()
 }
@@ -174,7 +176,7 @@ fn find_model_progress<'a>(
         .find(|known| known.id == *id)
 }
 
-/// With how many of the agents it is done.
+/// Number of agents that are done.
 fn format_progress(
     embedding_progress: Option<&EmbeddingProgress>,
     model: &InstalledModel,

@@ -1,4 +1,4 @@
-//! What users name: something to register, or an agent.
+//! Names that users give: something to register, or an agent.
 
 use a2a_crawler::fetch::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH};
 use a2a_registry_api::{Registration, SourceView};
@@ -8,14 +8,14 @@ use uuid::Uuid;
 
 use super::command_error::CommandError;
 
-/// What to register for a word of the command line or a line of a file.
+/// Parses a word of the command line or a line of a file into a registration.
 ///
-/// A name (`host`, `host:port`), or `https://host` without a path, is a domain. Any other URL is one
-/// card; `http://host` without a path means the card at its well-known path, because a bare domain
-/// would be asked over https.
+/// A name (`host`, `host:port`), or `https://host` without a path, is a domain. Any other URL is one card;
+/// `http://host` without a path means the card at its well-known path, because a bare domain would be requested over
+/// https.
 ///
 /// # Errors
-/// For a URL that cannot be read. Whether a name fits is the registry's to say.
+/// For a URL that cannot be parsed. The registry decides whether a name is valid.
 pub fn parse_registration(name_or_url: &str, approve: bool) -> Result<Registration, CommandError> {
     let domain = |name: String| Registration {
         domain: Some(name),
@@ -39,16 +39,16 @@ pub fn parse_registration(name_or_url: &str, approve: bool) -> Result<Registrati
     })
 }
 
-/// What a URL without a path stands for.
+/// Meaning of a URL without a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BareUrlTarget {
-    /// A domain, which is asked over https.
+    /// A domain, which is requested over https.
     Domain(String),
-    /// The card at the well-known path, because a domain would not be asked over http.
+    /// The card at the well-known path, because a domain would not be requested over http.
     Card(Url),
 }
 
-/// What a URL stands for that has no path, in every command alike; `None` for one that has.
+/// Meaning of a URL without a path, the same in every command; `None` if it has a path.
 pub fn bare_url_target(url: &Url) -> Option<BareUrlTarget> {
     let is_bare = url.path() == "/"
         && url.query().is_none()
@@ -69,7 +69,7 @@ pub fn bare_url_target(url: &Url) -> Option<BareUrlTarget> {
     }
 }
 
-/// Whether a source asks for the card or the catalog at that URL, which is normalised.
+/// Whether a source fetches the card or the catalog at that URL, which is normalized.
 pub fn fetches_url(source: &SourceView, url: &Url) -> bool {
     match source.kind.known_value() {
         Some(SourceKind::Url | SourceKind::Entry) => {
@@ -84,26 +84,26 @@ pub fn fetches_url(source: &SourceView, url: &Url) -> bool {
     }
 }
 
-/// Whether a URL stands for the well-known paths of its origin.
+/// Whether a URL means the well-known paths of its origin.
 fn is_well_known_card_url(url: &Url) -> bool {
     [AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH].contains(&url.path()) && url.query().is_none()
 }
 
-/// How an agent is named on the command line.
+/// Reference to an agent on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentReference {
     Id(Uuid),
     Urn(String),
     /// The URL of its card, or of an interface.
     Url(Url),
-    /// Its host, with the port where it has one.
+    /// Its host, with the port if it has one.
     Host(String),
     /// The digest of its card.
     Digest(String),
 }
 
 impl AgentReference {
-    /// Tells the kind of name.
+    /// Recognizes the kind of reference.
     ///
     /// # Errors
     /// For text that is none of them, such as an agent's display name.
@@ -136,7 +136,7 @@ impl AgentReference {
             return Ok(Self::Host(text.to_owned()));
         }
         Err(CommandError::new(format!(
-            "{text} is no id, URN, host or card URL; `a2a-registry search` finds an agent's id by words"
+            "{text} is not an id, URN, host or card URL; `a2a-registry search` finds an agent's id by words"
         )))
     }
 }

@@ -1,4 +1,4 @@
-//! Which data a command works on by itself, without a running registry.
+//! Data that a command works on by itself, without a running registry.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::command_error::CommandError;
 
-/// Which data a command works on.
+/// Options that select the data of a command.
 #[derive(Args, Debug, Clone, Default)]
 pub struct OfflineArgs {
     /// Read the configuration from this TOML file
@@ -23,10 +23,10 @@ pub struct OfflineArgs {
 }
 
 impl OfflineArgs {
-    /// The configuration these arguments lead to.
+    /// Loads the configuration for these arguments.
     ///
     /// # Errors
-    /// With every mistake in it.
+    /// All mistakes in it.
     pub fn load_config(&self) -> Result<Config, CommandError> {
         let overrides = Overrides {
             data_dir: self.data_dir.clone(),
@@ -37,7 +37,7 @@ impl OfflineArgs {
     }
 }
 
-/// Refuses a data folder that does not exist: only `serve` and `demo` make one.
+/// Rejects a data folder that does not exist: only `serve` and `demo` create one.
 pub fn require_data_dir(config: &Config) -> Result<(), CommandError> {
     let folder = &config.store.data_dir;
     match folder.is_dir() {

@@ -1,4 +1,4 @@
-//! `policy`: the rules by which agents are found and called, kept as files.
+//! `policy`: the rules that decide who can find and call agents, kept as files.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::policy_apply::{ApplyOptions, ApplyPoliciesArgs, apply_policies};
 use super::policy_files::read_policies;
 use super::{policy_checks, terminal};
 
-/// What `policy` takes.
+/// Subcommands of `policy`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum PolicyCommand {
     /// Show the policies of a set, the newest by default
@@ -22,45 +22,45 @@ pub enum PolicyCommand {
         #[arg(long, value_name = "N")]
         number: Option<u64>,
     },
-    /// List the policy sets that were made, newest first
+    /// List all policy sets, newest first
     History(PageArgs),
-    /// Put the policies of files in force: one policy in each, whose name is its identifier
+    /// Put policies from files in force: one policy in each file, which is named after its identifier
     Apply(ApplyPoliciesArgs),
-    /// Put the policies of an earlier set in force, as a new one
+    /// Put the policies of an earlier set in force, as a new set
     Rollback {
         /// Number of the earlier set
         number: u64,
-        /// Why, for the log
+        /// Reason, for the log
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
         options: ApplyOptions,
     },
-    /// Show what differs between two sets, or between a set and files
+    /// Show the differences between two sets, or between a set and files
     Diff(policy_checks::PolicyDiffArgs),
-    /// Show which agents the policies of files would show to whom, and hide from whom
+    /// Show which agents would become visible or hidden, and for whom, under the policies in files
     Preview {
         /// Files named *.cedar, or folders of them
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Test how policies decide; the exit code is 1 if a case is not decided as it must be
+    /// Test policy decisions; the exit code is 1 if a case has another result than expected
     Test(policy_checks::PolicyTestArgs),
     /// Show what a policy on a dry run would have changed
     DryRun {
         /// Identifier of the policy
         policy: String,
     },
-    /// Print a policy to begin with, or list them
+    /// Print a policy template, or list the templates
     Template {
-        /// Its name
+        /// Name of the template
         name: Option<String>,
     },
-    /// Say whether the caller may find or call an agent
+    /// Show whether the caller may find or call an agent
     Decide {
         /// Id or URN of the agent
         agent: String,
-        /// What the caller wants to do
+        /// Action to decide on
         #[arg(long, default_value = "invoke", value_parser = ["discover", "invoke"])]
         action: String,
     },
@@ -156,7 +156,7 @@ async fn list_policy_sets(page: &PageArgs, client: &Client, console: &Console) -
         command: "policy history",
         limit: page.limit,
         header: ["SET", "MADE", "BY", "POLICIES", "REASON"],
-        empty_message: "no policy set was made; the shipped one is in force",
+        empty_message: "no policy set was created; the shipped one is in force",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();

@@ -1,5 +1,5 @@
-//! `policy apply` and `rollback`: policies are compared with the set in force, and whoever applies them is asked where some fall
-//! away or every agent is hidden.
+//! `policy apply` and `rollback`: policies are compared with the set in force, and the user is asked for confirmation
+//! if some are removed or every agent is hidden.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,41 +17,41 @@ use super::console::Console;
 use super::policy_files::{PolicyFileChange, compare_policies};
 use super::terminal;
 
-/// How often the registry is asked whether a new set decides.
+/// Time between two checks whether a new set is in force.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What `policy apply` takes.
+/// Arguments of `policy apply`.
 #[derive(Args, Debug, Clone)]
 pub struct ApplyPoliciesArgs {
     /// Files named *.cedar, or folders of them
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Why, for the log
+    /// Reason, for the log
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     pub reason: Option<String>,
-    /// Only say what would change; the exit code is 1 if anything would
+    /// Only show what would change; the exit code is 1 if anything would
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub options: ApplyOptions,
 }
 
-/// The options of what puts policies in force.
+/// Options of commands that put policies in force.
 #[derive(Args, Debug, Clone, Default)]
 pub struct ApplyOptions {
-    /// Return only when the new set decides; after SECONDS the exit code is 1
+    /// Wait until the new set is in force; after SECONDS the exit code is 1
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "600",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
-    /// Apply without asking, also where policies fall away or every agent is hidden
+    /// Apply without confirmation, even if policies are removed or every agent is hidden
     #[arg(long, short)]
     yes: bool,
-    /// Apply policies of which none permits `discover`, so that nobody finds any agent
+    /// Apply policies of which none permits `discover`, so that no one finds any agent
     #[arg(long)]
     allow_no_permit: bool,
 }
 
-/// Puts policies in force. The outcome is "no" where `dry_run` shows changes.
+/// Puts policies in force. The outcome is negative if `dry_run` shows changes.
 pub async fn apply_policies(
     new: NewPolicies,
     options: &ApplyOptions,
@@ -67,7 +67,7 @@ pub async fn apply_policies(
             print_changes(&changes, console)?;
             match changes.is_empty() {
                 true => console.print_line(&format!(
-                    "set {} has these policies already",
+                    "set {} already has these policies",
                     current.number
                 )),
                 false => Ok(()),
@@ -97,7 +97,7 @@ pub async fn apply_policies(
         console.print_line(&match in_force == number {
             true => format!("set {number} is in force"),
             false => format!(
-                "set {number} is accepted; set {in_force} is in force until all agents are evaluated"
+                "set {number} is accepted; set {in_force} remains in force until all agents are evaluated"
             ),
         })
     })
@@ -110,7 +110,7 @@ fn print_changes(changes: &[PolicyFileChange], console: &Console) -> Result<(), 
     Ok(())
 }
 
-/// Makes the set; where policies fall away or every agent is hidden, only when that was shown and confirmed.
+/// Creates the set; if policies are removed or every agent is hidden, only after confirmation.
 async fn submit_policy_set(
     mut new: NewPolicies,
     base_number: u64,
@@ -128,7 +128,7 @@ async fn submit_policy_set(
     let preview = client.preview_policies(&new).await?.value;
     if preview.number != base_number {
         return Err(CommandError::new(format!(
-            "set {} was made meanwhile, so nothing was changed; compare with it and apply again",
+            "set {} was created in the meantime, so nothing was changed; compare with it and apply again",
             preview.number
         )));
     }
@@ -136,13 +136,13 @@ async fn submit_policy_set(
         return Err(no_permit_error(removed_ids));
     }
     print_access_losses(&preview);
-    let rollback_hint = format!("`policy rollback {base_number}` goes back");
+    let rollback_hint = format!("`policy rollback {base_number}` restores the present set");
     confirm_consequence(
         &describe_consequences(&preview, removed_ids),
         &rollback_hint,
         yes,
     )?;
-    // A registry of an earlier version asks for no preview.
+    // A registry of an earlier version needs no preview.
     new.preview = Some(preview.token).filter(|token| !token.is_empty());
     let accepted = client.put_policies(&new, base_number).await;
     accepted
@@ -150,7 +150,7 @@ async fn submit_policy_set(
         .map_err(|error| submit_error(error, base_number))
 }
 
-/// The consequences that are to be confirmed, in words.
+/// Consequences to confirm, in words.
 fn describe_consequences(preview: &PolicyPreview, removed_ids: &[&str]) -> String {
     let mut text = match removed_ids.is_empty() {
         true => "applying these policies".to_owned(),
@@ -163,13 +163,13 @@ fn describe_consequences(preview: &PolicyPreview, removed_ids: &[&str]) -> Strin
     if preview.hides_every_agent {
         let joined = if removed_ids.is_empty() { "" } else { " and" };
         text.push_str(&format!(
-            "{joined} hides every agent from everybody but owners, curators, auditors and admins"
+            "{joined} hides every agent from everyone but owners, curators, auditors and admins"
         ));
     }
     text
 }
 
-/// Says on standard error who loses what, and what speaks against the set.
+/// Prints on standard error who loses access to what, and the warnings about the set.
 fn print_access_losses(preview: &PolicyPreview) {
     for change in preview.changes.iter().filter(|change| change.lost > 0) {
         terminal::eprint_note(&format!(
@@ -182,31 +182,32 @@ fn print_access_losses(preview: &PolicyPreview) {
     }
 }
 
-/// The failure of a set that permits nothing.
+/// Error for a set that permits nothing.
 fn no_permit_error(removed_ids: &[&str]) -> CommandError {
     let gone = match removed_ids.is_empty() {
         true => String::new(),
         false => format!(" (it lacks {} of the present set)", removed_ids.join(", ")),
     };
     CommandError::new(format!(
-        "no policy of this set permits `discover`{gone}, so nobody would find any agent; nothing was changed. `policy template \
-         everybody > everybody.cedar` writes the shipped permit, --allow-no-permit applies the set as it is"
+        "no policy of this set permits `discover`{gone}, so no one would find any agent; nothing was changed. \
+         `policy template everybody > everybody.cedar` writes the default permit, --allow-no-permit \
+         applies the set as it is"
     ))
 }
 
-/// The failure of a set that was sent.
+/// Error for a set that was sent.
 fn submit_error(error: ClientError, base_number: u64) -> CommandError {
     match error {
         error if error.is_problem("no-permit") => no_permit_error(&[]),
         ClientError::OutcomeUnknown(_) => CommandError::new(format!(
-            "{error}; `policy history` shows whether set {} was made",
+            "{error}; `policy history` shows whether set {} was created",
             base_number + 1
         )),
         error => error.into(),
     }
 }
 
-/// Waits until this set, or a later one, is in force. The set is made: whatever goes wrong here says so.
+/// Waits until this set, or a later one, is in force. The set exists: every error here says so.
 async fn wait_in_force(client: &Client, number: u64, seconds: u64) -> Result<u64, CommandError> {
     let started_at = Instant::now();
     let mut last_response = started_at;
@@ -216,13 +217,14 @@ async fn wait_in_force(client: &Client, number: u64, seconds: u64) -> Result<u64
             Ok(shown) => {
                 last_response = Instant::now();
                 CommandError::Negative(format!(
-                    "set {number} is accepted, and after {seconds} s set {} still decides; `policy show` says when that changes",
+                    "set {number} is accepted, but after {seconds} s set {} is still in force; check with \
+                     `policy show`",
                     shown.value.in_force
                 ))
             }
             Err(error) => {
                 let failure = CommandError::new(format!(
-                    "set {number} is accepted, and it is not known whether it decides yet: {error}; `policy show` says so"
+                    "set {number} is accepted, but its state is unknown: {error}; check with `policy show`"
                 ));
                 let passes = error.status().is_none_or(|status| status >= 500);
                 if !passes || last_response.elapsed() >= client.read_timeout() {

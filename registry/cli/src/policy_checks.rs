@@ -1,4 +1,4 @@
-//! `policy diff`, `preview`, `test`, `dry-run` and `template`: policies are read and tried before they decide.
+//! `policy diff`, `preview`, `test`, `dry-run` and `template`: reading and testing policies before they are in force.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use super::console::Console;
 use super::policy_files::read_policies;
 use super::{table, terminal};
 
-/// What `policy diff` takes.
+/// Arguments of `policy diff`.
 #[derive(Args, Debug, Clone)]
 pub struct PolicyDiffArgs {
-    /// Number of the set to begin with, the newest by default
+    /// Number of the first set, the newest by default
     #[arg(long, value_name = "N")]
     from: Option<u64>,
     /// Number of the set to compare with
@@ -37,18 +37,18 @@ pub struct PolicyDiffArgs {
     files: Vec<PathBuf>,
 }
 
-/// What `policy test` takes.
+/// Arguments of `policy test`.
 #[derive(Args, Debug, Clone)]
 pub struct PolicyTestArgs {
-    /// Files of cases (TOML, [[cases]])
+    /// Files with cases (TOML, [[cases]])
     #[arg(required = true, value_name = "CASES")]
     cases: Vec<PathBuf>,
-    /// Decide by these policies: files named *.cedar, or folders of them; by the newest set without
+    /// Policies to test: files named *.cedar, or folders of them; the newest set if absent
     #[arg(long, value_name = "FILE")]
     policies: Vec<PathBuf>,
 }
 
-/// The texts of policies by their identifiers.
+/// Texts of policies by their identifiers.
 type PolicyTexts = BTreeMap<String, String>;
 
 pub async fn diff_policies(
@@ -125,7 +125,7 @@ fn print_preview(policy_preview: &PolicyPreview, console: &Console) -> Result<()
         console.print_line(&format!("{} {}", policy.what, policy.id))?;
     }
     console.print_line(&format!(
-        "{} agents were looked at; set {} is the newest",
+        "{} agents were evaluated; set {} is the newest",
         policy_preview.agents, policy_preview.number
     ))?;
     let rows: Vec<Vec<String>> = policy_preview
@@ -168,7 +168,7 @@ fn print_sample(change: &AccessChange, console: &Console) -> Result<(), CommandE
     Ok(())
 }
 
-/// A file of cases.
+/// File with cases.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PolicyCaseFile {
@@ -197,7 +197,7 @@ pub async fn test_policies(
     Ok(CommandOutcome::done_if(reply.value.passed))
 }
 
-/// How a case was decided, in one line.
+/// Decision on a case, in one line.
 fn result_line(case: &PolicyCase, result: &PolicyCaseResult) -> String {
     let caller = case.account.as_deref().unwrap_or("anonymous");
     let groups = case.groups.iter().map(|name| format!(" in {name}"));
@@ -218,10 +218,10 @@ fn result_line(case: &PolicyCase, result: &PolicyCaseResult) -> String {
     )
 }
 
-/// The policies that permit something, by their identifiers.
+/// Permitting policies, by their identifiers.
 fn format_permitting_policies(policies: &[String]) -> String {
     match policies {
-        [] => "nothing permits it".to_owned(),
+        [] => "no policy permits it".to_owned(),
         policies => policies.join(", "),
     }
 }
@@ -241,7 +241,7 @@ fn read_cases(path: &Path) -> Result<Vec<PolicyCase>, CommandError> {
     Ok(parsed.cases)
 }
 
-/// Shows what a policy on a dry run would have changed; the outcome is "no" where it is nothing.
+/// Shows what a policy on a dry run would have changed; the outcome is negative if it is nothing.
 pub async fn report_dry_run(policy: &str, client: &Client, console: &Console) -> CommandResult {
     let reply = client.policy_dry_run(policy).await?;
     console.print_result(&reply, || print_dry_run(policy, &reply.value, console))?;
@@ -251,11 +251,11 @@ pub async fn report_dry_run(policy: &str, client: &Client, console: &Console) ->
 fn print_dry_run(policy: &str, report: &DryRun, console: &Console) -> Result<(), CommandError> {
     if !report.running {
         terminal::eprint_note(&format!(
-            "{policy} is not on a dry run; `@mode(\"dry_run\")` before it tries it"
+            "{policy} is not on a dry run; put `@mode(\"dry_run\")` before it to try it"
         ));
     }
     if report.days.is_empty() {
-        terminal::eprint_note("it would have changed no answer so far");
+        terminal::eprint_note("it would not have changed any decision so far");
         return Ok(());
     }
     let days: Vec<Vec<String>> = report
@@ -285,7 +285,7 @@ fn print_dry_run(policy: &str, report: &DryRun, console: &Console) -> Result<(),
     Ok(())
 }
 
-/// Prints a template, or the names of all.
+/// Prints a template, or the names of all templates.
 pub fn print_template(name: Option<&str>, console: &Console) -> CommandResult {
     let Some(name) = name else {
         let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
@@ -300,7 +300,7 @@ pub fn print_template(name: Option<&str>, console: &Console) -> CommandResult {
     let named_template = TEMPLATES.iter().find(|(known, _)| *known == name);
     let (_, text) = named_template.ok_or_else(|| {
         CommandError::new(format!(
-            "there is no template {name}; `policy template` lists them"
+            "the template {name} does not exist; `policy template` lists all"
         ))
     })?;
     console.print_lines(text.trim_end())?;

@@ -1,4 +1,4 @@
-//! Policies as files, and what differs between them and a set.
+//! Policies in files, and their differences from a set.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use a2a_registry_api::{NewPolicy, Policies};
 
 use super::command_error::CommandError;
 
-/// What policies are in.
+/// File extension of policies.
 const POLICY_EXTENSION: &str = "cedar";
 
-/// A policy that a set would gain, lose or have otherwise.
+/// Policy that would be added to a set, changed or removed.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct PolicyFileChange {
     /// `add`, `change` or `remove`.
@@ -19,7 +19,8 @@ pub struct PolicyFileChange {
     pub id: String,
 }
 
-/// What differs, in the order of the identifiers, without what is shipped. Another order of the same policies is no change.
+/// Differences in the order of the identifiers, without built-in policies. Another order of the same policies is not a
+/// change.
 pub fn compare_policies(before: &Policies, after: &[NewPolicy]) -> Vec<PolicyFileChange> {
     let old: BTreeMap<&str, &str> = before
         .policies
@@ -50,10 +51,10 @@ pub fn compare_policies(before: &Policies, after: &[NewPolicy]) -> Vec<PolicyFil
         .collect()
 }
 
-/// The policies of these files and folders, in the order of their identifiers.
+/// Reads policies from these files and folders, in the order of their identifiers.
 ///
 /// # Errors
-/// For a file that cannot be read, is too long or no policy's, and for none at all.
+/// If a file cannot be read, is too long or is not a policy, and if there are none.
 pub fn read_policies(files: &[PathBuf]) -> Result<Vec<NewPolicy>, CommandError> {
     let mut paths = Vec::new();
     for path in files {
@@ -76,7 +77,7 @@ pub fn read_policies(files: &[PathBuf]) -> Result<Vec<NewPolicy>, CommandError> 
     }
     if policies.is_empty() {
         return Err(CommandError::new(format!(
-            "there is no *.{POLICY_EXTENSION} file in the given folders, and a set without policies hides every agent"
+            "the given folders contain no *.{POLICY_EXTENSION} file, and a set without policies hides every agent"
         )));
     }
     Ok(policies.into_values().collect())
@@ -105,12 +106,12 @@ fn read_policy(path: &Path) -> Result<NewPolicy, CommandError> {
         .len();
     if length > MAX_POLICY_TEXT_BYTES as u64 {
         return Err(file_error(format!(
-            "a policy has at most {MAX_POLICY_TEXT_BYTES} bytes"
+            "a policy must have at most {MAX_POLICY_TEXT_BYTES} bytes"
         )));
     }
     let text = std::fs::read_to_string(path).map_err(|error| file_error(error.to_string()))?;
     let stem = path.file_stem().and_then(|stem| stem.to_str());
-    let id = stem.ok_or_else(|| file_error("the name of the file is no identifier".to_owned()))?;
+    let id = stem.ok_or_else(|| file_error("the file name is not an identifier".to_owned()))?;
     Ok(NewPolicy {
         id: id.to_owned(),
         text,

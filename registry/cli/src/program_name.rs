@@ -1,9 +1,9 @@
-//! How this very program is called again, so that printed commands work as printed.
+//! Command that starts this program again, so that printed commands work as printed.
 
 use std::path::{Path, PathBuf};
 
-/// The word that starts this program from the present folder: its name where the search path finds
-/// this very file by it, else a path to the file.
+/// Word that starts this program from the current folder: its name if the search path finds this file by it, otherwise
+/// a path to the file.
 pub fn program_name() -> String {
     let Ok(executable) = std::env::current_exe() else {
         return "a2a-registry".to_owned();
@@ -33,7 +33,7 @@ fn resolve_program_name(
     }
 }
 
-/// A word that a POSIX shell takes as exactly this text.
+/// Quotes a text so that a POSIX shell takes it literally.
 pub fn shell_quote(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {

@@ -1,4 +1,4 @@
-//! `register`: domains and cards, what came of each, then what to place where.
+//! `register`: registers domains and cards, and prints the result of each and the proofs to publish.
 
 mod bulk;
 mod crawl_results;
@@ -20,20 +20,20 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::name_parsing::parse_registration;
 
-/// The longest file of names that is read, in bytes.
+/// Size limit of a file with names, in bytes.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What `register` takes.
+/// Arguments of `register`.
 #[derive(Args, Debug, Clone)]
 pub struct RegisterArgs {
     /// A host (its well-known paths and catalogs are fetched), or the URL of a card, of an agent or of a catalog
     #[arg(value_name = "NAME|URL", required_unless_present_any = ["file", "from_registry"])]
     names: Vec<String>,
-    /// Read further names from this file, one a line; `-` is standard input
+    /// Read more names from this file, one per line; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Register the agents of another registry that speaks ARD, each from its own origin: its URL, or the base URL of its
-    /// API
+    /// Register the agents of another registry that supports ARD, each from its own origin: URL of the registry, or
+    /// base URL of its API
     #[arg(long, value_name = "URL")]
     from_registry: Option<String>,
     /// Approve the first card at once; for accounts that may approve
@@ -44,21 +44,21 @@ pub struct RegisterArgs {
     no_wait: bool,
 }
 
-/// A name of the command line, and what the registry told of it.
+/// Name from the command line, and the registry's response for it.
 struct RegisteredName {
     name: String,
     registration: Registration,
     domain: String,
-    /// Whether the answer to the registration tells that the name is recorded, and nothing else.
+    /// Whether the response to the registration says only that the name is recorded.
     is_recorded: bool,
-    /// The domain, once it was shown.
+    /// Domain, once it was visible.
     view: Option<DomainView>,
-    /// What `--json` prints of it.
+    /// Output of `--json` for it.
     raw: Bytes,
 }
 
 impl RegisteredName {
-    /// Says that the name is registered.
+    /// Prints that the name is registered.
     fn print_registered(&self, console: &Console, no_wait: bool) -> Result<(), CommandError> {
         if !console.json {
             console.print_line(&format!("{}: registered as {}", self.name, self.domain))?;
@@ -69,12 +69,12 @@ impl RegisteredName {
     }
 }
 
-/// What came of the names.
+/// Results for the names.
 struct RegistrationResults {
     registered: Vec<RegisteredName>,
     /// Whether all of them were registered.
     outcome: CommandOutcome,
-    /// Why the last ones were not sent any more.
+    /// Why the remaining names were not sent.
     stop_error: Option<CommandError>,
 }
 
@@ -88,11 +88,11 @@ impl Default for RegistrationResults {
     }
 }
 
-/// Registers everything named, whatever becomes of single items, and says of each what came of it.
+/// Registers all names, even if some fail, and prints the result of each.
 ///
 /// # Errors
-/// Where the registry cannot be reached, or takes no more; an item that it refuses, or that brings no card, is a line,
-/// and exit code 1.
+/// If the registry cannot be reached or accepts nothing more. An item that is rejected or has no card is one line, and
+/// exit code 1.
 pub async fn run(arguments: &RegisterArgs, client: &Client, console: &Console) -> CommandResult {
     let mut names = arguments.names.clone();
     if let Some(file) = &arguments.file {
@@ -102,7 +102,7 @@ pub async fn run(arguments: &RegisterArgs, client: &Client, console: &Console) -
     if let Some(registry) = &arguments.from_registry {
         peer_outcome = add_peer_agents(registry, &mut names, console).await?;
     }
-    // Without a token a registry takes one at a time.
+    // Without a token, a registry accepts one registration at a time.
     let in_bulk = names.len() > 1 && client.has_token();
     let RegistrationResults {
         mut registered,
@@ -128,7 +128,7 @@ pub async fn run(arguments: &RegisterArgs, client: &Client, console: &Console) -
     ended.map_or(Ok(outcome), Err)
 }
 
-/// Registers names one after the other.
+/// Registers names one by one.
 async fn register_one_by_one(
     arguments: &RegisterArgs,
     client: &Client,
@@ -148,7 +148,7 @@ async fn register_one_by_one(
             }
             Err(RegisterError::Fatal(failure)) => {
                 for left in &names[index + 1..] {
-                    let why = format!("{left}: not registered, for the reason why {name} was not");
+                    let why = format!("{left}: not registered, for the same reason as {name}");
                     report_rejection(console, CommandError::Negative(why))?;
                 }
                 results.stop_error = Some(failure);
@@ -159,7 +159,7 @@ async fn register_one_by_one(
     Ok(results)
 }
 
-/// What to place where to prove each domain, or how to ask for it where the registry has not shown the domain.
+/// Prints how to prove each domain, or the command for it if the registry has not shown the domain.
 fn print_all_proof_instructions(
     console: &Console,
     registered: &[RegisteredName],
@@ -184,7 +184,7 @@ fn print_all_proof_instructions(
     Ok(())
 }
 
-/// Adds the agents of another registry to what is registered, and says which are left out.
+/// Adds the agents of another registry to the names, and prints which ones are skipped.
 async fn add_peer_agents(
     registry: &str,
     names: &mut Vec<String>,
@@ -193,7 +193,7 @@ async fn add_peer_agents(
     let agents = peer::fetch_peer_agents(registry).await?;
     if agents.names.is_empty() && agents.skipped.is_empty() {
         return Err(CommandError::Negative(format!(
-            "{registry} lists no agents that everybody may find over ARD"
+            "{registry} lists no public agents over ARD"
         )));
     }
     names.extend(agents.names);
@@ -205,11 +205,11 @@ async fn add_peer_agents(
     Ok(outcome)
 }
 
-/// Why an item was not registered.
+/// Why a name was not registered.
 enum RegisterError {
-    /// This one was refused; the next one may not be.
+    /// This name was rejected; the next one may be accepted.
     Rejected(CommandError),
-    /// No other one will fare better.
+    /// No other name can succeed either.
     Fatal(CommandError),
 }
 
@@ -238,7 +238,7 @@ async fn register_name(
             let status = error.status();
             let failure = CommandError::from(error).with_context(name);
             Err(match status {
-                // Without a valid token, or with the registry away, every item would fail alike.
+                // Without a valid token, or without a registry, every name would fail in the same way.
                 Some(401 | 429 | 500..) | None => RegisterError::Fatal(failure),
                 Some(_) => RegisterError::Rejected(failure),
             })
@@ -246,7 +246,7 @@ async fn register_name(
     }
 }
 
-/// Says why a name is not registered, as every command says what went wrong.
+/// Prints why a name is not registered, in the form of all errors.
 fn report_rejection(console: &Console, error: CommandError) -> Result<(), CommandError> {
     if console.json
         && let Some(document) = error.problem_document()
@@ -257,7 +257,7 @@ fn report_rejection(console: &Console, error: CommandError) -> Result<(), Comman
     Ok(())
 }
 
-/// Names from a file: one a line, without empty lines and `#` comments.
+/// Reads names from a file: one per line, without empty lines and `#` comments.
 fn read_names(file: &PathBuf) -> Result<Vec<String>, CommandError> {
     let file_error =
         |reason: String| CommandError::new(format!("{} cannot be read: {reason}", file.display()));
@@ -287,7 +287,7 @@ fn parse_names(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What to place where, to prove ownership.
+/// Prints how to prove ownership.
 fn print_proof_instructions(console: &Console, domain: &DomainView) -> Result<(), CommandError> {
     if let Some(reason) = &domain.no_challenge {
         console.print_line(reason)?;
@@ -310,7 +310,7 @@ fn print_proof_instructions(console: &Console, domain: &DomainView) -> Result<()
     Ok(())
 }
 
-/// One challenge in words.
+/// Challenge in words.
 pub fn describe_challenge(challenge: &Challenge) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let instruction = match challenge.method.known_value() {
@@ -330,8 +330,8 @@ pub fn describe_challenge(challenge: &Challenge) -> String {
         }
     };
     match challenge.expires {
-        Some(expires) => format!("{instruction} (counts until {})", expires.to_readable()),
-        None => format!("{instruction} (counts as long as it stays there)"),
+        Some(expires) => format!("{instruction} (valid until {})", expires.to_readable()),
+        None => format!("{instruction} (valid as long as it is published)"),
     }
 }
 

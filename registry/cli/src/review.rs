@@ -14,10 +14,10 @@ use super::show::{print_diff, print_similar};
 use super::signature_text::signature_lines;
 use super::{agent, program_name, table, terminal};
 
-/// What `review` takes.
+/// Subcommands of `review`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum ReviewCommand {
-    /// List reviews, oldest first; without the role of a curator those of your own agents
+    /// List reviews, oldest first; without the curator role, only those of your own agents
     List {
         /// open, approved, rejected, superseded, withdrawn, or all
         #[arg(long, value_name = "STATE", default_value = "open")]
@@ -29,48 +29,49 @@ pub enum ReviewCommand {
     },
     /// Show a review
     Show {
-        /// The review's id
+        /// Id of the review
         id: Uuid,
     },
-    /// Approve the content a review is about; with --all-matching that of all open reviews that fit, 50 at most
+    /// Approve the content of a review; with --all-matching, of all open reviews that match, 50 at most
     Approve(ReviewDecisionArgs),
-    /// Reject the content a review is about; with --all-matching that of all open reviews that fit, 50 at most. To reject
-    /// a report puts the agent on hold
+    /// Reject the content of a review; with --all-matching, of all open reviews that match, 50 at most. Rejecting a
+    /// report puts the agent on hold
     Reject(ReviewDecisionArgs),
-    /// Approve the content of a review alone for 24 hours, although others must approve; they confirm it meanwhile
+    /// Approve the content of a review alone for 24 hours, although others must approve; they confirm it in the
+    /// meantime
     BreakGlass(BreakGlassArgs),
-    /// Take back your approval of a review that needs further ones
+    /// Withdraw your approval of a review that needs more approvals
     WithdrawApproval {
-        /// The review's id
+        /// Id of the review
         id: Uuid,
     },
     /// Comment on a review
     Comment {
-        /// The review's id
+        /// Id of the review
         id: Uuid,
         /// The comment
         text: String,
     },
-    /// Set who is to decide a review, and by when
+    /// Set who should decide a review, and by when
     Assign {
-        /// The review's id
+        /// Id of the review
         id: Uuid,
-        /// Name of the account that is to decide it; empty for none
+        /// Account that should decide it; empty for none
         #[arg(long, value_name = "ACCOUNT", required_unless_present = "due")]
         to: Option<String>,
-        /// By when: a day such as 2027-01-31, a moment as in RFC 3339, or empty for none
+        /// Due time: a date such as 2027-01-31, an RFC 3339 timestamp, or empty for none
         #[arg(long, value_name = "TIME")]
         due: Option<String>,
     },
 }
 
-/// Which reviews.
+/// Filter for reviews.
 #[derive(Args, Debug, Clone, Default)]
 pub struct ReviewFilterArgs {
     /// admission, report, recertification or `break_glass`
     #[arg(long, value_name = "KIND")]
     kind: Option<ReviewKind>,
-    /// first, none, low, high or critical; several times for more
+    /// first, none, low, high or critical; may be repeated
     #[arg(long, value_name = "CLASS", value_parser = ["first", "none", "low", "high", "critical"])]
     change: Vec<String>,
     /// Of agents of this domain
@@ -85,7 +86,7 @@ pub struct ReviewFilterArgs {
 }
 
 impl ReviewFilterArgs {
-    /// The parameters of a page of the list.
+    /// Query parameters for a page of the list.
     pub fn query_parameters(
         &self,
         state: Option<&str>,
@@ -107,7 +108,7 @@ impl ReviewFilterArgs {
         query
     }
 
-    /// The same as options of a command.
+    /// The filter as command-line options.
     fn to_flags(&self) -> String {
         let option = |(name, value): (&str, String)| match name {
             "mine" => " --mine".to_owned(),
@@ -119,22 +120,22 @@ impl ReviewFilterArgs {
     }
 }
 
-/// A decision.
+/// Arguments of a decision.
 #[derive(Args, Debug, Clone)]
 pub struct ReviewDecisionArgs {
-    /// The review's id
+    /// Id of the review
     #[arg(
         required_unless_present = "all_matching",
         conflicts_with = "all_matching"
     )]
     id: Option<Uuid>,
-    /// The content decided on, so that nothing newer is decided by accident; asked for where not given
+    /// Digest of the content to decide on, so that newer content is not decided by accident; prompted for if absent
     #[arg(long, value_name = "SHA256", conflicts_with = "all_matching")]
     digest: Option<String>,
-    /// Why; kept with the decision
+    /// Reason, stored with the decision
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: String,
-    /// Decide all open reviews that fit these filters, after showing them
+    /// Decide all open reviews that match these filters, after showing them
     #[arg(long)]
     all_matching: bool,
     #[command(flatten)]
@@ -144,15 +145,15 @@ pub struct ReviewDecisionArgs {
     pub(super) yes: bool,
 }
 
-/// A decision alone.
+/// Arguments of an approval by break glass.
 #[derive(Args, Debug, Clone)]
 pub struct BreakGlassArgs {
-    /// The review's id
+    /// Id of the review
     id: Uuid,
-    /// The content decided on, so that nothing newer is decided by accident; asked for where not given
+    /// Digest of the content to decide on, so that newer content is not decided by accident; prompted for if absent
     #[arg(long, value_name = "SHA256")]
     digest: Option<String>,
-    /// Why; shown to everybody who sees the agent
+    /// Reason, shown to everyone who sees the agent
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -193,7 +194,7 @@ pub async fn run(command: &ReviewCommand, client: &Client, console: &Console) ->
     }
 }
 
-/// A time that the registry understands; empty stays empty.
+/// Parses a due time; an empty one stays empty.
 fn parse_due_time(text: &str) -> Result<String, CommandError> {
     if text.is_empty() {
         return Ok(String::new());
@@ -283,11 +284,11 @@ fn print_review(console: &Console, detail: &ReviewDetail) -> Result<(), CommandE
             console.print_line("card:")?;
             console.print_lines(text)
         }
-        None => console.print_line("card: the bytes are no longer kept"),
+        None => console.print_line("card: the bytes are no longer stored"),
     }
 }
 
-/// Who stands behind a domain, in one line.
+/// Proofs and owner of a domain, in one line.
 fn format_proofs(detail: &ReviewDetail) -> String {
     let domain_proofs = &detail.domain_proofs;
     let mut parts = vec![domain_proofs.state.to_string()];
@@ -316,7 +317,7 @@ fn format_proofs(detail: &ReviewDetail) -> String {
     parts.join("; ")
 }
 
-/// Who has approved alone, and until when.
+/// Break-glass approval: by whom, until when it must be confirmed, and why.
 pub(super) fn format_break_glass(break_glass: Option<&BreakGlass>) -> String {
     break_glass.map_or_else(String::new, |broken| {
         format!(
@@ -410,7 +411,7 @@ async fn approve_by_break_glass(
     })
 }
 
-/// The digest to decide on: the one given, else the review's, which is told.
+/// Digest to decide on: the given one, otherwise the review's, which is printed.
 async fn digest_to_decide(
     id: Uuid,
     given_digest: Option<&String>,
@@ -435,7 +436,7 @@ fn print_review_state(console: &Console, reply: &RegistryResponse<Review>) -> Co
     console.print_result(reply, || console.print_line(&describe_review(&reply.value)))
 }
 
-/// The state of what a review decides, which approvals it still needs, and what is served now.
+/// State of a review's subject, the approvals that it still needs, and the content that is served now.
 pub(super) fn describe_review(review: &Review) -> String {
     let subject = review.subject_phrase();
     let state_text = format!("{subject} ({}) is {}", review.agent, review.state);

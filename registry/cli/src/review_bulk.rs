@@ -1,4 +1,5 @@
-//! `review approve|reject --all-matching`: shows which reviews fit, asks, and decides exactly those contents.
+//! `review approve|reject --all-matching`: lists the matching reviews, asks for confirmation, and decides exactly
+//! those contents.
 
 use a2a_registry_api::limits::MAX_DECISIONS;
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
@@ -11,7 +12,7 @@ use super::list_format::PageArgs;
 use super::review::{ReviewDecisionArgs, describe_review, format_change};
 use super::terminal;
 
-/// Decides the open reviews that fit, with the digests that were shown.
+/// Decides the open reviews that match, with the digests that were shown.
 pub async fn decide_matching(
     approve: bool,
     decision: &ReviewDecisionArgs,
@@ -25,14 +26,14 @@ pub async fn decide_matching(
     let query = decision.filter.query_parameters(Some("open"), &page);
     let matching = client.reviews(&query).await?.value;
     if matching.reviews.is_empty() {
-        return Err(CommandError::Negative("no open review fits".to_owned()));
+        return Err(CommandError::Negative("no open review matches".to_owned()));
     }
     for review in &matching.reviews {
         terminal::eprint_note(&format_review(review));
     }
     if matching.next_page_token.is_some() {
         terminal::eprint_note(&format!(
-            "more reviews fit; these {MAX_DECISIONS} are decided, then run it again"
+            "more reviews match; these {MAX_DECISIONS} are decided now, run the command again for the rest"
         ));
     }
     let verb = if approve { "approving" } else { "rejecting" };

@@ -1,4 +1,4 @@
-//! What people have written about a review, and what its card says of itself, in lines.
+//! Notes about a review by people, and its card's own description, in lines.
 
 use a2a_registry_api::ReviewDetail;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
@@ -6,7 +6,7 @@ use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use super::command_error::CommandError;
 use super::console::Console;
 
-/// Shows it. Empty parts are left out.
+/// Prints the notes. Empty parts are omitted.
 pub fn print_notes(console: &Console, detail: &ReviewDetail) -> Result<(), CommandError> {
     if let Some(description) = &detail.description {
         console.print_line(&format!("description: {description}"))?;

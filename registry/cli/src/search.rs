@@ -1,4 +1,4 @@
-//! `search`: agents by words and filters.
+//! `search`: finds agents by words and filters.
 
 mod hits;
 
@@ -14,16 +14,16 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::{program_name, terminal};
 
-/// What `search` takes. Repeated values of one filter are OR, different filters AND.
+/// Arguments of `search`. Repeated values of one filter are OR, different filters AND.
 #[derive(Args, Debug, Clone, Default)]
 pub struct SearchArgs {
-    /// Words to search for; everything where there are none
+    /// Words to search for; without any, all agents are listed
     #[arg(value_name = "QUERY")]
     words: Vec<String>,
     /// A tag of a skill
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
-    /// A skill's id, or words of its name
+    /// Id of a skill, or words of its name
     #[arg(long, value_name = "SKILL")]
     skill: Vec<String>,
     /// `streaming`, `push_notifications`, `extended_agent_card`, or an extension's URI
@@ -44,25 +44,25 @@ pub struct SearchArgs {
     /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, `unknown`
     #[arg(long, value_name = "AUTH")]
     auth: Vec<String>,
-    /// A media type the agent takes
+    /// A media type that the agent accepts
     #[arg(long, value_name = "TYPE")]
     input_mode: Vec<String>,
-    /// A media type the agent gives
+    /// A media type that the agent returns
     #[arg(long, value_name = "TYPE")]
     output_mode: Vec<String>,
-    /// At least this level of trust: L0 to L4
+    /// Minimum level of trust: L0 to L4
     #[arg(long, value_name = "LEVEL")]
     trust: Option<String>,
     /// Lifecycle state; approved and deprecated by default
     #[arg(long, value_name = "STATE")]
     lifecycle: Vec<String>,
-    /// fresh, stale or gone; fresh and stale where not given
+    /// fresh, stale or gone; fresh and stale by default
     #[arg(long, value_name = "STATE")]
     liveness: Vec<String>,
-    /// Result of checking the card's signatures: unsigned, valid, untrusted, invalid or unknown
+    /// Result of the signature check: unsigned, valid, untrusted, invalid or unknown
     #[arg(long, value_name = "STATE")]
     signature: Vec<String>,
-    /// Only agents that nobody answers for: neither an owner nor a sponsor
+    /// Only agents without an owner or a sponsor
     #[arg(long)]
     unmanaged: bool,
     /// Only agents of this collection
@@ -74,16 +74,16 @@ pub struct SearchArgs {
     /// relevance, name, updated or newest
     #[arg(long, value_name = "ORDER")]
     sort: Option<String>,
-    /// lexical (full text), semantic (nearest neighbours) or hybrid (both); hybrid where the registry has a model
+    /// lexical (full text), semantic (nearest neighbors) or hybrid (both); hybrid if the registry has a model
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
     /// content: one hit for all agents with the same name at the same endpoint, or with the same content
     #[arg(long, value_name = "BY")]
     group: Option<String>,
-    /// Count values of these over all matches, such as tag,provider
+    /// Count values of these members over all matches, such as tag,provider
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     facets: Vec<String>,
-    /// Members of each hit, with --json, such as name,links; the API lists them
+    /// Members of each hit with --json, such as name,links; the API documentation lists them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     fields: Vec<String>,
     /// Entries on the page, at most 100 [default: 20]
@@ -92,13 +92,13 @@ pub struct SearchArgs {
     /// Token of the next page, as the previous page printed it
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
-    /// Save this search under a name, and make it
+    /// Save this search under a name, and run it
     #[arg(long, value_name = "NAME", conflicts_with = "saved")]
     save: Option<String>,
-    /// Make the search that you have saved under this name; only --limit, --page-token, --fields and --explain go with it
+    /// Run the search that you saved under this name; only --limit, --page-token, --fields and --explain can be added
     #[arg(long, value_name = "NAME")]
     saved: Option<String>,
-    /// Say how the scores of the first ten hits came about
+    /// Explain the scores of the first ten hits
     #[arg(long)]
     explain: bool,
 }
@@ -140,7 +140,7 @@ impl SearchArgs {
         }
     }
 
-    /// The search that was saved under a name.
+    /// Loads a saved search by its name.
     async fn load_saved_query(
         &self,
         client: &Client,
@@ -155,13 +155,13 @@ impl SearchArgs {
         };
         if self.to_query() != page_query {
             return Err(CommandError::Failed(
-                "--saved NAME is a whole search; leave words and filters out".to_owned(),
+                "--saved NAME is a complete search; omit words and filters".to_owned(),
             ));
         }
         let saved = client.saved_searches().await?.value;
         let saved_search = saved.searches.iter().find(|one| one.name == name);
         let saved_search = saved_search.ok_or_else(|| {
-            CommandError::Negative(format!("you have saved no search under the name {name}"))
+            CommandError::Negative(format!("you have no saved search with the name {name}"))
         })?;
         let query: SearchQuery =
             serde_html_form::from_str(&saved_search.query).map_err(|error| {
@@ -176,7 +176,7 @@ impl SearchArgs {
         })
     }
 
-    /// The same search, going on at a token: a command to type.
+    /// Command that continues the same search at a token.
     fn next_page_command(&self, token: &str) -> String {
         let query = SearchQuery {
             page_token: Some(token.to_owned()),
@@ -186,7 +186,7 @@ impl SearchArgs {
         let parameters = serde_html_form::to_string(&query).unwrap_or_default();
         for (name, value) in parse(parameters.as_bytes()) {
             let flag = match &*name {
-                // The words stand at the end.
+                // The words are at the end.
                 "q" => continue,
                 "page_size" => "limit",
                 name => name,
@@ -215,7 +215,7 @@ impl SearchArgs {
 pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> CommandResult {
     if !arguments.fields.is_empty() && !console.json {
         return Err(CommandError::Failed(
-            "--fields chooses members of the JSON; give --json as well".to_owned(),
+            "--fields selects members of the JSON output; add --json".to_owned(),
         ));
     }
     let mut query = match &arguments.saved {
@@ -250,13 +250,19 @@ pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> 
         hits::print_hits(console, &list.agents)?;
     }
     print_facets(console, list)?;
+    print_notes(arguments, list);
+    Ok(CommandOutcome::done_unless_empty(&list.agents))
+}
+
+/// Prints what a reader of the hits should know: hints, the mode that was used, the total, and how to get the next page.
+fn print_notes(arguments: &SearchArgs, list: &AgentList) {
     for hint in &list.hints {
         terminal::eprint_note(&hint.text);
     }
     let requested_mode = arguments.mode.as_deref();
     if requested_mode.is_some_and(|mode| mode != list.mode) && !arguments.words.is_empty() {
         terminal::eprint_note(&format!(
-            "answered in mode {}: the registry has no model that knows every agent yet, or its encoder was busy",
+            "mode {} was used: the registry has no model with vectors for every agent yet, or its encoder was busy",
             list.mode
         ));
     }
@@ -273,16 +279,15 @@ pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> 
             arguments.next_page_command(token)
         ));
     }
-    Ok(CommandOutcome::done_unless_empty(&list.agents))
 }
 
-/// A page of which nothing is read but how many hits it has.
+/// Page of which only the number of hits is parsed.
 #[derive(Deserialize)]
 struct HitCount {
     agents: Vec<IgnoredAny>,
 }
 
-/// What an agent speaks: `JSONRPC 1.0, HTTP+JSON 1.0`.
+/// Interfaces of an agent: `JSONRPC 1.0, HTTP+JSON 1.0`.
 pub fn format_interfaces(summary: &Summary) -> String {
     let mut formatted: Vec<String> = Vec::new();
     for interface in &summary.interfaces {
@@ -298,7 +303,7 @@ pub fn format_interfaces(summary: &Summary) -> String {
     formatted.join(", ")
 }
 
-/// The level of trust, `-` where the card was not fetched over valid TLS.
+/// Level of trust, `-` if the card was not fetched over valid TLS.
 pub fn trust_level_text(summary: &Summary) -> String {
     let level = summary.trust.level.as_ref();
     level.map_or_else(|| "-".to_owned(), ToString::to_string)

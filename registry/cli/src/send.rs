@@ -1,4 +1,4 @@
-//! `send`: one message to an agent, spoken to directly. The registry gives its card and nothing more.
+//! `send`: sends one message to an agent directly. Only its card comes from the registry.
 
 pub(super) mod agent_call;
 mod conversation;
@@ -24,27 +24,27 @@ use super::signals::{HangupAction, ShutdownSignals};
 use agent_call::AgentCallArgs;
 pub(super) use transcript::Transcript;
 
-/// How often the progress is drawn.
+/// Interval for drawing the progress.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What `send` takes.
+/// Arguments of `send`.
 #[derive(Args, Clone)]
 pub struct SendArgs {
     #[command(flatten)]
     agent: AgentCallArgs,
-    /// What to say
+    /// Text to send
     #[arg(value_name = "TEXT", required_unless_present_any = ["file", "data", "interactive"])]
     text: Option<String>,
-    /// Send a file along
+    /// Attach a file
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
-    /// Send a value of JSON along, or with `@` the JSON in a file
+    /// Attach a JSON value, or with `@` the JSON in a file
     #[arg(long, value_name = "JSON")]
     data: Vec<String>,
-    /// Save the files and data of the answer in this folder, and overwrite nothing
+    /// Save the files and data of the answer in this folder, without overwriting anything
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Continue this conversation: the context that an earlier answer named
+    /// Continue this conversation: the context id from an earlier answer
     #[arg(long, value_name = "ID")]
     context: Option<String>,
     /// Continue this task, such as one that asks for more input
@@ -53,12 +53,12 @@ pub struct SendArgs {
     /// Talk with the agent line by line, in one conversation
     #[arg(short, long)]
     interactive: bool,
-    /// Go on with the last conversation with this agent, which is kept on this machine
+    /// Continue the last conversation with this agent, which is stored on this machine
     #[arg(long, requires = "interactive", conflicts_with_all = ["context", "task"])]
     resume: bool,
 }
 
-/// Sends, and prints the answer as it arrives.
+/// Sends the message, and prints the answer as it arrives.
 pub async fn run(arguments: &SendArgs, client: &Client, console: &Console) -> CommandResult {
     let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
     parts.extend(files::read_parts(&arguments.file, &arguments.data)?);
@@ -82,7 +82,7 @@ pub(super) fn new_message_id() -> String {
     new_uuid(now, &SystemEntropy::default()).to_string()
 }
 
-/// What shows on a terminal, beside the answer, while nothing of it has come.
+/// Progress on a terminal until the answer begins.
 fn new_spinner() -> ProgressBar {
     let progress = ProgressBar::new_spinner();
     progress.set_draw_target(ProgressDrawTarget::stderr());
@@ -93,7 +93,7 @@ fn new_spinner() -> ProgressBar {
     progress
 }
 
-/// Sends a message, and prints the answer; without one where the user interrupted it.
+/// Sends a message and prints the answer; returns `None` if the user interrupted it.
 async fn send_and_print(
     agent: &a2a_client::AgentClient,
     message: &Message,
@@ -106,7 +106,7 @@ async fn send_and_print(
         opened = agent.stream_message(message) => Some(opened),
         () = signals.next() => None,
     };
-    // From here on the answer itself is printed as it arrives.
+    // From here on the answer is printed as it arrives.
     progress.finish_and_clear();
     let Some(opened) = opened_stream else {
         return Ok((interruption::interrupt_before_task()?, None));
@@ -118,7 +118,7 @@ async fn send_and_print(
     print_stream(stream, &arguments.agent, out, signals, transcript).await
 }
 
-/// Prints the events of an answer until it ends, or the user interrupts it, which leaves no answer.
+/// Prints the events of an answer until it ends; returns `None` if the user interrupts it.
 pub(super) async fn print_stream(
     mut stream: EventStream,
     arguments: &AgentCallArgs,
@@ -138,7 +138,7 @@ pub(super) async fn print_stream(
         };
         match event {
             None => break None,
-            // An answer that was waited for is printed as a whole, at its end.
+            // An answer without a stream is printed as a whole, at its end.
             Some(Ok(_)) if console.json && !stream.is_streamed() => {}
             Some(Ok(event)) if console.json => console.print_json(&event.raw)?,
             Some(Ok(event)) => transcript.print_event(&event, stream.is_streamed())?,
@@ -151,7 +151,7 @@ pub(super) async fn print_stream(
     };
     let Some(mut response) = stream.response() else {
         return Err(CommandError::new(
-            "the agent's answer ended before it began",
+            "the agent closed the connection without an answer",
         ));
     };
     response.unfinished_reason = unfinished;
@@ -168,7 +168,7 @@ pub(super) async fn print_stream(
     Ok((response_outcome(&response), Some(response)))
 }
 
-/// A failure after the task is known names the command that shows it.
+/// Error after the task is known, with the command that shows the task.
 fn task_error(error: &CallError, stream: &EventStream, arguments: &AgentCallArgs) -> CommandError {
     match stream.task_id() {
         Some(task) => CommandError::new(format!(
@@ -179,7 +179,7 @@ fn task_error(error: &CallError, stream: &EventStream, arguments: &AgentCallArgs
     }
 }
 
-/// An agent that fails, refuses or is not done yet has answered no.
+/// Outcome of an answer: negative if the agent fails, rejects the message or is not done yet.
 fn response_outcome(response: &AgentResponse) -> CommandOutcome {
     match response.state.as_deref() {
         _ if response.unfinished_reason.is_some() => CommandOutcome::Negative,

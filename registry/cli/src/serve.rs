@@ -1,4 +1,4 @@
-//! `serve`: the registry itself.
+//! `serve`: runs the registry.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use super::console::Console;
 use super::signals::{HangupAction, ShutdownSignals};
 use super::{logging, terminal};
 
-/// How long everything together may take to end once it was asked to.
+/// Time limit for the shutdown of all parts.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What `serve` and `demo` take.
+/// Configuration options of `serve` and `demo`.
 #[derive(Args, Debug, Clone, Default)]
 pub struct ServerConfigArgs {
     /// Read the configuration from this TOML file
@@ -47,7 +47,7 @@ pub struct ServerConfigArgs {
     /// `sqlite:…` or `postgres://…` [default: SQLite in the data folder]
     #[arg(long, value_name = "URL")]
     pub database: Option<String>,
-    /// The URL under which others reach the registry [default: `http://<listen>`]
+    /// URL at which others reach the registry [default: `http://<listen>`]
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
     /// Approve every registered card that is not forbidden
@@ -56,10 +56,10 @@ pub struct ServerConfigArgs {
 }
 
 impl ServerConfigArgs {
-    /// The configuration these arguments lead to.
+    /// Loads the configuration for these arguments.
     ///
     /// # Errors
-    /// With every mistake in it.
+    /// All mistakes in it.
     pub fn load_config(&self) -> Result<Config, CommandError> {
         let overrides = Overrides {
             listen: self.listen,
@@ -72,12 +72,12 @@ impl ServerConfigArgs {
     }
 }
 
-/// What `serve` takes.
+/// Arguments of `serve`.
 #[derive(Args, Debug, Clone)]
 pub struct ServeArgs {
     #[command(flatten)]
     server: ServerConfigArgs,
-    /// What this process does; to split, several processes share one PostgreSQL database
+    /// Roles of this process; to split them, several processes share one PostgreSQL database
     #[arg(
         long,
         value_delimiter = ',',
@@ -85,21 +85,21 @@ pub struct ServeArgs {
         default_value = "api,crawler"
     )]
     roles: Vec<ServerRole>,
-    /// Print the configuration in force as TOML, and end
+    /// Print the effective configuration as TOML, and exit
     #[arg(long)]
     print_config: bool,
 }
 
-/// A part of the registry that a process may do alone.
+/// Part of the registry that a process can run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ServerRole {
-    /// Answers requests, and keeps the index that searches need.
+    /// Responds to requests, and maintains the index for searches.
     Api,
     /// Fetches cards.
     Crawler,
 }
 
-/// Which parts a process does.
+/// Parts that a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerRoles {
     /// API, pages and index.
@@ -114,17 +114,17 @@ impl ServerRoles {
         crawler: true,
     };
 
-    /// The names of the parts, as `--roles` takes them.
+    /// Names of the parts, as in `--roles`.
     fn names(self) -> Vec<&'static str> {
         let parts = [(self.api, "api"), (self.crawler, "crawler")];
         let done = parts.into_iter().filter(|(done, _)| *done);
         done.map(|(_, name)| name).collect()
     }
 
-    /// The roles asked for, where the database allows that split.
+    /// Requested roles, if the database allows that split.
     ///
     /// # Errors
-    /// Where only some are asked for and the database is `SQLite`, which belongs to one process.
+    /// If only some are requested and the database is `SQLite`, which only one process can use.
     pub fn new(requested: &[ServerRole], config: &Config) -> Result<Self, CommandError> {
         let roles = Self {
             api: requested.contains(&ServerRole::Api),
@@ -133,14 +133,14 @@ impl ServerRoles {
         if roles != Self::ALL && config.database_url().starts_with("sqlite:") {
             return Err(CommandError::new(
                 "--roles can be split only between processes that share a PostgreSQL database; give \
-                 --database postgres://…, or leave --roles out",
+                 --database postgres://…, or omit --roles",
             ));
         }
         Ok(roles)
     }
 }
 
-/// Serves until asked to end.
+/// Serves until stopped.
 pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
     let config = arguments.server.load_config()?;
     if arguments.print_config {
@@ -155,7 +155,7 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
     let mut signals = ShutdownSignals::listen(HangupAction::ChangesNothing)?;
     let mut server = RegistryServer::start(config, roles).await?;
     if server.approve_all {
-        terminal::eprint_note("every registered card is approved: --approve-all is in force");
+        terminal::eprint_note("every registered card is approved, because --approve-all is set");
     }
     tracing::info!(
         url = server.url,
@@ -169,17 +169,17 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
         () = signals.next() => {}
         ended = server.wait_for_end() => {
             ended?;
-            return Err(CommandError::new("the server ended by itself; its log says more"));
+            return Err(CommandError::new("the server ended unexpectedly; see its log"));
         }
     }
-    tracing::info!("shutting down; requests under way may finish first");
+    tracing::info!("shutting down; requests in progress can finish");
     server.stop(&mut signals).await?;
     tracing::info!("ended");
     print_stopped(console)
 }
 
-/// Says that it serves, and where. With `--json` that is one line, so that a program that starts it with port 0 learns
-/// the port, and when to go on, without reading sentences.
+/// Prints that the process serves, and where. With `--json` that is one line, so that a program that starts it with
+/// port 0 learns the port, and when to continue, without parsing sentences.
 fn print_started(server: &RegistryServer, roles: ServerRoles, console: &Console) -> CommandResult {
     let mut document = json!({"state": "serving", "roles": roles.names()});
     let url = roles.api.then_some(&server.url);
@@ -195,7 +195,7 @@ fn print_started(server: &RegistryServer, roles: ServerRoles, console: &Console)
     console.print_result(&document, || {
         if let Some(token) = &server.admin_token {
             console.print_line(&format!(
-                "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
+                "admin token: {token} (shown only once; `a2a-registry token reset-admin` replaces it)"
             ))?;
         }
         if let Some(url) = &server.metrics_url {
@@ -209,21 +209,21 @@ fn print_started(server: &RegistryServer, roles: ServerRoles, console: &Console)
     })
 }
 
-/// Says that it has ended in order.
+/// Prints that the process has ended properly.
 pub(super) fn print_stopped(console: &Console) -> CommandResult {
     console.print_result(&json!({"state": "stopped"}), || {
         console.print_line("stopped")
     })
 }
 
-/// A registry that runs in this process.
+/// Registry that runs in this process.
 #[derive(Debug)]
 pub struct RegistryServer {
-    /// Where it can be reached from this machine, such as `http://127.0.0.1:8080`.
+    /// URL for this machine, such as `http://127.0.0.1:8080`.
     pub url: String,
-    /// Where its metrics are, where these have a port of their own.
+    /// URL of its metrics, if they have a port of their own.
     pub metrics_url: Option<String>,
-    /// The admin token, where this start has made it.
+    /// Admin token, if this start has created it.
     pub admin_token: Option<String>,
     /// Whether every card is approved.
     pub approve_all: bool,
@@ -232,13 +232,13 @@ pub struct RegistryServer {
 }
 
 impl RegistryServer {
-    /// Takes the port, puts the registry together and starts it.
+    /// Binds the port, builds the registry and starts it.
     pub async fn start(mut config: Config, roles: ServerRoles) -> Result<Self, CommandError> {
         if let Some(line) = DescriptorBudget::for_process(&config).shortage() {
             return Err(CommandError::new(line));
         }
         let listener = bind_listener(config.server.listen, "--listen")?;
-        // Port 0 has become a real one, which links and the default public URL must name.
+        // Port 0 is now a real port, which links and the default public URL must contain.
         config.server.listen = local_address(&listener)?;
         let metrics_listener = match config.server.metrics_listen {
             Some(address) if roles.api => {
@@ -286,23 +286,25 @@ impl RegistryServer {
         })
     }
 
-    /// Waits until it ends by itself, which it does only when something is wrong.
+    /// Waits until it ends by itself, which happens only on an error.
     pub async fn wait_for_end(&mut self) -> Result<(), CommandError> {
         (&mut self.task).await.unwrap_or_else(|error| {
-            Err(CommandError::new(format!("the server broke off: {error}")))
+            Err(CommandError::new(format!(
+                "the server was aborted: {error}"
+            )))
         })
     }
 
-    /// Asks it to end, and waits until it has: ten seconds at most, and no longer than a further signal.
+    /// Stops it and waits for its end: at most ten seconds, and no longer than until a further signal.
     ///
     /// # Errors
-    /// [`Failure::Interrupted`] after a further signal.
+    /// [`CommandError::Interrupted`] after a further signal.
     pub async fn stop(mut self, signals: &mut ShutdownSignals) -> Result<(), CommandError> {
         self.shutdown.cancel();
         tokio::select! {
             ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.wait_for_end()) => ended.unwrap_or_else(|_| {
                 Err(CommandError::new(format!(
-                    "not everything ended within {} s; the rest was cut off", SHUTDOWN_TIMEOUT.as_secs()
+                    "the shutdown took longer than {} s; the rest was aborted", SHUTDOWN_TIMEOUT.as_secs()
                 )))
             }),
             () = signals.next() => Err(CommandError::Interrupted),
@@ -310,10 +312,10 @@ impl RegistryServer {
     }
 }
 
-/// The admin token that the operator chose, from the environment or the file that it names.
+/// Reads the admin token that the operator chose, from the environment or from the file named there.
 ///
 /// # Errors
-/// Where both are given, or the file cannot be read.
+/// If both are given, or the file cannot be read.
 pub(super) fn read_bootstrap_token() -> Result<Option<String>, CommandError> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     match (
@@ -321,7 +323,7 @@ pub(super) fn read_bootstrap_token() -> Result<Option<String>, CommandError> {
         variable(BOOTSTRAP_TOKEN_FILE_VAR),
     ) {
         (Some(_), Some(_)) => Err(CommandError::new(format!(
-            "{BOOTSTRAP_TOKEN_VAR} and {BOOTSTRAP_TOKEN_FILE_VAR} say the same: set one of them"
+            "{BOOTSTRAP_TOKEN_VAR} and {BOOTSTRAP_TOKEN_FILE_VAR} set the same value: use only one of them"
         ))),
         (token, None) => Ok(token),
         (None, Some(file)) => read_secret_file(BOOTSTRAP_TOKEN_FILE_VAR, file.as_ref())
@@ -330,7 +332,7 @@ pub(super) fn read_bootstrap_token() -> Result<Option<String>, CommandError> {
     }
 }
 
-/// Listens there; `setting` is what chose the address.
+/// Binds a listener; `setting` is the option or key with the address.
 fn bind_listener(address: SocketAddr, setting: &str) -> Result<TcpListener, CommandError> {
     let bind_error = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::AddrInUse => CommandError::new(format!(
@@ -339,7 +341,7 @@ fn bind_listener(address: SocketAddr, setting: &str) -> Result<TcpListener, Comm
             address.ip()
         )),
         _ => CommandError::new(format!(
-            "{address} cannot be listened on: {error}; check {setting}"
+            "cannot listen on {address}: {error}; check {setting}"
         )),
     };
     let listener = TcpListener::bind(address).map_err(bind_error)?;
@@ -359,13 +361,13 @@ struct ServerParts {
     rebuild: Option<String>,
 }
 
-/// What runs beside the requests of a process with these roles.
+/// Background jobs of a process with these roles.
 fn job_options(roles: ServerRoles, rebuild: Option<String>, metrics: Arc<Metrics>) -> JobOptions {
     JobOptions {
         crawl: roles.crawler,
         rebuild,
         on_outcome: Arc::new(move |outcome| metrics.count_crawl_outcome(outcome.as_str())),
-        // Only who answers searches needs to know what they mean.
+        // Only a process that responds to searches needs the encoder.
         models: if roles.api {
             ModelSource::Configured
         } else {
@@ -374,12 +376,12 @@ fn job_options(roles: ServerRoles, rebuild: Option<String>, metrics: Arc<Metrics
     }
 }
 
-/// Starts the parts, and gives the task in which they run until `shutdown`. They end in the order of
-/// docs/architecture.md#shutdown: nothing new is leased or accepted, requests drain, fetches are given up and
-/// their leases returned, the index is committed, the database closed.
+/// Starts the parts, and returns the task in which they run until `shutdown`. They end in the order of
+/// docs/architecture.md#shutdown: nothing new is leased or accepted, requests drain, fetches are aborted and their
+/// leases returned, the index is committed, the database closed.
 ///
 /// # Errors
-/// Where a part does not start; nothing runs then.
+/// If a part does not start; then nothing runs.
 async fn spawn_server(
     parts: ServerParts,
     listeners: Listeners,
@@ -401,11 +403,11 @@ async fn spawn_server(
             metrics,
         ))
     } else {
-        // Without the API the port is let go at once.
+        // Without the API, the port is released at once.
         drop(listeners);
         Box::pin(shutdown.clone().cancelled_owned().map(Ok))
     };
-    // What is wrong from the start, such as a certificate that cannot be read, shows at the first poll.
+    // An error at the start, such as an unreadable certificate, appears at the first poll.
     if let Poll::Ready(ended) = futures::poll!(serving.as_mut()) {
         jobs.stop().await;
         startup::close_store(&app.store).await;
@@ -418,7 +420,7 @@ async fn spawn_server(
     Ok(tokio::spawn(async move {
         let serving = async {
             let served = serving.await;
-            // Where the server ended by itself, everything else ends with it.
+            // If the server ended by itself, everything else ends with it.
             shutdown.cancel();
             served
         };
@@ -433,7 +435,7 @@ async fn spawn_server(
     }))
 }
 
-/// The API and the pages, while they run.
+/// Future of the API and the pages.
 type ServerFuture = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
 
 #[cfg(test)]

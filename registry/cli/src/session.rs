@@ -1,4 +1,4 @@
-//! `session`: who is signed in to the pages.
+//! `session`: sessions of the pages.
 
 use a2a_registry_api::Session;
 use clap::Subcommand;
@@ -10,10 +10,10 @@ use super::command_error::CommandResult;
 use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
 
-/// What `session` takes.
+/// Subcommands of `session`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum SessionCommand {
-    /// List your sessions, newest first; an admin sees everybody's
+    /// List your sessions, newest first; an admin sees all sessions
     List(PageArgs),
     /// Revoke a session
     Revoke {
@@ -48,7 +48,7 @@ async fn list_sessions(page: &PageArgs, client: &Client, console: &Console) -> C
             "LAST SEEN",
             "ENDS",
         ],
-        empty_message: "nobody is signed in",
+        empty_message: "there are no sessions",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();

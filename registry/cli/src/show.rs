@@ -1,4 +1,4 @@
-//! `show`: one agent, its card, its versions, its findings, or what changed.
+//! `show`: shows an agent, its card, its versions, its findings, or what changed.
 
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{Agent, Decision, Diff, Duplicates, FindingView, Hit, Similar, Summary};
@@ -14,13 +14,13 @@ use super::send::agent_call::{self, AgentCallArgs};
 use super::signature_text::signature_lines;
 use super::{table, terminal};
 
-/// The rule of conversions that no client of the version can call the agent.
+/// Conversion rule for cards by which no client of the version can call the agent.
 const NO_CLIENT_RULE: &str = "convert.no-client";
 
-/// The heading of what `show` shows of the registry, in its help.
+/// Heading of the options that select the output, in the help.
 const SHOWN_HEADING: &str = "What is shown";
 
-/// What `show` takes.
+/// Arguments of `show`.
 #[derive(Args, Clone)]
 pub struct ShowArgs {
     #[command(flatten, next_help_heading = "With --extended, which asks the agent")]
@@ -28,25 +28,26 @@ pub struct ShowArgs {
     /// Write the approved card, byte for byte as the agent published it
     #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["versions", "findings", "diff", "similar"])]
     card: bool,
-    /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned and marked as converted; what it loses is said on standard error
+    /// With --card: write it in the form of another protocol version, 1.0 or 0.3; unsigned and marked as converted;
+    /// losses are reported on standard error
     #[arg(long = "as", help_heading = SHOWN_HEADING, value_name = "VERSION", requires = "card")]
     convert: Option<ConversionTarget>,
-    /// Ask the agent itself for the card that callers with credentials see
+    /// Request from the agent itself the card that callers with credentials see
     #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["card", "versions", "findings", "diff", "similar"])]
     extended: bool,
-    /// List the kept versions of its card
+    /// List the stored versions of its card
     #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["findings", "diff", "similar"])]
     versions: bool,
-    /// List what the linter found in its card
+    /// List the linter's findings about its card
     #[arg(long, help_heading = SHOWN_HEADING, conflicts_with_all = ["diff", "similar"])]
     findings: bool,
-    /// List what changed in its card: the newest version against the one that is served
+    /// List the changes of its card: the newest version compared with the served one
     #[arg(long, help_heading = SHOWN_HEADING, conflicts_with = "similar")]
     diff: bool,
-    /// With --diff: the digest of the older version
+    /// With --diff: digest of the older version
     #[arg(long, help_heading = SHOWN_HEADING, value_name = "DIGEST", requires = "diff")]
     from: Option<String>,
-    /// With --diff: the digest of the newer version
+    /// With --diff: digest of the newer version
     #[arg(long, help_heading = SHOWN_HEADING, value_name = "DIGEST", requires = "diff")]
     to: Option<String>,
     /// List the agents that are similar to it, and its duplicates
@@ -54,7 +55,7 @@ pub struct ShowArgs {
     similar: bool,
 }
 
-/// Asks the agent for its extended card, and prints it as JSON.
+/// Requests the extended card from the agent, and prints it as JSON.
 async fn print_extended_card(
     arguments: &ShowArgs,
     client: &Client,
@@ -108,11 +109,11 @@ pub async fn run(arguments: &ShowArgs, client: &Client, console: &Console) -> Co
     }
 }
 
-/// Says on standard error what a conversion came to, so that standard output is the card alone.
+/// Reports the losses of a conversion on standard error, so that standard output is only the card.
 fn print_conversion_losses(target: ConversionTarget, losses: &[String]) {
     if losses.iter().any(|rule| rule == NO_CLIENT_RULE) {
         terminal::eprint_note(&format!(
-            "no client of {target} can call the agent by this card"
+            "no client of {target} can call the agent with this card"
         ));
     }
     for id in losses {
@@ -163,7 +164,7 @@ async fn print_versions(id: Uuid, client: &Client, console: &Console) -> Command
         return Ok(outcome);
     }
     if rows.is_empty() {
-        terminal::eprint_note("no version of it that you may see");
+        terminal::eprint_note("no version is visible to you");
         return Ok(outcome);
     }
     table::print_table(
@@ -226,10 +227,10 @@ pub fn print_similar(
     Ok(())
 }
 
-/// A table of findings, or the word that there are none.
+/// Prints a table of findings, or a note that there are none.
 pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(), CommandError> {
     if findings.is_empty() {
-        terminal::eprint_note("nothing was found");
+        terminal::eprint_note("there are no findings");
         return Ok(());
     }
     let rows: Vec<_> = findings
@@ -261,7 +262,7 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
     )
 }
 
-/// What changed, and how much it matters.
+/// Prints the changes and their class.
 pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), CommandError> {
     let text = |value: &Option<serde_json::Value>| match value {
         None => "-".to_owned(),
@@ -290,7 +291,7 @@ pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), CommandError> {
     }
     if diff.from == diff.to {
         terminal::eprint_note(
-            "this is the only version to be seen; there is nothing to compare it with",
+            "only this version is visible to you; there is nothing to compare it with",
         );
     }
     let more = if diff.cut { ", and there are more" } else { "" };
@@ -340,7 +341,7 @@ fn print_agent(console: &Console, agent: &Agent) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What is known of an agent in a word or a few, each under its heading.
+/// Fields of an agent, each with a heading.
 fn agent_fields(agent: &Agent) -> Vec<(&'static str, String)> {
     let summary = &agent.hit.summary;
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
@@ -397,7 +398,7 @@ fn agent_fields(agent: &Agent) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The level of trust, and what it stands on.
+/// Level of trust, and its reasons.
 fn format_trust(summary: &Summary) -> String {
     format!(
         "{}, domain {}, signature {}",
@@ -407,7 +408,7 @@ fn format_trust(summary: &Summary) -> String {
     )
 }
 
-/// The decision on the card that is served: by whom, when and why.
+/// Decision on the served card: by whom, when and why.
 fn format_decision(decision: &Decision) -> String {
     let reason = decision.reason.as_ref();
     let reason = reason.map(|reason| format!(": {reason}"));
@@ -418,9 +419,10 @@ fn format_decision(decision: &Decision) -> String {
         decision.at.to_readable(),
         reason.unwrap_or_default(),
         format_rules(&decision.rules),
-        decision
-            .expires_at
-            .map_or_else(String::new, |at| format!("; ends on {}", at.to_readable()))
+        decision.expires_at.map_or_else(String::new, |at| format!(
+            "; expires on {}",
+            at.to_readable()
+        ))
     )
 }
 

@@ -1,4 +1,4 @@
-//! `sign`: a signature of one's own on a card, without a registry.
+//! `sign`: signs a card with a key of one's own, without a registry.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::command_error::{CommandError, CommandOutcome, CommandResult};
 use super::console::Console;
 use super::{lint, terminal};
 
-/// What `sign` takes.
+/// Arguments of `sign`.
 #[derive(Args, Debug, Clone)]
 pub struct SignArgs {
     /// A file, a URL, or `-` for standard input
@@ -23,7 +23,7 @@ pub struct SignArgs {
     /// The private key: PKCS#8 as PEM or DER, or a JWK; Ed25519, P-256, P-384, or RSA from 2048 bits
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The key's identifier in its key set; that of the JWK, or else its RFC 7638 thumbprint, where absent
+    /// Identifier of the key in its key set [default: that of the JWK, or its RFC 7638 thumbprint]
     #[arg(long, value_name = "ID")]
     kid: Option<String>,
     /// Where the key set is published; registries fetch it from the card's own origin only
@@ -32,7 +32,7 @@ pub struct SignArgs {
     /// Write the signed card to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write the public key set to a file, to be published at the URL of --jku
+    /// Write the public key set to a file, for publication at the URL of --jku
     #[arg(long, value_name = "FILE")]
     jwks: Option<PathBuf>,
 }
@@ -59,7 +59,7 @@ pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
     for member in uncovered_members(&signed, canonical_form) {
         if member.subject == UncoveredSubject::Security {
             terminal::eprint_note(&format!(
-                "warning: {} is not covered by the signature, so anybody can change it",
+                "warning: {} is not covered by the signature, so anyone can change it",
                 member.pointer
             ));
         }
@@ -95,7 +95,7 @@ fn read_key(path: &Path, random: &dyn SecureRandom) -> Result<SigningKey, Comman
     SigningKey::from_bytes(&bytes, random).map_err(|error| key_error(&error))
 }
 
-/// The form in which the new signature, the last one, verifies.
+/// Canonical form in which the new signature, the last one, verifies.
 fn verified_form(signed: &[u8], jwks: &[u8]) -> Option<CanonicalForm> {
     let keys = KeySet::from_jwks(jwks).ok()?;
     let parsed = a2a_card::parse_card(signed).ok()?;

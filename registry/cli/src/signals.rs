@@ -1,19 +1,19 @@
-//! Being asked to end: SIGTERM and Ctrl-C. SIGHUP, which is sent when a terminal closes, is one of these only to a program
-//! that belongs to a terminal.
+//! Signals that stop a process: SIGTERM and Ctrl-C. SIGHUP, which is sent when a terminal closes, stops only programs
+//! that belong to a terminal.
 
 use super::command_error::CommandError;
 
-/// What SIGHUP means to a program.
+/// Effect of SIGHUP on a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HangupAction {
-    /// It is asked to end.
+    /// It is stopped.
     Ends,
-    /// Nothing: by custom it asks a service to read its configuration again, which this one does at its start only.
+    /// Nothing: services usually reload their configuration, but this one reads it only at its start.
     ChangesNothing,
 }
 
-/// Listens for the signals that ask a process to end. From the first one of these on, the process no
-/// longer ends by itself on a signal.
+/// Listener for the signals that stop a process. From the first one of these on, the process no longer ends by itself
+/// on a signal.
 #[derive(Debug)]
 pub struct ShutdownSignals {
     #[cfg(unix)]
@@ -47,7 +47,7 @@ impl ShutdownSignals {
         Ok(Self {})
     }
 
-    /// Waits for the next signal that asks to end.
+    /// Waits for the next signal to stop.
     #[cfg(unix)]
     pub async fn next(&mut self) {
         loop {
@@ -59,15 +59,15 @@ impl ShutdownSignals {
             if self.hangup_action == HangupAction::Ends {
                 return;
             }
-            tracing::info!("SIGHUP changes nothing; restart to have the configuration read again");
+            tracing::info!("SIGHUP has no effect; restart to reload the configuration");
         }
     }
 
-    /// Waits for the next signal that asks to end.
+    /// Waits for the next signal to stop.
     #[cfg(not(unix))]
     pub async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            // Without a way to be asked, the process runs until it is ended from outside.
+            // Without signals, the process runs until it is killed.
             std::future::pending::<()>().await;
         }
     }

@@ -1,15 +1,15 @@
-//! What a card's signatures are worth, in lines.
+//! Signature verdict of a card, in lines.
 
 use a2a_registry_api::{SignatureEntryView, SignatureVerdict};
 
 use super::console::Console;
 
-/// Signatures that are told one by one on a terminal. Elsewhere nothing is left out.
+/// Number of signatures listed on a terminal. Elsewhere all are listed.
 const MAX_LISTED_SIGNATURES: usize = 4;
-/// Columns of a foreign text in a line there.
+/// Columns of a foreign text in such a line.
 const MAX_TEXT_COLUMNS: usize = 300;
 
-/// The verdict with its reason, and below it each signature: key, algorithm, where the key is from, what failed.
+/// Verdict with its reason, followed by each signature: key, algorithm, origin of the key, and what failed.
 pub fn signature_lines(console: &Console, verdict: &SignatureVerdict) -> Vec<String> {
     let reason = console.shorten(verdict.reason.trim_end_matches('.'), MAX_TEXT_COLUMNS);
     let mut lines = vec![format!("signature: {}: {reason}", verdict.state)];
@@ -30,7 +30,7 @@ pub fn signature_lines(console: &Console, verdict: &SignatureVerdict) -> Vec<Str
     lines
 }
 
-/// One signature; its reason only where that is not the whole verdict's, which was told above.
+/// One signature; its reason only if it differs from that of the whole verdict, which is printed above.
 fn entry_line(console: &Console, entry: &SignatureEntryView, verdict_reason: &str) -> String {
     let text_or = |text: &Option<String>, none: &str| match text {
         Some(text) => console.shorten(text, MAX_TEXT_COLUMNS),

@@ -7,18 +7,18 @@ use super::command_error::CommandError;
 use super::console::Console;
 use super::terminal;
 
-/// The longest cell on a terminal, where it wraps. Elsewhere nothing is cut.
+/// Maximum columns of a cell on a terminal, where it wraps. Elsewhere nothing is cut.
 const MAX_CELL_COLUMNS: usize = 120;
-/// Columns that are never wrapped: names, and what is copied into another command.
+/// Columns that are never wrapped: names, and texts that are copied into other commands.
 const UNWRAPPED_COLUMNS: [&str; 9] = [
     "ID", "REVIEW", "NAME", "AGENT", "DOMAIN", "ACCOUNT", "STATE", "RULE", "DIGEST",
 ];
-/// What a column that wraps has to have; below that rows are written as facts.
+/// Minimum width of a column that wraps; below it, rows are printed as fields.
 const MIN_WRAPPED_WIDTH: usize = 12;
-/// What stands between two columns on a terminal.
+/// Space between two columns on a terminal.
 const COLUMN_GAP: usize = 2;
 
-/// Writes a table. Cells may hold foreign text: they are made safe and shortened here.
+/// Prints a table. Cells may contain foreign text: they are escaped and shortened here.
 pub fn print_table(
     console: &Console,
     header: &[&str],
@@ -32,7 +32,7 @@ pub fn print_table(
     console.write_bytes(format!("{table}\n").as_bytes())
 }
 
-/// Whether a window of so many columns holds these rows as a table.
+/// Whether these rows fit as a table into a window of that width.
 fn fits_window(columns: usize, header: &[&str], rows: &[Vec<String>]) -> bool {
     let column_widths = header.iter().enumerate().map(|(index, name)| {
         let cells = rows.iter().filter_map(|row| row.get(index));
@@ -49,7 +49,7 @@ fn fits_window(columns: usize, header: &[&str], rows: &[Vec<String>]) -> bool {
     column_widths.sum::<usize>() <= columns
 }
 
-/// Writes each row as facts, with a line between two of them.
+/// Prints each row as fields, with a line between two rows.
 fn print_rows_as_fields(
     console: &Console,
     header: &[&str],
@@ -68,7 +68,7 @@ fn print_rows_as_fields(
     Ok(())
 }
 
-/// Writes `name: value` lines, values aligned; rows without a value are left out.
+/// Prints `name: value` lines with aligned values; rows without a value are omitted.
 pub fn print_fields(console: &Console, rows: &[(&str, String)]) -> Result<(), CommandError> {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {

@@ -1,4 +1,4 @@
-//! `task`: the tasks of an agent, spoken to directly.
+//! `task`: tasks of an agent, which is called directly.
 
 use a2a_client::{AgentResponse, TaskQuery};
 use a2a_registry_domain::timestamp::Timestamp;
@@ -15,23 +15,23 @@ use super::signals::{HangupAction, ShutdownSignals};
 use super::task_push::{self, PushCommand};
 use super::{program_name, terminal};
 
-/// What `task` takes.
+/// Subcommands of `task`.
 #[derive(Subcommand, Clone)]
 pub enum TaskCommand {
-    /// Show a task: its text, and its state beside it
+    /// Show a task: its text, and its state on standard error
     Get(TaskArgs),
     /// List the tasks that the agent shows to this caller
     List(Box<TaskListArgs>),
     /// Cancel a task
     Cancel(TaskArgs),
-    /// Follow a task until it is done or waits for you
+    /// Follow a task until it is done or waits for input
     Subscribe(TaskArgs),
-    /// Let the agent report the changes of a task to an address
+    /// Manage push notifications about a task
     #[command(subcommand)]
     Push(PushCommand),
 }
 
-/// A task of an agent.
+/// Task of an agent.
 #[derive(Args, Clone)]
 pub struct TaskArgs {
     #[command(flatten)]
@@ -41,15 +41,15 @@ pub struct TaskArgs {
     pub(super) task: String,
 }
 
-/// Which tasks are listed.
+/// Filter for tasks.
 #[derive(Args, Clone)]
 pub struct TaskListArgs {
     #[command(flatten)]
     agent: AgentCallArgs,
-    /// Only those of this conversation
+    /// Only tasks of this conversation
     #[arg(long, value_name = "ID")]
     context: Option<String>,
-    /// Only those in this state
+    /// Only tasks in this state
     #[arg(long, value_name = "STATE", value_parser = [
         "submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required",
     ])]
@@ -98,7 +98,7 @@ pub async fn run(command: &TaskCommand, client: &Client, console: &Console) -> C
     }
 }
 
-/// Prints a task: its text on standard output, its state and conversation beside it.
+/// Prints a task: its text on standard output, its state and conversation on standard error.
 fn print_task(response: &AgentResponse, arguments: &TaskArgs, console: &Console) -> CommandResult {
     console.print_result(&response.raw, || {
         let state = response.state.as_deref().unwrap_or("unknown");
@@ -122,7 +122,7 @@ async fn list_tasks(arguments: &TaskListArgs, client: &Client, console: &Console
         command: &list_command(arguments),
         limit: arguments.limit,
         header: ["ID", "STATE", "CHANGED", "CONTEXT"],
-        empty_message: "the agent shows no tasks",
+        empty_message: "the agent lists no tasks",
     };
     let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
     let next = page.next_page_token.as_deref();
@@ -138,13 +138,13 @@ async fn list_tasks(arguments: &TaskListArgs, client: &Client, console: &Console
     })
 }
 
-/// A time of an agent as people read it; one that is written otherwise than in RFC 3339 as it came.
+/// Time of an agent in readable form; unchanged if it is not RFC 3339.
 fn readable_time(at: &str) -> String {
     at.parse::<Timestamp>()
         .map_or_else(|_| at.to_owned(), Timestamp::to_readable)
 }
 
-/// The command that lists these tasks, without the program and the page, as it is typed.
+/// Command line that lists these tasks, without the program name and the page.
 fn list_command(arguments: &TaskListArgs) -> String {
     let agent = program_name::shell_quote(&arguments.agent.agent);
     let mut words = vec!["task list".to_owned(), agent];

@@ -1,4 +1,4 @@
-//! `task push`: where an agent reports the changes of a task.
+//! `task push`: push notifications of an agent about a task.
 
 use a2a_client::PushConfig;
 use clap::{Args, Subcommand};
@@ -11,30 +11,30 @@ use super::send::agent_call;
 use super::task::TaskArgs;
 use super::{table, terminal};
 
-/// What `task push` takes.
+/// Subcommands of `task push`.
 #[derive(Subcommand, Clone)]
 pub enum PushCommand {
-    /// Let the agent report the changes of a task to an address
+    /// Let the agent report the changes of a task to a URL
     Set(Box<SetPushArgs>),
-    /// List where the agent reports the changes of a task
+    /// List the push configurations of a task
     List(Box<TaskArgs>),
-    /// Show one of the places where the agent reports the changes of a task
+    /// Show a push configuration of a task
     Get(Box<PushConfigArgs>),
-    /// Let the agent report to one of them no more
+    /// Delete a push configuration of a task
     Delete(Box<PushConfigArgs>),
 }
 
-/// What `task push set` takes.
+/// Arguments of `task push set`.
 #[derive(Args, Clone)]
-// `--url` is the address that the agent calls.
+// `--url` is the URL that the agent calls.
 #[command(mut_arg("interface_url", |arg| arg.long("agent-url")))]
 pub struct SetPushArgs {
     #[command(flatten)]
     task: TaskArgs,
-    /// The address that the agent calls
+    /// URL that the agent calls
     #[arg(long, value_name = "URL")]
     url: String,
-    /// A token that the agent sends along, so that the receiver knows its calls
+    /// Token that the agent sends, so that the receiver recognizes its calls
     #[arg(
         long,
         value_name = "TOKEN",
@@ -47,7 +47,7 @@ pub struct SetPushArgs {
     id: Option<String>,
 }
 
-/// A configuration of a task.
+/// Push configuration of a task.
 #[derive(Args, Clone)]
 pub struct PushConfigArgs {
     #[command(flatten)]
@@ -87,7 +87,7 @@ pub async fn run(command: &PushCommand, client: &Client, console: &Console) -> C
             let documents: Vec<Value> = configs.iter().map(push_config_json).collect();
             console.print_result(&json!({ "configs": documents }), || {
                 if configs.is_empty() {
-                    terminal::eprint_note("the agent reports the changes of this task to nobody");
+                    terminal::eprint_note("this task has no push configurations");
                     return Ok(());
                 }
                 print_push_configs(&configs.iter().collect::<Vec<_>>(), console)
@@ -103,7 +103,7 @@ pub async fn run(command: &PushCommand, client: &Client, console: &Console) -> C
     }
 }
 
-/// Prints configurations. Tokens are told only with `--json`: a terminal may be looked at.
+/// Prints configurations. Tokens are shown only with `--json`, because others may see a terminal.
 fn print_push_configs(configs: &[&PushConfig], console: &Console) -> Result<(), CommandError> {
     let rows = configs.iter().map(|config| {
         let token = if config.token.is_some() { "yes" } else { "no" };

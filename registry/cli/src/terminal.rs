@@ -1,28 +1,28 @@
-//! Foreign text made fit for a terminal: what cannot be seen, or would steer the terminal, is written
-//! out as `\u{…}`, and lengths are counted in columns.
+//! Escaping of foreign text for a terminal: characters that are invisible or would control the terminal become
+//! `\u{…}`, and lengths are counted in columns.
 
 use std::io::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// One line: every control character is escaped, ends of lines and tabs too.
+/// Escapes one line: every control character, including line ends and tabs.
 pub fn escape_line(text: &str) -> String {
     escape_characters(text, |character| {
         matches!(character, '\n' | '\r' | '\t') || is_invisible(character)
     })
 }
 
-/// A text of several lines: ends of lines and tabs stay, CRLF becomes a line feed.
+/// Escapes a text of several lines: line ends and tabs stay, CRLF becomes a line feed.
 pub fn escape_lines(text: &str) -> String {
     escape_characters(&text.replace("\r\n", "\n"), |character| {
         !matches!(character, '\n' | '\t') && is_invisible(character)
     })
 }
 
-/// One line of at most `columns` columns; a cut one ends in `…`.
+/// Escapes one line and cuts it to at most `columns` columns; a cut line ends in `…`.
 pub fn escape_and_truncate(text: &str, columns: usize) -> String {
-    // A character takes at most ten columns when it is escaped and at least one byte, so this much
-    // of a huge text is all that can be shown; combining marks beyond that are nobody's loss.
+    // An escaped character takes at most ten columns and at least one byte, so no more than this much of a huge text
+    // can be shown. Only combining marks beyond that are lost.
     let mut end = text.len().min(columns.saturating_mul(4).saturating_add(64));
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -45,12 +45,12 @@ pub fn escape_and_truncate(text: &str, columns: usize) -> String {
     truncated
 }
 
-/// Writes one line to standard error, made safe. There is nowhere to report that this failed.
+/// Writes an error line to standard error, escaped. A failure to write cannot be reported.
 pub fn eprint_error(text: &str) {
     eprint_note(&format!("a2a-registry: {text}"));
 }
 
-/// Writes one line of advice or progress to standard error, made safe.
+/// Writes a line of advice or progress to standard error, escaped.
 pub fn eprint_note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", escape_line(text));
 }
@@ -63,7 +63,7 @@ fn escape_characters(text: &str, must_escape: impl Fn(char) -> bool) -> String {
     let mut previous = ' ';
     let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {
-        // Joiners are part of some scripts and of emoji, and an invisible trick between plain letters.
+        // Joiners are part of some scripts and of emoji, but between plain letters they are only invisible.
         let joiner = matches!(character, '\u{200c}' | '\u{200d}');
         let next_is_plain = rest.peek().is_none_or(char::is_ascii);
         if must_escape(character) || (joiner && (previous.is_ascii() || next_is_plain)) {
@@ -81,8 +81,8 @@ fn escape_characters(text: &str, must_escape: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// Controls (escape included), bidirectional controls, characters without a width, and separators that
-/// begin a new line; the joiners of scripts and emoji are looked at with their neighbours.
+/// Whether a character is a control (including escape), bidirectional control, without width, or a separator that
+/// starts a new line. The joiners of scripts and emoji are checked with their neighbors.
 fn is_invisible(character: char) -> bool {
     if character.is_control() {
         return true;

@@ -1,4 +1,4 @@
-//! What is typed: understood, or answered in one line.
+//! Parsing of arguments: accepted, or rejected in one line.
 
 use clap::CommandFactory;
 
@@ -105,12 +105,12 @@ fn misuse_is_one_line_that_names_what_is_wrong() {
             .unwrap_or_default();
         assert!(error.contains(named), "{line}: {error}");
         assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(error.ends_with("--help shows what there is"), "{error}");
+        assert!(error.ends_with("see --help"), "{error}");
     }
 }
 
-/// Commands that act on a data folder must not begin a registry there, which an end-to-end test
-/// (`commands_on_a_data_folder_begin_no_registry`) holds for each of these.
+/// Commands that use a data folder must not create a registry there. An end-to-end test
+/// (`commands_on_a_data_folder_begin_no_registry`) checks this for each of these.
 #[test]
 fn the_commands_on_a_data_folder_are_known() {
     fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {

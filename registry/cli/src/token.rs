@@ -17,39 +17,39 @@ use super::list_format::{ListFormat, PageArgs};
 use super::offline_args::OfflineArgs;
 use super::terminal;
 
-/// What `token` takes.
+/// Subcommands of `token`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum TokenCommand {
-    /// Make a token; its secret is shown this once
+    /// Create a token; its secret is shown only once
     Create(CreateTokenArgs),
-    /// List your tokens, newest first; an admin sees everybody's
+    /// List your tokens, newest first; an admin sees all tokens
     List(PageArgs),
     /// Revoke a token
     Revoke {
         /// The token's id
         id: Uuid,
     },
-    /// Replace a lost admin token; opens the data folder itself, so no server may run on it
+    /// Replace a lost admin token; opens the data folder itself, so no server may use it
     ResetAdmin(OfflineArgs),
 }
 
-/// The token to make.
+/// Arguments of `token create`.
 #[derive(Args, Debug, Clone)]
 pub struct CreateTokenArgs {
-    /// What it is for [default: the account's name]
+    /// Purpose of the token [default: the account's name]
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// The account it belongs to; made where it does not exist
+    /// Account of the token; created if it does not exist
     #[arg(long, value_name = "ACCOUNT")]
     account: String,
-    /// Its role: reader, publisher, curator, auditor or admin; an account which exists must have it
+    /// Role of the account: reader, publisher, curator, auditor or admin; an existing account must have it
     #[arg(long, value_name = "ROLE")]
     role: Role,
-    /// What it may be used for, several times for more: read, register, curate, audit, admin or decide [default: all that
-    /// the roles allow]
+    /// A scope of the token, may be repeated: read, register, curate, audit, admin or decide [default: all that the
+    /// roles allow]
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<Scope>,
-    /// Days until it ends, at most 365 [default: 90]
+    /// Days until it expires, at most 365 [default: 90]
     #[arg(long = "expires", alias = "expires-in-days", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=365))]
     expires_in_days: Option<u32>,
 }
@@ -88,7 +88,7 @@ async fn create_token(
     console.print_result(&reply, || {
         let end = expiry_text(token);
         terminal::eprint_note(&format!(
-            "token {} of {}, {end}; keep it now, it is not shown again:",
+            "token {} of {}, {end}; store it now, it is not shown again:",
             token.id, token.account
         ));
         console.print_line(&reply.value.secret)
@@ -109,7 +109,7 @@ async fn list_tokens(page: &PageArgs, client: &Client, console: &Console) -> Com
             "LAST USED",
             "ENDS",
         ],
-        empty_message: "there is no token",
+        empty_message: "there are no tokens",
     };
     let list = &reply.value;
     let next = list.next_page_token.as_deref();
@@ -132,17 +132,17 @@ async fn list_tokens(page: &PageArgs, client: &Client, console: &Console) -> Com
     })
 }
 
-/// Texts in one cell.
+/// Joins texts for one cell.
 pub(super) fn join_texts(texts: &[impl ToString]) -> String {
     let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
     texts.join(", ")
 }
 
-/// When a token ends, in words.
+/// Expiry of a token, in words.
 pub(super) fn expiry_text(token: &Token) -> String {
     match token.expires_at {
-        None => "never ends".to_owned(),
-        Some(at) => format!("ends on {}", at.to_readable()),
+        None => "never expires".to_owned(),
+        Some(at) => format!("expires on {}", at.to_readable()),
     }
 }
 
@@ -150,13 +150,13 @@ fn time_or_never(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "never".to_owned(), |at| at.to_readable())
 }
 
-/// Replaces the admin token in a data folder that no server holds.
+/// Replaces the admin token in a data folder that no server uses.
 pub async fn reset_admin_token(arguments: &OfflineArgs, console: &Console) -> CommandResult {
     let (config, entropy) = (arguments.load_config()?, SystemEntropy::default());
     let secret = maintenance::reset_admin_token(&config, &SystemClock, &entropy).await?;
     console.print_result(&json!({ "secret": secret }), || {
         terminal::eprint_note(
-            "the admin token until now is void; keep the new one, it is not shown again:",
+            "the previous admin token is revoked; store the new one, it is not shown again:",
         );
         console.print_line(&secret)
     })

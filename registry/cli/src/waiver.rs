@@ -1,4 +1,4 @@
-//! `waiver`: policies that do not count for what an agent shows, for a while and for a reason.
+//! `waiver`: temporary exemptions of an agent's content from a policy, each with a reason.
 
 use a2a_registry_api::{NewWaiver, Waiver};
 use clap::{Args, Subcommand};
@@ -11,30 +11,30 @@ use super::console::Console;
 use super::list_format::{ListFormat, PageArgs};
 use super::terminal;
 
-/// What `waiver` takes.
+/// Subcommands of `waiver`.
 #[derive(Subcommand, Debug, Clone)]
 pub enum WaiverCommand {
     /// List waivers, newest first
     List(ListWaiversArgs),
-    /// Have a policy not count for what an agent shows
+    /// Exempt an agent's content from a policy
     Grant(GrantWaiverArgs),
-    /// End a waiver; the policy counts again
+    /// End a waiver, so that the policy applies again
     End {
         /// Id of the waiver
         waiver: String,
     },
 }
 
-/// What `waiver list` takes, also as the parameters of the call.
+/// Filters of `waiver list`, also as query parameters of the call.
 #[derive(Args, Debug, Clone, Serialize)]
 pub struct ListWaiversArgs {
-    /// Those of this agent
+    /// Only waivers for this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// Those of this policy
+    /// Only waivers of this policy
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
-    /// Those that have ended too
+    /// Include ended waivers
     #[arg(long)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     ended: bool,
@@ -43,20 +43,20 @@ pub struct ListWaiversArgs {
     page: PageArgs,
 }
 
-/// What `waiver grant` takes.
+/// Arguments of `waiver grant`.
 #[derive(Args, Debug, Clone)]
 pub struct GrantWaiverArgs {
     /// Identifier of the policy
     policy: String,
     /// Id or URN of the agent
     agent: String,
-    /// Digest of the card, as `show` prints it, so that it is granted for nothing else
+    /// Digest of the card, as `show` prints it, so that the waiver covers nothing else
     #[arg(long, value_name = "DIGEST")]
     digest: String,
-    /// Days until it ends, 180 at most
+    /// Days until it expires, at most 180
     #[arg(long = "expires", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=180))]
     expires_in_days: u32,
-    /// Why, for the log
+    /// Reason, for the log
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -68,7 +68,7 @@ pub async fn run(command: &WaiverCommand, client: &Client, console: &Console) ->
         WaiverCommand::End { waiver } => {
             client.end_waiver(waiver).await?;
             console.print_result(&json!({ "ended": waiver }), || {
-                console.print_line("the waiver has ended; the policy counts again")
+                console.print_line("the waiver has ended; the policy applies again")
             })
         }
     }

@@ -1,4 +1,5 @@
-//! What an act needs: store, clock, entropy, rules, search and the signals between jobs. Fields only, no behaviour.
+//! The application context: store, clock, entropy, rules, search and the signals between jobs. Only fields, no
+//! behavior.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
@@ -35,7 +36,7 @@ use crate::process_state::token_uses::TokenUseTracker;
 use crate::providers::Providers;
 use crate::sealing::Sealer;
 
-/// The parts of the registry: handlers and jobs hold one of these and nothing else.
+/// The parts of the registry, shared by all handlers and jobs.
 #[derive(Debug)]
 pub struct AppContext {
     pub config: Config,
@@ -62,10 +63,10 @@ pub struct AppContext {
     pub page_token_signer: PageTokenSigner,
     pub sealer: Sealer,
     pub database_contact: LastDatabaseContact,
-    /// The last event that all in-memory caches have applied.
+    /// The number of the last event that all in-memory caches have applied.
     pub caches_applied_seq: AtomicI64,
     pub disk: LastDiskCheck,
-    /// The catalog that is published; whoever makes it anew holds the lock.
+    /// The published catalog; its lock is held while it is rebuilt.
     pub cached_catalog: tokio::sync::Mutex<Option<CachedCatalog>>,
     /// When the index was last checked for readability.
     pub index_checked_at: tokio::sync::Mutex<Option<Timestamp>>,
@@ -79,25 +80,26 @@ pub struct AppContext {
 pub struct JobSignals {
     /// A visit may have become due.
     pub visits: Notify,
-    /// Another process may have made a visit due; every event that it appends is a sign of that.
+    /// Another process may have made a visit due; every event that it appends indicates that.
     pub foreign_visits: Notify,
     /// A check of a domain's proofs may have become due.
     pub checks: Notify,
     /// Another process may have appended an event.
     pub foreign_events: Notify,
-    /// The highest event appended by this process.
+    /// The number of the last event appended by this process.
     pub events: watch::Sender<i64>,
-    /// The last event that the index of this process has applied.
+    /// The number of the last event that the index of this process has applied.
     pub applied_event: watch::Sender<i64>,
     /// A caller waits until the index of this process has applied an event.
     pub index_awaited: Notify,
     /// Whether the index of this process follows the events.
     pub is_index_following: AtomicBool,
-    /// An admin wants the index rebuilt. This signal is the only sign of it, so the receiver need not check.
+    /// An admin has requested a rebuild of the index. Unlike the others this signal is not a hint, so the receiver
+    /// does not check.
     pub reindex: Notify,
     /// The index may be damaged.
     pub index_damage: Notify,
-    /// Versions are to be derived again from their stored bytes.
+    /// Stored versions should be derived again from their bytes.
     pub rederive: Notify,
 }
 
@@ -106,7 +108,7 @@ impl AppContext {
         self.clock.now().into()
     }
 
-    /// Monotonic time since some point in the past, whatever the wall clock is set to.
+    /// Monotonic time since a fixed point in the past, independent of the wall clock.
     pub fn uptime(&self) -> Duration {
         self.clock.monotonic()
     }
@@ -115,7 +117,8 @@ impl AppContext {
         Arc::clone(&self.clock)
     }
 
-    /// Changes whenever this process has appended or seen an event; holds the number of the last one.
+    /// A signal that changes whenever this process has appended or seen an event; its value is the number of the last
+    /// one.
     pub fn event_signal(&self) -> watch::Receiver<i64> {
         self.signals.events.subscribe()
     }

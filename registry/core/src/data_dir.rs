@@ -4,9 +4,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Inside the data folder.
+/// Name of the lock file inside the data folder.
 const LOCK_FILE_NAME: &str = "lock";
-/// Suffix of the lock file for a database file outside of the data folder.
+/// Suffix of the lock file for a database file outside the data folder.
 const DATABASE_LOCK_SUFFIX: &str = ".lock";
 
 #[derive(Debug, thiserror::Error)]
@@ -16,34 +16,35 @@ pub enum DataDirError {
         path: PathBuf,
         error: std::io::Error,
     },
-    #[error("another process is serving from {0}; stop it, or give --data-dir another folder")]
+    #[error("another process is serving from {0}; stop it, or set --data-dir to another folder")]
     InUse(PathBuf),
     #[error(
-        "another process is serving from the database {0}; stop it, or give --database another file"
+        "another process is serving from the database {0}; stop it, or set --database to another file"
     )]
     DatabaseInUse(PathBuf),
-    #[error("the data folder {0} does not exist; give --data-dir the folder of a registry")]
+    #[error("the data folder {0} does not exist; set --data-dir to the folder of a registry")]
     Missing(PathBuf),
     #[error(
-        "the database {0} does not exist; give --data-dir the folder of a registry, or --database its file"
+        "the database {0} does not exist; set --data-dir to the folder of a registry, or --database to its file"
     )]
     DatabaseMissing(PathBuf),
 }
 
-/// A data folder that is locked by this process until this is dropped.
+/// A data folder that this process keeps locked until this value is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
     _lock: FileLock,
-    /// The folder itself, which stays locked if the lock file is deleted.
+    /// The lock on the folder itself, which remains if the lock file is deleted.
     _folder_lock: Option<FileLock>,
     _database_lock: Option<FileLock>,
-    /// The database file itself, for the same reason, and because other folders and paths may lead to it.
+    /// The lock on the database file itself, for the same reason, and because other folders and paths may lead to the
+    /// file.
     database_file_lock: Option<FileLock>,
 }
 
 impl DataDir {
-    /// Creates the folder if it does not exist (readable for its owner only) and takes its lock, and the lock of a
+    /// Creates the folder if it does not exist (readable only by its owner) and takes its lock, and the lock of a
     /// database file.
     pub fn open(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         create_private_dir(path).map_err(|error| unusable_dir(path, error))?;
@@ -107,10 +108,10 @@ fn unusable_dir(path: &Path, error: std::io::Error) -> DataDirError {
 struct LockConflict;
 
 /// Locks a folder or file itself, for as long as it exists. `None` if that is not possible, as on some network file
-/// systems: there only the lock files count.
+/// systems: there only the lock files protect it.
 ///
-/// Closing any descriptor of a database file ends the locks that SQLite has on it in this process. So the file stays
-/// open until the data folder is released, after the database.
+/// Closing any descriptor of a database file releases the locks that SQLite has on it in this process. So the file
+/// stays open until the data folder is released, after the database.
 fn try_lock_path(path: &Path, supported: bool) -> Result<Option<FileLock>, LockConflict> {
     if !supported {
         return Ok(None);
@@ -120,13 +121,13 @@ fn try_lock_path(path: &Path, supported: bool) -> Result<Option<FileLock>, LockC
         Ok(lock) => Ok(Some(lock)),
         Err(TryLockError::WouldBlock) => Err(LockConflict),
         Err(TryLockError::Error(error)) => {
-            tracing::debug!(path = %path.display(), %error, "only the lock file is locked");
+            tracing::debug!(path = %path.display(), %error, "the path itself cannot be locked; only its lock file is");
             Ok(None)
         }
     }
 }
 
-/// Takes the lock file beside a database file that lies outside of the data folder.
+/// Takes the lock file next to a database file outside the data folder.
 fn take_database_lock_file(file: &Path) -> Result<FileLock, DataDirError> {
     let mut name = file.as_os_str().to_owned();
     name.push(DATABASE_LOCK_SUFFIX);
@@ -139,11 +140,11 @@ fn take_database_lock_file(file: &Path) -> Result<FileLock, DataDirError> {
 struct FileLock(File);
 
 impl Drop for FileLock {
-    /// Unlocks before closing. Closing alone ends the lock only once all copies of the descriptor are closed, and a
-    /// child process that is just being started has a copy until its own program begins.
+    /// Unlocks before closing. Closing alone releases the lock only once all copies of the descriptor are closed, and
+    /// a child process that is just being started has a copy until its own program begins.
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
-            tracing::debug!(%error, "a lock ends with its file");
+            tracing::debug!(%error, "a lock was not released; closing its file releases it");
         }
     }
 }
@@ -165,7 +166,7 @@ fn take_lock_file(path: &Path) -> std::io::Result<Option<FileLock>> {
     Ok(Some(FileLock(file)))
 }
 
-/// Whether a file lies directly in the folder, even if the two paths are spelt differently.
+/// Whether a file is directly in the folder, even if the two paths are spelled differently.
 fn is_inside(file: &Path, folder: &Path) -> bool {
     let parent = file.parent().map(Path::canonicalize);
     matches!((parent, folder.canonicalize()), (Some(Ok(parent)), Ok(folder)) if parent == folder)
@@ -211,7 +212,7 @@ mod tests {
         let first = DataDir::open(one.path(), Some(&file)).unwrap();
         let second = DataDir::open(other.path(), Some(&file));
         assert!(matches!(second, Err(DataDirError::DatabaseInUse(taken)) if taken == file));
-        // The failed attempt did not keep the folder locked.
+        // The failed attempt did not leave the folder locked.
         DataDir::open(other.path(), None).unwrap();
         drop(first);
         DataDir::open(other.path(), Some(&file)).unwrap();
@@ -237,7 +238,7 @@ mod tests {
         DataDir::open(folder.path(), Some(&file)).unwrap();
     }
 
-    /// The database of one folder is given to a process with another folder, also under another name.
+    /// A process with another folder opens the database of the first folder, also under another name.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_database_inside_a_folder_in_use_is_taken_too() {

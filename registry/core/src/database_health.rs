@@ -1,4 +1,4 @@
-//! Tracks whether the database responds, and refuses cached responses once it has not for too long.
+//! Tracks whether the database responds, and rejects cached responses after it has not responded for too long.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub fn record_database_contact(context: &AppContext) {
     context.database_contact.0.store(now, Ordering::Release);
 }
 
-/// Refuses to respond from caches once the database has not responded for longer than `stale_limit`.
+/// Rejects responses from caches if the database has not responded for longer than `stale_limit`.
 pub fn require_recent_contact(context: &AppContext) -> Result<()> {
     let last_contact = Duration::from_micros(context.database_contact.0.load(Ordering::Acquire));
     let silence = context.uptime().saturating_sub(last_contact);

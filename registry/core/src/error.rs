@@ -1,4 +1,4 @@
-//! Errors of acts, independent of the transport: a kind, a text for the caller, a text for the log.
+//! Errors of actions, independent of the transport: a kind, a text for the caller, and a text for the log.
 
 use std::fmt;
 
@@ -19,9 +19,9 @@ pub enum ErrorKind {
     Conflict,
     /// The resource is not in the state that the caller has seen.
     Changed,
-    /// No policy of a set permits finding agents.
+    /// No policy of a policy set permits finding agents.
     NoPermit,
-    /// A set hides every agent, and its preview was not shown.
+    /// A policy set hides every agent, and the caller has not seen its preview.
     PreviewNeeded,
     TargetRefused,
     DomainDenied,
@@ -40,24 +40,24 @@ pub enum ErrorKind {
 named_enum! {
     /// Why a credential or a sign-in was refused, for metrics, the log and events.
     pub enum RefusalReason {
-        /// An `Authorization` that is no bearer token.
+        /// An `Authorization` header without a bearer token.
         NoToken = "no_token",
         /// A token that this registry never issued, or that was revoked.
         UnknownToken = "unknown_token",
-        /// A token past its end.
+        /// An expired token.
         EndedToken = "ended_token",
         DisabledAccount = "disabled_account",
         /// The identity provider has not confirmed the token's account for too long.
         SuspendedToken = "suspended_token",
-        /// An access token that is not valid.
+        /// An invalid access token.
         AccessToken = "access_token",
         /// The identity provider's rules do not admit this person or service.
         NotAdmitted = "not_admitted",
-        /// An answer to no sign-in attempt of this browser, or to one that has expired or was used.
+        /// A response that matches no open sign-in attempt of this browser: none, an expired or a used one.
         Attempt = "attempt",
-        /// The identity provider has refused, or its answer is not valid.
+        /// The identity provider rejected the sign-in, or its response is invalid.
         ProviderAnswer = "provider_answer",
-        /// The connection: a secret would travel in the clear.
+        /// The connection is not encrypted, so a secret would be sent in plain text.
         Connection = "connection",
         TooMany = "too_many",
     }
@@ -67,25 +67,25 @@ named_enum! {
 #[error("{public}")]
 pub struct AppError {
     pub kind: ErrorKind,
-    /// One sentence for the caller: what is wrong and what to do.
+    /// A sentence for the caller: what is wrong and what to do.
     pub public: String,
-    /// For the log only.
+    /// A text for the log only.
     pub internal: Option<String>,
-    /// Members of the request that are wrong: RFC 6901 pointer and sentence.
+    /// Invalid members of the request: RFC 6901 pointer and sentence.
     pub members: Vec<(String, String)>,
-    /// Seconds after which a retry makes sense.
+    /// Seconds to wait before a retry.
     pub retry_after: Option<u32>,
-    /// Set if a credential or a sign-in was refused.
+    /// The reason, if a credential or a sign-in was refused.
     pub refusal: Option<RefusalReason>,
 }
 
-/// What an act gives, or its failure.
+/// The result of an action.
 pub type Result<T, E = AppError> = std::result::Result<T, E>;
 
-/// Characters of an identifier of the request that an error repeats.
+/// Maximum number of characters that an error repeats of an identifier in the request.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// An identifier from the request, cut if it is too long to be one.
+/// Cuts an identifier from the request that is too long to be valid.
 fn truncate_identifier(identifier: impl fmt::Display) -> String {
     let identifier = identifier.to_string();
     match identifier.char_indices().nth(MAX_QUOTED_CHARS) {
@@ -129,25 +129,25 @@ impl AppError {
         self.internal.as_deref().unwrap_or(&self.public)
     }
 
-    /// Whether the database fails as a whole, so that a job which continues with the next row would fail again.
+    /// Whether the whole database fails, so that a job would fail for its next row too.
     pub const fn is_database_failure(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
     }
 
-    /// Something is missing, or hidden from the caller. The text depends on the request alone, so that callers cannot
-    /// tell the two apart.
+    /// The error for something that is missing or hidden from the caller. The text depends only on the request, so
+    /// that callers cannot tell the two apart.
     pub fn not_found(text: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, text)
     }
 
     pub fn no_waiver(id: impl fmt::Display) -> Self {
         Self::not_found(format!(
-            "There is no waiver {} in force.",
+            "No waiver {} is in force.",
             truncate_identifier(id)
         ))
     }
 
-    /// An agent is missing or hidden; `agent` is its id or URN from the request.
+    /// The error for an agent that is missing or hidden; `agent` is its id or URN from the request.
     pub fn no_agent(agent: impl fmt::Display) -> Self {
         Self::not_found(format!(
             "Agent {} is not registered.",
@@ -268,19 +268,20 @@ impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
         let public = match error.kind() {
             StoreErrorKind::Unavailable => Self::unavailable(
-                "The database did not respond. A change may have been made or not: look before you repeat it.",
+                "The database did not respond. The change may or may not have been made: check before you repeat it.",
                 5,
             ),
             StoreErrorKind::ReadOnly | StoreErrorKind::StorageFull => Self {
                 retry_after: Some(5),
                 ..Self::new(
                     ErrorKind::ReadOnly,
-                    "The database accepts no writes at present. Try again later.",
+                    "The database does not accept writes at present. Try again later.",
                 )
             },
             StoreErrorKind::Conflict => Self::new(
                 ErrorKind::Conflict,
-                "Another request changed this at the same time, so your change was not made. Check the present state and try again.",
+                "Another request changed this at the same time, so your change was not made. Check the current \
+                 state and try again.",
             ),
             StoreErrorKind::CorruptRow(_)
             | StoreErrorKind::DigestMismatch(_)

@@ -6,31 +6,31 @@ use a2a_crawler::descriptors::DESCRIPTORS_PER_VISIT;
 
 use crate::config::Config;
 
-/// For the database, the index and its merges, checks of proofs, requests to encoders, peers and identity providers,
-/// and connections that are about to be refused.
+/// File descriptors reserved for the database, the index and its merges, checks of proofs, requests to encoders, peers
+/// and identity providers, and connections that are about to be refused.
 const RESERVED_DESCRIPTORS: u64 = 160;
-/// For the event loop of each worker.
+/// File descriptors for the event loop of each worker.
 const DESCRIPTORS_PER_CORE: u64 = 4;
 /// Fewer client connections are not worth serving.
 const MIN_CONNECTIONS: u64 = 16;
 
-/// How a process spends its file descriptors. Visits, database and index come first: a shortage there makes a visit
-/// meaningless or keeps a change out of searches, while a client's connection is only refused.
+/// The file descriptors of a process by use. Visits, database and index come first: a shortage there makes a visit
+/// meaningless or keeps a change out of searches, while a client only gets its connection refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorBudget {
-    /// The maximum that this process may open; `None` without a limit.
+    /// The maximum number that this process may open; `None` without a limit.
     limit: Option<u64>,
-    /// For visits in progress.
+    /// The number for visits in progress.
     visits: u64,
-    /// For the process itself.
+    /// The number for the process itself.
     process: u64,
     /// The configured number of client connections.
     connections: u64,
 }
 
 impl DescriptorBudget {
-    /// The budget of this process, whose limit is raised to what it needs as far as the system permits: many systems
-    /// set a low soft limit.
+    /// Computes the budget of this process and raises its limit as far as needed and permitted: many systems set a low
+    /// soft limit.
     pub fn for_process(config: &Config) -> Self {
         let unlimited = Self::with_limit(config, None);
         Self {
@@ -59,7 +59,7 @@ impl DescriptorBudget {
         self.reserved().saturating_add(self.connections)
     }
 
-    /// How many client connections may be open at once: as many as configured, or as remain.
+    /// Maximum number of open client connections: the configured number, or fewer if fewer descriptors remain.
     pub fn connections(&self) -> usize {
         let left = self
             .limit
@@ -67,7 +67,7 @@ impl DescriptorBudget {
         usize::try_from(left.min(self.connections)).unwrap_or(usize::MAX)
     }
 
-    /// Why a process cannot serve with this limit, and what to do; `None` if it can.
+    /// Explains why a process cannot serve with this limit, and what to do; `None` if it can.
     pub fn shortage(&self) -> Option<String> {
         let min_connections = MIN_CONNECTIONS.min(self.connections);
         let required = self.reserved().saturating_add(min_connections);
@@ -96,8 +96,8 @@ impl DescriptorBudget {
             Some(limit) => (
                 false,
                 format!(
-                    "{limit} may be open, so that {} connections are served instead of limits.connections ({}); {needed} \
-                     would be needed (ulimit -n, LimitNOFILE)",
+                    "{limit} may be open, so only {} connections are served instead of limits.connections ({}); \
+                     {needed} are needed (ulimit -n, LimitNOFILE)",
                     self.connections(),
                     self.connections
                 ),
@@ -110,8 +110,8 @@ impl DescriptorBudget {
     }
 }
 
-/// The limit of open files of this process, raised to the wanted number if the system allows. `None` if there is no
-/// limit, or it cannot be read.
+/// Raises the limit of open files of this process to the needed number if the system permits, and returns it. `None`
+/// if there is no limit, or it cannot be read.
 #[cfg(unix)]
 fn raise_file_limit(needed: u64) -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -169,7 +169,7 @@ mod tests {
         assert!(line.contains(&least.to_string()), "{line}");
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(budget(Some(0)).connections(), 0);
-        // Fewer visits need fewer of them.
+        // Fewer visits need fewer descriptors.
         let mut config = Config::default();
         config.crawler.concurrency = 8;
         assert_eq!(

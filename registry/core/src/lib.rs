@@ -1,6 +1,8 @@
-//! What the registry does, by subject: acts, views, rows and jobs, and the configuration. Nothing here speaks HTTP.
+//! The registry's core by subject: actions, views, rows and jobs, and the configuration. This crate contains no HTTP
+//! code.
 //!
-//! An act is a function over the [`Context`](context::Context); it is written and shown in one way, by [`commit`].
+//! An action is a function over the [`AppContext`](context::AppContext). All actions write and publish their changes
+//! through [`commit`].
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod accounts;

@@ -1,5 +1,5 @@
-//! Metrics in Prometheus' format. No label names a domain or an agent, so that the number of series does not depend on
-//! data.
+//! Metrics in the Prometheus format. No label names a domain or an agent, so that the number of series does not depend
+//! on the data.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-/// Upper bounds of the latency classes, in seconds.
+/// Upper bounds of the latency buckets, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0,
 ];
 
-/// Maximum number of different outcomes of visits that have their own series.
+/// Maximum number of fetch outcomes that have their own series.
 const MAX_OUTCOMES: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -48,7 +48,7 @@ struct OutcomeLabels {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GaugeValues {
-    /// The last event the index has applied.
+    /// The last event that the index has applied.
     pub applied_seq: i64,
     /// How many events the index is behind.
     pub index_lag: i64,
@@ -61,9 +61,9 @@ pub struct GaugeValues {
 
 #[derive(Debug)]
 pub struct Metrics {
-    /// Public figures: those of the process itself.
+    /// Public metrics: those of the process itself.
     process_registry: Registry,
-    /// Figures that show how much the registry does and holds.
+    /// Restricted metrics, which reveal the load and size of the registry.
     restricted_registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
@@ -89,7 +89,7 @@ impl Default for Metrics {
     }
 }
 
-/// A new metric of a registry.
+/// Creates a metric in a metrics registry.
 fn register_metric<M: Metric + Clone + Default>(
     registry: &mut Registry,
     name: &str,
@@ -100,11 +100,11 @@ fn register_metric<M: Metric + Clone + Default>(
     metric
 }
 
-/// The latencies of requests, as a metric of a registry.
+/// Creates the latency histogram of requests in a metrics registry.
 fn register_latency(registry: &mut Registry) -> Family<RouteLabels, Histogram, fn() -> Histogram> {
     let latency =
         Family::new_with_constructor((|| Histogram::new(LATENCY_BUCKETS)) as fn() -> Histogram);
-    let help = "Time from a request's head to the head of its answer";
+    let help = "Time from the head of a request to the head of its response";
     registry.register_with_unit(
         "http_request_duration",
         help,
@@ -120,23 +120,23 @@ impl Metrics {
         let mut restricted_registry = Registry::with_prefix("a2a_registry");
         let (own, all) = (&mut process_registry, &mut restricted_registry);
         Self {
-            in_flight: register_metric(own, "http_requests_in_flight", "Requests being answered"),
+            in_flight: register_metric(own, "http_requests_in_flight", "Requests in progress"),
             malformed_requests: register_metric(
                 own,
                 "http_malformed_requests",
-                "Requests that are not HTTP/1.1 as its grammar has it",
+                "Requests that are not valid HTTP/1.1",
             ),
             refused_connections: register_metric(
                 own,
                 "http_connections_refused",
-                "Connections beyond the limit of all or of their address",
+                "Connections refused because of the total limit or the limit of their address",
             ),
             timed_out_connections: register_metric(
                 own,
                 "http_connections_cut_off",
                 "Connections ended because their client was idle for too long",
             ),
-            streams: register_metric(own, "event_streams", "Event streams that are open"),
+            streams: register_metric(own, "event_streams", "Open event streams"),
             requests: register_metric(all, "http_requests", "Requests answered"),
             latency: register_latency(all),
             sign_in_refusals: register_metric(
@@ -165,7 +165,7 @@ impl Metrics {
             damaged_cards: register_metric(
                 all,
                 "damaged_cards",
-                "Stored cards whose bytes were found not to have their digest",
+                "Stored cards whose bytes do not match their digest",
             ),
             outcome_names: std::sync::Mutex::default(),
             process_registry,
@@ -193,7 +193,7 @@ impl Metrics {
 
     /// Counts the outcome of an attempt at a source: `card`, `not_modified`, `timeout`, …
     ///
-    /// Beyond 64 different words everything counts as `other`.
+    /// Beyond 64 different outcomes all others count as `other`.
     pub fn count_crawl_outcome(&self, outcome: &str) {
         if matches!(outcome, "card" | "not_modified") {
             self.cards_delivered.inc();
@@ -223,7 +223,7 @@ impl Metrics {
         room
     }
 
-    /// Everything in the `OpenMetrics` text format, with the gauges set to `gauges`.
+    /// Encodes all metrics in the `OpenMetrics` text format, with these gauge values.
     pub fn encode_all(&self, gauges: GaugeValues) -> Result<String, std::fmt::Error> {
         self.applied_seq.set(gauges.applied_seq);
         self.index_lag.set(gauges.index_lag);
@@ -237,7 +237,7 @@ impl Metrics {
         Ok(text)
     }
 
-    /// The figures of the process alone, in the same format, with the number of open streams.
+    /// Encodes only the metrics of the process, in the same format, with the number of open streams.
     pub fn encode_process(&self, streams: i64) -> Result<String, std::fmt::Error> {
         self.streams.set(streams);
         let mut text = String::new();
@@ -246,12 +246,12 @@ impl Metrics {
     }
 }
 
-/// The counters of requests as one worker uses them. It looks up each series once, because a look-up per request would
-/// make workers wait for one another.
+/// The request counters of one worker. Each worker looks up a series only once, because a look-up per request would
+/// make workers wait for each other.
 #[derive(Debug)]
 pub struct WorkerMetrics {
     metrics: Arc<Metrics>,
-    /// At most as many as there are combinations of routes, methods and classes of status codes.
+    /// The series, at most one for each combination of route, method and status class.
     series: RefCell<HashMap<RequestLabels, (Counter, Histogram)>>,
 }
 
@@ -271,9 +271,9 @@ impl WorkerMetrics {
         self.metrics.in_flight.dec();
     }
 
-    /// Counts one request and how long its answer took.
+    /// Records a request and how long its response took.
     ///
-    /// `route` is the pattern and never the path; `status` is the answer's status code.
+    /// `route` is the route pattern, never the path; `status` is the response's status code.
     pub fn record_request(
         &self,
         route: &'static str,

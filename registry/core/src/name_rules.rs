@@ -4,9 +4,9 @@ use a2a_registry_api::limits::MAX_NAME;
 
 use crate::error::{AppError, Result};
 
-/// Names with a meaning of their own, in any case: clients without a token (`anonymous`, `anyone`), the caller (`me`),
-/// no account and every account (`nobody`, `everybody`), the actors of decisions and events that are no accounts
-/// (`crawler`, `policy`, `system`), and the account of the bootstrap token (`admin`).
+/// Names with a fixed meaning, in upper or lower case: clients without a token (`anonymous`, `anyone`), the caller
+/// (`me`), no account and every account (`nobody`, `everybody`), the actors of decisions and events that are no
+/// accounts (`crawler`, `policy`, `system`), and the account of the bootstrap token (`admin`).
 pub const RESERVED_NAMES: [&str; 9] = [
     "admin",
     "anonymous",
@@ -30,7 +30,7 @@ pub fn check_name(pointer: &str, name: &str) -> Result<()> {
     }
     Err(AppError::invalid(
         pointer,
-        format!("a name has 1 to {MAX_NAME} letters, digits, blanks or any of . _ - @"),
+        format!("a name must have 1 to {MAX_NAME} letters, digits, spaces or any of . _ - @"),
     ))
 }
 

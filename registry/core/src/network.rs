@@ -11,8 +11,8 @@ use url::Url;
 use crate::config::{Config, read_root_certificates};
 use crate::error::StartError;
 
-/// The network access of a registry. It is complete before anything else starts, so no check is skipped because a part
-/// is missing.
+/// The network access of a registry. All parts exist before anything else starts, so that no check is skipped because
+/// one is missing.
 #[derive(Debug, Clone)]
 pub struct Network {
     pub resolver: Arc<dyn Resolver>,
@@ -31,12 +31,12 @@ impl Network {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
         let resolver = HickoryResolver::from_system(FetchLimits::default().dns)
-            .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?;
+            .map_err(|error| StartError(format!("the DNS resolver cannot be set up: {error}")))?;
         Self::with_resolver(config, clock, Arc::new(resolver))
     }
 
-    /// Network access for a process that sends no requests: no name resolves, and the certificates of
-    /// `crawler.extra_ca` are not read, so that a command that only reads the database runs without them.
+    /// Network access for a process that sends no requests. No name resolves, and the certificates of
+    /// `crawler.extra_ca` are not read, so that commands that only read the database run without them.
     pub fn offline(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let [fetching, ..] = fetcher_configs(config);
         Self::with_configs(fetching, [None, None], clock, Arc::new(EmptyResolver))
@@ -97,8 +97,8 @@ impl Network {
     }
 }
 
-/// The configurations for requests of the crawler, to identity providers and to other registries, without the contact
-/// and without certificates from files.
+/// The fetcher configurations of the crawler, for identity providers and for other registries, without the contact and
+/// the certificates from files.
 fn fetcher_configs(config: &Config) -> [FetcherConfig; 3] {
     let fetcher_config = |guard, key_hosts| FetcherConfig {
         guard: SsrfGuard::new(guard),

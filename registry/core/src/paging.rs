@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::visibility::caller::Caller;
 
-/// Which page of a list.
+/// The page of a list that a request selects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub struct PageRequest {
     pub page_token: Option<String>,
 }
 
-/// Deserializes an optional parameter that is not text. An empty value is an error, unlike a missing one.
+/// Deserializes an optional parameter that is not text. An empty value is an error; a missing one is not.
 pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     parameter: D,
 ) -> Result<Option<T>, D::Error> {
@@ -42,8 +42,7 @@ pub fn resolve_page_size(requested: Option<u32>) -> Result<usize> {
     }
 }
 
-/// Signs page tokens with a key that is stored in the database, so that every replica accepts them and no caller can
-/// forge one.
+/// Signs page tokens with a key from the database, so that every replica accepts them and no caller can forge one.
 #[derive(Debug)]
 pub struct PageTokenSigner(hmac::Key);
 
@@ -52,7 +51,7 @@ impl PageTokenSigner {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// A hash of these texts, the same in every replica.
+    /// Hashes these texts, with the same result in every replica.
     pub fn hash_texts(&self, texts: &[&str]) -> u64 {
         let mut context = hmac::Context::with_key(&self.0);
         for text in texts {
@@ -64,7 +63,7 @@ impl PageTokenSigner {
         first.copied().map_or(0, u64::from_be_bytes)
     }
 
-    /// A page token for a position in the list that `query` and the caller define.
+    /// Makes a page token for a position in the list that `query` and the caller define.
     pub fn sign(&self, query: &str, caller: &Caller, position: &impl Serialize) -> Option<String> {
         let position = serde_json::to_vec(position).ok()?;
         let tag = self.tag(query, caller, &position);
@@ -87,12 +86,12 @@ impl PageTokenSigner {
             members: vec![("/page_token".into(), "not a token of this list".into())],
             ..AppError::new(
                 ErrorKind::Invalid,
-                "The page token does not belong to this query and caller; begin again without one.",
+                "The page token does not belong to this query and caller. Start again without a token.",
             )
         })
     }
 
-    /// What a token was made for; `None` if it is malformed, or was made for another query or caller.
+    /// Decodes a token; `None` if it is malformed, or was made for another query or caller.
     pub fn verify<T: DeserializeOwned>(
         &self,
         query: &str,
@@ -130,7 +129,7 @@ impl PageTokenSigner {
     }
 }
 
-/// One page of a list of rows: where it begins, and the token of the page after it.
+/// A page of a list of rows: its start, and the token of the next page.
 pub struct ListPage<'a> {
     signer: &'a PageTokenSigner,
     caller: &'a Caller,
@@ -140,10 +139,9 @@ pub struct ListPage<'a> {
 }
 
 impl<'a> ListPage<'a> {
-    /// The page that is asked for; its tokens belong to `list` and to the caller.
+    /// Makes the requested page; its tokens belong to `query` and to the caller.
     ///
-    /// # Errors
-    /// `Invalid` for a size that no page has.
+    /// # Errors `Invalid` for a page size out of range.
     pub fn new(
         signer: &'a PageTokenSigner,
         caller: &'a Caller,
@@ -171,12 +169,12 @@ impl<'a> ListPage<'a> {
         self.token.map(position).transpose()
     }
 
-    /// How many rows are read: one more than the page has, which tells whether another page follows.
+    /// The number of rows to read: one more than the page holds, to know whether another page follows.
     pub fn row_limit(&self) -> u64 {
         self.size as u64 + 1
     }
 
-    /// Cuts what was read to the page; returns the token of the next page, if one follows.
+    /// Cuts the rows to the page; returns the token of the next page, if one follows.
     pub fn truncate_rows<R, P: Serialize>(
         &self,
         rows: &mut Vec<R>,

@@ -1,4 +1,4 @@
-//! `If-Match`: a change that was decided on one state is not made to another one (RFC 9110 section 13.1.1).
+//! `If-Match`: a change based on one state is not applied to another state (RFC 9110 section 13.1.1).
 
 use serde::Serialize;
 
@@ -10,7 +10,8 @@ use crate::process_state::agent_cache::RenderedJson;
 pub struct IfMatch(pub Option<String>);
 
 impl IfMatch {
-    /// The number that the caller has seen, if the tag is a number; `None` without the header or for `*`.
+    /// The number of the policy set that the caller has seen, if the tag is a number; `None` without the header or for
+    /// `*`.
     pub fn policy_set_number(&self) -> Result<Option<u64>> {
         let Some(tag) = self.0.as_deref().map(str::trim).filter(|tag| *tag != "*") else {
             return Ok(None);
@@ -19,13 +20,13 @@ impl IfMatch {
         number_text.parse().map(Some).map_err(|_| {
             AppError::new(
                 ErrorKind::Changed,
-                "`If-Match` is the number of a policy set in quotes, as in \"3\". Nothing was changed.",
+                "`If-Match` must be the number of a policy set in quotes, as in \"3\". Nothing was changed.",
             )
         })
     }
 
-    /// Compares the part of a resource that is to be changed with the part that the caller has seen: of a tag that
-    /// [`RenderedJson::with_part`] made, only the beginning counts.
+    /// Compares the part of a resource to be changed with the part that the caller has seen. Of a tag made by
+    /// [`RenderedJson::with_part`] only the beginning counts.
     pub fn check_part(&self, current: &impl Serialize) -> Result<()> {
         let Some(header) = &self.0 else {
             return Ok(());
@@ -40,8 +41,9 @@ impl IfMatch {
             .ok_or_else(precondition_failed)
     }
 
-    /// Compares what the caller has seen with the present state, read under the lock of the change. The tag is compared
-    /// as given, although it is weak: it represents the values, and the encoding of a response does not matter here.
+    /// Compares the state that the caller has seen with the current state, read under the lock of the change. The tag
+    /// is compared as given although it is weak: it identifies the values, and the encoding of a response does not
+    /// matter here.
     pub fn check(&self, current: Option<&impl Serialize>) -> Result<()> {
         let Some(header) = &self.0 else {
             return Ok(());
@@ -62,7 +64,7 @@ impl IfMatch {
 fn precondition_failed() -> AppError {
     AppError::new(
         ErrorKind::Changed,
-        "This is not what `If-Match` names: somebody has changed it meanwhile. Nothing was changed; read it again.",
+        "`If-Match` does not match: someone else has changed this meanwhile. Nothing was changed; read it again.",
     )
 }
 

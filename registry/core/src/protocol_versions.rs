@@ -1,4 +1,4 @@
-//! The versions of the protocols that this registry speaks, each defined only here.
+//! The supported versions of all protocols, each defined only here.
 
 use crate::config::Config;
 
@@ -17,15 +17,15 @@ pub const ARD_VERSION: &str = "0.91";
 
 pub const AI_CATALOG_VERSION: &str = "1.0";
 
-/// A protocol as the page about this registry shows it.
+/// A protocol as shown on the page about this registry.
 pub struct ProtocolView {
     pub name: &'static str,
     pub versions: String,
-    /// The URL that its clients start from.
+    /// The URL where clients of the protocol start.
     pub address: String,
 }
 
-/// The protocols that this registry speaks, without disabled ones.
+/// Lists the protocols that this registry supports, without disabled ones.
 pub fn enabled_protocols(config: &Config) -> Vec<ProtocolView> {
     let url = config.public_url();
     let view = |name, versions: &[&str], path: &str| ProtocolView {

@@ -6,8 +6,8 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 
 pub const KEY_BYTES: usize = 32;
 
-/// Seals texts so that only holders of the key can read, change or make one. The key is stored in the database, so that
-/// every replica opens what another one has sealed.
+/// Seals texts so that only holders of the key can read, change or create them. The key is stored in the database, so
+/// that every replica can open texts sealed by another.
 #[derive(Debug)]
 pub struct Sealer(LessSafeKey);
 
@@ -17,8 +17,8 @@ impl Sealer {
         Some(Self(LessSafeKey::new(key)))
     }
 
-    /// Seals a text for this purpose, as characters that a cookie can hold. The nonce is random: 96 bits, of which no
-    /// two are expected to be equal within 2^32 texts.
+    /// Seals a text for this purpose, as characters that a cookie can hold. The nonce is random: with 96 bits no two
+    /// are expected to be equal within 2^32 texts.
     pub fn seal(&self, purpose: &str, text: &[u8], entropy: &dyn Entropy) -> Option<String> {
         let mut nonce = [0; NONCE_LEN];
         entropy.fill(&mut nonce);
@@ -35,7 +35,7 @@ impl Sealer {
         Some(BASE64URL_NOPAD.encode(&nonce_and_sealed))
     }
 
-    /// The text that was sealed for this purpose; `None` for anything else.
+    /// Opens a text that was sealed for this purpose; `None` for anything else.
     pub fn open(&self, purpose: &str, sealed: &str) -> Option<Vec<u8>> {
         let mut nonce_and_sealed = BASE64URL_NOPAD.decode(sealed.as_bytes()).ok()?;
         let nonce: [u8; NONCE_LEN] = *nonce_and_sealed.first_chunk()?;

@@ -1,4 +1,4 @@
-//! The bounded pool of threads that searches run on, shared fairly among the callers.
+//! The bounded thread pool of searches, shared fairly among callers.
 
 use a2a_registry_search::{Index, IndexError};
 use tokio::sync::oneshot;
@@ -8,7 +8,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::process_state::fair_semaphore::{QueueFull, QueuedWork};
 use crate::visibility::caller::Caller;
 
-/// Seconds after which a refused search may be tried again.
+/// Seconds before a refused search may be retried.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 struct QueuedSearch<S, T> {
@@ -32,16 +32,15 @@ where
             search,
             response: answer,
         } = *self;
-        // Its client may have gone meanwhile.
+        // The client may have disconnected meanwhile.
         drop(answer.send(index.run_with_damage_check(search)));
     }
 }
 
 /// Runs a search of the caller on a thread of the bounded pool.
 ///
-/// # Errors
-/// `TooManyRequests` where too many searches of the caller wait, `Unavailable` where too many wait in all; and failures of
-/// the index.
+/// # Errors `TooManyRequests` if too many searches of the caller are waiting, `Unavailable` if too many are waiting in
+/// total; and failures of the index.
 pub async fn run_search<T: Send + 'static>(
     context: &AppContext,
     caller: &Caller,
@@ -56,7 +55,7 @@ pub async fn run_search<T: Send + 'static>(
     let permits = &context.search_cache.permits;
     let queued = permits.spawn_work(caller.key(), Box::new(search));
     queued.map_err(queue_full_error)?;
-    // It is dropped without an answer where it loses its place in the full queue.
+    // The work is dropped without a result if it loses its place in the full queue.
     let result = receiver
         .await
         .map_err(|_| queue_full_error(QueueFull::CallerLimit))?;

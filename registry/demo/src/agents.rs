@@ -16,21 +16,21 @@ use super::http::configure_routes;
 use super::operations::AgentHandler;
 use super::samples::{SAMPLES, SampleDefinition};
 
-/// The longest request body an agent reads, in bytes.
+/// Largest request body that an agent reads, in bytes.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleAgent {
     pub name: &'static str,
-    /// What it speaks, such as `0.2 over JSON-RPC`.
+    /// Protocol version and bindings, such as `0.2 over JSON-RPC`.
     pub protocol: &'static str,
-    /// `http://127.0.0.1:PORT`, without a slash at its end.
+    /// `http://127.0.0.1:PORT`, without a trailing slash.
     pub base_url: String,
     pub card_url: String,
     pub example: &'static str,
 }
 
-/// They stop with [`SampleAgents::stop`], or with the runtime they were started in.
+/// Running sample agents. They stop with [`SampleAgents::stop`], or with the runtime they were started in.
 #[derive(Debug)]
 pub struct SampleAgents {
     /// In the order 0.2, 0.3, 1.0.
@@ -39,19 +39,19 @@ pub struct SampleAgents {
 }
 
 impl SampleAgents {
-    /// Stops all agents and waits until their ports are free. Requests under way are cut off.
+    /// Stops all agents and waits until their ports are free. Requests in progress are aborted.
     pub async fn stop(self) {
         for (handle, _) in &self.servers {
             handle.stop(false).await;
         }
         for (_, server) in self.servers {
-            // A server that failed or was cancelled is stopped as well.
+            // A server that failed or was cancelled has stopped as well.
             let _ = server.await;
         }
     }
 }
 
-/// Starts the three agents, each on a free loopback port, inside the current tokio runtime. `clock` dates their tasks.
+/// Starts the three agents, each on a free loopback port, in the current tokio runtime. `clock` dates their tasks.
 pub async fn start_sample_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
     let prepared = SAMPLES
         .iter()
@@ -68,7 +68,7 @@ pub async fn start_sample_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgen
     })
 }
 
-/// Opens the port of an agent, and builds the server that answers there once it is polled.
+/// Binds the port of an agent, and builds its server, which responds once it is polled.
 fn prepare_server(
     sample: &'static SampleDefinition,
     clock: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! Serves a card: its bytes, an entity tag of them, and 304 for a client that has it already.
+//! Serving a card: its bytes with an entity tag, or 304 for a client that has them already.
 
 use actix_web::http::header::{CacheControl, CacheDirective, ETag, EntityTag, Header, IfNoneMatch};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -17,7 +17,7 @@ impl CardResponder {
         Self { body, etag }
     }
 
-    /// Conditional, by entity tag (1.0 section 8.6).
+    /// Responds conditionally, by entity tag (1.0 section 8.6).
     pub fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let is_cached = match IfNoneMatch::parse(request) {
             Ok(IfNoneMatch::Any) => true,

@@ -1,7 +1,7 @@
-//! Lets pages of other sites call the sample agents, as the console on an agent's page does.
+//! Cross-origin access for pages of other sites, such as the console on an agent's page.
 //!
-//! Everything that an agent has is public, and browsers are asked to send no cookies along, so every site may call. A page
-//! asks before each call, since the content type and the protocol's headers are not those of a form.
+//! The agents' data is public, and browsers are told to send no cookies, so every origin may call. A page sends a
+//! preflight before each call, because the content type and the protocol's headers are not those of a form.
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -10,7 +10,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse};
 
-/// What every response has.
+/// Headers of every response.
 const RESPONSE_HEADERS: [(HeaderName, &str); 2] = [
     (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (
@@ -18,7 +18,7 @@ const RESPONSE_HEADERS: [(HeaderName, &str); 2] = [
         "A2A-Extensions, ETag, Retry-After",
     ),
 ];
-/// What the answer to a preflight has too. `*` does not stand for `Authorization`.
+/// Additional headers of responses to preflights. `*` does not cover `Authorization`.
 const PREFLIGHT_HEADERS: [(HeaderName, &str); 3] = [
     (
         header::ACCESS_CONTROL_ALLOW_METHODS,
@@ -28,7 +28,7 @@ const PREFLIGHT_HEADERS: [(HeaderName, &str); 3] = [
     (header::ACCESS_CONTROL_MAX_AGE, "600"),
 ];
 
-/// Answers preflights, and allows pages of every site to read each response.
+/// Responds to preflights, and allows pages of every origin to read each response.
 pub(super) async fn allow_cross_origin<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,

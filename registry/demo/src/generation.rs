@@ -1,5 +1,4 @@
-//! What distinguishes the generations of the protocol for an agent: names of methods and roles, and the forms of messages
-//! and tasks.
+//! Differences between the protocol generations: names of methods and roles, and the forms of messages and tasks.
 
 use a2a_client::{v0, v1};
 use serde_json::{Value, json};
@@ -15,7 +14,7 @@ pub(super) enum ProtocolGeneration {
 }
 
 impl ProtocolGeneration {
-    /// The operation that a JSON-RPC method stands for.
+    /// Operation for a JSON-RPC method.
     pub fn operation_for_method(self, method: &str) -> Option<Operation> {
         let operation = match (self, method) {
             (Self::V0, v0::SEND_MESSAGE) | (Self::V1, v1::SEND_MESSAGE) => Operation::Send,
@@ -34,7 +33,7 @@ impl ProtocolGeneration {
         Some(operation)
     }
 
-    /// The role of whoever sends a message to an agent.
+    /// Role of the sender of a message to an agent.
     pub fn user_role(self) -> &'static str {
         match self {
             Self::V0 => "user",

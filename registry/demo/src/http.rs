@@ -1,4 +1,4 @@
-//! The bindings of the protocol: JSON-RPC (1.0 section 9, and all of 0.2 and 0.3), and HTTP+JSON (1.0 section 11).
+//! Protocol bindings: JSON-RPC (1.0 section 9, and all of 0.2 and 0.3), and HTTP+JSON (1.0 section 11).
 
 use a2a_client::v1;
 use actix_web::http::StatusCode;
@@ -12,7 +12,7 @@ use super::operations::{AgentHandler, Operation, OperationResult};
 use super::rpc_error::{self, RpcError};
 use super::samples::SampleDefinition;
 
-/// The media type of 1.0's answers over HTTP+JSON.
+/// Media type of responses in 1.0 over HTTP+JSON.
 const A2A_JSON: &str = "application/a2a+json";
 
 pub(super) fn configure_routes(
@@ -92,7 +92,7 @@ async fn handle_http_json(
         .body(document.to_string())
 }
 
-/// The operation that a method and a path below `/rest` stand for, and the id of the task that the path names.
+/// Operation for a method and a path below `/rest`, and the task id in the path.
 fn parse_rest_route<'a>(method: &str, path: &'a str) -> Option<(Operation, &'a str)> {
     match (method, path) {
         ("POST", "message:send") => Some((Operation::Send, "")),
@@ -115,7 +115,7 @@ fn parse_object(body: &[u8]) -> Result<Map<String, Value>, RpcError> {
         Value::Object(params) => Ok(params),
         _ => Err(RpcError::new(
             rpc_error::INVALID_REQUEST,
-            "the body is a JSON object",
+            "the body must be a JSON object",
         )),
     }
 }
@@ -125,7 +125,7 @@ fn query_params(request: &HttpRequest) -> impl Iterator<Item = (String, String)>
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
 
-/// Refuses a call of another version than 1.0 to an agent that speaks 1.0. A call without the header counts as 0.3; the
+/// Rejects calls of other versions than 1.0 to an agent that speaks 1.0. A call without the header counts as 0.3; the
 /// version may also be in the query (1.0 section 3.6).
 fn check_protocol_version(
     generation: ProtocolGeneration,
@@ -153,11 +153,11 @@ fn check_protocol_version(
     };
     Err(RpcError::new(
         rpc_error::VERSION_NOT_SUPPORTED,
-        format!("the call names {asked}; this agent speaks 1.0"),
+        format!("the call has {asked}; this agent requires 1.0"),
     ))
 }
 
-/// Events as `text/event-stream`, one `data` line each. JSON has no line breaks of its own.
+/// Builds a `text/event-stream` with one `data` line for each event. Serialized JSON contains no line breaks.
 fn event_stream_response(events: impl Iterator<Item = Value>) -> HttpResponse {
     let body: String = events.map(|event| format!("data: {event}\n\n")).collect();
     HttpResponse::Ok()

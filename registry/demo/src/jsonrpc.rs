@@ -14,30 +14,36 @@ pub(super) struct RpcRequest {
     pub params: Map<String, Value>,
 }
 
-/// Reads a request, or returns the id and the fault for the response. A2A has no batches or positional parameters.
+/// Parses a request. The error has the id for the response. A2A has no batches or positional parameters.
 pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, RpcError)> {
     let document: Value = serde_json::from_slice(body)
         .map_err(|error| (Value::Null, RpcError::invalid_json(&error)))?;
     let Value::Object(mut request) = document else {
-        return Err((Value::Null, invalid_request("a request is one JSON object")));
+        return Err((
+            Value::Null,
+            invalid_request("a request must be one JSON object"),
+        ));
     };
     let id = match request.remove("id") {
         Some(id @ (Value::Null | Value::String(_) | Value::Number(_))) => id,
         None => Value::Null,
         Some(_) => {
-            return Err((Value::Null, invalid_request("id is a string or a number")));
+            return Err((
+                Value::Null,
+                invalid_request("id must be a string or a number"),
+            ));
         }
     };
     if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err((id, invalid_request("jsonrpc is the string 2.0")));
+        return Err((id, invalid_request("jsonrpc must be the string 2.0")));
     }
     let Some(Value::String(method)) = request.remove("method") else {
-        return Err((id, invalid_request("method is a string")));
+        return Err((id, invalid_request("method must be a string")));
     };
     let params = match request.remove("params") {
         Some(Value::Object(params)) => params,
         None => Map::new(),
-        Some(_) => return Err((id, RpcError::invalid_params("params is an object"))),
+        Some(_) => return Err((id, RpcError::invalid_params("params must be an object"))),
     };
     Ok(RpcRequest { id, method, params })
 }
@@ -46,14 +52,14 @@ pub(super) fn success_envelope(id: &Value, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-/// A response of 200, which JSON-RPC over HTTP uses for errors too.
+/// Builds a response with status 200, which JSON-RPC over HTTP uses for errors too.
 pub(super) fn json_response(document: &Value) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("application/json")
         .body(document.to_string())
 }
 
-/// The response to a failed request; `error` is the error object of the agent's version.
+/// Builds the response to a failed request; `error` is the error object of the agent's version.
 pub(super) fn error_response(id: &Value, error: &Value) -> HttpResponse {
     json_response(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }

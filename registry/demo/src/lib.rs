@@ -1,8 +1,8 @@
 //! Three sample A2A agents, for trying a registry without an agent of one's own.
 //!
-//! One program serves all of them, each on its own loopback port, and speaks another generation of the protocol for each.
-//! Their cards and answers are data, in the folder `agents`: an agent answers a text that contains the words of a prepared
-//! answer, and names such texts to everybody else.
+//! One process serves all of them, each on its own loopback port and with its own generation of the protocol. Their
+//! cards and replies are data in the folder `agents`: a text that contains the words of a prepared reply gets that
+//! reply; any other text gets a message that suggests such texts.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod agents;

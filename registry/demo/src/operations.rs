@@ -1,4 +1,4 @@
-//! What a sample agent does for each operation of the protocol, whatever the generation and the binding.
+//! Operations of the sample agents, independent of generation and binding.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) enum Operation {
     Get,
     List,
     Cancel,
-    /// Receives the further events of a task.
+    /// Streams the further events of a task.
     Subscribe,
     /// Any operation on push notifications.
     Push,
@@ -29,7 +29,7 @@ pub(super) enum Operation {
 
 pub(super) enum OperationResult {
     Single(Value),
-    /// The events of a stream, which closes after the last one.
+    /// Events of a stream, which closes after the last one.
     Events(Vec<Value>),
 }
 
@@ -98,7 +98,7 @@ impl AgentHandler {
         Ok(OperationResult::Single(document))
     }
 
-    /// The answer to a message, which 1.0 wraps in an object.
+    /// Replies to a message; 1.0 wraps the reply in an object.
     fn send_message(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
         let answer = self.reply_to_message(params)?;
         Ok(match (self.generation, answer) {
@@ -111,8 +111,8 @@ impl AgentHandler {
         })
     }
 
-    /// The answer to a message as events of 1.0 (sections 3.1.2 and 3.5): one message; or the submitted task, its work, its
-    /// artifacts part by part, and its completion.
+    /// Replies to a message with events of 1.0 (sections 3.1.2 and 3.5): one message; or the submitted task, its work,
+    /// its artifacts part by part, and its completion.
     fn stream_message(&self, params: &Map<String, Value>) -> Result<Vec<Value>, RpcError> {
         let task = match self.reply_to_message(params)? {
             AgentReply::Message(message) => return Ok(vec![json!({"message": message})]),
@@ -176,7 +176,7 @@ impl AgentHandler {
         let id = params
             .get("id")
             .and_then(Value::as_str)
-            .ok_or_else(|| RpcError::invalid_params("params.id is a string"))?;
+            .ok_or_else(|| RpcError::invalid_params("params.id must be a string"))?;
         self.stored_task(id)
     }
 
@@ -184,17 +184,17 @@ impl AgentHandler {
         let not_found = || {
             RpcError::new(
                 rpc_error::TASK_NOT_FOUND,
-                "the task does not exist, or no longer",
+                "task not found; it may have been removed",
             )
         };
         self.tasks.get(id).ok_or_else(not_found)
     }
 
-    /// Lists tasks (1.0 section 3.1.4): the newest first, 1 to 100 a page, without artifacts unless they are requested.
+    /// Lists tasks (1.0 section 3.1.4): newest first, 1 to 100 a page, without artifacts unless requested.
     fn list_tasks(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
         let page_size = number_param(params, "pageSize")?.unwrap_or(50);
         if !(1..=100).contains(&page_size) {
-            return Err(RpcError::invalid_params("pageSize is 1 to 100"));
+            return Err(RpcError::invalid_params("pageSize must be 1 to 100"));
         }
         let text_param = |name: &str| {
             let value = params.get(name).and_then(Value::as_str);
@@ -202,7 +202,9 @@ impl AgentHandler {
         };
         let offset = text_param("pageToken")
             .map_or(Ok(0), str::parse::<usize>)
-            .map_err(|_| RpcError::invalid_params("pageToken is one this agent gave"))?;
+            .map_err(|_| {
+                RpcError::invalid_params("pageToken must be one that this agent returned")
+            })?;
         let (context, state) = (text_param("contextId"), text_param("status"));
         let has_artifacts = params
             .get("includeArtifacts")
@@ -230,7 +232,7 @@ impl AgentHandler {
         )
     }
 
-    /// The time, in RFC 3339 in UTC with milliseconds (1.0 section 5.6.1).
+    /// Current time as RFC 3339 in UTC with milliseconds (1.0 section 5.6.1).
     fn now_rfc3339(&self) -> String {
         let form = format_description!(
             "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z"
@@ -240,8 +242,8 @@ impl AgentHandler {
     }
 }
 
-/// The updates of an artifact, one for each part: the first begins the artifact, the others append to it. A reader puts the
-/// texts together as they come, so each further one begins a line.
+/// Splits an artifact into one update for each part: the first starts the artifact, the others append to it. Clients
+/// concatenate the texts, so each further one starts a new line.
 fn artifact_chunks(artifact: &Value) -> Vec<Value> {
     let parts = artifact["parts"].as_array().map(Vec::as_slice);
     let parts = parts.unwrap_or_default();
@@ -257,7 +259,7 @@ fn artifact_chunks(artifact: &Value) -> Vec<Value> {
     parts.iter().enumerate().map(nth_chunk).collect()
 }
 
-/// A number, written as one or, in a query, as text.
+/// Parses a number, which in a query is text.
 fn number_param(params: &Map<String, Value>, name: &str) -> Result<Option<usize>, RpcError> {
     let parsed = match params.get(name) {
         None | Some(Value::Null) => return Ok(None),
@@ -268,7 +270,7 @@ fn number_param(params: &Map<String, Value>, name: &str) -> Result<Option<usize>
     };
     parsed
         .map(Some)
-        .ok_or_else(|| RpcError::invalid_params(format!("{name} is a number")))
+        .ok_or_else(|| RpcError::invalid_params(format!("{name} must be a number")))
 }
 
 fn unsupported_operation(message: &str) -> RpcError {

@@ -1,11 +1,11 @@
-//! Errors of the sample agents (1.0 section 5.4, which 0.2 and 0.3 share as far as they have the code).
+//! Errors of the sample agents (1.0 section 5.4; 0.2 and 0.3 share the codes that they have).
 
 use actix_web::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::generation::ProtocolGeneration;
 
-/// The code of JSON-RPC, and the reason of 1.0's `google.rpc.ErrorInfo`.
+/// JSON-RPC error code, and reason in 1.0's `google.rpc.ErrorInfo`.
 type RpcErrorKind = (i64, &'static str);
 
 pub(super) const PARSE_ERROR: RpcErrorKind = (-32700, "PARSE_ERROR");
@@ -43,10 +43,13 @@ impl RpcError {
 
     pub fn method_not_found(name: &str) -> Self {
         let name: String = name.chars().take(80).collect();
-        Self::new(METHOD_NOT_FOUND, format!("there is no method {name}"))
+        Self::new(
+            METHOD_NOT_FOUND,
+            format!("the method {name} does not exist"),
+        )
     }
 
-    /// The error object over JSON-RPC, which has details in 1.0.
+    /// Error object for JSON-RPC, with details in 1.0.
     pub fn to_json_rpc(&self, generation: ProtocolGeneration) -> Value {
         let mut error = json!({"code": self.kind.0, "message": self.message});
         if generation == ProtocolGeneration::V1 {
@@ -55,7 +58,7 @@ impl RpcError {
         error
     }
 
-    /// The error body of 1.0 over HTTP+JSON, and its status.
+    /// Status and error body for 1.0 over HTTP+JSON.
     pub fn to_http_json(&self) -> (StatusCode, Value) {
         let (status, name) = match self.kind {
             TASK_NOT_FOUND | METHOD_NOT_FOUND => (StatusCode::NOT_FOUND, "NOT_FOUND"),

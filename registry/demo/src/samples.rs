@@ -1,4 +1,4 @@
-//! The sample agents as data: where each is reached, and what it publishes and answers.
+//! Sample agents as data: their paths, cards and replies.
 
 use a2a_crawler::fetch::{AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH};
 use serde::Deserialize;
@@ -8,15 +8,15 @@ use super::generation::ProtocolGeneration;
 
 pub(super) struct SampleDefinition {
     pub name: &'static str,
-    /// What it speaks, such as `0.2 over JSON-RPC`.
+    /// Protocol version and bindings, such as `0.2 over JSON-RPC`.
     pub protocol: &'static str,
-    /// A text worth sending it.
+    /// Example of a text to send.
     pub example: &'static str,
     pub generation: ProtocolGeneration,
     pub card_path: &'static str,
-    /// Paths of its JSON-RPC interface. Some clients add a slash to the address.
+    /// Paths of its JSON-RPC interface. Some clients append a slash to the URL.
     pub rpc_paths: &'static [&'static str],
-    /// Its [`Script`] as JSON, with `{base}` for the address that it is reached at.
+    /// Its [`AgentScript`] as JSON, with `{base}` in place of the agent's base URL.
     script: &'static str,
 }
 
@@ -51,19 +51,19 @@ pub(super) static SAMPLES: [SampleDefinition; 3] = [
     },
 ];
 
-/// What an agent publishes and answers, read from its JSON.
+/// Card and replies of an agent, parsed from its JSON.
 #[derive(Debug, Deserialize)]
 pub(super) struct AgentScript {
     pub card: Value,
-    /// Its prepared answers. The first one that fits a text is given.
+    /// Prepared replies. The first one that matches a text is used.
     answers: Vec<PreparedReply>,
-    /// The message for a text without a prepared answer.
+    /// Message for a text without a prepared reply.
     otherwise: String,
 }
 
 #[derive(Debug, Deserialize)]
 struct PreparedReply {
-    /// The words, in lower case, that a text has to contain, in any order.
+    /// Words, in lower case, that a text must contain in any order.
     words: Vec<String>,
     reply: ReplyContent,
 }
@@ -78,7 +78,7 @@ pub(super) enum ReplyContent {
 }
 
 impl SampleDefinition {
-    /// The script of the agent when it is reached at `base`, which has no slash at its end.
+    /// Parses the script for an agent at the URL `base`, which has no trailing slash.
     pub fn parse_script(&self, base: &str) -> serde_json::Result<AgentScript> {
         serde_json::from_str(&self.script.replace("{base}", base))
     }

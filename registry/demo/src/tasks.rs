@@ -1,4 +1,4 @@
-//! Tasks that an agent can return later, and the identifiers that it issues.
+//! Tasks for later requests, and the identifiers that an agent issues.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// Number of tasks kept; a new one replaces the oldest.
+/// Number of stored tasks; a new one replaces the oldest.
 pub(super) const MAX_TASKS: usize = 200;
 
 #[derive(Debug, Default)]

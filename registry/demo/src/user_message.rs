@@ -7,13 +7,13 @@ use super::rpc_error::{self, RpcError};
 /// The parts of a message that an agent needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UserMessage {
-    /// Its text parts, one a line.
+    /// Text parts, joined by line breaks.
     pub text: String,
     pub context_id: Option<String>,
     pub task_id: Option<String>,
 }
 
-/// Reads a message whose sender has the role `role`: `user` before 1.0, `ROLE_USER` since. Unknown members are
+/// Parses a message whose sender must have the role `role`: `user` before 1.0, `ROLE_USER` since. Unknown members are
 /// ignored, as 1.0 section 5.7 requires.
 pub(super) fn parse_user_message(
     params: &Map<String, Value>,
@@ -22,18 +22,24 @@ pub(super) fn parse_user_message(
     let message = params
         .get("message")
         .and_then(Value::as_object)
-        .ok_or_else(|| RpcError::invalid_params("params.message is an object"))?;
+        .ok_or_else(|| RpcError::invalid_params("params.message must be an object"))?;
     if string_member(message, "messageId")?.is_none_or(|id| id.is_empty()) {
-        return Err(RpcError::invalid_params("message.messageId is a string"));
+        return Err(RpcError::invalid_params(
+            "message.messageId must be a non-empty string",
+        ));
     }
     if message.get("role").and_then(Value::as_str) != Some(role) {
-        return Err(RpcError::invalid_params(format!("message.role is {role}")));
+        return Err(RpcError::invalid_params(format!(
+            "message.role must be {role}"
+        )));
     }
     let parts = message
         .get("parts")
         .and_then(Value::as_array)
         .filter(|parts| !parts.is_empty())
-        .ok_or_else(|| RpcError::invalid_params("message.parts is a list of at least one part"))?;
+        .ok_or_else(|| {
+            RpcError::invalid_params("message.parts must be a list of at least one part")
+        })?;
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| part.get("text")?.as_str())
@@ -41,7 +47,7 @@ pub(super) fn parse_user_message(
     if texts.is_empty() {
         return Err(RpcError::new(
             rpc_error::CONTENT_TYPE_NOT_SUPPORTED,
-            "this agent reads text parts only",
+            "this agent accepts only text parts",
         ));
     }
     Ok(UserMessage {
@@ -57,7 +63,7 @@ fn string_member(message: &Map<String, Value>, name: &str) -> Result<Option<Stri
         Some(Value::String(text)) if text.is_empty() => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(_) => Err(RpcError::invalid_params(format!(
-            "message.{name} is a string"
+            "message.{name} must be a string"
         ))),
     }
 }

@@ -1,7 +1,8 @@
-//! Admission: pure, the first match decides (docs/model.md#admission). What policies permit is found out before.
+//! Admission rules: pure functions, where the first matching rule decides (docs/model.md#admission). The caller
+//! evaluates the policies first.
 //!
-//! An invalid signature blocks every rule here; `admission/decision.rs` of the server then drops an approval that came
-//! with the registration, and `crawl/derivation.rs` puts a served card on hold whose signature becomes invalid.
+//! An invalid signature blocks every rule here. `admission/decision.rs` of the server then drops an approval that came
+//! with the registration, and `crawl/derivation.rs` puts a served card on hold when its signature becomes invalid.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,34 +17,35 @@ text_enum! {
     Rule {
         /// The domain is on `deny_domains`.
         DenyDomains = "deny_domains",
-        /// A person decided on this content.
+        /// A person decided about this content.
         Person = "person",
         ApproveAll = "approve_all",
         /// The domain is on `allow_domains` and the card has no error finding.
         AllowDomains = "allow_domains",
         /// The domain is verified, the card has no error finding, and it is new or changed little.
         VerifiedDomain = "verified_domain",
-        /// A policy that somebody has written permits it.
+        /// A custom policy permits the card.
         Policy = "policy",
         /// A change of class low to an approved card.
         LowChange = "low-change",
         /// A change of class none to an approved card.
         NoChange = "no-change",
-        /// One account approved it alone, for a day (docs/governance.md#reviews).
+        /// One account alone approved the card, for a day (docs/governance.md#reviews).
         BreakGlass = "break_glass",
-        /// No policy approved it; it waits for a curator.
+        /// No rule approved the card; it waits for a curator.
         NoRule = "no_rule",
     }
 }
 
-/// A domain, or every domain below one: `example.com`, `*.example.com`, `127.0.0.1:9001`, `127.0.0.1:*`.
+/// A pattern for a domain, or for all domains below one: `example.com`, `*.example.com`, `127.0.0.1:9001`,
+/// `127.0.0.1:*`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DomainPattern(pub String);
 
 impl DomainPattern {
-    /// Whether a normalised domain (`host` or `host:port`) matches. Case does not count. `*.` stands for
-    /// one or more labels and never for none; `:*` for any port and for none.
+    /// Whether a normalized domain (`host` or `host:port`) matches, ignoring case. `*.` stands for one or more labels,
+    /// never for none; `:*` stands for any port or none.
     pub fn matches(&self, domain: &str) -> bool {
         let pattern = self.0.trim().to_ascii_lowercase();
         let domain = domain.to_ascii_lowercase();
@@ -68,14 +70,14 @@ fn strip_port(domain: &str) -> &str {
     }
 }
 
-/// Domain patterns prepared for many domains: a look-up costs as many steps as the domain has labels.
+/// Domain patterns indexed for many lookups: each lookup takes as many steps as the domain has labels.
 #[derive(Debug, Clone, Default)]
 pub struct DomainPatternSet {
-    /// Patterns of one domain each.
+    /// Patterns for a single domain.
     exact: HashSet<String>,
-    /// What stands after `*.`.
+    /// The part after `*.` of the other patterns.
     parents: HashSet<String>,
-    /// The same of the patterns that end with `:*`, without that.
+    /// Single hosts from the patterns that end with `:*`, without that ending.
     exact_hosts: HashSet<String>,
     parent_hosts: HashSet<String>,
 }
@@ -114,9 +116,9 @@ fn matches_patterns(name: &str, exact: &HashSet<String>, parents: &HashSet<Strin
 pub struct AdmissionRules {
     /// Domains that are never registered; their existing agents are put on hold.
     pub deny_domains: Vec<DomainPattern>,
-    /// Domains approved without proof, while the card has no error finding.
+    /// Domains approved without a proof, if the card has no error finding.
     pub allow_domains: Vec<DomainPattern>,
-    /// Approves all but denied domains, content that a person has rejected, and invalid signatures.
+    /// Approves everything except denied domains, content that a person has rejected, and invalid signatures.
     pub approve_all: bool,
 }
 
@@ -135,7 +137,7 @@ impl AdmissionRules {
 }
 
 impl fmt::Display for AdmissionRules {
-    /// One line, equal for equal rules.
+    /// Writes one line, the same for equal rules.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let join_patterns = |patterns: &[DomainPattern]| {
             let texts: Vec<&str> = patterns.iter().map(|pattern| pattern.0.as_str()).collect();
@@ -154,17 +156,17 @@ impl fmt::Display for AdmissionRules {
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionFacts<'a> {
     pub domain: &'a str,
-    /// Whether a proof (dns, http, operator) holds for it.
+    /// Whether the domain has a valid proof (dns, http, operator).
     pub verified: bool,
-    /// The change against the approved version; `None` for an agent that has none.
+    /// The change since the approved version; `None` without an approved version.
     pub change: Option<ChangeClass>,
-    /// Whether the card is the domain's own, or admitted for it (docs/ownership.md#coverage).
+    /// Whether the card is the domain's own or was admitted for it (docs/ownership.md#coverage).
     pub admitted: bool,
     pub has_error: bool,
     pub signature_invalid: bool,
-    /// The decision of a person on exactly this content and signature, if there is one.
+    /// A person's decision about exactly this content and signature, if there is one.
     pub person_approved: Option<bool>,
-    /// The rule of the policy that permits the card, if one does.
+    /// The rule of the policy that permits the card, if any.
     pub permitting_rule: Option<Rule>,
 }
 
@@ -189,21 +191,21 @@ impl AdmissionDecision {
 }
 
 text_enum! {
-    /// An obstacle that keeps a rule from approving a card. An invalid signature stops every rule, the others those that
-    /// trust the domain.
+    /// A reason why rules cannot approve a card. An invalid signature blocks every rule; the other reasons block the
+    /// rules that trust the domain.
     Obstacle {
-        /// The domain is not proved, and not on `allow_domains`.
+        /// The domain is neither proved nor on `allow_domains`.
         Unproved = "unproved",
-        /// Somebody else has nominated the card's URL.
+        /// A third party nominated the card's URL.
         Nomination = "nomination",
         ErrorFinding = "error_finding",
         InvalidSignature = "invalid_signature",
-        /// The change is of too high a class.
+        /// The class of the change is too high.
         Change = "change",
     }
 }
 
-/// The ruling: of the floors, a person, and the policies, in this order.
+/// Decides about a card: the denied domains first, then a person's decision, then the policies.
 pub fn decide_admission(facts: &AdmissionFacts<'_>, rules: &AdmissionRules) -> AdmissionDecision {
     if rules.denies(facts.domain) {
         return AdmissionDecision::Denied;
@@ -211,18 +213,18 @@ pub fn decide_admission(facts: &AdmissionFacts<'_>, rules: &AdmissionRules) -> A
     match (facts.person_approved, facts.permitting_rule) {
         (Some(true), _) => AdmissionDecision::Approved(Rule::Person),
         (Some(false), _) => AdmissionDecision::Rejected,
-        // No policy admits an invalid signature; a person who has seen the result may.
+        // No policy approves a card with an invalid signature; a person may, having seen the result.
         (None, Some(rule)) if !facts.signature_invalid => AdmissionDecision::Approved(rule),
         (None, _) => AdmissionDecision::Pending,
     }
 }
 
-/// What keeps the shipped policies from approving a card that nobody has decided on.
+/// The reasons why the default policies cannot approve a card without a person's decision.
 pub fn approval_obstacles(facts: &AdmissionFacts<'_>, rules: &AdmissionRules) -> Vec<Obstacle> {
     if facts.signature_invalid {
         return vec![Obstacle::InvalidSignature];
     }
-    // The largest change that each policy that trusts the domain approves.
+    // The largest change that each policy trusting the domain approves.
     let allowed = rules.allows(facts.domain).then_some(ChangeClass::High);
     let verified = facts.verified.then_some(ChangeClass::Low);
     let approvable_classes = [allowed, verified].into_iter().flatten();
@@ -297,7 +299,7 @@ mod tests {
         }
     }
 
-    /// Many patterns at once match what one of them matches, on every domain made of the same parts.
+    /// A pattern set matches a domain exactly if one of its patterns does, for all domains built from the same parts.
     #[test]
     fn a_set_of_patterns_matches_as_each_of_them_does() {
         let fronts = ["", "*.", "a.", ".", "a.b."];
@@ -379,7 +381,7 @@ mod tests {
         }
     }
 
-    /// What keeps a card waiting is named.
+    /// A waiting card lists the reasons why it waits.
     #[test]
     fn a_card_that_waits_says_what_keeps_it() {
         use Obstacle::{Change, ErrorFinding, Nomination, Unproved};

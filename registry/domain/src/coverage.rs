@@ -1,6 +1,6 @@
-//! Coverage: whether a source is the domain's own, covered by its proof, or nominated by others
-//! (docs/ownership.md#coverage). Pure, and the one place that decides this for ingest, rules, URNs, trust levels and
-//! views.
+//! Coverage: whether a source belongs to the domain itself (a proof of the domain covers it) or was nominated by
+//! others (docs/ownership.md#coverage). Pure functions, and the only place that decides this for ingest, rules, URNs,
+//! trust levels and views.
 
 use uuid::Uuid;
 
@@ -11,7 +11,8 @@ use super::text_enum::text_enum;
 text_enum! {
     /// The coverage level of a source's cards, the weakest first.
     CoverageLevel {
-        /// Nominated by somebody else: trusting policies do not admit it, and it gets no trust level or URN.
+        /// Nominated by a third party: policies that trust the domain do not admit it, and it gets no trust level or
+        /// URN.
         Nomination = "nomination",
         /// Added by a curator, or by the account of an operator's vouch: admitted, but without trust level or URN.
         Admitted = "admitted",
@@ -23,15 +24,16 @@ text_enum! {
 text_enum! {
     /// Whether a proof of the domain covers a source.
     Coverage {
-        /// Once there is a proof: a well-known path, a card in the domain's own catalog, or a URL from its owner.
+        /// Covered once the domain is proved: a well-known path, a card in the domain's own catalog, or a URL from its
+        /// owner.
         Covered = "covered",
-        /// Not covered: somebody else has named this URL, or a redirect led to another host.
+        /// Not covered: a third party named this URL, or a redirect led to another host.
         Nomination = "nomination",
     }
 }
 
 impl Coverage {
-    /// A phrase for people who decide whether to rely on it. `is_proved`: an account has proved the domain.
+    /// A description for people who decide whether to rely on the card. `is_proved`: an account has proved the domain.
     pub const fn description(self, is_proved: bool) -> &'static str {
         match self {
             Self::Covered if is_proved => "the domain's own: a proof of the domain covers it",
@@ -42,7 +44,7 @@ impl Coverage {
 }
 
 impl CoverageLevel {
-    /// Whether policies that trust the domain admit it.
+    /// Whether policies that trust the domain admit the card.
     pub const fn is_admitted(self) -> bool {
         !matches!(self, Self::Nomination)
     }
@@ -57,7 +59,7 @@ impl CoverageLevel {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registrant {
-    /// The account; `None` for anyone.
+    /// The registering account; `None` for an anonymous client.
     pub account: Option<Uuid>,
     /// The account's role when it registered the source.
     pub role: Option<Role>,
@@ -66,40 +68,40 @@ pub struct Registrant {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DomainCoverageFacts {
     pub name: String,
-    /// Scheme, host and port, as `https://a.example`.
+    /// Scheme, host and port, such as `https://a.example`.
     pub origin: String,
     pub owner: Option<Uuid>,
-    /// The account that an admin vouches for as owner of exactly [`origin`](Self::origin).
+    /// The account that an admin has vouched for as the owner of exactly [`origin`](Self::origin).
     pub vouched_owner: Option<Uuid>,
     /// The accounts named in operators' vouches.
     pub vouched_accounts: Vec<Uuid>,
-    /// The names whose records, with `policy=subdomains`, are its owner's proof: they cover every host below them.
+    /// DNS names whose records, with `policy=subdomains`, prove the owner: they cover every host below them.
     pub zones: Vec<String>,
-    /// The origins of other domains that the same account has proved.
+    /// Origins of other domains that the same account has proved.
     pub same_owner_origins: Vec<String>,
 }
 
 impl DomainCoverageFacts {
-    /// Whether an origin is the domain itself: as it was registered, or over TLS.
+    /// Whether an origin is the domain itself, as registered or over TLS.
     fn has_origin(&self, origin: &str) -> bool {
         let over_tls = |origin: &str| origin.strip_prefix("https://") == Some(self.name.as_str());
         origin == self.origin || over_tls(origin)
     }
 }
 
-/// The facts of a source, or of the URL where a version of a card was found.
+/// Facts about a source, or about the URL where a version of a card was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceCoverageFacts<'a> {
     pub kind: SourceKind,
     pub origin: String,
-    /// The origin that answered, after redirects.
+    /// The origin that responded, after redirects.
     pub answered_by: &'a str,
-    /// Whether the domain's own catalog names its URL now.
+    /// Whether the domain's own catalog currently lists the URL.
     pub is_in_own_catalog: bool,
     pub registrants: Vec<Registrant>,
 }
 
-/// Whether a source of this kind is at a place that only the domain controls, whoever has registered it.
+/// Whether only the domain controls the location of such a source, whoever registered it.
 pub const fn is_domain_controlled(kind: SourceKind) -> bool {
     match kind {
         SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog => true,
@@ -107,7 +109,7 @@ pub const fn is_domain_controlled(kind: SourceKind) -> bool {
     }
 }
 
-/// The coverage level of a source, given the domain's proof or assuming one.
+/// The coverage level of a source, with the domain's actual proof or an assumed one.
 pub fn coverage_level(
     domain: &DomainCoverageFacts,
     source: &SourceCoverageFacts<'_>,
@@ -138,8 +140,8 @@ pub fn coverage_level(
     CoverageLevel::Nomination
 }
 
-/// Whether what that origin answers is the domain's own: it is the domain, a host that the same account has proved, or
-/// one that its owner's record covers too.
+/// Whether responses of this origin belong to the domain: the origin is the domain, a host that the same account has
+/// proved, or a host that the owner's record covers.
 fn is_same_owner_origin(domain: &DomainCoverageFacts, origin: &str) -> bool {
     if domain.has_origin(origin)
         || domain
@@ -310,7 +312,7 @@ mod tests {
         );
     }
 
-    /// An admin vouches for the owner of one scheme, host and port, and of nothing that a redirect leads to.
+    /// An admin's vouch covers one scheme, host and port, and nothing that a redirect leads to.
     #[test]
     fn a_vouched_owner_covers_its_own_origin_alone() {
         let host = |scheme: &str, name: &str| DomainCoverageFacts {

@@ -11,7 +11,7 @@ text_enum! {
         DomainVouched = "domain.vouched",
         /// An admin vouched for an account as owner of a host that cannot be proved.
         DomainOwnerVouched = "domain.owner_vouched",
-        /// Such a vouch ended: it expired, was taken back, or the host was proved.
+        /// Such a vouch ended: it expired, was revoked, or the host was proved.
         DomainOwnerVouchEnded = "domain.owner_vouch_ended",
         DomainProved = "domain.proved",
         DomainProofEnded = "domain.proof_ended",
@@ -33,22 +33,23 @@ text_enum! {
         AgentForeignKeys = "agent.foreign_keys",
         AgentApproved = "agent.approved",
         AgentRejected = "agent.rejected",
-        /// An approval was revoked with its cause: `--approve-all`, a proof that covered the card, or a broken glass.
+        /// An approval ended with its cause: `--approve-all`, a proof that covered the card, or a break-glass
+        /// approval.
         AgentReturned = "agent.returned",
-        /// One account approved a version alone, for a day.
+        /// One account alone approved a version, for a day.
         AgentBreakGlass = "agent.break_glass",
         AgentHeld = "agent.held",
         AgentReleased = "agent.released",
         AgentDeprecated = "agent.deprecated",
         AgentUndeprecated = "agent.undeprecated",
         AgentRetired = "agent.retired",
-        /// The card could be reached again, or no longer.
+        /// The card became reachable or unreachable.
         AgentLiveness = "agent.liveness",
-        /// Something that is shown with an agent changed beside its card: one of its sources, or its domain's proofs.
+        /// Data shown with an agent changed outside its card: one of its sources, or its domain's proofs.
         AgentUpdated = "agent.updated",
-        /// A card was derived again with another result.
+        /// A stored card was processed again with another result.
         AgentDerived = "agent.derived",
-        /// The stored bytes of a version of an agent's card were found not to have their digest.
+        /// The stored bytes of a card version do not match their digest.
         AgentDamagedCard = "agent.damaged_card",
         ReviewOpened = "review.opened",
         /// A review was decided, superseded or withdrawn.
@@ -56,43 +57,43 @@ text_enum! {
         ReviewCommented = "review.commented",
         /// The assignee or the due date of a review was changed.
         ReviewAssigned = "review.assigned",
-        /// An approval was counted that is not the last one needed, or was taken back.
+        /// An approval was added that is not the last one required, or was revoked.
         ReviewApproval = "review.approval",
         AgentReported = "agent.reported",
         TokenCreated = "token.created",
         TokenRevoked = "token.revoked",
-        /// Somebody has signed in to the pages.
+        /// An account signed in to the website.
         SessionBegun = "session.begun",
-        /// Tokens or sign-ins of one network were refused within a minute.
+        /// Tokens or sign-ins from one network were rejected within a minute.
         SignInRefused = "sign_in.refused",
         /// A session was ended by its account or an admin.
         SessionRevoked = "session.revoked",
         AccountCreated = "account.created",
         /// The roles or the groups of an account were changed.
         AccountChanged = "account.changed",
-        /// An account was disabled, and its tokens ended.
+        /// An account was disabled, and its tokens were revoked.
         AccountDisabled = "account.disabled",
-        /// An account's identity provider does not let it in any more: its roles, sessions and tokens ended.
+        /// An account's identity provider no longer grants it access: its roles, sessions and tokens ended.
         AccountAccessEnded = "account.access_ended",
         AccountEnabled = "account.enabled",
-        /// A group was made, or its members were changed.
+        /// A group was created, or its members were changed.
         GroupChanged = "group.changed",
         GroupDeleted = "group.deleted",
-        /// A collection was made or changed.
+        /// A collection was created or changed.
         CollectionChanged = "collection.changed",
         CollectionDeleted = "collection.deleted",
-        /// An account's feed has got an address.
+        /// An account's feed got a URL.
         FeedCreated = "feed.created",
         FeedRevoked = "feed.revoked",
         PolicySet = "policy.set",
         WaiverGranted = "waiver.granted",
-        /// A waiver was taken back, has expired, or has lost its approver.
+        /// A waiver was revoked, expired, or lost its approver.
         WaiverEnded = "waiver.ended",
     }
 }
 
 impl EventKind {
-    /// Whether a person or a rule has done or decided this, as opposed to an observation or its consequence.
+    /// Whether a person or a rule caused this event, as opposed to an observation or its consequence.
     pub const fn is_action(self) -> bool {
         !matches!(
             self,

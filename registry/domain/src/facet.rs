@@ -1,4 +1,4 @@
-//! Facets: what searches filter agents by, and whose values they count.
+//! Facets: the properties by which searches filter agents and whose values they count.
 
 use std::ops::{Index, IndexMut};
 use std::str::FromStr;
@@ -9,14 +9,14 @@ use super::text_enum::text_enum;
 use super::trust::TrustLevel;
 
 text_enum! {
-    /// A property of agents that searches filter by and count. Its text names it in requests and responses, in the order
-    /// of the contract.
+    /// A property of agents by which searches filter and whose values they count. Its text names it in requests and
+    /// responses. The order is that of the API contract.
     Facet {
         /// Tags of the skills, in lower case.
         Tag = "tag",
         /// Ids of the skills.
         Skill = "skill",
-        /// `streaming`, `push_notifications`, `extended_agent_card` and the URIs of extensions.
+        /// `streaming`, `push_notifications`, `extended_agent_card`, and the URIs of extensions.
         Capability = "capability",
         Binding = "binding",
         /// Protocol versions of the interfaces, as `Major.Minor`.
@@ -31,14 +31,14 @@ text_enum! {
         OutputMode = "output_mode",
         /// Labels that curators have set, each as `key=value`.
         Label = "label",
-        /// The trust level, or `none`. Its filter names the least level.
+        /// The trust level, or `none`. A filter gives the lowest accepted level.
         Trust = "trust",
-        /// The lifecycle as shown.
+        /// The effective lifecycle.
         Lifecycle = "lifecycle",
         Liveness = "liveness",
         /// The result of checking the card's signatures.
         Signature = "signature",
-        /// Whether neither an owner nor a sponsor answers for the agent: `true` or `false`.
+        /// Whether the agent has neither an owner nor a sponsor: `true` or `false`.
         Unmanaged = "unmanaged",
     }
 }
@@ -49,7 +49,7 @@ impl Facet {
         names.join(", ")
     }
 
-    /// The agents' values that match a filter with these values. The error names the values that exist.
+    /// The agents' values that match a filter with these values. The error lists the valid values.
     pub fn matching_values(self, filter_values: Vec<String>) -> Result<Vec<String>, String> {
         match self {
             Self::Lifecycle => validate_values::<ShownLifecycle>(filter_values),
@@ -60,7 +60,7 @@ impl Facet {
                 .all(|one| one == "true" || one == "false")
             {
                 true => Ok(filter_values),
-                false => Err("unmanaged is true or false".to_owned()),
+                false => Err("unmanaged must be true or false".to_owned()),
             },
             Self::Trust => trust_levels_from(&filter_values),
             Self::Provider | Self::Domain | Self::InputMode | Self::OutputMode => Ok(filter_values
@@ -78,7 +78,7 @@ impl Facet {
     }
 }
 
-/// The values, all of which must be texts of an enum.
+/// The values, each of which must be the text of an enum value.
 fn validate_values<T: FromStr<Err = String>>(values: Vec<String>) -> Result<Vec<String>, String> {
     for value in &values {
         value.parse::<T>()?;
@@ -92,7 +92,7 @@ fn trust_levels_from(levels: &[String]) -> Result<Vec<String>, String> {
         .iter()
         .map(|level| level.parse::<TrustLevel>())
         .collect();
-    let levels = levels.map_err(|_| "trust is one of L0, L1, L2, L3, L4".to_owned())?;
+    let levels = levels.map_err(|_| "trust must be one of L0, L1, L2, L3, L4".to_owned())?;
     let found = TrustLevel::ALL.iter();
     let found = found.filter(|level| levels.iter().any(|least| least <= *level));
     Ok(found.map(ToString::to_string).collect())

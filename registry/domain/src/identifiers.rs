@@ -1,11 +1,11 @@
-//! Identifiers, and the source of randomness for them and every secret.
+//! Identifiers, and the source of randomness for identifiers and secrets.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use uuid::Uuid;
 
 use super::timestamp::Timestamp;
 
-/// A source of random bytes. Injected, so that a test can make identifiers predictable.
+/// A source of random bytes, injected so that tests can make identifiers predictable.
 pub trait Entropy: Send + Sync + std::fmt::Debug {
     fn fill(&self, buffer: &mut [u8]);
 }
@@ -20,20 +20,20 @@ impl Default for SystemEntropy {
 }
 
 impl Entropy for SystemEntropy {
-    /// Ends the process if the operating system gives no randomness: every secret made after that could be guessed.
+    /// Ends the process if the operating system provides no randomness: otherwise secrets could be guessed.
     #[expect(
         clippy::disallowed_methods,
         reason = "no secret can be made, and none may be made up"
     )]
     fn fill(&self, buffer: &mut [u8]) {
         if self.0.fill(buffer).is_err() {
-            tracing::error!("the operating system gave no randomness");
+            tracing::error!("the operating system provides no randomness; the process ends");
             std::process::abort();
         }
     }
 }
 
-/// A new `UUIDv7` of that time (RFC 9562 section 5.7).
+/// A new `UUIDv7` for this time (RFC 9562 section 5.7).
 pub fn new_uuid(now: Timestamp, entropy: &dyn Entropy) -> Uuid {
     let mut random = [0; 10];
     entropy.fill(&mut random);
@@ -41,7 +41,7 @@ pub fn new_uuid(now: Timestamp, entropy: &dyn Entropy) -> Uuid {
     uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
 }
 
-/// A random number of 64 bits, as for a lease.
+/// A random 64-bit number, such as a lease number.
 pub fn random_u64(entropy: &dyn Entropy) -> u64 {
     let mut random = [0; 8];
     entropy.fill(&mut random);

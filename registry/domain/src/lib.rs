@@ -1,4 +1,4 @@
-//! The words and rules of the registry, without any input or output.
+//! Domain types and rules of the registry, without I/O.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod admission_rules;

@@ -3,40 +3,40 @@
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// The lifecycle state of an agent, as stored; callers see that of [`shown`].
+    /// The stored lifecycle state of an agent; callers see the [`effective_state`].
     Lifecycle {
-        /// It waits for its first approval; nothing of it is served.
+        /// Waits for its first approval; none of its versions is served.
         Pending = "pending",
         /// One of its versions is approved and served.
         Approved = "approved",
         /// Its first card was rejected.
         Rejected = "rejected",
-        /// Still served, with the advice to move on.
+        /// Still served, with advice to use another agent.
         Deprecated = "deprecated",
-        /// Ended for good; its id is never used again.
+        /// Permanently ended; its id is never reused.
         Retired = "retired",
     }
 }
 
 text_enum! {
-    /// A hold: a reason to hide an agent, which only its own cause lifts.
+    /// A hold: a reason to hide an agent, lifted only when that reason ends.
     Hold {
         Operator = "operator",
         DomainLapsed = "domain_lapsed",
         /// Two accounts claim its domain.
         Disputed = "disputed",
-        /// Its card changed critically and needs a review first.
+        /// Its card has a critical change that needs a review first.
         CriticalChange = "critical_change",
-        /// The key that signs its card changed.
+        /// The signing key of its card changed.
         KeyChanged = "key_changed",
         /// Its domain is on `deny_domains`.
         Denied = "denied",
         OptedOut = "opted_out",
         /// A policy forbids its content.
         Policy = "policy",
-        /// Its approval has ended, or was not given again.
+        /// Its approval ended, or was not renewed.
         Recertify = "recertify",
-        /// The admission rules have changed, and may forbid it; it is not decided by them yet.
+        /// The admission rules changed and may now forbid the agent; they have not been applied to it yet.
         RulesChanged = "rules_changed",
     }
 }
@@ -69,7 +69,7 @@ text_enum! {
         Fresh = "fresh",
         /// The last fetch failed; the last good card is served.
         Stale = "stale",
-        /// Fetches failed for so long that the agent is not listed by default.
+        /// Fetches have failed for so long that the agent is not listed by default.
         Gone = "gone",
     }
 }

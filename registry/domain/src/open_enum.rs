@@ -1,4 +1,4 @@
-//! An enum that may hold a text this program does not know: a later version of the registry may have written it.
+//! Open enums: values stored by a later version of the registry stay readable as text.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::text_enum::TextEnum;
 
-/// A value of an enum, or a text that stands for none of the values that this program knows. It is read from any text
-/// and written as the same text, so that a new value does not break older programs.
+/// A known enum value, or a text that this version does not know. It is read from any text and written back unchanged,
+/// so a new value does not break older programs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OpenEnum<T> {
     Known(T),
@@ -26,7 +26,7 @@ impl<T: TextEnum> OpenEnum<T> {
         }
     }
 
-    /// Whether it is that value, or may be: an unknown text may stand for any.
+    /// Whether this is `value` or may be: an unknown text may stand for any value.
     pub fn could_be(&self, value: T) -> bool
     where
         T: PartialEq,
@@ -48,7 +48,7 @@ impl<T> From<T> for OpenEnum<T> {
     }
 }
 
-/// Equal to a value only if it is known: an unknown text equals no value.
+/// Compares known values only: an unknown text equals no value.
 impl<T: PartialEq> PartialEq<T> for OpenEnum<T> {
     fn eq(&self, other: &T) -> bool {
         matches!(self, Self::Known(value) if value == other)

@@ -1,23 +1,24 @@
-//! Owner marks: the fingerprint of a domain that detects a change of owner (docs/ownership.md#generations).
+//! Owner fingerprint: properties of a domain that together detect a change of owner (docs/ownership.md#generations).
 
 use std::collections::BTreeSet;
 
-/// The fingerprint that detects a change of owner. An empty mark was not observed.
+/// The owner fingerprint of a domain. An empty part was not observed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnerFingerprint {
-    /// Of the registrable domain.
+    /// Name servers of the registrable domain.
     pub name_servers: BTreeSet<String>,
-    /// Digest of the certificate's key.
+    /// Digest of the TLS certificate's key.
     pub tls_key: Option<String>,
     pub card_keys: BTreeSet<String>,
 }
 
 impl OwnerFingerprint {
-    /// Whether a change from these marks to `now` means a new owner: all three marks are known before and now, and
-    /// all have changed. A mark that stays or was not observed is evidence against it; so a domain with unsigned
-    /// cards never has a new owner by this.
+    /// Whether the change from this fingerprint to `current` indicates a new owner: all three parts are known in both,
+    /// and all three differ. A part that is unchanged or was not observed is evidence against a new owner, so a domain
+    /// with unsigned cards never gets one this way.
     ///
-    /// Owners add name servers and keep old ones, so any difference counts; of the card keys none may have stayed.
+    /// Any difference in the name servers counts, because owners add some and keep others; the card keys must have
+    /// none in common.
     pub fn indicates_new_owner(&self, current: &Self) -> bool {
         let seen = |fingerprint: &Self| {
             !fingerprint.name_servers.is_empty()
@@ -31,7 +32,7 @@ impl OwnerFingerprint {
             && self.card_keys.is_disjoint(&current.card_keys)
     }
 
-    /// The marks after one more check: a mark that was not observed stays as it was.
+    /// The fingerprint after one more check; parts that were not observed keep their value.
     #[must_use]
     pub fn merge(self, current: Self) -> Self {
         let or = |now: BTreeSet<String>, before| if now.is_empty() { before } else { now };
@@ -75,10 +76,7 @@ mod tests {
         ];
         for (why, now) in cases {
             assert!(!before.indicates_new_owner(&now), "{why}");
-            assert!(
-                !now.indicates_new_owner(&before),
-                "{why}, the other way round"
-            );
+            assert!(!now.indicates_new_owner(&before), "{why}, reversed");
         }
     }
 

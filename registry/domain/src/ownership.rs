@@ -1,21 +1,21 @@
-//! When a domain counts as proved, and whose it is (docs/ownership.md#proofs).
+//! Ownership: when a domain counts as proved, and which account owns it (docs/ownership.md#proofs).
 
 use uuid::Uuid;
 
 use super::text_enum::text_enum;
 use super::timestamp::{DAY, HOUR, Timestamp};
 
-/// Proofs are checked again after this, give or take a tenth.
+/// Interval between two checks of a proof, varied by up to a tenth.
 pub const CHECK_INTERVAL: i64 = DAY;
-/// A challenge is valid for this long.
+/// Time for which a challenge is valid.
 pub const CHALLENGE_VALIDITY: i64 = 7 * DAY;
-/// A missing proof ends after this many consecutive checks,
+/// Consecutive checks without the proof after which it ends, if they also span [`MIN_ABSENT_TIME`].
 pub const MIN_ABSENT_CHECKS: i32 = 3;
-/// over at least this time.
+/// Least time that these checks span.
 pub const MIN_ABSENT_TIME: i64 = 72 * HOUR;
-/// A proof that no check has found for this long ends, whatever the reason.
+/// Time without a successful check after which a proof ends, whatever the reason.
 pub const MAX_UNSEEN_TIME: i64 = 10 * DAY;
-/// The limit of failed checks of an account, for one domain within [`HOUR`].
+/// The most failed checks of an account for one domain within [`HOUR`].
 pub const MAX_FAILED_CHECKS: u64 = 5;
 
 text_enum! {
@@ -23,9 +23,9 @@ text_enum! {
     DomainState {
         Unverified = "unverified",
         Verified = "verified",
-        /// It had a proof, and has none any more.
+        /// The domain had a proof and has none anymore.
         Lapsed = "lapsed",
-        /// Two accounts have proved it equally well.
+        /// Two accounts have equally strong proofs.
         Disputed = "disputed",
         OptedOut = "opted_out",
     }
@@ -35,19 +35,19 @@ text_enum! {
     /// The method of a proof. A later one is stronger.
     Method {
         Operator = "operator",
-        /// A file on the site.
+        /// A file on the website.
         Http = "http",
-        /// A record of a parent domain, for its subdomains too.
+        /// A DNS record of a parent domain that also covers its subdomains.
         DnsParent = "dns-parent",
-        /// A record of the domain itself.
+        /// A DNS record of the domain itself.
         Dns = "dns",
     }
 }
 
 text_enum! {
-    /// Who has opted a domain out of being listed.
+    /// The source of a domain's opt-out from listing.
     OptOut {
-        /// Its own DNS record, which may also end it.
+        /// The domain's own DNS record, which can also end the opt-out.
         Record = "record",
         Owner = "owner",
     }
@@ -58,11 +58,11 @@ text_enum! {
     ProofOutcome {
         Held = "held",
         Absent = "absent",
-        /// Another value is there, or an invalid one.
+        /// Found with another value, or with an invalid one.
         Wrong = "wrong",
-        /// The check failed: the name server or the site did not respond. This is not absence.
+        /// The check failed: the name server or the website did not respond. The proof may still exist.
         Unknown = "unknown",
-        /// The DNS response was forged (DNSSEC).
+        /// The DNS response failed DNSSEC validation.
         Bogus = "bogus",
     }
 }
@@ -84,7 +84,7 @@ impl ProofHistory {
         }
     }
 
-    /// The history after one more check. The error is a phrase about why the proof ends.
+    /// The history after one more check. The error is the reason why the proof ends.
     pub fn after_check(self, outcome: ProofOutcome, now: Timestamp) -> Result<Self, &'static str> {
         let history = match outcome {
             ProofOutcome::Held => return Ok(Self::new(now)),
@@ -121,8 +121,8 @@ pub struct DomainOwnership {
     pub owner: Option<Uuid>,
 }
 
-/// The state and owner that a domain's proofs give it: the account with the strongest proof owns it, two accounts with
-/// equally strong ones dispute it. An admin's vouch verifies it and gives it to nobody.
+/// The state and owner that a domain's proofs determine: the account with the strongest proof owns the domain; two
+/// accounts with equally strong proofs dispute it. An admin's vouch verifies the domain without giving it an owner.
 pub fn resolve_ownership(
     claims: &[OwnershipClaim],
     has_lapsed: bool,
@@ -174,7 +174,7 @@ mod tests {
 
     const START: Timestamp = Timestamp(1_000 * DAY);
 
-    /// Checks every `hours` hours; returns after how many hours the proof ends.
+    /// Runs a check every `hours` hours; returns the number of hours after which the proof ends.
     fn ends(hours: i64, checks: impl Fn(i64) -> ProofOutcome) -> Option<i64> {
         let mut history = ProofHistory::new(START);
         for number in 1..=240 {
@@ -191,9 +191,9 @@ mod tests {
     fn a_missing_record_ends_a_proof_after_three_checks_over_three_days() {
         assert_eq!(ends(24, |_| ProofOutcome::Absent), Some(4 * 24));
         assert_eq!(ends(1, |_| ProofOutcome::Absent), Some(73));
-        // Two checks far apart are not three.
+        // Two checks do not suffice, however far apart they are.
         assert_eq!(ends(72, |_| ProofOutcome::Wrong), Some(9 * 24));
-        // A record that comes back begins a new count.
+        // A record that reappears restarts the count.
         assert_eq!(
             ends(24, |day| if day % 3 == 0 {
                 ProofOutcome::Held
@@ -215,7 +215,7 @@ mod tests {
             }),
             None
         );
-        // Absence goes on counting where it was.
+        // A failed check does not restart the count of absences.
         let mixed = |day: i64| match day {
             1 | 3 | 5 => ProofOutcome::Absent,
             _ => ProofOutcome::Unknown,

@@ -1,15 +1,15 @@
-//! Reviews by curators, and the classes of changes (docs/model.md#changes-and-reviews).
+//! Reviews by curators, and change classes (docs/model.md#changes-and-reviews).
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// The class of a card's change, the least important first.
+    /// The class of a card's change, in ascending order of importance.
     ChangeClass {
         /// No change that a client could notice.
         None = "none",
-        /// Accepted by rule and logged.
+        /// Accepted by a rule and logged.
         Low = "low",
-        /// Needs a review; the old version stays served meanwhile.
+        /// Needs a review; until then the old version is served.
         High = "high",
         /// Needs a review; nothing is served until then.
         Critical = "critical",
@@ -35,13 +35,13 @@ text_enum! {
         Rejected = "rejected",
         /// A newer change replaced it.
         Superseded = "superseded",
-        /// Not needed any more: the agent was retired, or returned to approved content.
+        /// No longer needed: the agent was retired, or returned to approved content.
         Withdrawn = "withdrawn",
     }
 }
 
 text_enum! {
-    /// What a review is about: a first card, or a change of some class.
+    /// The subject of a review: a first card, or a change of some class.
     ReviewedChange {
         First = "first",
         None = "none",
@@ -65,14 +65,14 @@ impl ReviewedChange {
 }
 
 text_enum! {
-    /// The kind of a review: its reason. A later build may know more.
+    /// The reason for a review. Later versions may add more.
     ReviewKind {
-        /// A card that no rule decides.
+        /// No rule decides about the card.
         Admission = "admission",
         Report = "report",
-        /// The approval of the served content ends.
+        /// The approval of the served content expires.
         Recertification = "recertification",
-        /// An approval under break-glass is to be confirmed.
+        /// A break-glass approval must be confirmed.
         BreakGlass = "break_glass",
     }
 }
@@ -83,7 +83,7 @@ text_enum! {
         Pending = "pending",
         Approved = "approved",
         Rejected = "rejected",
-        /// A newer version came before anybody decided.
+        /// A newer version arrived before a decision.
         Superseded = "superseded",
     }
 }

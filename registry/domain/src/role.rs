@@ -1,5 +1,5 @@
-//! Who may do what: two tables, permissions by role and permissions by scope (docs/governance.md#roles). A caller has the
-//! permissions that are in both: those of its account's roles, and those of its token's scopes.
+//! Roles, scopes and permissions: one table of permissions by role, one by scope (docs/governance.md#roles). A caller
+//! has the permissions that both tables give: those of the account's roles and those of the token's scopes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::text_enum::text_enum;
 text_enum! {
     /// A role of an account.
     Role {
-        /// Sees what any account sees.
+        /// Sees what every account may see.
         Reader = "reader",
         /// Registers and manages its own domains.
         Publisher = "publisher",
@@ -18,32 +18,32 @@ text_enum! {
         Curator = "curator",
         /// Sees everything and changes nothing.
         Auditor = "auditor",
-        /// Everything but decisions on reviews.
+        /// Does everything except deciding reviews.
         Admin = "admin",
     }
 }
 
 text_enum! {
-    /// The scope of a token: what it may be used for at most.
+    /// The scope of a token: an upper bound of what the token may do.
     Scope {
-        /// See what the account may see.
+        /// Reads what the account may see.
         Read = "read",
-        /// Register, and look after what is the account's own.
+        /// Registers domains, and manages the account's own.
         Register = "register",
-        /// Decide reviews, and act on every agent and domain.
+        /// Decides reviews, and acts on every agent and domain.
         Curate = "curate",
-        /// Read events, accounts and groups.
+        /// Reads events, accounts and groups.
         Audit = "audit",
-        /// Vouch, rebuild the index, manage accounts, groups and everybody's tokens.
+        /// Vouches, rebuilds the index, and manages accounts, groups and the tokens of all accounts.
         Admin = "admin",
         Decide = "decide",
     }
 }
 
 text_enum! {
-    /// The permission that an act needs.
+    /// The permission that an operation requires.
     Permission {
-        /// See what any account may see, itself and its own tokens.
+        /// See what every account may see, the own account and its tokens.
         Read = "read",
         Register = "register",
         /// See every agent, version, attempt and review, listed or not.
@@ -97,14 +97,15 @@ impl Role {
         self.permissions().contains(&permission)
     }
 
-    /// Whether the registry itself answers for a source that this role has registered.
+    /// Whether the registry itself is responsible for sources that this role registers.
     pub const fn is_staff(self) -> bool {
         matches!(self, Self::Curator | Self::Admin)
     }
 }
 
 impl Scope {
-    /// What a token with this scope may be used for, if its account may. Every scope but `decide` lets it see.
+    /// The permissions of a token with this scope, if its account has them too. Every scope except `decide` includes
+    /// reading.
     pub const fn permissions(self) -> &'static [Permission] {
         use Permission::{
             Administer, Approve, Curate, Decide, Read, ReadAccounts, ReadEvents, Register, SeeAll,
@@ -112,7 +113,7 @@ impl Scope {
         match self {
             Self::Read => &[Read, SeeAll],
             Self::Register => &[Read, Register],
-            // Curators act through the operations of owners too.
+            // Curators also use the operations of owners.
             Self::Curate => &[Read, SeeAll, Register, Curate, Approve],
             Self::Audit => &[Read, SeeAll, ReadEvents, ReadAccounts],
             Self::Admin => &[Read, SeeAll, ReadAccounts, Administer],
@@ -121,7 +122,7 @@ impl Scope {
     }
 }
 
-/// A set of values with one text: their texts in the order of declaration, joined by commas.
+/// A set of enum values, written as one text: the values' texts in the order of declaration, joined by commas.
 macro_rules! text_set {
     ($(#[$meta:meta])* $name:ident of $member:ident) => {
         $(#[$meta])*
@@ -137,7 +138,7 @@ macro_rules! text_set {
                 self.0.is_empty()
             }
 
-            /// All, in the order of declaration.
+            /// The values, in the order of declaration.
             pub fn iter(&self) -> impl Iterator<Item = $member> {
                 self.0.iter().copied()
             }
@@ -147,7 +148,7 @@ macro_rules! text_set {
                 Self(self.0.intersection(&other.0).copied().collect())
             }
 
-            /// One that the other set does not have.
+            /// A value that the other set lacks, if any.
             pub fn beyond(&self, other: &Self) -> Option<$member> {
                 self.0.difference(&other.0).next().copied()
             }
@@ -186,7 +187,7 @@ text_set! {
 }
 
 impl Roles {
-    /// The roles of an account of which only one is known, as before there were sets: an admin could approve.
+    /// The roles of an account stored with a single role: there an admin could also approve.
     pub fn from_legacy_role(role: Role) -> Self {
         match role {
             Role::Admin => [Role::Admin, Role::Curator].into_iter().collect(),
@@ -194,7 +195,7 @@ impl Roles {
         }
     }
 
-    /// The role that may do most, for places that show only one.
+    /// The most powerful role, for places that show only one.
     pub fn main_role(&self) -> Role {
         let by_weight = [
             Role::Admin,
@@ -211,7 +212,7 @@ impl Roles {
         self.iter().flat_map(Role::scopes).copied().collect()
     }
 
-    /// Whether an account with these roles may do that, by a token with these scopes.
+    /// Whether an account with these roles has a permission when it uses a token with these scopes.
     pub fn has_permission(&self, scopes: &Scopes, permission: Permission) -> bool {
         let within = |scope: Scope| scope.permissions().contains(&permission);
         self.iter().any(|role| role.has_permission(permission)) && scopes.iter().any(within)
@@ -248,8 +249,8 @@ mod tests {
         }
     }
 
-    /// Every permission of a role can be had by one of the scopes that it can give a token, and no scope of a role is
-    /// without a permission of its own.
+    /// Each permission of a role is in some scope that the role can give a token, and each of its scopes has some
+    /// permission of the role.
     #[test]
     fn the_scopes_of_a_role_give_its_permissions() {
         for &role in Role::ALL {

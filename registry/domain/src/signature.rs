@@ -1,19 +1,19 @@
-//! The states of a card's signatures.
+//! States of a card's signatures.
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// The state of a signature, or of all signatures of a card together, of which the best one counts.
+    /// The state of one signature, or of all signatures of a card together, where the best one counts.
     SignatureState {
-        /// No entry in the form of a JWS.
+        /// No entry has the form of a JWS.
         Unsigned = "unsigned",
-        /// It verifies with a key that is enrolled, or whose domain is proved.
+        /// Verified with an enrolled key, or with a key whose domain is proved.
         Valid = "valid",
-        /// It verifies, but its key is not bound to the domain.
+        /// Verified, but the key is not bound to the domain.
         Untrusted = "untrusted",
-        /// It is wrong, malformed or refused.
+        /// Wrong, malformed or rejected.
         Invalid = "invalid",
-        /// Its key could not be fetched.
+        /// The key could not be fetched.
         Unknown = "unknown",
     }
 }

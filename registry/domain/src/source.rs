@@ -5,15 +5,15 @@ use super::text_enum::text_enum;
 text_enum! {
     /// The kinds of sources.
     SourceKind {
-        /// Both well-known paths of a card.
+        /// The two well-known paths of a card.
         WellKnown = "well_known",
-        /// One card URL that was registered.
+        /// One registered card URL.
         Url = "url",
-        /// One card URL that a catalog of the domain names.
+        /// One card URL listed in a catalog of the domain.
         Entry = "entry",
-        /// The catalog of ARD.
+        /// An ARD catalog.
         Ard = "ard",
-        /// The catalog of AI Catalog.
+        /// An AI Catalog.
         AiCatalog = "ai_catalog",
     }
 }
@@ -22,7 +22,7 @@ impl SourceKind {
     /// The kinds of catalogs. The first one takes precedence over the second.
     pub const CATALOGS: [Self; 2] = [Self::Ard, Self::AiCatalog];
 
-    /// Whether such a source names cards instead of giving one.
+    /// Whether such a source lists cards instead of being one.
     pub const fn is_catalog(self) -> bool {
         matches!(self, Self::Ard | Self::AiCatalog)
     }
@@ -31,17 +31,17 @@ impl SourceKind {
 text_enum! {
     /// The state of a source.
     SourceState {
-        /// It was not fetched yet.
+        /// Not fetched yet.
         New = "new",
-        /// The caller has registered it, and does not see what it gives. No source is stored with this state.
+        /// Registered by the caller, who may not see its content. No source is stored with this state.
         Recorded = "recorded",
         /// The last fetch succeeded.
         Fresh = "fresh",
         /// The last fetch failed.
         Stale = "stale",
-        /// Fetches failed for so long that its agent is not listed by default.
+        /// Fetches have failed for so long that its agent is not listed by default.
         Gone = "gone",
-        /// A catalog that does not exist: no fault, and no visit is made for it alone.
+        /// A catalog that does not exist: this is no error, and no visit is made for it alone.
         Absent = "absent",
     }
 }

@@ -1,22 +1,22 @@
-//! The states of a task that the registry does for a client of A2A.
+//! States of the tasks that the registry runs for A2A clients.
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// The state of a task, by the words of A2A 0.3.
+    /// The state of a task, in the terms of A2A 0.3.
     TaskState {
         Working = "working",
-        /// It waits for a further message of its client.
+        /// The task waits for another message from its client.
         InputRequired = "input-required",
         Completed = "completed",
-        /// Its client has ended it.
+        /// The client canceled the task.
         Canceled = "canceled",
         Failed = "failed",
     }
 }
 
 impl TaskState {
-    /// Whether nothing happens to it any more.
+    /// Whether the task cannot change anymore.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Canceled | Self::Failed)
     }

@@ -1,4 +1,4 @@
-//! A macro for enums that are text in the database, in JSON and on the command line.
+//! A macro for enums that are stored and shown as text: in the database, in JSON and on the command line.
 
 use std::str::FromStr;
 
@@ -6,8 +6,8 @@ pub trait TextEnum: Copy + FromStr {
     fn text(self) -> &'static str;
 }
 
-/// Defines an enum whose variants have one fixed text each. The text is taken as a token: wrapped as a `literal` it
-/// would be hidden from the derive that writes the `OpenAPI` schema, which would show the variants' own names.
+/// Defines an enum whose variants each have one fixed text. The macro takes the text as a token: a `literal` fragment
+/// would hide it from the derive that writes the `OpenAPI` schema, which would then show the variants' own names.
 macro_rules! text_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:tt),+ $(,)? }) => {
         $(#[$meta])*
@@ -21,7 +21,7 @@ macro_rules! text_enum {
             /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The text that stands for this value everywhere.
+            /// The text of this value.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
@@ -45,7 +45,7 @@ macro_rules! text_enum {
             fn from_str(text: &str) -> Result<Self, String> {
                 match text {
                     $($text => Ok(Self::$variant),)+
-                    other => Err(format!("`{other}` is none of {}", [$($text),+].join(", "))),
+                    other => Err(format!("`{other}` is not one of {}", [$($text),+].join(", "))),
                 }
             }
         }

@@ -1,11 +1,11 @@
-//! Timestamps: signed microseconds since 1970 UTC inside, RFC 3339 with `Z` outside.
+//! Timestamps: signed microseconds since 1970 UTC internally, RFC 3339 with `Z` externally.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-/// A point in time, in microseconds.
+/// A point in time, in microseconds since 1970 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub i64);
 
@@ -30,7 +30,7 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// RFC 3339 text with `Z`, as every response shows it.
+    /// RFC 3339 text with `Z`, as in every response.
     pub fn to_rfc3339(self) -> String {
         OffsetDateTime::from(self)
             .format(&Rfc3339)
@@ -55,7 +55,7 @@ impl From<OffsetDateTime> for Timestamp {
 }
 
 impl From<Timestamp> for OffsetDateTime {
-    /// Times outside the years 0 to 9999, which only a corrupt row can hold, become 1970.
+    /// Converts a timestamp; times outside the years 0 to 9999, which only a corrupt row can hold, become 1970.
     fn from(moment: Timestamp) -> Self {
         let limit = Duration::days(365 * 2000).whole_microseconds() as i64;
         let bounded = moment.0.clamp(-limit, limit);
@@ -82,7 +82,7 @@ impl std::str::FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         OffsetDateTime::parse(text, &Rfc3339)
             .map(Self::from)
-            .map_err(|_| "expected an RFC 3339 moment such as 2026-01-31T12:00:00Z".to_owned())
+            .map_err(|_| "expected an RFC 3339 timestamp such as 2026-01-31T12:00:00Z".to_owned())
     }
 }
 

@@ -1,9 +1,9 @@
-//! The ladder of trust in a card's origin (docs/model.md#trust).
+//! Trust levels of a card's origin (docs/model.md#trust).
 
 use super::text_enum::text_enum;
 
 text_enum! {
-    /// A step of the ladder; each step includes those below it.
+    /// A trust level; each level includes those below it.
     TrustLevel {
         /// Fetched over valid TLS.
         L0 = "L0",
@@ -13,7 +13,7 @@ text_enum! {
         L2 = "L2",
         /// Signed with a key that the domain's owner or the operator enrolled.
         L3 = "L3",
-        /// Its approval is in the transparency log and cosigned by a witness.
+        /// Its approval is in the transparency log, cosigned by a witness.
         L4 = "L4",
     }
 }

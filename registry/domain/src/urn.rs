@@ -1,19 +1,19 @@
-//! The URNs of agents: `urn:air:<publisher>:…` (docs/model.md#lasting-names, ARD section 1.4).
+//! URNs of agents: `urn:air:<publisher>:…` (docs/model.md#lasting-names, ARD section 1.4).
 
 use std::iter::once;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The longest catalog identifier that becomes a URN, bytes.
+/// The longest catalog identifier that becomes a URN, in bytes.
 const MAX_URN_BYTES: usize = 255;
-/// The longest part that comes from an agent's name, bytes.
+/// The longest part that comes from an agent's name, in bytes.
 const MAX_SLUG_BYTES: usize = 64;
 
 const PREFIX: &str = "urn:air:";
-/// The prefix until June 2026, which many catalogs still use.
+/// The prefix used until June 2026, still found in many catalogs.
 const FORMER_PREFIX: &str = "urn:ai:";
 
-/// The URN in a catalog's identifier, if it names this domain as its publisher.
+/// The URN in a catalog's identifier, if its publisher is this domain.
 pub fn urn_from_identifier(domain: &str, identifier: &str) -> Option<String> {
     let rest = identifier
         .strip_prefix(PREFIX)
@@ -27,14 +27,14 @@ pub fn urn_from_identifier(domain: &str, identifier: &str) -> Option<String> {
     fits.then(|| format!("{PREFIX}{rest}"))
 }
 
-/// The URNs that an agent of a domain may get by its name; it gets the first free one.
+/// Candidate URNs for an agent, derived from its domain and name; it gets the first free one.
 pub fn candidate_urns(domain: &str, name: &str) -> impl Iterator<Item = String> {
     let plain = format!("{PREFIX}{domain}:agents:{}", to_slug(name));
     let numbered = plain.clone();
     once(plain).chain((2u32..).map(move |number| format!("{numbered}-{number}")))
 }
 
-/// A name in lower-case ASCII letters and digits with hyphens between; `agent` where it has none of them.
+/// A name as lower-case ASCII letters and digits with hyphens between words; `agent` if it contains none of them.
 fn to_slug(name: &str) -> String {
     let mut slug = String::new();
     let mut pending_separator = false;

@@ -1,11 +1,11 @@
-//! The network: runs tokens through the layers of a BERT.
+//! The BERT network: runs tokens through its layers.
 //!
-//! All of it runs on the calling thread: [`super::pool`] limits how many texts are encoded at once. The matrix
-//! products are in [`super::product`], the operations between them in [`super::rows`].
+//! All of it runs on the calling thread: [`super::job_pool`] limits how many texts are encoded at once. The matrix
+//! products are in [`super::matmul`], the operations between them in [`super::row_ops`].
 //!
-//! The texts of a batch follow one another without padding: the dense layers process the tokens of all texts at once,
-//! and attention each text by itself. So the vector of a text does not depend on the rest of its batch, and no text
-//! costs more because of a longer one.
+//! The texts of a batch are concatenated without padding: the dense layers process the tokens of all texts at once,
+//! and attention handles each text separately. So the vector of a text does not depend on the rest of its batch, and a
+//! long text does not make the others more expensive.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) struct Bert {
     head_count: usize,
     position_offset: usize,
     padding_token: Option<u32>,
-    /// The tables of tokens, positions and types: one row of `hidden` numbers for each.
+    /// The tables of tokens, positions and types: one row of `hidden_size` numbers for each.
     word_embeddings: Vec<f32>,
     position_embeddings: Vec<f32>,
     type_embeddings: Vec<f32>,
@@ -69,7 +69,7 @@ impl Bert {
         })
     }
 
-    /// The output rows of all tokens of these texts, one text after the other, each row with `hidden` numbers.
+    /// Computes the output rows of all tokens of these texts, one text after the other, `hidden_size` numbers per row.
     pub fn forward(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
         let mut spans = Vec::with_capacity(texts.len());
         let mut total = 0;
@@ -84,19 +84,19 @@ impl Bert {
         Ok(rows)
     }
 
-    /// The input row of each token: the sum of its own row and those of its position and type.
+    /// Computes the input row of each token: the sum of its own row and those of its position and type.
     fn embed_tokens(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
         let row_range = |table: &'_ [f32], index: usize| -> Option<Range<usize>> {
             let begin = index.checked_mul(self.hidden_size)?;
             let end = begin.checked_add(self.hidden_size)?;
             (end <= table.len()).then_some(begin..end)
         };
-        let out_of_range = "a token or its place is in none of the tables";
+        let out_of_range = "a token or its position is outside the tables of the model";
         let mut rows = Vec::new();
         for text in texts {
             let mut next_position = self.position_offset;
             for token in text {
-                // A padding token within a text has the place before all others, and takes none.
+                // A padding token within a text has the position before all others, and takes up none.
                 let position = match self.padding_token {
                     Some(padding) if padding == token.id => self.position_offset - 1,
                     _ => next_position,
@@ -202,7 +202,7 @@ fn apply_attention(projected: &[f32], attended: &mut [f32], hidden_size: usize, 
 }
 
 impl DenseLayer {
-    /// Loads several matrices with the same inputs and `columns` outputs each, side by side.
+    /// Loads several matrices with the same inputs and `columns` outputs each, placed side by side.
     fn load(
         weights: &Weights,
         names: &[String],
@@ -217,7 +217,7 @@ impl DenseLayer {
             matrices.push(weights.matrix(&format!("{name}.weight"), columns, inputs)?);
             numbers.extend(weights.vector(&format!("{name}.bias"), columns)?);
         }
-        // Stored by output and input.
+        // Stored in order of output, then input.
         let weight = Matrix::new(inputs, outputs, |input, output| {
             matrices[output / columns][output % columns * inputs + input]
         });
@@ -254,7 +254,7 @@ fn load_layer_norm(
     weights: &Weights,
     name: &str,
 ) -> Result<LayerNorm, ModelError> {
-    // Weights converted from TensorFlow still have its names.
+    // Weights converted from TensorFlow keep its names.
     let vector = |modern: &str, old: &str| {
         let old = format!("{name}.{old}");
         let has_old_name = weights.contains(&old);

@@ -1,4 +1,4 @@
-//! Reads `config.json`: the type and the sizes of the network.
+//! Network configuration from `config.json`: its type and sizes.
 
 use serde::Deserialize;
 
@@ -6,18 +6,18 @@ use super::error::ModelError;
 
 pub(super) const CONFIG_FILE: &str = "config.json";
 
-/// Longest vector, in numbers.
+/// The most numbers of a vector.
 pub const MAX_DIMENSIONS: usize = 4096;
 const MAX_LAYERS: usize = 64;
 const MAX_HEADS: usize = 128;
 const MAX_INTERMEDIATE_SIZE: usize = 16_384;
-/// Most tokens in a vocabulary; the largest in use have half a million.
+/// The most tokens of a vocabulary; the largest in use have half a million.
 const MAX_VOCABULARY: usize = 1_000_000;
-/// Most tokens in a text: the memory for attention grows with their square.
+/// The most tokens of a text: the memory for attention grows with their square.
 const MAX_POSITIONS: usize = 8192;
-/// Fewest tokens in a useful text, the two special ones included.
+/// The fewest tokens of a useful text, including the two special ones.
 pub(super) const MIN_POSITIONS: usize = 8;
-/// The padding token of a `RoBERTa` whose configuration names none.
+/// The padding token of a `RoBERTa` model whose configuration names none.
 const ROBERTA_PADDING: u32 = 1;
 const MAX_TOKEN_TYPES: usize = 16;
 
@@ -30,24 +30,24 @@ pub(super) enum Activation {
     Relu,
 }
 
-/// The configuration of a BERT network, or of a `RoBERTa`, which has the same layers.
+/// The configuration of a BERT network, or of a `RoBERTa` network, which has the same layers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BertConfig {
     pub vocabulary_size: usize,
-    /// Numbers for each token between the layers, and in a vector.
+    /// Numbers per token between the layers, and per vector.
     pub hidden_size: usize,
     pub layer_count: usize,
-    /// They share `hidden` evenly.
+    /// Number of attention heads, which divide `hidden_size` evenly.
     pub head_count: usize,
     pub intermediate_size: usize,
-    /// Tokens in the longest text.
+    /// The most tokens of a text.
     pub max_positions: usize,
-    /// Rows of the table of positions before that of the first token.
+    /// Rows of the position table before the one of the first token.
     pub position_offset: usize,
-    /// The token that fills up texts, where it takes no position of its own.
+    /// The padding token, if it takes no position of its own.
     pub padding_token: Option<u32>,
     pub token_type_count: usize,
-    /// Added to the variance, so that a norm never divides by zero.
+    /// Added to the variance so that layer norm never divides by zero.
     pub epsilon: f32,
     pub activation: Activation,
     pub name: Option<String>,
@@ -86,7 +86,7 @@ fn tiny() -> f64 {
     1e-12
 }
 
-/// The part of the file that decides which other members are needed.
+/// The member of the file that determines which other members are required.
 #[derive(Deserialize)]
 struct ModelTypeField {
     model_type: Option<String>,
@@ -95,12 +95,12 @@ struct ModelTypeField {
 impl BertConfig {
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
         let malformed = |error: serde_json::Error| ModelError::malformed(CONFIG_FILE, error);
-        // A network of another type has other members, so its type is read first.
+        // Networks of other types have other members, so the type is read first.
         let model_type: ModelTypeField = serde_json::from_slice(bytes).map_err(malformed)?;
         let offsets_positions = match model_type.model_type.as_deref() {
             None | Some("bert") => false,
             Some("roberta" | "xlm-roberta") => true,
-            // Others have other layers.
+            // Other types have other layers.
             Some(other) => {
                 let other: String = other
                     .chars()
@@ -108,7 +108,7 @@ impl BertConfig {
                     .flat_map(char::escape_debug)
                     .collect();
                 return Err(unsupported_config(format!(
-                    "model_type is \"{other}\", and only \"bert\", \"roberta\" and \"xlm-roberta\" are supported"
+                    "model_type is \"{other}\", but only \"bert\", \"roberta\" and \"xlm-roberta\" are supported"
                 )));
             }
         };
@@ -144,7 +144,7 @@ impl BertConfig {
 }
 
 impl BertConfigFile {
-    /// Positions before the first token's: `RoBERTa` and its kin count from behind the padding token's number.
+    /// Position offset of the first token: `RoBERTa` networks number positions from the padding token's id plus one.
     fn position_offset(&self, padding_token: Option<u32>) -> Result<usize, ModelError> {
         let Some(padding_token) = padding_token else {
             return Ok(0);
@@ -189,7 +189,7 @@ impl BertConfigFile {
         ] {
             if !(least..=most).contains(&value) {
                 return Err(unsupported_config(format!(
-                    "{name} is {value}, and {least} to {most} are allowed"
+                    "{name} is {value}, but must be {least} to {most}"
                 )));
             }
         }
@@ -210,7 +210,7 @@ impl BertConfigFile {
         }
         if self.is_decoder == Some(true) {
             return Err(unsupported_config(
-                "is_decoder is true, and a decoder reads only what comes before a word",
+                "is_decoder is true, but a decoder reads only the text before a word",
             ));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The encoder in this process: a model, and the threads that run it.
+//! Local encoder: a model, and the threads that run it.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -13,25 +13,25 @@ use super::model_folder::{ModelFiles, SymlinkPolicy};
 use super::pooling::Pooling;
 use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelInfo, TextKind};
 
-/// Queries and cards have separate threads, so that a query never waits for cards.
+/// Options of a local encoder. Queries and cards have separate threads, so a query never waits for cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncoderOptions {
-    /// Threads that each encode one request at a time.
+    /// Threads for queries; each encodes one request at a time.
     pub query_threads: NonZeroUsize,
-    /// Beyond this number the encoder is busy.
+    /// The most waiting queries; beyond this number the encoder is busy.
     pub max_waiting_queries: NonZeroUsize,
     pub card_threads: NonZeroUsize,
     pub max_waiting_cards: NonZeroUsize,
 }
 
-/// Most threads of either kind; larger numbers are reduced to this.
+/// The most threads of either kind; larger numbers are reduced to this.
 pub const MAX_THREADS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
-/// Most waiting requests of either kind; larger numbers are reduced to this.
+/// The most waiting requests of either kind; larger numbers are reduced to this.
 pub const MAX_WAITING_REQUESTS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
 
 impl Default for EncoderOptions {
-    /// One thread for each kind: on a machine with two cores the search keeps one while cards are encoded. A query
-    /// takes some milliseconds, so a 33rd waiter would exceed the search timeout.
+    /// One thread of each kind: on a machine with two cores, the search keeps one while cards are encoded. A query
+    /// takes a few milliseconds, so a 33rd waiting query would exceed the search timeout.
     fn default() -> Self {
         Self {
             query_threads: NonZeroUsize::MIN,
@@ -44,7 +44,7 @@ impl Default for EncoderOptions {
 
 type EncodeRequest = (Vec<String>, TextKind);
 
-/// A sentence encoder in this process. Its threads end when it is dropped.
+/// A sentence encoder in this process, whose threads end when it is dropped.
 pub struct LocalEncoder {
     model: Arc<LoadedModel>,
     queries: JobPool<EncodeRequest, Vec<Vec<f32>>>,
@@ -52,8 +52,8 @@ pub struct LocalEncoder {
 }
 
 impl LocalEncoder {
-    /// Opens a model's folder, checks its files and encodes a sentence. Blocks while the weights are read, and holds
-    /// them twice meanwhile. Symbolic links in the folder are followed.
+    /// Opens a model folder, checks its files and encodes a test sentence. Blocks while it reads the weights, and
+    /// holds them twice during that time. Symbolic links in the folder are followed.
     pub fn open(folder: &Path, options: EncoderOptions) -> Result<Self, ModelError> {
         let files = ModelFiles::read(folder, &folder_name(folder), SymlinkPolicy::Follow)?;
         Self::start(load_model(files)?, options)
@@ -87,7 +87,7 @@ impl LocalEncoder {
         })
     }
 
-    /// Most tokens of a card; the rest of a longer card is not encoded.
+    /// The most tokens of a card; the rest of a longer card is not encoded.
     pub fn max_length(&self) -> usize {
         self.model.max_length
     }
@@ -130,7 +130,7 @@ impl std::fmt::Debug for LocalEncoder {
     }
 }
 
-/// Loads and tests a model on its own thread, so that parallel arithmetic stays on it.
+/// Loads and tests a model on a separate thread, so that parallel arithmetic stays on it.
 pub(super) fn load_model(files: ModelFiles) -> Result<LoadedModel, ModelError> {
     single_thread_pool("embed-load".to_owned())?.install(|| LoadedModel::load(files))
 }

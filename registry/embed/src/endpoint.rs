@@ -1,7 +1,7 @@
-//! An encoder behind an HTTP endpoint with the API of OpenAI's embeddings.
+//! Remote encoder: an HTTP endpoint with the API of OpenAI's embeddings.
 //!
 //! Requests go through guarded fetchers with their own allow lists, and responses are checked before use. Queries and
-//! cards share neither slots nor connections, so that a search never waits for a batch of cards.
+//! cards share neither slots nor connections, so a search never waits for a batch of cards.
 
 mod service;
 #[cfg(test)]
@@ -25,21 +25,21 @@ use super::{EmbedError, Embedder, MAX_TEXTS_PER_CALL, ModelInfo, TextKind};
 
 /// Characters of a query that are sent; the rest is cut off.
 const MAX_QUERY_CHARS: usize = 512;
-/// Characters of a card's text that are sent. The endpoint counts tokens itself.
+/// Characters of a card's text that are sent. The endpoint truncates by tokens itself.
 const MAX_CARD_CHARS: usize = 8_000;
-/// Concurrent queries; beyond this number the encoder is busy.
+/// The most concurrent queries; beyond this number the encoder is busy.
 const MAX_CONCURRENT_QUERIES: usize = 16;
-/// Concurrent batches of cards; further ones wait.
+/// The most concurrent batches of cards; further ones wait.
 const MAX_CONCURRENT_CARD_BATCHES: usize = 2;
-/// Longest duration of a query, even if its caller no longer waits.
+/// The timeout of a query, even if its caller no longer waits.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept, so that few queries wait for a handshake.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Most bytes of a character in a request: `\u001f`.
+/// The most bytes of a character in a request: `\u001f`.
 const MAX_CHAR_BYTES: usize = 6;
 /// Bytes of a request besides the texts: the name of the model and the quotes.
 const REQUEST_OVERHEAD_BYTES: usize = 16 * 1024;
-/// Text that is encoded to determine the length of the vectors.
+/// Text encoded to determine the length of the vectors.
 const TRIAL_TEXT: &str = "An agent that books flights.";
 
 #[derive(Debug, Clone, Default)]
@@ -47,25 +47,26 @@ pub struct EndpointOptions {
     /// The whole URL for requests, such as `https://api.example.com/v1/embeddings`.
     pub url: String,
     pub model: String,
-    /// 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS); if absent, what a trial request shows.
+    /// Length of the vectors, 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS); if absent, a trial request determines
+    /// it.
     pub dimensions: Option<usize>,
-    /// Sent with every request.
+    /// Key sent with every request.
     pub api_key: Option<BearerToken>,
     /// Timeout of a batch of cards; queries have a shorter one.
     pub timeout: Duration,
     /// The guard's settings for this endpoint alone.
     pub guard: GuardConfig,
-    /// Each is the text of a PEM file.
+    /// Additional CA certificates, each the text of a PEM file.
     pub extra_ca: Vec<Vec<u8>>,
 }
 
 /// Why an endpoint could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointOpenError {
-    /// The configuration cannot be used; trying again does not help.
+    /// The configuration is invalid; retrying does not help.
     #[error("{0}")]
     Configuration(String),
-    /// The trial text was not encoded; if the endpoint is away, it may be later.
+    /// The trial text could not be encoded; if the endpoint is unavailable, a retry may succeed.
     #[error("the trial text could not be encoded: {0}")]
     Trial(#[from] EmbedError),
 }
@@ -90,7 +91,7 @@ struct EncodeTimeouts {
 }
 
 impl RemoteEncoder {
-    /// Sends one trial text if [`dimensions`](EndpointOptions::dimensions) are not given.
+    /// Opens the endpoint; sends one trial text if [`dimensions`](EndpointOptions::dimensions) are not given.
     pub async fn open(
         options: &EndpointOptions,
         resolver: Arc<dyn Resolver>,
@@ -164,7 +165,7 @@ impl RemoteEncoder {
     }
 }
 
-/// The endpoint may compute until the end, so there is no shorter limit for the first byte.
+/// The limits of a request. The endpoint may compute for the whole time, so the first byte has no shorter limit.
 fn fetch_limits(total: Duration) -> FetchLimits {
     FetchLimits {
         first_byte: total,
@@ -216,8 +217,8 @@ impl Embedder for RemoteEncoder {
         &self.model
     }
 
-    /// A query continues until it is answered or times out, even if its caller no longer waits: otherwise its
-    /// connection would be lost, and the next query would need another handshake and time out as well.
+    /// Encodes texts. A query continues until it completes or times out, even if its caller no longer waits: otherwise
+    /// its connection would be lost, and the next query would need another handshake and time out as well.
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
         if texts.is_empty() {
             return Ok(Vec::new());

@@ -1,8 +1,8 @@
-//! Errors of models.
+//! Errors of loading and installing models.
 
 use std::path::{Path, PathBuf};
 
-/// Why a model cannot be used or installed, in one sentence that says what to do.
+/// The reason why a model cannot be used or installed, in one sentence that names the action to take.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     #[error("{path} cannot be read ({error}); check that it exists and that this user may read it")]
@@ -16,19 +16,19 @@ pub enum ModelError {
     Missing(String),
     #[error("{file} is longer than {limit} bytes; choose a smaller model")]
     TooLarge { file: String, limit: u64 },
-    /// A file is not JSON, or lacks required members.
+    /// A file is not valid JSON, or lacks required members.
     #[error("{file} cannot be read ({problem}); download the model's files again")]
     Malformed { file: String, problem: String },
-    /// The model needs a feature that this program does not have.
+    /// The model needs an unsupported feature.
     #[error("{file}: {what}; choose another model")]
     Unsupported { file: String, what: String },
-    /// Two files of the model, or two sizes in them, contradict each other.
+    /// Two files of the model, or two sizes in them, are inconsistent.
     #[error("{file}: {what}; download the model's files again, all of the same version")]
     Mismatch { file: String, what: String },
     /// The model loads, but its output is not a vector.
-    #[error("a test sentence gave no vector ({0}); choose another model")]
+    #[error("a test sentence could not be encoded ({0}); choose another model")]
     Trial(String),
-    #[error("{0} is not a folder; unpack the model, and give its folder")]
+    #[error("{0} is not a folder; unpack the model, and pass its folder")]
     NotAFolder(PathBuf),
     #[error("{path} cannot be written ({error}); check the data folder and its disk")]
     Unwritable {
@@ -37,7 +37,7 @@ pub enum ModelError {
     },
     #[error("another process is installing a model into {0}; try again when it is done")]
     Installing(PathBuf),
-    /// The record of installed models is wrong.
+    /// The stored state of installed models is invalid.
     #[error("{path} {what}; install the model again")]
     Damaged { path: PathBuf, what: String },
     #[error("no more threads can be started ({0}); raise the limit of threads for this process")]
@@ -81,7 +81,7 @@ impl ModelError {
     }
 }
 
-/// The first line of a message: libraries append the position in their own code.
+/// The first line of a message: libraries append positions in their own code.
 pub(super) fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().trim().to_owned()
 }

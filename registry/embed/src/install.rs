@@ -1,8 +1,8 @@
-//! Installs models in the data folder, and selects the one in use.
+//! Installation of models in the data folder, and selection of the current one.
 //!
-//! Under `models/` each model has a folder named after the beginning of its id, and a small file names the one in use.
-//! Everything is written under a temporary name and renamed when it is complete, so a killed process leaves the models
-//! unchanged. Old models are kept: vectors that were made with them may still be compared.
+//! Under `models/` each model has a folder named by the first characters of its id, and a small file names the current
+//! model. All files are written under a temporary name and renamed when complete, so a killed process leaves the
+//! models unchanged. Old models are kept, because vectors made with them may still be compared.
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -18,19 +18,19 @@ use super::model_folder::{ModelFiles, SymlinkPolicy};
 
 /// Prefix of temporary names.
 pub(super) const TEMPORARY_PREFIX: &str = ".installing-";
-/// Lock file of the installing process.
+/// Lock file held by the installing process.
 const LOCK_FILE: &str = "lock";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
     pub model: InstalledModel,
-    /// Whether it was already installed, so that nothing was copied.
+    /// Whether the model was already installed, so nothing was copied.
     pub was_installed: bool,
-    /// Whether it was in use before.
+    /// Whether the model was already the current one.
     pub was_current: bool,
 }
 
-/// Checks the model in a folder, following links, copies it into the data folder, which is created if necessary, and
+/// Checks the model in a folder (following links), copies it to the data folder, which is created if necessary, and
 /// selects it. Blocks until this is done; on an error nothing has changed.
 pub fn install_model(data_dir: &Path, source: &Path) -> Result<Installation, ModelError> {
     let metadata = std::fs::metadata(source).map_err(ModelError::unreadable(source))?;
@@ -56,10 +56,10 @@ pub fn install_model(data_dir: &Path, source: &Path) -> Result<Installation, Mod
     if !was_installed {
         let complete = temporary_folder.path().join("model");
         write_model(&files, &complete)?;
-        // The written copy is the one that is tested.
+        // This tests the written copy.
         drop(load_model(files)?);
         if target.exists() {
-            // An intact folder would have been used as it is, so this one is damaged.
+            // An intact folder would have been reused, so this one is damaged.
             let damaged = temporary_folder.path().join("damaged");
             std::fs::rename(&target, &damaged).map_err(ModelError::unwritable(&target))?;
         }
@@ -167,7 +167,7 @@ fn lock_models_folder(models: &Path) -> Result<File, ModelError> {
     }
 }
 
-/// Makes a rename within the folder survive a power failure.
+/// Syncs a folder, so that a rename within it survives a power failure.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> Result<(), ModelError> {
     File::open(folder)
@@ -180,7 +180,7 @@ fn sync_folder(_: &Path) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// Creates a folder and its parents, accessible to their owner only.
+/// Creates a folder and its parents, accessible only to their owner.
 #[cfg(unix)]
 fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;

@@ -1,4 +1,4 @@
-//! Lists the models in the data folder, and finds the one in use.
+//! Installed models: lists those in the data folder, and finds the current one.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,19 +13,19 @@ use super::pooling::Pooling;
 
 const MODELS_FOLDER: &str = "models";
 pub(super) const CURRENT_FILE: &str = "current";
-/// File that describes a model, so that its weights need not be read.
+/// File that describes a model, so its weights need not be read.
 pub(super) const DESCRIPTION_FILE: &str = "about.json";
 
-/// Characters of an id that form the name of a model's folder.
+/// Characters of the id that name the model's folder.
 const SHORT_ID_CHARS: usize = 16;
-/// Size of the largest small file, in bytes.
+/// The most bytes of a description or of the file that names the current model.
 const MAX_SMALL_FILE_BYTES: u64 = 64 * 1024;
-/// Most models that are listed.
+/// The most models that are listed.
 pub const MAX_LISTED_MODELS: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelDescription {
-    /// Its id, as in [`super::ModelInfo`].
+    /// The model's id, as in [`super::ModelInfo`].
     pub id: String,
     pub name: String,
     pub dimensions: usize,
@@ -39,12 +39,12 @@ pub struct ModelDescription {
 pub struct InstalledModel {
     pub folder: PathBuf,
     pub is_current: bool,
-    /// `None` if it is damaged.
+    /// The model's description; `None` if it is damaged.
     pub description: Option<ModelDescription>,
 }
 
 impl InstalledModel {
-    /// Checks that the model is unchanged since its installation, and opens it like [`Encoder::open`].
+    /// Opens the model like [`LocalEncoder::open`], after checking that it is unchanged since its installation.
     pub fn open(&self, options: EncoderOptions) -> Result<LocalEncoder, ModelError> {
         let damaged = || ModelError::Damaged {
             path: self.folder.clone(),
@@ -59,7 +59,7 @@ impl InstalledModel {
     }
 }
 
-/// The installed models by the names of their folders, at most [`MAX_LISTED`]; none if no model was ever installed.
+/// The installed models by folder name, at most [`MAX_LISTED_MODELS`]; empty if no model was ever installed.
 pub fn list_installed_models(data_dir: &Path) -> Result<Vec<InstalledModel>, ModelError> {
     let models = models_folder(data_dir);
     let entries = match std::fs::read_dir(&models) {
@@ -85,7 +85,7 @@ pub fn list_installed_models(data_dir: &Path) -> Result<Vec<InstalledModel>, Mod
     Ok(models.collect())
 }
 
-/// The model in use; `None` if no model was ever installed.
+/// The current model; `None` if no model was ever installed.
 pub fn find_current_model(data_dir: &Path) -> Result<Option<InstalledModel>, ModelError> {
     let models = models_folder(data_dir);
     let Some(name) = read_current_name(&models)? else {
@@ -95,7 +95,7 @@ pub fn find_current_model(data_dir: &Path) -> Result<Option<InstalledModel>, Mod
     if model.description.is_none() {
         return Err(ModelError::Damaged {
             path: model.folder,
-            what: "is not a model's folder".to_owned(),
+            what: "is not a model folder".to_owned(),
         });
     }
     Ok(Some(model))
@@ -139,7 +139,7 @@ fn read_current_name(models: &Path) -> Result<Option<String>, ModelError> {
     Ok(Some(name.to_owned()))
 }
 
-/// Whether a text can be the name of a model's folder, and so cannot lead anywhere else.
+/// Whether a text is a valid name of a model folder, and so cannot point elsewhere.
 fn is_short_id(name: &str) -> bool {
     let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     name.len() == SHORT_ID_CHARS && name.bytes().all(hexadecimal)

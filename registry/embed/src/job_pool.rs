@@ -1,8 +1,8 @@
-//! A thread pool with a limit on waiting jobs, which skips jobs whose callers no longer wait.
+//! A thread pool with a limited queue that skips jobs whose callers no longer wait.
 //!
-//! The work may use rayon, as arithmetic libraries do: every thread is alone in its own rayon pool, so parallel work
-//! stays on it and the process-wide pool is never started. A thread runs one long job of that pool, not a job each
-//! time: otherwise it could begin the next job while it waits for parts of the current one.
+//! The work may use rayon, as arithmetic libraries do: each thread is the only one of its own rayon pool, so parallel
+//! work stays on it and the process-wide pool is never started. A thread runs one long rayon job instead of one per
+//! queued job: otherwise it could begin the next job while it waits for parts of the current one.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use super::error::ModelError;
 
 const STOPPING_MESSAGE: &str = "it is stopping";
 
-/// Threads for one kind of work. They end after their current job when the pool is dropped.
+/// A pool of threads for one kind of work. Dropping it ends them after their current job.
 pub(super) struct JobPool<I, O> {
     shared: Arc<PoolShared<I, O>>,
     /// Ends the threads when dropped, without waiting for them.
@@ -40,8 +40,8 @@ struct PoolJob<I, O> {
 }
 
 impl<I: Send + 'static, O: Send + 'static> JobPool<I, O> {
-    /// Starts `threads` threads called `name-0`, `name-1`, … for which at most `waiting` jobs wait. `work` gets a job,
-    /// and a function that tells whether its caller still waits.
+    /// Starts `threads` threads called `name-0`, `name-1`, …, with a queue of at most `max_waiting` jobs. `work` gets
+    /// a job and a function that tells whether its caller has stopped waiting.
     pub fn start(
         name: &'static str,
         threads: NonZeroUsize,
@@ -73,7 +73,7 @@ impl<I: Send + 'static, O: Send + 'static> JobPool<I, O> {
         })
     }
 
-    /// Dropping the future cancels a job that has not started.
+    /// Queues a job. Dropping the future cancels a job that has not started.
     pub async fn submit(&self, input: I) -> Result<O, EmbedError> {
         let (result_sender, result_receiver) = oneshot::channel();
         {
@@ -135,16 +135,19 @@ impl<I, O> PoolShared<I, O> {
         let is_abandoned = || answer.is_closed();
         // A panic of a library over one text must not end the thread: rayon would end the process.
         let result = catch_unwind(AssertUnwindSafe(|| work(input, &is_abandoned)));
-        let result =
-            result.unwrap_or_else(|_| Err(EmbedError::Failed("it gave up over a text".to_owned())));
-        // A caller that no longer waits does not receive it.
+        let result = result.unwrap_or_else(|_| {
+            Err(EmbedError::Failed(
+                "it panicked while encoding a text".to_owned(),
+            ))
+        });
+        // The caller may no longer wait for it.
         let _ = answer.send(result);
     }
 }
 
 impl<I, O> Drop for JobPool<I, O> {
     fn drop(&mut self) {
-        // Callers borrow the pool, so none waits any more.
+        // Callers borrow the pool, so none is waiting anymore.
         self.shared.lock_state().stopping = true;
         self.shared.job_ready.notify_all();
     }

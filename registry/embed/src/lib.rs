@@ -1,11 +1,11 @@
-//! Sentence encoders, in this process or behind an HTTP endpoint: from texts to vectors.
+//! Sentence encoders, in this process or behind an HTTP endpoint.
 //!
-//! The package knows neither cards nor the search: it turns texts into vectors of unit length, whose products measure
-//! how similar the texts are in meaning.
+//! This crate knows neither cards nor the search: it encodes texts as vectors of unit length, whose dot products
+//! measure how similar the texts are in meaning.
 //!
-//! The encoder in this process runs any BERT in the layout of sentence-transformers: `folder` and `config` read the
-//! settings, `tokens`, `forward` and `pooling` turn a text into its vector, `pool` runs that on its own threads, and
-//! `install` and `installed` manage models in the data folder.
+//! The encoder in this process runs any BERT model in the layout of sentence-transformers: `model_folder` and
+//! `bert_config` read the settings; `tokenizer`, `bert` and `pooling` turn a text into its vector; `job_pool` runs
+//! this on its own threads; `install` and `installed_models` manage the models in the data folder.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod bert;
@@ -43,7 +43,7 @@ pub use pooling::Pooling;
 pub use prompts::MAX_PROMPT_BYTES;
 pub use tokenizer::MAX_TEXT_BYTES;
 
-/// Vectors of different models cannot be compared.
+/// The identity of a model. Vectors of different models cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
     /// Lower-case hexadecimal SHA-256 of everything that determines the vectors.
@@ -54,9 +54,9 @@ pub struct ModelInfo {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
-    /// Short, and somebody waits for it.
+    /// A short text whose caller waits.
     Query,
-    /// A description of an agent or a skill: as long as the model accepts, and nobody waits for it.
+    /// A description of an agent or a skill: as long as the model accepts, encoded in the background.
     Card,
 }
 
@@ -67,21 +67,22 @@ pub enum EmbedError {
     #[error("the encoder is busy")]
     Busy,
     /// The encoder cannot be reached, or is stopping.
-    #[error("the encoder is away: {0}")]
+    #[error("the encoder is unavailable: {0}")]
     Unavailable(String),
-    /// Its answer is not vectors of this model.
+    /// The encoder did not return vectors of this model.
     #[error("the encoder failed: {0}")]
     Failed(String),
 }
 
-/// Most texts of one call.
+/// The most texts of one call.
 pub const MAX_TEXTS_PER_CALL: usize = 64;
 
 #[async_trait]
 pub trait Embedder: Send + Sync + std::fmt::Debug {
     fn model(&self) -> &ModelInfo;
 
-    /// A vector of unit length for each of at most [`MAX_TEXTS`] texts. Dropping it cancels work not yet begun.
+    /// Encodes at most [`MAX_TEXTS_PER_CALL`] texts, each as a vector of unit length. Dropping the future cancels work
+    /// that has not begun.
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 

@@ -1,12 +1,12 @@
 //! Matrix products on the calling thread.
 //!
-//! A matrix is stored in the order in which the loop reads it, in panels of some columns each, so that a product
-//! reads it once from beginning to end. Each sum is computed in the order of the inputs whatever other rows there
-//! are, so a row's result does not depend on them.
+//! A matrix is stored in the order in which the loop reads it, in panels of a few columns, so a product reads it once
+//! from beginning to end. Each sum is computed in the order of the inputs regardless of other rows, so a row's result
+//! does not depend on them.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Adjacent registers that hold the sums of one row.
+/// Adjacent SIMD registers that hold the sums of one row.
 const REGISTERS_PER_ROW: usize = 3;
 
 pub(super) struct Matrix {
@@ -14,12 +14,12 @@ pub(super) struct Matrix {
     outputs: usize,
     /// Columns of a panel; the last panel is padded with zeros.
     panel_width: usize,
-    /// Panel by panel, and within a panel input by input.
+    /// The numbers, panel by panel, and within a panel input by input.
     panels: Vec<f32>,
     arch: Arch,
 }
 
-/// Rows of a larger table: its numbers from the first row on, and the distance from one row to the next.
+/// Rows of a larger table: its numbers from the first row on, and the distance between rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowView<T> {
     pub numbers: T,
@@ -31,7 +31,7 @@ impl Matrix {
         Self::for_arch(Arch::new(), inputs, outputs, number)
     }
 
-    /// A matrix for a SIMD level, which this processor must support.
+    /// Creates a matrix for a SIMD level, which this processor must support.
     fn for_arch(
         arch: Arch,
         inputs: usize,
@@ -58,7 +58,7 @@ impl Matrix {
         }
     }
 
-    /// Sets `products` to the products of `count` rows with this matrix.
+    /// Writes the products of `count` rows with this matrix to `products`.
     pub fn multiply(&self, rows: RowView<&[f32]>, count: usize, products: RowView<&mut [f32]>) {
         self.arch.dispatch(MatrixProduct {
             matrix: self,
@@ -69,7 +69,7 @@ impl Matrix {
     }
 }
 
-/// Reads how many numbers a register holds.
+/// Determines how many numbers a register holds.
 struct RegisterWidth;
 
 impl WithSimd for RegisterWidth {
@@ -108,7 +108,7 @@ impl WithSimd for MatrixProduct<'_> {
                 let input = &rows.numbers[row * rows.stride..];
                 let output = &mut numbers[row * stride + first..];
                 let (input, output) = ((input, rows.stride), (output, stride));
-                // As many rows at once as there are registers for their sums.
+                // Multiply as many rows at once as there are registers for their sums.
                 row += match count - row {
                     8.. if S::REGISTER_COUNT >= 32 => {
                         multiply_block::<S, 8>(simd, panel, input, output, columns)
@@ -121,7 +121,7 @@ impl WithSimd for MatrixProduct<'_> {
     }
 }
 
-/// Multiplies some rows with a panel, and returns how many.
+/// Multiplies `ROWS` rows with a panel, and returns their number.
 #[inline(always)]
 fn multiply_block<S: Simd, const ROWS: usize>(
     simd: S,
@@ -156,12 +156,12 @@ fn multiply_block<S: Simd, const ROWS: usize>(
 mod tests {
     use super::*;
 
-    /// A number between -1 and 1 that looks like any other.
+    /// A pseudo-random number between -1 and 1.
     fn number(row: usize, column: usize) -> f32 {
         ((row * 31 + column * 17 + row * column) % 97) as f32 / 48.0 - 1.0
     }
 
-    /// The levels that this processor has.
+    /// The SIMD levels that this processor supports.
     fn levels() -> Vec<Arch> {
         let mut levels = vec![Arch::Scalar, Arch::new()];
         #[cfg(target_arch = "x86_64")]

@@ -14,7 +14,7 @@ use super::{EmbedError, ModelInfo, TextKind};
 
 pub const MAX_QUERY_TOKENS: usize = 64;
 
-/// Tokens of a batch: it limits the memory, and the work for a caller that no longer waits.
+/// The most tokens of a batch: limits the memory, and the work done for a caller that no longer waits.
 const MAX_BATCH_TOKENS: usize = 1024;
 
 const TRIAL_TEXT: &str = "Find an agent that books flights and hotels.";
@@ -29,7 +29,7 @@ pub(super) struct LoadedModel {
 }
 
 impl LoadedModel {
-    /// Also encodes a test sentence.
+    /// Loads the model and encodes a test sentence.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
         let tokenizer = TokenizerModel::load(&files)?;
         let BertConfig {
@@ -57,7 +57,7 @@ impl LoadedModel {
         Ok(model)
     }
 
-    /// The vectors of the texts, in order. Calls `given_up` between two batches, and stops if it returns true.
+    /// The vectors of the texts, in order. Calls `is_abandoned` before each text, and stops if it returns true.
     pub fn encode(
         &self,
         texts: &[String],
@@ -72,7 +72,9 @@ impl LoadedModel {
         let mut batch: Vec<Vec<Token>> = Vec::new();
         for text in texts {
             if is_abandoned() {
-                return Err(EmbedError::Unavailable("nobody waits any more".to_owned()));
+                return Err(EmbedError::Unavailable(
+                    "the caller no longer waits".to_owned(),
+                ));
             }
             let text = match self.prompts.prefix(kind) {
                 "" => Cow::Borrowed(text),
@@ -108,7 +110,9 @@ impl LoadedModel {
             let (text_rows, following_rows) = rest.split_at(tokens.len() * width);
             rest = following_rows;
             let vector = self.pooling.pool_rows(text_rows, width).ok_or_else(|| {
-                EmbedError::Failed("a text's numbers have no direction".to_owned())
+                EmbedError::Failed(
+                    "the vector of a text has length zero or is not finite".to_owned(),
+                )
             })?;
             vectors.push(vector);
         }

@@ -1,5 +1,5 @@
-//! Reads a model's folder in the layout of sentence-transformers: its files, their limits, and their settings apart
-//! from the weights.
+//! Model folders in the layout of sentence-transformers: their files, size limits, and settings other than the
+//! weights.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,28 +17,28 @@ pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
 pub(super) const WEIGHTS_FILE: &str = "model.safetensors";
 /// File that lists the steps from a text to a vector.
 pub(super) const MODULES_FILE: &str = "modules.json";
-/// File with the longest length of a text.
+/// File with the maximum length of a text.
 const LENGTH_CONFIG_FILE: &str = "sentence_bert_config.json";
-/// Folder of the pooling configuration, unless [`MODULES`] names another.
+/// Folder of the pooling configuration, unless [`MODULES_FILE`] names another.
 const DEFAULT_POOLING_FOLDER: &str = "1_Pooling";
 
-/// Size of the largest file of weights, in bytes.
+/// The most bytes of a weights file.
 pub const MAX_WEIGHTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
-/// Size of the largest tokenizer, in bytes.
+/// The most bytes of a tokenizer file.
 pub const MAX_TOKENIZER_BYTES: u64 = 64 * 1024 * 1024;
-/// Size of the largest other file, in bytes.
+/// The most bytes of any other file.
 pub const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
-/// Longest name of a model, in characters.
+/// The most characters of a model's name.
 pub const MAX_MODEL_NAME_CHARS: usize = 100;
 
-/// Prefix of the digested data of every id. Change it with any change of the arithmetic beyond rounding.
+/// Prefix of the hashed data of every id. Change it with any change of the arithmetic beyond rounding.
 const ID_DIGEST_PREFIX: &[u8] = b"a2a-registry sentence encoder 1\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymlinkPolicy {
-    /// Followed: the folder was named by the operator, and download caches consist of links.
+    /// Follow links: the operator named the folder, and download caches consist of links.
     Follow,
-    /// Refused: the folder was made by this program, which makes no links.
+    /// Reject links: this program created the folder, and it creates no links.
     Reject,
 }
 
@@ -46,17 +46,18 @@ pub(super) enum SymlinkPolicy {
 pub(super) struct ModelFiles {
     pub config: BertConfig,
     pub pooling: Pooling,
-    /// In tokens of a text.
+    /// The most tokens of a text.
     pub max_length: usize,
     pub lowercase: bool,
     pub prompts: Prompts,
     /// Lower-case hexadecimal SHA-256 over the names and contents of the files.
     pub id: String,
-    /// Display name, at most [`MAX_NAME`] visible characters.
+    /// Display name, at most [`MAX_MODEL_NAME_CHARS`] visible characters.
     pub name: String,
     pub tokenizer: Vec<u8>,
     pub weights: Vec<u8>,
-    /// The other files, with the paths of [`Self::tokenizer`] and [`Self::weights`] within the folder.
+    /// The other files, with their paths in the folder; [`Self::tokenizer`] and [`Self::weights`] hold the two large
+    /// ones.
     settings: Vec<(String, Vec<u8>)>,
     paths: [String; 2],
 }
@@ -76,7 +77,7 @@ struct LengthConfigFile {
 }
 
 impl LengthConfigFile {
-    /// Most tokens of a text, if the network has that many positions.
+    /// The most tokens of a text, if the network has that many positions.
     fn max_tokens(&self, path: &str, max_positions: usize) -> Result<usize, ModelError> {
         let max_tokens = self
             .max_seq_length
@@ -92,8 +93,22 @@ impl LengthConfigFile {
     }
 }
 
+/// Reads how the vectors of a text's words become one: their mean, unless `folder` or the default folder says otherwise.
+fn read_pooling(
+    folder: Option<&str>,
+    hidden_size: usize,
+    mut read_optional: impl FnMut(&str) -> Result<Option<Vec<u8>>, ModelError>,
+) -> Result<Pooling, ModelError> {
+    let path = join_path(folder.unwrap_or(DEFAULT_POOLING_FOLDER), CONFIG_FILE);
+    match read_optional(&path)? {
+        Some(bytes) => pooling::parse_pooling(&path, &bytes, hidden_size),
+        None if folder.is_some() => Err(ModelError::Missing(path)),
+        None => Ok(Pooling::Mean),
+    }
+}
+
 impl ModelFiles {
-    /// `known_as` is the name of a model that has none of its own.
+    /// Reads a model folder. `fallback_name` is used if the files contain no name.
     pub fn read(
         folder: &Path,
         fallback_name: &str,
@@ -115,15 +130,8 @@ impl ModelFiles {
         let config_path = in_network_folder(CONFIG_FILE);
         let config = read_optional(&config_path)?.ok_or_else(|| missing(&config_path))?;
         let config = BertConfig::parse(&config)?;
-        let pooling_path = join_path(
-            pooling_folder.as_deref().unwrap_or(DEFAULT_POOLING_FOLDER),
-            CONFIG_FILE,
-        );
-        let pooling = match read_optional(&pooling_path)? {
-            Some(bytes) => pooling::parse_pooling(&pooling_path, &bytes, config.hidden_size)?,
-            None if pooling_folder.is_some() => return Err(missing(&pooling_path)),
-            None => Pooling::Mean,
-        };
+        let pooling_folder = pooling_folder.as_deref();
+        let pooling = read_pooling(pooling_folder, config.hidden_size, &mut read_optional)?;
         let length_path = in_network_folder(LENGTH_CONFIG_FILE);
         let length: LengthConfigFile = match read_optional(&length_path)? {
             Some(bytes) => serde_json::from_slice(&bytes)
@@ -168,7 +176,7 @@ impl ModelFiles {
         Ok(files)
     }
 
-    /// The files in the order in which they are digested and written.
+    /// The files in the order in which they are hashed and written.
     pub fn iter_files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let settings = self.settings.iter();
         let settings = settings.map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
@@ -183,7 +191,7 @@ impl ModelFiles {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(ID_DIGEST_PREFIX);
         for (path, bytes) in self.iter_files() {
-            // The lengths keep two different sets of files from giving the same bytes.
+            // Without the lengths, two different sets of files could give the same bytes.
             for part in [path.as_bytes(), bytes] {
                 context.update(&(part.len() as u64).to_le_bytes());
                 context.update(part);
@@ -198,7 +206,7 @@ impl ModelFiles {
     }
 }
 
-/// The folders of the network and its pooling, from the model's list of steps.
+/// The folders of the network and its pooling, from the model's list of modules.
 fn parse_module_folders(bytes: &[u8]) -> Result<(String, Option<String>), ModelError> {
     let modules: Vec<ModuleEntry> = serde_json::from_slice(bytes)
         .map_err(|error| ModelError::malformed(MODULES_FILE, error))?;
@@ -209,7 +217,7 @@ fn parse_module_folders(bytes: &[u8]) -> Result<(String, Option<String>), ModelE
         let folder_slot = match kind {
             "Transformer" => &mut network_folder,
             "Pooling" => &mut pooling_folder,
-            // Every vector is normalised here anyway.
+            // Every vector is normalized here anyway.
             "Normalize" => continue,
             _ => {
                 let kind = sanitize_name(kind);
@@ -269,7 +277,7 @@ fn read_file(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ModelError::unreadable(&path)(error)),
     };
-    // Opening a pipe would block until somebody writes to it.
+    // Opening a pipe would block until another process writes to it.
     if !metadata.is_file() {
         let error = std::io::Error::other("it is not a regular file");
         return Err(ModelError::unreadable(&path)(error));
@@ -292,7 +300,7 @@ fn read_file(
     Ok(Some(bytes))
 }
 
-/// A foreign name in visible characters, cut at [`MAX_NAME`].
+/// An untrusted name in visible characters, cut at [`MAX_MODEL_NAME_CHARS`].
 pub(super) fn sanitize_name(name: &str) -> String {
     let characters = name
         .chars()

@@ -1,4 +1,4 @@
-//! Pooling: how the vectors of a text's tokens are combined into one.
+//! Pooling: combines the vectors of a text's tokens into one.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +23,14 @@ impl Pooling {
         }
     }
 
-    /// One vector of unit length from the rows of a text's tokens, each with `width` numbers; `None` if there are no
-    /// rows, the result has no length, or a number is not finite.
+    /// Pools the rows of a text's tokens, each with `width` numbers, into one vector of unit length; `None` if there
+    /// are no rows, the result has length zero, or a number is not finite.
     pub(super) fn pool_rows(self, rows: &[f32], width: usize) -> Option<Vec<f32>> {
         let mut remaining_rows = rows.chunks_exact(width);
         let mut pooled = remaining_rows.next()?.to_vec();
         match self {
             Self::Cls => {}
-            // The vector is normalised below, so the mean can stay a sum.
+            // The vector is normalized below, so the sum serves as the mean.
             Self::Mean => remaining_rows.for_each(|row| {
                 pooled.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
             }),
@@ -119,7 +119,7 @@ pub(super) fn parse_pooling(file: &str, bytes: &[u8], width: usize) -> Result<Po
     };
     match mode_name {
         Some("cls") => Ok(Pooling::Cls),
-        // Another divisor only changes the length, which is normalised anyway.
+        // The divisor only changes the length, which is normalized anyway.
         Some("mean" | "mean_sqrt_len_tokens") => Ok(Pooling::Mean),
         Some("max") => Ok(Pooling::Max),
         _ => Err(ModelError::unsupported(

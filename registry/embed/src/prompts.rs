@@ -1,4 +1,4 @@
-//! Reads a model's prompts, the prefixes of texts, from `config_sentence_transformers.json`.
+//! Prompts of a model, the prefixes of texts, read from `config_sentence_transformers.json`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::error::ModelError;
 
 pub(super) const PROMPTS_FILE: &str = "config_sentence_transformers.json";
 
-/// Longest prompt in bytes, so that most of a query's tokens are its own.
+/// The longest prompt in bytes: a longer one would take most of a query's tokens.
 pub const MAX_PROMPT_BYTES: usize = 128;
 
-/// The names of the prompts for queries and for documents in sentence-transformers; the first existing one is used.
+/// Names of the prompts for queries and documents in sentence-transformers; the first existing one is used.
 const QUERY_PROMPT_NAMES: &[&str] = &["query"];
 const DOCUMENT_PROMPT_NAMES: &[&str] = &["document", "passage", "corpus"];
 
@@ -37,7 +37,10 @@ impl Prompts {
         let default_prompt = match file.default_prompt_name {
             None => "",
             Some(name) => prompts.get(&name).ok_or_else(|| {
-                ModelError::unsupported(PROMPTS_FILE, "default_prompt_name is none of its prompts")
+                ModelError::unsupported(
+                    PROMPTS_FILE,
+                    "default_prompt_name does not name any of its prompts",
+                )
             })?,
         };
         let find_prompt = |names: &[&str]| -> Result<String, ModelError> {

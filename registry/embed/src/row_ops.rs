@@ -1,4 +1,4 @@
-//! Operations on rows of numbers in place, between two matrix products.
+//! In-place operations on rows of numbers, between two matrix products.
 
 use a2a_registry_simd::run_vectorized;
 
@@ -34,7 +34,7 @@ impl BiasActivation {
     }
 }
 
-/// Layer norm: normalises each row to mean 0 and variance 1, then scales and shifts its columns.
+/// Layer norm: normalizes each row to mean 0 and variance 1, then scales and shifts its columns.
 pub(super) struct LayerNorm {
     pub scale: Vec<f32>,
     pub shift: Vec<f32>,
@@ -49,7 +49,7 @@ impl LayerNorm {
         );
     }
 
-    /// Adds the input of a layer to its output, and normalises the sums.
+    /// Adds the input of a layer to its output, and normalizes the sums.
     pub fn add_and_apply(&self, numbers: &mut [f32], added: &[f32]) {
         numbers.iter_mut().zip(added).for_each(|(x, y)| *x += y);
         self.apply(numbers);
@@ -105,7 +105,7 @@ fn gelu_by_tanh(x: f32) -> f32 {
     0.5 * x * (1.0 + inner.tanh())
 }
 
-/// The error function to 1e-6: a rational approximation without branches, so that the loop around it is vectorised.
+/// The error function to 1e-6: a rational approximation without branches, so the loop around it can be vectorized.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     const NUMERATOR: [f32; 7] = [

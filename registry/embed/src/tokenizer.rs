@@ -1,21 +1,21 @@
-//! Tokenizer: splits a text into token numbers with the model's own rules.
+//! Tokenizer: splits a text into token ids by the model's own rules.
 
 use tokenizers::{PostProcessor, Tokenizer, TruncationDirection};
 
 use super::error::{ModelError, first_line};
 use super::model_folder::{ModelFiles, TOKENIZER_FILE};
 
-/// Bytes of a text that are read: more than any model uses, since splitting takes time for all of it.
+/// Bytes of a text that are tokenized: more than any model uses, because tokenizing takes time for the whole text.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
     pub id: u32,
-    /// Its type; a single text has only one.
+    /// The token type; a single text has only one.
     pub kind: u32,
 }
 
-/// A model's tokenizer, without the truncation and padding in its file: both are decided for each text.
+/// A model's tokenizer, without the truncation and padding settings of its file: truncation is decided for each text.
 pub(super) struct TokenizerModel {
     tokenizer: Tokenizer,
     /// Number of special tokens added to a text.
@@ -68,7 +68,8 @@ impl TokenizerModel {
         })
     }
 
-    /// The tokens of a text, at most `longest` (at least [`super::config::MIN_POSITIONS`]) including the special ones.
+    /// The tokens of a text, at most `max_tokens` (at least [`super::bert_config::MIN_POSITIONS`]) including the
+    /// special ones.
     pub fn tokenize(&self, text: &str, max_tokens: usize) -> Result<Vec<Token>, String> {
         let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
         let to_message = |error: tokenizers::Error| first_line(&error.to_string());

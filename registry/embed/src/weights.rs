@@ -1,4 +1,4 @@
-//! Reads `model.safetensors`: weights by name, with the expected shapes and only finite numbers.
+//! Weights from `model.safetensors`, by name, with the expected shapes and finite numbers only.
 
 use half::{bf16, f16};
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -7,25 +7,25 @@ use safetensors::{Dtype, SafeTensors};
 use super::error::ModelError;
 use super::model_folder::WEIGHTS_FILE;
 
-/// Prefixes of a network's weights: by itself, or as a part of another model.
+/// Name prefixes of a network's weights: alone, or as a part of another model.
 const NAME_PREFIXES: [&str; 3] = ["", "bert.", "roberta."];
 /// A weight that every BERT has.
 const REQUIRED_WEIGHT: &str = "embeddings.word_embeddings.weight";
-/// Length of the number at the beginning of the file that gives the header's length.
+/// Length of the number at the start of the file that gives the header's length.
 const HEADER_LENGTH_BYTES: usize = 8;
 
 pub(super) struct Weights {
     bytes: Vec<u8>,
-    /// Offset of the numbers.
+    /// Offset of the first tensor's bytes.
     data_offset: usize,
     metadata: Metadata,
     prefix: &'static str,
 }
 
 impl Weights {
-    /// Holds the file's bytes until it is dropped. Weights are copied out of it.
+    /// Opens the bytes of a weights file and keeps them until dropped. Weights are copied out of them.
     pub fn open(bytes: Vec<u8>) -> Result<Self, ModelError> {
-        // This checks that every tensor lies within the file and has the length of its shape.
+        // This also checks that every tensor lies within the file and has the length of its shape.
         let (header_length, metadata) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| ModelError::malformed(WEIGHTS_FILE, error))?;
         let prefix = NAME_PREFIXES
@@ -46,7 +46,7 @@ impl Weights {
         })
     }
 
-    /// A matrix with these numbers of rows and columns, row by row. Fails unless all numbers are finite.
+    /// A matrix of this size, row by row. Fails unless all numbers are finite.
     pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Vec<f32>, ModelError> {
         self.read_tensor(name, &[rows, columns])
     }
@@ -91,7 +91,7 @@ impl Weights {
     }
 }
 
-/// Converts bytes to numbers; `None` for a type in which no encoder is published.
+/// Converts bytes to numbers; `None` for an unsupported type.
 fn decode_numbers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
     Some(match dtype {
         Dtype::F32 => decode_each(bytes, f32::from_le_bytes),

@@ -1,7 +1,7 @@
-//! What speaks HTTP: the API, pages, ARD, MCP and the registry as an A2A agent.
+//! HTTP interfaces: the API, pages, ARD, MCP and the registry as an A2A agent.
 //!
-//! A handler parses, authorizes by the type of its caller, calls one act of `a2a-registry-core` and renders its result. One
-//! envelope wraps all of them: request ids, problem documents, headers, metrics.
+//! A handler parses the request, authorizes by the type of its caller, calls one operation of `a2a-registry-core` and
+//! renders the result. One middleware wraps all handlers: request ids, problem documents, headers, metrics.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod a2a_agent;

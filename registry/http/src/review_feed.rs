@@ -1,7 +1,7 @@
-//! The feed of an account: its reviews to decide, and decisions and comments on its agents, as Atom (RFC 4287).
+//! Atom feed of an account (RFC 4287): its reviews to decide, and decisions and comments on its agents.
 //!
-//! A feed reader sends no token, so the address of a feed contains its own secret. It opens the feed and nothing else,
-//! and ends with its account.
+//! Feed readers send no token, so the feed URL contains a secret. The secret gives access only to the feed, and
+//! becomes invalid with the account.
 
 use std::collections::HashMap;
 
@@ -44,8 +44,8 @@ struct AtomEntry {
     text: String,
 }
 
-/// Gives the caller a feed, or a new address for the existing one, which makes the old address invalid. It never shows
-/// more than the caller may see at the time.
+/// Creates a feed for the caller, or a new URL for the existing feed, which invalidates the old URL. The feed never
+/// shows more than the caller may see at the time.
 pub async fn feed_renew(context: &AppContext, caller: &Caller) -> Result<CreatedFeed> {
     let account = caller.require(Permission::Read)?;
     let secret = random_secret(context);
@@ -72,7 +72,7 @@ pub async fn feed_revoke(context: &AppContext, caller: &Caller) -> Result<()> {
     let account = caller.require(Permission::Read)?;
     let write = context.store.begin_write().await?;
     if !write.delete_feed(account.id).await? {
-        return Err(AppError::not_found("You have no feed."));
+        return Err(AppError::not_found("You do not have a feed."));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"account": account.name});
@@ -80,7 +80,7 @@ pub async fn feed_revoke(context: &AppContext, caller: &Caller) -> Result<()> {
     commit_changes(context, write, change_set).await
 }
 
-/// Since when the caller's feed has its address; `None` without one.
+/// Creation time of the caller's feed URL; `None` without a feed.
 pub(crate) async fn feed_created_at(
     context: &AppContext,
     caller: &Caller,
@@ -150,7 +150,7 @@ fn news_entry(registry: &str, news: &News, domains: &HashMap<Uuid, String>) -> A
     };
     let domain = domains.get(&news.agent).map_or("", String::as_str);
     AtomEntry {
-        // Two events of one kind on one agent have different times.
+        // Two events of the same kind on the same agent have different times.
         id: format!("{link}#{}-{}", news.kind, news.at.0),
         title: xml_line(&format!("{what}: an agent of {domain}")),
         link,
@@ -165,7 +165,7 @@ fn xml_line(text: &str) -> String {
     replace_invalid_xml(text::line(text, LINE))
 }
 
-/// A text without the two characters that XML excludes and that are not hidden ones.
+/// Replaces the two characters that XML excludes and that are not hidden characters.
 fn replace_invalid_xml(text: String) -> String {
     text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

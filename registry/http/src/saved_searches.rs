@@ -1,4 +1,4 @@
-//! Saved searches: words and filters that an account keeps under a name.
+//! Saved searches: texts and filters that an account stores under a name.
 
 use a2a_registry_api::limits::{MAX_SAVED_SEARCH_CHARS, MAX_SAVED_SEARCHES};
 use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
@@ -27,7 +27,7 @@ pub async fn saved_search_list(context: &AppContext, caller: &Caller) -> Result<
     })
 }
 
-/// Saves a search; one that the account has saved under the same name is replaced.
+/// Saves a search, replacing one that the account has saved under the same name.
 pub async fn saved_search_put(
     context: &AppContext,
     caller: &Caller,
@@ -37,13 +37,13 @@ pub async fn saved_search_put(
     check_name("/name", &new.name)?;
     let query = canonical_query(context, caller, &new.query).await?;
     let write = context.store.begin_write().await?;
-    // Concurrent saves are counted one after the other.
+    // The lock serializes concurrent saves for the count.
     write.lock_accounts().await?;
     let existing = saved_searches_by_account(&write, account.id).await?;
     let same = existing.iter().find(|row| row.name == new.name);
     if same.is_none() && existing.len() >= MAX_SAVED_SEARCHES {
         return Err(AppError::limit_reached(format!(
-            "You have {MAX_SAVED_SEARCHES} saved searches; delete some first."
+            "You have {MAX_SAVED_SEARCHES} saved searches, which is the maximum. Delete one first."
         )));
     }
     let now = context.now();
@@ -77,12 +77,12 @@ fn saved_search_view(row: saved_search::Model) -> SavedSearch {
     }
 }
 
-/// The parameters of a search in one form, if it is valid now; without its page and the choice of shown members.
+/// Canonical parameters of a search, without page and field selection. Fails if the search is not valid now.
 async fn canonical_query(context: &AppContext, caller: &Caller, text: &str) -> Result<String> {
     let invalid = |detail: String| AppError::invalid("/query", detail);
     if text.chars().count() > MAX_SAVED_SEARCH_CHARS {
         return Err(invalid(format!(
-            "at most {MAX_SAVED_SEARCH_CHARS} characters"
+            "must have at most {MAX_SAVED_SEARCH_CHARS} characters"
         )));
     }
     let read: Result<SearchQuery, Problem> = query::parse_query(text.trim_start_matches('?'));

@@ -1,4 +1,4 @@
-//! What a policy is asked about: an agent with its attributes.
+//! Agent attributes: the resource of a policy decision.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use cedar_policy::{Entity, EntityUid, RestrictedExpression};
 
 use crate::policy::entity_uid;
 
-/// The facts about an agent that policies may use. The schema says what each one means.
+/// The attributes of an agent that policies may use. The schema describes each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -23,7 +23,7 @@ pub struct AgentAttributes {
     pub labels: Vec<String>,
     pub provider: String,
     pub skills: Vec<String>,
-    /// Not an attribute, but collections match an agent by these words.
+    /// Not an attribute of the schema: collections match agents by these words.
     pub skill_names: Vec<String>,
     pub tags: Vec<String>,
     pub capabilities: Vec<String>,
@@ -47,7 +47,7 @@ pub struct AgentAttributes {
 }
 
 pub trait CollectionMembership: std::fmt::Debug + Send + Sync {
-    /// The names of the collections that hold an agent with these facts.
+    /// The names of the collections that contain an agent with these attributes.
     fn collections_containing(&self, agent: &AgentAttributes) -> Vec<String>;
 }
 
@@ -82,7 +82,7 @@ impl AgentAttributes {
         TrustLevel::ALL.get(level).copied()
     }
 
-    /// The agent as Cedar's entities, itself first; `collections` hold it.
+    /// Converts the agent to Cedar entities, its own first; `collections` are those that contain it.
     pub(crate) fn to_entities(
         &self,
         collections: &[String],
@@ -109,10 +109,11 @@ fn domain_entity(id: EntityUid, name: &str) -> Result<Entity, String> {
     Entity::new(id, attributes, std::collections::HashSet::new()).map_err(|error| error.to_string())
 }
 
-/// Characters of a text of the card's author that a pattern is compared with: comparing takes time with both.
+/// Characters of a card's text that `like` patterns are compared with: the comparison takes time for each character of
+/// both.
 const MAX_TEXT_CHARS: usize = 256;
 
-/// Cuts a text to [`MAX_TEXT`] characters.
+/// Cuts a text to [`MAX_TEXT_CHARS`] characters.
 fn truncate_text(text: &str) -> &str {
     let end = text.char_indices().nth(MAX_TEXT_CHARS);
     end.map_or(text, |(end, _)| &text[..end])

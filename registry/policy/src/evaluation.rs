@@ -1,4 +1,4 @@
-//! Which policies match a resource, and what follows from it for somebody who asks.
+//! Policy evaluation: from the policies that match a resource to the decision for a principal.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::policy::{Effect, Policy, PolicyMode};
 use crate::policy_set::PolicySet;
 use crate::principal::Principal;
 
-/// The policies of a set that match a resource, by their places in the set, apart from those that are off.
+/// The policies of a set that match a resource, by their index in the set, without those that are off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyMatches {
     /// Policies whose conditions hold.
@@ -21,12 +21,12 @@ pub struct PolicyMatches {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizationDecision {
     pub allowed: bool,
-    /// If it is allowed the permits, otherwise the forbids; none if nothing permits.
+    /// Ids of the permits if allowed, otherwise of the forbids; empty if no policy permits.
     pub policies: Vec<String>,
 }
 
 impl PolicyMatches {
-    /// Takes away the policies at these places, as waivers do.
+    /// Removes the waived policies, given by index.
     pub fn remove_waived(&mut self, waived: &BTreeSet<u16>) {
         self.matching.retain(|place| !waived.contains(place));
         self.failed.retain(|place| !waived.contains(place));
@@ -46,7 +46,8 @@ impl PolicySet {
             .collect()
     }
 
-    /// What a principal may do with a resource that these policies match. `waived` are forbids that do not count.
+    /// Decides whether a principal may do this with a resource that these policies match. `waived` are forbids that do
+    /// not apply.
     pub fn decide(
         &self,
         action: Action,
@@ -79,7 +80,7 @@ impl PolicySet {
         }
     }
 
-    /// The places of policies on a dry run each of which would change a verdict by itself.
+    /// The indices of dry-run policies that would each change the decision by themselves.
     pub fn dry_run_changes(
         &self,
         action: Action,

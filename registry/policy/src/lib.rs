@@ -1,8 +1,8 @@
 //! Policies in Cedar: compiled, checked, and evaluated once for each agent.
 //!
-//! The principal is in a policy's scope alone, so that the policies that match an agent are found without knowing who
-//! will ask. A decision intersects two small sets: the policies that match the agent, and the policies whose scope
-//! holds the caller (docs/governance.md#policies).
+//! Only a policy's scope refers to the principal, so the policies that match an agent are found without knowing the
+//! caller. A decision intersects two small sets: the policies that match the agent, and the policies whose scope
+//! contains the caller (docs/governance.md#policies).
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod action;

@@ -1,36 +1,36 @@
-//! How deep a policy is nested, and how large it is: Cedar reads, rewrites and drops conditions by recursion, and a stack
-//! has an end.
+//! Limits of a policy's nesting depth and size: Cedar parses, rewrites and drops conditions recursively, which could
+//! overflow the stack.
 
-/// Depth of brackets within brackets.
+/// The most nested brackets.
 pub(crate) const MAX_BRACKETS: usize = 100;
-/// Signs of operators, each of which can make a condition one level deeper.
+/// The most operator characters: each can nest a condition one level deeper.
 pub(crate) const MAX_OPERATORS: usize = 500;
-/// The stack on which policies are read. Only what is used of it takes memory.
+/// Stack size of the thread that parses policies. Only the used part takes memory.
 const PARSER_STACK_BYTES: usize = 256 * 1024 * 1024;
 
-/// The work of reading and evaluating a policy, measured by its text.
+/// The size of a policy's text, which bounds the work of parsing and evaluating it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PolicyTextSize {
     depth: usize,
     operators: usize,
-    /// Words, numbers and texts: each is a value or a name in a condition.
+    /// Words, numbers and strings: each is a value or a name in a condition.
     pub(crate) terms: usize,
-    /// Characters of the patterns of `like`.
+    /// Characters of the `like` patterns.
     pub(crate) pattern_chars: usize,
 }
 
 impl PolicyTextSize {
-    /// Counts a text, without comments.
+    /// Measures a text, ignoring comments.
     pub(crate) fn measure(text: &str) -> Self {
         let mut size = Self::default();
         let mut brackets = 0_usize;
         let mut rest = text.chars().peekable();
         let mut word = String::new();
-        // Whether the next text is the pattern of a `like`.
+        // Whether the next string is the pattern of a `like`.
         let mut is_pattern = false;
         while let Some(character) = rest.next() {
             if character.is_alphanumeric() || character == '_' {
-                // Longer words do not count.
+                // The word is only compared with short keywords, so its further characters do not matter.
                 if word.len() < 8 {
                     word.push(character);
                 }
@@ -70,7 +70,7 @@ impl PolicyTextSize {
     }
 }
 
-/// Skips the rest of a text literal; returns the number of its characters, an escaped one counted as one.
+/// Skips the rest of a string literal; returns the number of its characters, counting an escaped one once.
 fn skip_literal(rest: &mut impl Iterator<Item = char>) -> usize {
     let mut length = 0;
     while let Some(inside) = rest.next() {
@@ -84,13 +84,13 @@ fn skip_literal(rest: &mut impl Iterator<Item = char>) -> usize {
     length
 }
 
-/// Whether a text is nested deeper than policies are read.
+/// Whether a text is nested too deeply to be parsed.
 pub(crate) fn is_too_deep(text: &str) -> bool {
     let size = PolicyTextSize::measure(text);
     size.depth > MAX_BRACKETS || size.operators > MAX_OPERATORS
 }
 
-/// Reads policies on a thread with enough stack; `None` where there is no memory for one.
+/// Runs a task on a thread with a large stack; `None` if there is not enough memory for the thread.
 pub(crate) fn run_with_large_stack<T: Send>(task: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(PARSER_STACK_BYTES);

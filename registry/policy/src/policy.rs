@@ -1,4 +1,4 @@
-//! One policy: read, checked, and made ready to be evaluated.
+//! A policy: parsed, checked and prepared for evaluation.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ use crate::nesting_limit::{MAX_BRACKETS, MAX_OPERATORS, is_too_deep};
 use crate::policy_error::PolicyError;
 use crate::principal::PrincipalScope;
 
-/// A policy as somebody writes it.
+/// The source of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyText {
     /// 1 to 64 of `a` to `z`, digits, `.`, `_` and `-`, the first a letter or a digit.
@@ -25,9 +25,9 @@ pub struct PolicyText {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyMode {
-    /// Kept, and not evaluated.
+    /// Stored but not evaluated.
     Off,
-    /// Evaluated, and decides nothing.
+    /// Evaluated, without effect on decisions.
     DryRun,
     #[default]
     Enforce,
@@ -46,9 +46,9 @@ impl PolicyMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Decides unless another one forbids.
+    /// Permits unless another policy forbids.
     Permit,
-    /// Decides whatever others permit.
+    /// Forbids, whatever other policies permit.
     Forbid,
 }
 
@@ -69,46 +69,47 @@ pub struct Policy {
     pub effect: Effect,
     pub actions: Vec<Action>,
     pub scope: PrincipalScope,
-    /// Whether it matches some resources only.
+    /// Whether the policy matches only some resources.
     pub is_conditional: bool,
-    /// Whether it belongs to every set, as part of the program.
+    /// Whether the policy is one of the program's default policies.
     pub is_built_in: bool,
-    /// Whether its condition asks which collections hold the agent.
+    /// Whether its condition uses the agent's collections.
     pub(crate) uses_collections: bool,
     pub(crate) names_actions: bool,
     pub(crate) parsed: CedarPolicy,
-    /// The same policy as a permit for everybody: if it is satisfied, the policy matches. `None` without conditions.
+    /// The policy as a permit for everybody, which is satisfied exactly if the policy matches. `None` without
+    /// conditions.
     pub(crate) match_probe: Option<CedarPolicy>,
 }
 
 const MAX_ID_BYTES: usize = 64;
 
 impl Policy {
-    /// Reads a policy and checks all of it that needs no schema. Returns the first fault.
+    /// Parses a policy and runs the checks that need no schema. Returns the first error.
     pub(crate) fn parse(source: &PolicyText) -> Result<Self, PolicyError> {
         let PolicyText { id, text } = source;
         let error_at_start = |message: &str| PolicyError::at_start(id, text, message);
         if !is_policy_id(id) {
             return Err(error_at_start(
-                "the identifier of a policy is 1 to 64 of a to z, digits, `.`, `_` and `-`, and begins with a letter or a digit",
+                "a policy identifier must have 1 to 64 characters of a to z, digits, `.`, `_` and `-`, and begin with a letter or a digit",
             ));
         }
         if is_too_deep(text) {
             return Err(error_at_start(&format!(
-                "a policy has at most {MAX_BRACKETS} brackets within one another and {MAX_OPERATORS} signs of operators; a list with `contains` takes the place of many comparisons"
+                "a policy may have at most {MAX_BRACKETS} nested brackets and {MAX_OPERATORS} operator characters; use a list with `contains` instead of many comparisons"
             )));
         }
         let parsed = CedarPolicy::parse(Some(PolicyId::new(id)), text).map_err(|errors| {
             let first: Option<&dyn miette::Diagnostic> =
                 errors.iter().next().map(|first| first as _);
             first.map_or_else(
-                || error_at_start("this is no policy"),
+                || error_at_start("this is not a policy"),
                 |first| PolicyError::from_diagnostic(id, text, first),
             )
         })?;
         let mode = parse_mode(&parsed).map_err(|other| {
             error_at_start(&format!(
-                "`@mode` is \"off\", \"dry_run\" or \"enforce\", and not {other:?}"
+                "`@mode` must be \"off\", \"dry_run\" or \"enforce\", not {other:?}"
             ))
         })?;
         let policy_json = parsed
@@ -116,7 +117,7 @@ impl Policy {
             .map_err(|error| error_at_start(&error.to_string()))?;
         if let Some(variable) = non_resource_variable(&policy_json["conditions"]) {
             return Err(error_at_start(&format!(
-                "a condition asks about the resource only, and this one mentions `{variable}`: who asks and what for stand in the scope, as in `principal in Group::\"…\"`"
+                "a condition must refer to the resource only, but this one uses `{variable}`; put principals and actions in the scope, as in `principal in Group::\"…\"`"
             )));
         }
         let is_conditional = parsed.has_non_scope_constraint()
@@ -145,7 +146,7 @@ impl Policy {
         })
     }
 
-    /// Whether it decides, with this effect, for anybody at all.
+    /// Whether the policy is enforced with this effect for some principal.
     pub(crate) fn enforces(&self, effect: Effect) -> bool {
         self.mode == PolicyMode::Enforce
             && self.effect == effect
@@ -153,7 +154,7 @@ impl Policy {
     }
 }
 
-/// The policy as a permit for everybody, made in Cedar's own JSON form.
+/// Converts the policy, in Cedar's JSON form, to a permit for everybody.
 fn to_match_probe(mut policy_json: Value) -> Option<CedarPolicy> {
     policy_json["effect"] = json!("permit");
     policy_json["principal"] = json!({"op": "All"});
@@ -192,7 +193,7 @@ fn policy_actions(policy: &CedarPolicy) -> Vec<Action> {
     }
 }
 
-/// A variable of a condition that is not the resource. Cedar's own JSON form has each as `{"Var": name}`.
+/// The first variable in a condition other than `resource`. Cedar's JSON form writes each as `{"Var": name}`.
 fn non_resource_variable(condition: &Value) -> Option<&str> {
     match condition {
         Value::Object(members) => {
@@ -205,7 +206,7 @@ fn non_resource_variable(condition: &Value) -> Option<&str> {
     }
 }
 
-/// Whether a condition asks for an attribute of this name. Cedar's own JSON form has the name of each as `attr`.
+/// Whether a condition uses an attribute of this name. Cedar's JSON form has each attribute's name as `attr`.
 fn mentions_attribute(condition: &Value, name: &str) -> bool {
     match condition {
         Value::Object(members) => {

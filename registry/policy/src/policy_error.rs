@@ -1,10 +1,10 @@
-//! Why a policy is not accepted, and where.
+//! Errors in policies, with their position.
 
 use std::fmt;
 
 use miette::Diagnostic;
 
-/// Why a policy is not accepted.
+/// An error in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
     pub policy: String,
@@ -12,7 +12,7 @@ pub struct PolicyError {
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// That line, cut to 120 characters.
+    /// The text of that line, cut to 120 characters.
     pub excerpt: String,
     pub message: String,
 }
@@ -33,13 +33,13 @@ impl fmt::Display for PolicyError {
 }
 
 impl PolicyError {
-    /// A fault of a whole policy, at its beginning.
+    /// An error about a whole policy, positioned at its start.
     pub fn at_start(policy: &str, text: &str, message: impl Into<String>) -> Self {
         let begin = text.len() - text.trim_start().len();
         Self::at_byte(policy, text, begin, message)
     }
 
-    /// A fault at a byte of a policy.
+    /// An error at a byte offset of a policy.
     pub(crate) fn at_byte(
         policy: &str,
         text: &str,
@@ -62,14 +62,14 @@ impl PolicyError {
         }
     }
 
-    /// What Cedar says, at the place that it names, with its advice.
+    /// Converts a Cedar diagnostic, with its position and help text.
     pub(crate) fn from_diagnostic(policy: &str, text: &str, told: &dyn Diagnostic) -> Self {
         let first_label = told.labels().and_then(|mut labels| labels.next());
         let message = match told.help() {
             Some(help) => format!("{told}: {help}"),
             None => told.to_string(),
         };
-        // Cedar names the policy in its messages; the fault names it already.
+        // Cedar's messages repeat the policy's name, which this error contains already.
         let prefix = format!("for policy `{policy}`, ");
         let message = message.strip_prefix(&prefix).unwrap_or(&message);
         match first_label {

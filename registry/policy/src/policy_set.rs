@@ -1,4 +1,4 @@
-//! A numbered set of policies: compiled and checked as a whole.
+//! Policy sets: numbered, compiled and checked as a whole.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,49 +16,49 @@ use crate::policy::{Effect, Policy, PolicyMode, PolicyText, entity_uid};
 use crate::policy_error::PolicyError;
 use crate::principal::{ANONYMOUS_ACCOUNT, PrincipalScope};
 
-/// The schema of everything that policies may speak about.
+/// The Cedar schema of the entities and attributes that policies may use.
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
 pub const MAX_POLICIES: usize = 1_000;
 pub const MAX_POLICY_BYTES: usize = 64 * 1024;
-/// Words, numbers and texts in all policies of a new set: each is read, and evaluated for each agent.
+/// The most words, numbers and strings in a new set: each is parsed, and evaluated for each agent.
 pub const MAX_TERMS: usize = 20_000;
-/// Characters in the patterns of `like` of a new set: each may be compared with each character of a text.
+/// The most characters in the `like` patterns of a new set: each may be compared with each character of a text.
 pub const MAX_PATTERN_CHARS: usize = 20_000;
 const MAX_ERRORS: usize = 50;
 
-/// A clone shares what was compiled.
+/// A compiled set of policies. Clones share the compiled policies.
 #[derive(Debug, Clone)]
 pub struct PolicySet {
     number: u64,
     compiled: Arc<CompiledPolicies>,
-    /// Answers policies that use collections; without it, no collection holds any agent.
+    /// Membership for policies that use collections; without it, no collection contains any agent.
     membership: Option<Arc<dyn CollectionMembership>>,
 }
 
-/// Everything but the number of the set.
+/// The content of a set, without its number.
 #[derive(Debug)]
 struct CompiledPolicies {
     policies: Vec<Policy>,
     by_action: HashMap<Action, ActionPolicies>,
-    /// Actions with policies on a dry run.
+    /// Actions with dry-run policies.
     dry_run_actions: Vec<Action>,
 }
 
-/// The policies about one action, each as a permit for everybody under its place in the set.
+/// The policies about one action, each as a permit for everybody under its index in the set.
 #[derive(Debug, Default)]
 struct ActionPolicies {
     match_probes: CedarSet,
-    /// Those that match every resource.
+    /// Policies that match every resource.
     unconditional: BTreeSet<u16>,
 }
 
 impl PolicySet {
-    /// Compiles a set under a number, and checks it against the schema. Returns every fault, at most fifty.
+    /// Compiles a set with this number, and checks it against the schema. Returns all errors, at most fifty.
     pub fn compile(number: u64, custom: &[PolicyText]) -> Result<Self, Vec<PolicyError>> {
         Self::compile_with_defaults(number, custom, &[])
     }
 
-    /// Compiles a set together with shipped policies; a written policy replaces a shipped one with the same identifier.
+    /// Compiles a set together with the default policies; a custom policy replaces the default one with the same id.
     pub fn compile_with_defaults(
         number: u64,
         custom: &[PolicyText],
@@ -66,8 +66,11 @@ impl PolicySet {
     ) -> Result<Self, Vec<PolicyError>> {
         let read = run_with_large_stack(|| Self::compile_policies(number, custom, defaults));
         read.unwrap_or_else(|| {
-            let whole =
-                PolicyError::at_start("set", "", "there is no room to read policies; try again");
+            let whole = PolicyError::at_start(
+                "set",
+                "",
+                "not enough memory to parse the policies; try again",
+            );
             Err(vec![whole])
         })
     }
@@ -86,7 +89,7 @@ impl PolicySet {
                 .iter()
                 .filter(|default_text| !is_replaced(default_text));
             let written = custom.iter().map(|one| (one, false));
-            // Shipped policies come last, so that the places of written ones do not depend on them.
+            // Default policies come last, so the indices of custom ones do not depend on them.
             for (text, is_shipped) in written.chain(beside.map(|one| (one, true))) {
                 match Policy::parse(text) {
                     Ok(policy) => policies.push(Policy {
@@ -135,7 +138,7 @@ impl PolicySet {
         }
     }
 
-    /// The same set, with the collections of another one.
+    /// This set, with the collections of another one.
     #[must_use]
     pub fn with_collections_of(self, other: &Self) -> Self {
         match other.membership.clone() {
@@ -153,41 +156,41 @@ impl PolicySet {
         self.number
     }
 
-    /// In order; [`Matches`] refers to their places.
+    /// The policies in order; [`PolicyMatches`] refers to their indices.
     pub fn policies(&self) -> &[Policy] {
         &self.compiled.policies
     }
 
-    /// The policies about an action with their places, off ones too.
+    /// The policies about an action with their indices, including those that are off.
     pub fn for_action(&self, action: Action) -> impl Iterator<Item = (u16, &Policy)> {
         let placed = (0..).zip(self.policies());
         placed.filter(move |(_, policy)| policy.actions.contains(&action))
     }
 
-    /// Whether every policy about an action that is not off matches every resource, so that nothing needs evaluation.
+    /// Whether every active policy about an action matches every resource, so that nothing needs evaluation.
     pub fn is_unconditional(&self, action: Action) -> bool {
         let mut about = self.for_action(action);
         about.all(|(_, policy)| policy.mode == PolicyMode::Off || !policy.is_conditional)
     }
 
-    /// Whether a policy about an action that is not off was written by somebody, and not shipped.
+    /// Whether a custom policy about an action is active.
     pub fn has_custom(&self, action: Action) -> bool {
         let mut about = self.for_action(action);
         about.any(|(_, policy)| policy.mode != PolicyMode::Off && !policy.is_built_in)
     }
 
-    /// Whether it has policies about an action on a dry run.
+    /// Whether the set has dry-run policies about an action.
     pub fn has_dry_run(&self, action: Action) -> bool {
         self.compiled.dry_run_actions.contains(&action)
     }
 
-    /// Whether a policy in force permits an action to anybody, if only for some resources.
+    /// Whether an enforced policy permits an action to some principal, if only for some resources.
     pub fn may_permit(&self, action: Action) -> bool {
         let mut about = self.for_action(action);
         about.any(|(_, policy)| policy.enforces(Effect::Permit))
     }
 
-    /// Whether an action is allowed to everybody for every resource, whatever else the set says.
+    /// Whether an action is allowed to every principal for every resource, considering the whole set.
     pub fn allows_all(&self, action: Action) -> bool {
         let permits = |policy: &Policy| {
             policy.enforces(Effect::Permit)
@@ -196,7 +199,7 @@ impl PolicySet {
         };
         let mut policies = self.for_action(action);
         let forbids = self.for_action(action).any(|(_, policy)| {
-            // A permit that cannot be evaluated denies too.
+            // A permit that fails to evaluate also denies.
             policy.enforces(Effect::Forbid)
                 || (policy.is_conditional && policy.enforces(Effect::Permit))
         });
@@ -290,7 +293,7 @@ fn policy_index(probe_id: &PolicyId) -> Option<u16> {
     place.parse().ok()
 }
 
-/// The request and entities by which Cedar evaluates conditions. Who asks does not matter to any.
+/// The request and entities with which Cedar evaluates conditions. No condition depends on the principal.
 fn build_request(
     action: Action,
     (id, entities): (EntityUid, Vec<Entity>),
@@ -310,7 +313,7 @@ fn new_request(
         .map_err(|error| error.to_string())
 }
 
-/// Faults of a set that is too large or has an identifier twice.
+/// Errors of a set that is too large or contains an identifier twice.
 fn check_limits(texts: &[PolicyText]) -> Vec<PolicyError> {
     let mut errors = Vec::new();
     if let Some(text) = texts.get(MAX_POLICIES) {
@@ -340,7 +343,7 @@ fn check_limits(texts: &[PolicyText]) -> Vec<PolicyError> {
     errors
 }
 
-/// Faults of a set that takes too long to read or evaluate. A set stored before this limit existed is still read.
+/// Errors of a set that takes too long to parse or evaluate. Sets stored before this limit existed are still loaded.
 pub fn cost_errors(texts: &[PolicyText]) -> Vec<PolicyError> {
     let (mut terms, mut pattern_chars) = (0, 0);
     for text in texts {
@@ -349,11 +352,11 @@ pub fn cost_errors(texts: &[PolicyText]) -> Vec<PolicyError> {
         pattern_chars += size.pattern_chars;
         let message = if pattern_chars > MAX_PATTERN_CHARS {
             format!(
-                "the patterns of `like` in a set may have {MAX_PATTERN_CHARS} characters together, and with this policy they have {pattern_chars}; use a list with `contains` in place of patterns without `*`"
+                "the `like` patterns of a set may have {MAX_PATTERN_CHARS} characters in total, and with this policy they have {pattern_chars}; use a list with `contains` instead of patterns without `*`"
             )
         } else if terms > MAX_TERMS {
             format!(
-                "the policies of a set may have {MAX_TERMS} words, numbers and texts together, and with this one they have {terms}; use a label or a collection in place of a long list"
+                "the policies of a set may have {MAX_TERMS} words, numbers and strings in total, and with this one they have {terms}; use a label or a collection instead of a long list"
             )
         } else {
             continue;
@@ -363,7 +366,7 @@ pub fn cost_errors(texts: &[PolicyText]) -> Vec<PolicyError> {
     Vec::new()
 }
 
-/// The faults that Cedar's strict validation finds. A policy that names no action is checked for those it means.
+/// The errors of Cedar's strict validation. A policy without an action is checked for the default ones.
 fn validate_policies(policies: &[Policy]) -> Vec<PolicyError> {
     let default_actions_schema: Vec<&str> = SCHEMA
         .split_inclusive('\n')
@@ -416,15 +419,16 @@ fn validate_against<'a>(
         .collect()
 }
 
-/// A policy's text in Cedar's usual form.
+/// Formats a policy's text in Cedar's standard style.
 pub fn format_policy(text: &str) -> Result<String, String> {
     if is_too_deep(text) {
-        return Err("it is nested too deep".to_owned());
+        return Err("the policy is nested too deeply".to_owned());
     }
     let format = || {
         let config = cedar_policy_formatter::Config::default();
         cedar_policy_formatter::policies_str_to_pretty(text, &config)
             .map_err(|error| error.to_string())
     };
-    run_with_large_stack(format).unwrap_or_else(|| Err("there is no room to read it".to_owned()))
+    run_with_large_stack(format)
+        .unwrap_or_else(|| Err("not enough memory to parse the policy".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Who asks, and the scopes that hold them.
+//! Principals, and the scopes of policies that contain them.
 
 use cedar_policy::{EntityUid, PrincipalConstraint};
 
@@ -7,15 +7,15 @@ use cedar_policy::{EntityUid, PrincipalConstraint};
 pub struct Principal {
     /// `None` for an anonymous client.
     pub account: Option<String>,
-    /// As policies name them.
+    /// Group ids, as policies name them.
     pub groups: Vec<String>,
 }
 
-/// The account id of anonymous clients. It never stands for an account of that name.
+/// The account id of anonymous clients. An account of this name never matches it.
 pub const ANONYMOUS_ACCOUNT: &str = "anonymous";
 
 impl Principal {
-    /// A group that an admin has set has no issuer.
+    /// The id of a group in policies. A group set by an admin has no issuer.
     pub fn group_id(issuer: Option<&str>, name: &str) -> String {
         match issuer {
             Some(issuer) => format!("{issuer}#{name}"),
@@ -26,11 +26,11 @@ impl Principal {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PrincipalScope {
-    /// Everybody, anonymous clients too.
+    /// Every principal, including anonymous clients.
     Everybody,
     Account(String),
     Group(String),
-    /// An account where a group is required, or the reverse.
+    /// No principal: the constraint names an account where a group is required, or the reverse.
     Nobody,
 }
 
@@ -56,7 +56,7 @@ impl PrincipalScope {
         }
     }
 
-    /// In Cedar an entity is `in` itself too.
+    /// Reads the entity of an `in` constraint. In Cedar an entity is also `in` itself.
     fn from_in_entity(entity: &EntityUid) -> Self {
         match entity.type_name().to_string().as_str() {
             "Group" => Self::Group(entity.id().unescaped().to_owned()),
@@ -67,7 +67,7 @@ impl PrincipalScope {
     pub fn contains(&self, principal: &Principal) -> bool {
         match self {
             Self::Everybody => true,
-            // Nobody is anonymous by a name.
+            // An account named "anonymous" is not an anonymous client.
             Self::Account(name) if name == ANONYMOUS_ACCOUNT => principal.account.is_none(),
             Self::Account(name) => principal.account.as_ref() == Some(name),
             Self::Group(group) => principal.groups.contains(group),

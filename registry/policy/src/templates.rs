@@ -1,6 +1,6 @@
-//! Policies to begin with, by their names.
+//! Policy templates by name.
 
-/// The templates: each one is a policy that is valid as it is, and says in its first line what it does.
+/// The templates: each is a valid policy whose first line describes it.
 pub const TEMPLATES: [(&str, &str); 9] = [
     (
         "allow-list-domains",

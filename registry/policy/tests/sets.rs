@@ -650,7 +650,7 @@ fn a_policy_is_nested_as_deep_as_is_read_and_no_deeper() {
             let too_deep = read
                 .as_ref()
                 .err()
-                .is_some_and(|faults| faults[0].message.contains("brackets within one another"));
+                .is_some_and(|faults| faults[0].message.contains("nested brackets"));
             assert_eq!(too_deep, depth > deepest, "{open}{close} {depth}: {read:?}");
         }
         let most = 60_000 / (open.len() + close.len());

@@ -1,4 +1,4 @@
-//! Lists of agents in an order of several keys, each ascending or descending; a search orders by one.
+//! Agent lists, ordered by several keys, each ascending or descending; a search orders by one key.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -18,14 +18,14 @@ use super::schema::IDENTIFIER_COLUMN;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKey {
-    /// Ignoring case and accents.
+    /// The name, ignoring case and accents.
     Name,
     Updated,
     Created,
     Identifier,
 }
 
-/// The number of keys; an order has each at most once.
+/// The number of keys; an order contains each at most once.
 const KEY_COUNT: usize = 4;
 
 #[derive(Debug, Clone, Default)]
@@ -36,13 +36,13 @@ pub struct ListRequest {
     pub created_after: Option<i64>,
     /// Only agents changed after this time; microseconds since 1970 UTC.
     pub updated_after: Option<i64>,
-    /// Each key with whether it descends. The identifier, ascending, decides last.
+    /// The keys, each with whether it is descending. The identifier, ascending, decides last.
     pub sort_order: Vec<(ListKey, bool)>,
-    /// The values of the previous page's last agent, one for each key of [`whole_order`](Self::whole_order).
+    /// The values of the previous page's last agent, one for each key of [`full_sort_order`](Self::full_sort_order).
     pub after: Option<Vec<ListValue>>,
-    /// May be at most [`MAX_LIMIT`].
+    /// The most agents of the page, at most [`MAX_HITS`].
     pub limit: usize,
-    /// The most bytes of the agents returned, if bounded; there is at least one agent.
+    /// The most bytes of the returned agents, if bounded; at least one agent is returned.
     pub max_bytes: Option<usize>,
 }
 
@@ -56,9 +56,9 @@ pub enum ListValue {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListRow {
-    /// The rendered hit, without skills that are rendered apart.
+    /// The rendered hit, without separately rendered skills.
     pub hit: Vec<u8>,
-    /// As rendered for catalogs; empty for an agent that they do not list.
+    /// The entry rendered for catalogs; empty if they do not list the agent.
     pub entry: Vec<u8>,
     /// Its position in the order, for [`ListRequest::after`].
     pub position: Vec<ListValue>,
@@ -72,7 +72,7 @@ pub struct IndexListResponse {
 }
 
 impl ListRequest {
-    /// The keys that decide, in order: the requested ones, each only once, and the identifier.
+    /// The effective keys in order: the requested ones, each only once, then the identifier.
     pub fn full_sort_order(&self) -> Vec<(ListKey, bool)> {
         let mut sort_order: Vec<(ListKey, bool)> = Vec::with_capacity(KEY_COUNT);
         let requested = self.sort_order.iter().copied();
@@ -86,7 +86,8 @@ impl ListRequest {
 }
 
 impl Index {
-    /// Fails like [`search`](Self::search), and with [`IndexError::Position`] for a position in another order.
+    /// Lists agents. Fails like [`search`](Self::search), and with [`IndexError::PositionMismatch`] for a position in
+    /// another order.
     pub fn list(&self, request: &ListRequest) -> Result<IndexListResponse, IndexError> {
         if request.limit > MAX_HITS {
             return Err(IndexError::TooMany {
@@ -169,7 +170,7 @@ fn compare_positions(
     Ordering::Equal
 }
 
-/// The ranks of a document under the keys of an order; the smallest come first.
+/// The ranks of a document by the keys of an order; the smallest come first.
 type RankTuple = [u64; KEY_COUNT];
 
 struct ListCollector<'a> {
@@ -191,7 +192,8 @@ struct SegmentListCollector {
     after: Option<RankTuple>,
     limit: usize,
     total: u64,
-    /// Largest ranks on top. Agents with equal ranks, which have no identifier, are ordered by id.
+    /// The best documents, with the largest ranks on top. Agents with equal ranks, which have no identifier, are
+    /// ordered by id.
     candidates: BinaryHeap<(RankTuple, uuid::Uuid, DocId)>,
 }
 
@@ -208,7 +210,7 @@ impl KeyColumn {
         })
     }
 
-    /// Texts have even ranks, so that a text that the segment does not have fits between two.
+    /// The rank of a document. Texts have even ranks, so a text that is missing in the segment fits between two.
     fn rank(&self, document: DocId) -> u64 {
         match self {
             Self::Time(column) => tantivy::i64_to_u64(column.first(document).unwrap_or(i64::MIN)),

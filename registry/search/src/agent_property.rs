@@ -1,4 +1,4 @@
-//! Properties: values by which agents are filtered exactly, and which can all be counted.
+//! Agent properties: values for exact filters, all of which can be counted.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use super::page_collector::count_smaller_terms;
 use super::request::SearchRequest;
 use super::schema::{ATTRIBUTE_COLUMN, IDENTIFIER_COLUMN, IndexFields};
 
-/// The most attributes of one agent that are indexed; the rest is left out.
+/// The most indexed attributes of one agent; the rest are left out.
 pub const MAX_ATTRIBUTES: usize = 128;
 
-/// The most properties that are counted at once.
+/// The most properties counted at once.
 pub const MAX_COUNTED_PROPERTIES: usize = 16;
 
 /// Separates the path and the value of an attribute in the index.
 const PATH_SEPARATOR: char = '\u{1}';
 
-/// A property of agents. Its values are compared byte by byte.
+/// A property of agents, whose values are compared byte by byte.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AgentProperty {
     /// The values of a facet, as they are indexed.
@@ -36,7 +36,7 @@ pub enum AgentProperty {
     Identifier,
 }
 
-/// A condition on one property: any of these values, or none where there are none.
+/// A condition on one property: an agent must have one of these values, or no value if the list is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactFilter {
     pub property: AgentProperty,
@@ -46,10 +46,10 @@ pub struct ExactFilter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueCountRequest {
-    /// The property; not [`Property::Identifier`], which every agent has another value of.
+    /// The property; not [`AgentProperty::Identifier`], which is different for every agent.
     pub property: AgentProperty,
     pub limit: usize,
-    /// The least count of a value that is counted at all.
+    /// The least count of a returned value.
     pub min_count: u64,
 }
 
@@ -91,7 +91,7 @@ impl AgentProperty {
         }
     }
 
-    /// What stands before its values in the column.
+    /// The prefix of its values in the column.
     fn column_prefix(&self) -> String {
         match self {
             Self::Attribute(path) => attribute_key(path, ""),
@@ -100,12 +100,12 @@ impl AgentProperty {
     }
 }
 
-/// An attribute as it is indexed.
+/// The indexed form of an attribute.
 pub(super) fn attribute_key(path: &str, value: &str) -> String {
     format!("{path}{PATH_SEPARATOR}{value}")
 }
 
-/// The matches of a query, one set for each segment.
+/// Collects the matches of a query as one set per segment.
 struct MatchSetCollector;
 
 struct SegmentMatchSet(SegmentOrdinal, DocBitSet);
@@ -147,10 +147,11 @@ impl SegmentCollector for SegmentMatchSet {
 }
 
 impl Index {
-    /// Counts all values of properties over all matches of a search, whose page and facets are not looked at.
+    /// Counts all values of properties over all matches of a search, ignoring its page and facets.
     ///
     /// # Errors
-    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] for more than [`MAX_COUNTED`] properties.
+    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] for more than [`MAX_COUNTED_PROPERTIES`]
+    /// properties.
     pub fn count_values(
         &self,
         request: &SearchRequest,
@@ -208,7 +209,7 @@ impl ValueCountRequest {
     }
 }
 
-/// Adds how many of these documents have each value of a column that begins with `prefix`, which is cut off.
+/// Counts these documents by each value of a column that begins with `prefix`; the prefix is removed from the values.
 fn add_value_counts(
     column: &StrColumn,
     documents: &DocBitSet,
@@ -218,7 +219,7 @@ fn add_value_counts(
     let dictionary: &Dictionary = column.dictionary();
     let (low, high) = match prefix.strip_suffix(PATH_SEPARATOR) {
         None => (0, dictionary.num_terms() as u64),
-        // The character after the mark is above every value of this path and below every longer path.
+        // The character after the separator is above every value of this path and below every longer path.
         Some(path) => (
             count_smaller_terms(dictionary, prefix)?,
             count_smaller_terms(dictionary, &format!("{path}\u{2}"))?,

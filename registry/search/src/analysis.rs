@@ -1,10 +1,10 @@
 //! Text analysis: how names, descriptions and queries become terms.
 //!
-//! A text is split into runs of letters, digits and marks. A run gives its folded form and, if they differ, its stem by the
-//! script (English, Russian or Arabic) and its stems in the languages of the text, all at the same position; a camel-case
-//! run gives its parts as well. Chinese, Japanese and Korean runs, which are written without spaces, give every pair of adjacent
-//! characters; indexed text also gives each character alone, for queries of a single one. A mark belongs to the
-//! character before it.
+//! A text is split into runs of letters, digits and marks. A run yields its folded form and, if they differ, its stem
+//! by script (English, Russian or Arabic) and its stems in the languages of the text, all at the same position; a
+//! camel-case run also yields its parts. Chinese, Japanese and Korean runs, which are written without spaces, yield
+//! every pair of adjacent characters; indexed text also yields each character alone, for queries of a single one. A
+//! mark belongs to the character before it.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use super::languages::{
 use super::request::MAX_QUERY_WORDS;
 use super::text_folding::fold_text;
 
-/// Version of the tokenizer; must rise when the same text gives other terms, so that older indexes are rebuilt.
+/// Version of the tokenizer. Increase it when the same text yields other terms, so that older indexes are rebuilt.
 pub(super) const TOKENIZER_VERSION: u32 = 4;
 
 /// The longest term in characters; a longer run is cut.
@@ -69,13 +69,13 @@ fn is_unspaced_script(letter: char) -> bool {
         )
 }
 
-/// Whether a character in a script without spaces belongs to the one before: a combining accent or voicing mark, a
+/// Whether a character in a script without spaces belongs to the previous one: a combining accent or voicing mark, a
 /// half-width voicing mark, or the vowel or final of a Korean syllable in decomposed form.
 fn attaches_to_previous(letter: char) -> bool {
     is_diacritic(letter) || matches!(u32::from(letter), 0x1160..=0x11ff | 0xff9e..=0xff9f)
 }
 
-/// Runs of a text: maximal ranges of word characters, split where a script without spaces begins or ends.
+/// The runs of a text: maximal ranges of word characters, split where a script without spaces begins or ends.
 pub(super) fn word_spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut offset = 0;
     std::iter::from_fn(move || {
@@ -97,7 +97,7 @@ pub(super) fn word_spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ 
     })
 }
 
-/// The character at a byte offset; most often ASCII, which needs no decoding.
+/// The character at a byte offset. Most are ASCII, which needs no decoding.
 fn char_at(text: &str, offset: usize) -> Option<char> {
     match text.as_bytes().get(offset)? {
         byte if byte.is_ascii() => Some(char::from(*byte)),
@@ -110,8 +110,8 @@ fn is_unspaced_span(span: &str) -> bool {
     span.chars().next().is_some_and(is_unspaced_script)
 }
 
-/// Parts of a camel-case run; empty if fewer than two of them have several letters: `bookAFlight` has three parts,
-/// `iPhone` and `OAuth2` are words. A single letter before all others belongs to the part after it.
+/// The parts of a camel-case run; empty if fewer than two of them have several letters: `bookAFlight` has three parts,
+/// `iPhone` and `OAuth2` are words. A single letter before all others belongs to the next part.
 fn camel_parts(span: &str) -> Vec<Range<usize>> {
     if !span.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Vec::new();
@@ -166,7 +166,7 @@ fn indexed_word(
     }
 }
 
-/// Words of a text in a query, in order, without stems of languages.
+/// The words of a query's text, in order, without stems of languages.
 pub(super) fn query_tokens(text: &str) -> impl Iterator<Item = IndexedWord> {
     let pieces = indexed_words(text, LanguageSet::NONE).into_iter();
     pieces.filter(|piece| !piece.is_single_char && !piece.exact.is_empty())
@@ -176,7 +176,7 @@ pub(super) fn has_word(text: &str) -> bool {
     query_tokens(text).next().is_some()
 }
 
-/// All words of a text as it is indexed, in order, with their stems in these languages.
+/// The words of a text as they are indexed, in order, with their stems in these languages.
 pub(super) fn indexed_words(text: &str, languages: LanguageSet) -> Vec<IndexedWord> {
     let mut words = Vec::new();
     let mut position = 0;
@@ -208,8 +208,7 @@ pub(super) fn push_span_words(
             .map(|(at, _)| span.start + at)
             .chain(std::iter::once(span.end))
             .collect();
-        // A single character is one word; a longer run gives each pair of adjacent characters, and with it the
-        // characters.
+        // A single character is one word; a longer run yields each pair of adjacent characters, and each character.
         if let [start, end] = starts[..] {
             words.push(indexed_word(text, start..end, position, languages));
             return position + 1;
@@ -259,21 +258,21 @@ pub(super) struct QueryWord {
     pub exact: String,
     /// The stem by the script, if it differs.
     pub stem: Option<String>,
-    /// Marked stems in the languages of the query that any agent holds, each with its weight relative to the word; none
-    /// before the query is expanded.
+    /// Marked stems in the languages of the query that any agent contains, each with its weight relative to the word;
+    /// empty until the query is expanded.
     pub language_stems: Vec<(String, Score)>,
     /// Forms of other words that count for this one, at a lower weight.
     pub other_forms: Vec<String>,
 }
 
 impl QueryWord {
-    /// The form that every text with the word contains: the stem, if there is one.
+    /// The form that every text with the word contains: its stem, if it has one.
     pub fn base_form(&self) -> &str {
         self.stem.as_ref().unwrap_or(&self.exact)
     }
 
-    /// All forms of the word itself that every text with it contains: the one of [`form`](Self::form) first.
-    /// Each has its weight.
+    /// All forms of the word itself that every text with the word contains, each with its weight; the first is
+    /// [`base_form`](Self::base_form).
     pub fn own_forms(&self) -> impl Iterator<Item = (&str, Score)> {
         let stems = self.language_stems.iter();
         std::iter::once((self.base_form(), 1.0))
@@ -291,13 +290,13 @@ impl QueryWord {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct AnalyzedQuery {
     pub languages: LanguageSet,
-    /// Distinct words without stop words, unless there are no others; at most [`MAX_QUERY_WORDS`].
+    /// The distinct words, without stop words unless there are no others; at most [`MAX_QUERY_WORDS`].
     pub words: Vec<QueryWord>,
     /// Whether the query has more words.
     pub truncated: bool,
-    /// Forms of all words in their order, stop words included, each with its position; at most [`MAX_SEQUENCE`].
+    /// Forms of all words in order, including stop words, each with its position; at most [`MAX_SEQUENCE_WORDS`].
     pub sequence: Vec<(String, usize)>,
-    /// The same without stop words, each with its position among the remaining words.
+    /// The same forms without stop words, each with its position among the remaining words.
     pub content_words: Vec<(String, usize)>,
 }
 
@@ -312,7 +311,7 @@ pub(super) fn analyze_query(text: &str) -> AnalyzedQuery {
         ..AnalyzedQuery::default()
     };
     let mut stop_words: Vec<QueryWord> = Vec::new();
-    // Position in the text of the last word that is no stop word, and its position among such words.
+    // Position in the text of the last word that is not a stop word, and its position among such words.
     let mut last: Option<(usize, usize)> = None;
     for IndexedWord {
         exact,

@@ -1,4 +1,4 @@
-//! Commits: changed documents become visible to searches together with the event up to which they are current.
+//! Commits: make changed documents visible to searches, together with the event up to which they are current.
 
 use tantivy::Searcher;
 use uuid::Uuid;
@@ -8,16 +8,17 @@ use super::error::IndexError;
 use super::index_folder;
 use super::{Index, IndexInner, ServingState, WriterState, damage, lock};
 
-/// How many events that concern no agent cause a commit of their own. Fewer wait for the next commit, since each commit
-/// writes several files and discards statistics and groups of duplicates; after a crash they are applied again.
+/// Number of events without changed agents that cause a commit of their own. Fewer wait for the next commit, because
+/// each commit writes several files and discards statistics and duplicate groups; after a crash they are applied
+/// again.
 pub(super) const MAX_UNCOMMITTED_EVENTS: i64 = 2_000;
 
 impl Index {
     /// Replaces the documents of agents, removes those of `deletes` (an id in both lists is kept), commits them
-    /// together with the event `seq` up to which they are current, and shows them to searches. Of two documents for one
-    /// agent the later counts. If no agent has changed, the event may be committed later.
+    /// together with the event `seq` up to which they are current, and shows them to searches. The later of two
+    /// documents for one agent counts. If no agent has changed, the event may be committed later.
     ///
-    /// After an error, such as a full disk, the last committed state stays in use, and the same call may be repeated:
+    /// After an error, such as a full disk, the last committed state stays in use, and the same call can be repeated:
     /// applying the same changes again has no effect.
     pub fn apply_changes(
         &self,
@@ -37,7 +38,7 @@ impl Index {
         damage::catch_panics(|| self.commit_changes(Vec::new(), &[], self.applied_seq(), 1))
     }
 
-    /// Commits these changes; without any, only that many events.
+    /// Commits these changes; without any, commits only if at least `min_events` events are waiting.
     fn commit_changes(
         &self,
         upserts: Vec<AgentDocument>,
@@ -51,7 +52,7 @@ impl Index {
             return Err(inner.needs_rebuild_error());
         };
         let gone = || IndexError::NeedsRebuild {
-            reason: "its folder went away".to_owned(),
+            reason: "its folder was removed".to_owned(),
         };
         if !state.folder.exists() {
             state.writer = None;
@@ -65,7 +66,7 @@ impl Index {
         }
         let result = inner.write_changes(state, upserts, deletes, seq);
         if result.is_err() {
-            // A failed writer may have stopped for good. A new one has no uncommitted changes.
+            // A failed writer may have stopped permanently. A new one has no uncommitted changes.
             state.writer = None;
             if !state.folder.exists() {
                 return Err(gone());
@@ -98,7 +99,7 @@ impl IndexInner {
 }
 
 impl ServingState {
-    /// Marks the state in use as current up to this event, because no event since has changed a document.
+    /// Marks the current state as up to date with this event, because no later event changed a document.
     fn set_applied_seq(&mut self, applied_seq: i64) {
         if let Some(serving) = &mut self.served {
             serving.applied_seq = applied_seq;

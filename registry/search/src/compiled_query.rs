@@ -1,4 +1,4 @@
-//! Searches as query objects, for measuring them without the rest of a search.
+//! Compiled queries, for benchmarks without the rest of a search.
 
 use tantivy::query::Query;
 use tantivy::{Searcher, TantivyDocument};
@@ -14,21 +14,22 @@ use super::schema::IndexFields;
 
 pub struct CompiledQuery {
     pub searcher: Searcher,
-    /// Text and filters; the same object that [`Index::search`] runs.
+    /// The query of text and filters, the same one that [`Index::search`] runs.
     pub query: Box<dyn Query>,
-    /// The text alone, without filters; `None` if every agent matches.
+    /// The query of the text without filters; `None` if every agent matches.
     pub text: Option<Box<dyn Query>>,
     fields: IndexFields,
 }
 
 impl CompiledQuery {
-    /// Runs the query with the registry's own collector: finds the candidates of a page by relevance, and returns the
-    /// exact total. Nothing is rescored, and no hit is read.
+    /// Runs the query with the registry's own collector, which finds the candidates of a page by relevance; returns
+    /// the exact total. Nothing is rescored, and no hit is read.
     pub fn collect_candidates(&self) -> Result<u64, IndexError> {
         Ok(self.collect_page()?.total)
     }
 
-    /// Also reads the rendered hits of the first `count` agents. Nothing is rescored or highlighted.
+    /// Runs the query and also reads the rendered hits of the first `count` agents. Nothing is rescored or
+    /// highlighted.
     pub fn collect_hits(&self, count: usize) -> Result<(u64, Vec<Vec<u8>>), IndexError> {
         let page = self.collect_page()?;
         let hits = page.entries.iter().take(count).map(|entry| {

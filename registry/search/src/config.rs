@@ -4,17 +4,17 @@ use super::facets::FacetLimits;
 
 #[derive(Debug, Clone)]
 pub struct IndexConfig {
-    /// Bytes for uncommitted changes before they are flushed; at least 16 MiB.
+    /// Memory in bytes for uncommitted changes before they are flushed; at least 16 MiB.
     pub writer_memory: usize,
-    /// The same during a rebuild, shared by its threads; at least 16 MiB each. Memory is allocated as it is filled, so
-    /// only large registries use all of it. With more of it, merges rewrite each document less often.
+    /// The same limit for a rebuild, shared by its threads; at least 16 MiB each. Memory is allocated as it is filled,
+    /// so only large registries use all of it. With more memory, merges rewrite each document less often.
     pub rebuild_memory: usize,
-    /// Writing threads of a rebuild, 1 to 8. Other changes are written by one thread.
+    /// Writing threads of a rebuild, 1 to 8. One thread writes all other changes.
     pub rebuild_threads: usize,
-    /// Bytes for the bit sets that filters share.
+    /// Memory in bytes for the bit sets shared by filters.
     pub filter_cache_bytes: u64,
     pub facets: FacetLimits,
-    /// The most changed agents that searches can hide until they are committed. Beyond it searches fail with
+    /// The most changed agents that searches can hide until they are committed. Beyond it, searches fail with
     /// [`IndexError::Behind`](super::IndexError::Behind).
     pub overlay_limit: usize,
 }

@@ -1,8 +1,7 @@
-//! Damage of index files: detection and reporting.
+//! Index damage: detection and reporting.
 //!
-//! An index is derived, so damage costs no more than a rebuild, provided that it is detected. There are three ways: a
-//! search fails twice, a periodic test query fails, or a file is missing or has another checksum than the one it was
-//! written with.
+//! An index is derived, so damage costs only a rebuild if it is detected. Detection has three ways: a search fails
+//! twice, a periodic test query fails, or a file is missing or does not have its original checksum.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -24,13 +23,13 @@ use super::page_collector::AgentIdReader;
 use super::schema::IndexFields;
 use super::{Index, lock};
 
-/// Consecutive failed commits from which the index is considered damaged.
+/// Number of consecutive failed commits from which the index is considered damaged.
 const MAX_FAILED_COMMITS: u32 = 3;
 
-/// Bytes whose checksums one check compares.
+/// The most bytes whose checksums one check compares.
 const MAX_CHECKED_BYTES: usize = 8 * 1024 * 1024;
 
-/// Files of a segment, without the one of its deletions.
+/// The files of a segment, except the one with its deletions.
 const SEGMENT_COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::Postings,
     SegmentComponent::Positions,
@@ -40,20 +39,23 @@ const SEGMENT_COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::FieldNorms,
 ];
 
-/// Runs a read of the index and catches panics: on some kinds of damage the search library panics instead of failing.
+/// Runs a read of the index and catches panics: for some kinds of damage the search library panics instead of failing.
 ///
 /// # Errors
 /// The error of `read`; `Damaged` after a panic.
 pub(super) fn catch_panics<T>(
     read: impl FnOnce() -> Result<T, IndexError>,
 ) -> Result<T, IndexError> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(IndexError::Damaged("reading it broke off".to_owned())))
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(IndexError::Damaged(
+            "the search library panicked while reading it".to_owned(),
+        ))
+    })
 }
 
 impl Index {
-    /// Runs a search, and runs it again after an error that may be damage. A second such error is reported as damage,
-    /// until the index is rebuilt.
+    /// Runs a search, and repeats it after an error that may be caused by damage. A second such error is recorded as
+    /// damage until the index is rebuilt.
     pub fn run_with_damage_check<T>(
         &self,
         search: impl Fn(&Self) -> Result<T, IndexError>,
@@ -78,9 +80,9 @@ impl Index {
         lock(&self.0.serving_state).rebuild_count
     }
 
-    /// Records that the index is damaged; the first report is kept. `rebuilt` is the result of
-    /// [`rebuilt`](Self::rebuilt) before anything was read: a report about an index that a rebuild has replaced since
-    /// is ignored.
+    /// Records that the index is damaged; the first report is kept. `rebuild_count` is the value of
+    /// [`rebuild_count`](Self::rebuild_count) before anything was read: a report about an index that was replaced
+    /// since then is ignored.
     pub fn report_damage(&self, reason: String, rebuild_count: u64) {
         let mut view = lock(&self.0.serving_state);
         if view.damage.is_none() && view.rebuild_count == rebuild_count {
@@ -89,13 +91,13 @@ impl Index {
         }
     }
 
-    /// Damage of the index, if any was detected since it was built.
+    /// The damage detected since the index was built, if any.
     pub fn damage(&self) -> Option<String> {
         lock(&self.0.serving_state).damage.clone()
     }
 
-    /// Checks the index: a test query reads a little from every file of every segment, at another place each time; then
-    /// all files must exist, and the checksums of some of the smaller ones must match. What fails is recorded as
+    /// Checks the index: a test query reads a little from every file of every segment, at another place each time;
+    /// then all files must exist, and the checksums of some of the smaller ones must match. A failure is recorded as
     /// damage.
     ///
     /// # Errors
@@ -104,21 +106,21 @@ impl Index {
         let probe_number = self.0.probe_count.fetch_add(1, Ordering::AcqRel);
         let fields = &self.0.fields;
         let result = self.run_with_damage_check(|index| {
-            // A new searcher for each attempt: a rebuild removes the files of the index it replaces.
+            // Use a new searcher for each attempt: a rebuild removes the files of the index it replaces.
             let searcher = index.0.current_view()?.searcher;
             probe_segments(&searcher, fields, probe_number)?;
             check_files_exist(&searcher)?;
             verify_some_checksums(searcher.index(), probe_number)
         });
         match result {
-            // The index is readable, and searches report this state themselves.
+            // The index is readable; searches report this state themselves.
             Err(IndexError::Behind { .. }) => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// Files with a wrong checksum; ends early when `stop` returns `true`. Reads all files, and records the first
-    /// damaged one as damage.
+    /// Finds files with a wrong checksum; ends early when `stop` returns `true`. Reads all files, and records the
+    /// first damaged one.
     pub fn find_damaged_files(&self, stop: impl Fn() -> bool) -> Result<Vec<PathBuf>, IndexError> {
         let rebuild_count = self.rebuild_count();
         let searcher = self.0.current_view()?.searcher;
@@ -129,7 +131,7 @@ impl Index {
                 if stop() {
                     break;
                 }
-                // Merges remove files that were in the list; those are missing in the next list.
+                // Merges may remove listed files; those are missing in the next list.
                 if !is_intact(index, &file)? && committed_files(index)?.contains(&file) {
                     damaged.push(file);
                 }
@@ -151,7 +153,7 @@ impl Index {
         match result {
             Err(error) if error.may_be_damage() && !is_disk_error(error) => {
                 if failed_commits.fetch_add(1, Ordering::AcqRel) + 1 >= MAX_FAILED_COMMITS {
-                    self.report_damage(format!("it takes no commits: {error}"), rebuild_count);
+                    self.report_damage(format!("commits fail: {error}"), rebuild_count);
                 }
             }
             _ => failed_commits.store(0, Ordering::Release),
@@ -162,7 +164,7 @@ impl Index {
 /// Counter of events of an index.
 pub(super) type AtomicCounter = AtomicU32;
 
-/// Whether the operating system refuses to write; a new index would get the same error.
+/// Whether the operating system rejects writes; a new index would get the same error.
 fn is_disk_error(error: &IndexError) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(current) = cause {
@@ -180,7 +182,7 @@ fn is_disk_error(error: &IndexError) -> bool {
         }
         cause = current.source();
     }
-    // The search library reports some causes only as text.
+    // The search library reports some causes as text only.
     let text = error.to_string().to_lowercase();
     [
         "no space left",
@@ -192,7 +194,7 @@ fn is_disk_error(error: &IndexError) -> bool {
     .any(|sign| text.contains(sign))
 }
 
-/// Reads a little of every file of every segment; `turn` selects the documents.
+/// Reads a little of every file of every segment; `probe_number` selects the documents.
 pub(super) fn probe_segments(
     searcher: &Searcher,
     fields: &IndexFields,
@@ -259,7 +261,7 @@ fn probe_document(
     Ok(())
 }
 
-/// Whether an agent is found by the first value that its columns have for each facet.
+/// Whether the first value of each facet in an agent's columns finds the agent.
 fn facet_terms_match(
     reader: &SegmentReader,
     fields: &IndexFields,
@@ -293,14 +295,14 @@ fn term_has_document(
         || postings.doc() < document && postings.seek(document) == document)
 }
 
-/// Compares the checksums of some files of at most [`CHECKED_BYTES`], up to that sum, starting with another file each
-/// time.
+/// Compares the checksums of some files of at most [`MAX_CHECKED_BYTES`], up to that total, starting with another file
+/// each time.
 fn verify_some_checksums(index: &tantivy::Index, probe_number: u32) -> Result<(), IndexError> {
     let files = committed_files(index)?;
     let first = usize::try_from(probe_number).unwrap_or(0) % files.len().max(1);
     let mut bytes_left = MAX_CHECKED_BYTES;
     for file in files.iter().cycle().skip(first).take(files.len()) {
-        // A file that a merge has removed meanwhile is missing in the next list.
+        // A file removed by a merge is missing in the next list.
         let Ok(length) = index.directory().open_read(file).map(|file| file.len()) else {
             continue;
         };
@@ -319,8 +321,7 @@ fn verify_some_checksums(index: &tantivy::Index, probe_number: u32) -> Result<()
     Ok(())
 }
 
-/// Whether a file has the checksum it was written with. One that cannot be read has not, unless there is no file descriptor
-/// to read it with.
+/// Whether a file has its original checksum. An unreadable file does not, unless the process lacks file descriptors.
 fn is_intact(index: &tantivy::Index, file: &Path) -> Result<bool, IndexError> {
     let checked = index.directory().validate_checksum(file);
     checked.or_else(|error| {
@@ -342,13 +343,13 @@ fn committed_files(index: &tantivy::Index) -> Result<Vec<PathBuf>, IndexError> {
     Ok(files)
 }
 
-/// Fails if a file of a committed segment is missing. An open file stays readable after its removal, but cannot be
+/// Fails if a file of a committed segment is missing. An open file stays readable after its removal but cannot be
 /// opened again.
 pub(super) fn check_files_exist(searcher: &Searcher) -> Result<(), IndexError> {
     let index = searcher.index();
     let missing = |file: &PathBuf| !index.directory().exists(file).unwrap_or(true);
     match committed_files(index)?.into_iter().find(missing) {
-        // Merges remove files that were in the list; those are missing in the next list.
+        // Merges may remove listed files; those are missing in the next list.
         Some(file) if committed_files(index)?.contains(&file) => Err(IndexError::Damaged(format!(
             "its file {} is missing",
             file.display()

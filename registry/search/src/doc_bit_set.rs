@@ -1,4 +1,4 @@
-//! Bit sets of documents of one segment, and counts of the documents that hold a term.
+//! Bit sets of a segment's documents, and counts of the documents that contain a term.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ impl DocBitSet {
         bits
     }
 
-    /// The documents of a segment that are not deleted. They are copied 64 at a time, because each commit that deletes
-    /// an agent needs them again.
+    /// The undeleted documents of a segment. They are copied 64 at a time, because each commit that deletes an agent
+    /// needs them again.
     pub fn alive(reader: &SegmentReader) -> Self {
         let mut bits = Self::full(reader.max_doc());
         if let Some(alive) = reader.alive_bitset() {
@@ -170,12 +170,12 @@ impl DocBitSet {
     }
 }
 
-/// Documents of a segment that are in a set of visible agents.
+/// The visible documents of a segment.
 pub(super) struct VisibleDocs {
     bits: Arc<DocBitSet>,
     visible_count: u32,
     hidden_count: u32,
-    /// Documents outside the set, if there are so few that intersecting with them is cheaper.
+    /// The other documents, if there are so few that intersecting with them is cheaper.
     hidden_docs: Option<DocBitSet>,
 }
 
@@ -209,8 +209,8 @@ impl VisibleDocs {
         self.bits.iter()
     }
 
-    /// Number of documents in the set that hold a term, counted up to `enough`. It depends on these documents only, so
-    /// it does not reveal how many others hold the term.
+    /// Number of documents in the set that contain a term, counted up to `max_count`. The number depends on these
+    /// documents only, so it does not reveal how many others contain the term.
     pub fn count_term_docs(
         &self,
         index: &InvertedIndexReader,
@@ -220,7 +220,7 @@ impl VisibleDocs {
         if self.hidden_count == 0 {
             return Ok(term.doc_freq.min(max_count));
         }
-        // At most `hidden` holders are outside the set, so the others are in it.
+        // At most `hidden_count` documents with the term are outside the set, so the others are in it.
         if term.doc_freq.saturating_sub(self.hidden_count) >= max_count {
             return Ok(max_count);
         }

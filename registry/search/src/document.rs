@@ -1,4 +1,4 @@
-//! Documents, the input of the index: one [`Document`] per agent.
+//! Documents, the input of the index: one [`AgentDocument`] per agent.
 
 use a2a_registry_domain::facet::FacetMap;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ pub const MAX_OTHER_TEXT_BYTES: usize = 8 * 1024;
 /// The most skills of an agent that are searched, filtered by and highlighted; the rest are left out.
 pub const MAX_SKILLS: usize = 500;
 
-/// The most skills that a hit shows of those that are rendered apart.
+/// The most separately rendered skills that a hit shows.
 pub const MAX_SHOWN_SKILLS: usize = 10;
 
 /// One agent in the index. Texts are arbitrary; values of filters and facets must be normalized, because the index
@@ -24,10 +24,10 @@ pub const MAX_SHOWN_SKILLS: usize = 10;
 pub struct AgentDocument {
     /// One document per agent id.
     pub id: Uuid,
-    /// The rendered hit, a JSON object, returned byte for byte. Where skills are rendered apart, the member `skills` is
-    /// added with [`MAX_SHOWN_SKILLS`] of them.
+    /// The rendered hit, a JSON object, returned byte for byte. If skills are rendered separately, the member `skills`
+    /// is added with up to [`MAX_SHOWN_SKILLS`] of them.
     pub hit: Vec<u8>,
-    /// The agent as rendered for catalogs, returned beside the hit; empty if catalogs do not list it.
+    /// The entry rendered for catalogs, returned with the hit; empty if catalogs do not list the agent.
     pub catalog_entry: Vec<u8>,
     pub name: String,
     pub description: String,
@@ -35,19 +35,19 @@ pub struct AgentDocument {
     pub skills: Vec<SkillText>,
     /// Texts of the card outside its model, searched at a low weight.
     pub other_texts: Vec<String>,
-    /// The domain and the values about the protocol are searched too.
+    /// Facet values. The domain and the protocol values are also searched as text.
     pub facets: FacetMap<Vec<String>>,
-    /// A caller needs one of these labels to see the agent. Without any, nobody sees it.
+    /// Visibility labels: a caller needs one of them to see the agent. Without labels it is hidden from all callers.
     pub visible_to: Vec<String>,
-    /// Identifier in catalogs; empty if they do not list the agent.
+    /// The agent's identifier in catalogs; empty if they do not list it.
     pub identifier: String,
-    /// Further values to filter by exactly and to count, each with its path; at most `MAX_ATTRIBUTES`.
+    /// Further values for exact filters and counts, each with its path; at most `MAX_ATTRIBUTES`.
     pub attributes: Vec<(String, String)>,
     /// Exact keys for [`lookup`](super::Index::lookup): `url:…`, `host:…`, `urn:…`, `digest:…`, `name:…`.
     pub lookup_keys: Vec<String>,
-    /// A key that the agent shares with its duplicates and no other agents: half of a SHA-256 digest. 0 for none.
+    /// A key shared by the agent and its duplicates only: half of a SHA-256 digest. 0 for none.
     pub duplicate_key: u128,
-    /// Among duplicates the highest preference stands for the others, then the agent seen first.
+    /// Rank among duplicates: the agent with the highest preference represents the group, then the one seen first.
     pub preference: u8,
     /// When the agent was first seen; microseconds since 1970 UTC.
     pub created_at: i64,
@@ -62,6 +62,6 @@ pub struct SkillText {
     pub description: String,
     pub tags: Vec<String>,
     pub examples: Vec<String>,
-    /// The skill as hits show it, as one line of JSON; empty, for all skills alike, if the hit contains them itself.
+    /// The skill as shown in hits, as one line of JSON; empty, for all skills alike, if the hit already contains them.
     pub rendered: String,
 }

@@ -1,4 +1,4 @@
-//! Counts the distinct domains of the agents that a caller finds.
+//! Domain counts: the number of distinct domains among the agents that a caller finds.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ impl Index {
                 segments.push((column, held));
             }
         }
-        // Within a segment a value has one ordinal, so texts are compared only across segments.
+        // Within a segment each value has one ordinal, so texts are only compared across segments.
         if let [(_, held)] = segments.as_slice() {
             return Ok(u64::from(held.len()));
         }

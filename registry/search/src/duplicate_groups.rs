@@ -1,8 +1,8 @@
-//! Groups of duplicates in one state of the index: agents with the same key, in the order of preference.
+//! Duplicate groups in one state of the index: agents with the same key, in the order of preference.
 //!
-//! An agent's key is computed from the agent alone, so whether two agents are duplicates depends on no third agent,
-//! which a caller may not see. The order within a group does not depend on the query either: a copy cannot take the
-//! original's place by its words.
+//! An agent's key is computed from the agent alone, so whether two agents are duplicates never depends on a third
+//! agent that a caller may not see. The order within a group does not depend on the query either: a copy cannot
+//! displace the original by its words.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex};
@@ -15,12 +15,12 @@ use super::error::IndexError;
 use super::lock;
 use super::page_collector::AgentIdReader;
 
-/// Computed at the first search that needs them.
+/// The groups, computed by the first search that needs them.
 #[derive(Default)]
 pub(super) struct LazyDuplicateGroups(Mutex<Option<Arc<DuplicateGroups>>>);
 
 impl LazyDuplicateGroups {
-    /// The groups among the agents of `searcher`, which must always be that of the same state.
+    /// The groups of the agents of `searcher`, which must always be that of the same state.
     pub fn get_or_compute(&self, searcher: &Searcher) -> Result<Arc<DuplicateGroups>, IndexError> {
         let mut groups = lock(&self.0);
         if let Some(groups) = &*groups {
@@ -34,9 +34,9 @@ impl LazyDuplicateGroups {
 
 #[derive(Default)]
 pub(super) struct DuplicateGroups {
-    /// By segment, the documents with duplicates, ascending.
+    /// The documents with duplicates of each segment, ascending.
     segments: Vec<Arc<[DuplicateDocument]>>,
-    /// One group after the other, each in its order.
+    /// The members of all groups, one group after the other, each in order.
     members: Vec<GroupMember>,
     /// Start of each group among the members, and the end of the last one.
     starts: Vec<usize>,
@@ -46,7 +46,7 @@ pub(super) struct DuplicateGroups {
 pub(super) struct DuplicateDocument {
     pub document: DocId,
     pub group: u32,
-    /// Its place in the order of the group, from 0.
+    /// Its position in the order of the group, from 0.
     pub position: u32,
 }
 
@@ -118,7 +118,7 @@ impl DuplicateGroups {
         segment.cloned().unwrap_or_default()
     }
 
-    /// `None` if the document has no duplicates.
+    /// The entry of a document; `None` if it has no duplicates.
     pub fn find(&self, address: DocAddress) -> Option<DuplicateDocument> {
         let duplicates = self.segments.get(address.segment_ord as usize)?;
         let place = duplicates
@@ -154,13 +154,13 @@ impl GroupColumns {
         })
     }
 
-    /// First half of a document's key; `None` if it has no key.
+    /// The first half of a document's key; `None` if it has no key.
     fn key_high(&self, document: DocId) -> Option<u64> {
         let high = self.key_high.first(document).unwrap_or(0);
         (high != 0 || self.key_low.first(document) != Some(0)).then_some(high)
     }
 
-    /// Sort key of a document among those with the same first half of the key.
+    /// The sort key of a document among those with the same first half of the key.
     fn member_sort_key(&self, document: DocId) -> MemberSortKey {
         (
             self.key_low.first(document).unwrap_or(0),

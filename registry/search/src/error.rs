@@ -4,24 +4,24 @@ use std::path::PathBuf;
 
 use crate::vectors::VectorsError;
 
-/// No error loses data: the database stays the source of truth.
+/// An error of the index. No error loses data: the database is the source of truth.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// The index was never built, has another schema, or its folder was removed. Searches still run as long as the
-    /// index is mapped into memory; writes require [`begin_rebuild`](super::Index::begin_rebuild).
+    /// The index was never built, has another schema, or its folder was removed. Searches continue while the index is
+    /// mapped into memory; writes require [`begin_rebuild`](super::Index::begin_rebuild).
     #[error("the search index needs a rebuild: {reason}")]
     NeedsRebuild { reason: String },
     /// More changed agents wait than the overlay can hide, so a response could show hidden ones. The error ends when
     /// the follower has caught up.
-    #[error("the search index is too far behind: {waiting} changed agents wait for it")]
+    #[error("the search index is too far behind: {waiting} changed agents are not applied yet")]
     Behind { waiting: usize },
     #[error("too many {what}: at most {limit}")]
     TooMany { what: &'static str, limit: usize },
     /// A page position belongs to another sort order than the requested one.
-    #[error("the page position does not fit the order")]
+    #[error("the page position belongs to another sort order")]
     PositionMismatch,
-    #[error("a rebuild of the search index runs already")]
+    #[error("a rebuild of the search index is already running")]
     RebuildRunning,
     /// A file could not be read or written; the disk may be full.
     #[error("search index, {path}: {source}")]
@@ -45,13 +45,13 @@ impl From<std::io::Error> for IndexError {
 }
 
 impl IndexError {
-    /// Whether damaged files may be the cause, rather than the caller or a lack of file descriptors.
+    /// Whether damaged files may be the cause, instead of the caller or a lack of file descriptors.
     pub(super) fn may_be_damage(&self) -> bool {
         matches!(self, Self::Engine(_) | Self::Damaged(_) | Self::Io { .. })
             && !self.is_out_of_descriptors()
     }
 
-    /// Whether no file could be opened for lack of file descriptors, a cause that the search library passes on as text.
+    /// Whether the cause is a lack of file descriptors, which the search library reports as text.
     pub(super) fn is_out_of_descriptors(&self) -> bool {
         let text = self.to_string().to_lowercase();
         let signs = ["too many open files", "no file descriptors available"];

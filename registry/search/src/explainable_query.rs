@@ -1,9 +1,10 @@
-//! Query wrapper whose parts can be explained even for documents that they do not match.
+//! Explainable query: a wrapper whose parts can be explained even for documents that they do not match.
 //!
 //! tantivy explains a union by seeking each part to the document, but a part that has passed the document cannot seek
 //! back. This wrapper checks that first.
 //!
-//! It also removes counts of agents from tantivy's explanations, even though callers may find the counted agents.
+//! This module also removes the counts of agents from tantivy's explanations, even those of agents that callers may
+//! find.
 
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
@@ -20,7 +21,7 @@ use super::schema::IndexFields;
 use super::score_reasons::{MatchedForms, ScoreParts, ScoreReasons};
 use super::search::PreparedQuery;
 
-/// Reports "does not match" for a document that the query has passed, instead of seeking back.
+/// Wrapper that reports "does not match" for a document that the query has passed, instead of seeking back.
 #[derive(Debug)]
 pub(super) struct ExplainableQuery(pub Box<dyn Query>);
 
@@ -43,7 +44,7 @@ impl Query for ExplainableQuery {
 /// Prefixes of details about other agents: document frequency, number of documents, mean length.
 const FOREIGN_COUNT_PREFIXES: [&str; 3] = ["n, ", "N, ", "avgdl, "];
 
-/// All parts of a score, without counts of other agents.
+/// An explanation without counts of other agents.
 pub(super) struct PublicExplanation(pub Explanation);
 
 impl Serialize for PublicExplanation {
@@ -69,23 +70,23 @@ fn strip_foreign_counts(explanation: &mut Value) {
     details.iter_mut().for_each(strip_foreign_counts);
 }
 
-/// The most terms of a query whose computation is shown in full; beyond it only the terms that matter most are shown.
+/// The most terms of a query whose computation is shown in full; beyond it only the most important terms are shown.
 const MAX_EXPLAINED_TERMS: usize = 64;
 
 #[derive(Clone, Copy)]
 pub(super) struct Explainer<'a> {
     prepared: &'a PreparedQuery,
     fields: &'a IndexFields,
-    /// Full-text query; `None` if full text does not count.
+    /// Weight of the full-text query; `None` if full text does not count.
     text_weight: Option<&'a dyn Weight>,
     highlighter: &'a Highlighter,
     explains_all_terms: bool,
-    /// Whether the computation is shown beside the sentences.
+    /// Whether the computation is shown in addition to the sentences.
     with_computation: bool,
 }
 
 impl<'a> Explainer<'a> {
-    /// Explains the hits of a query with the full text `words`: in sentences, and with the computation if `computes`.
+    /// Creates an explainer: in sentences, and with the computation if `with_computation`.
     pub fn new(
         prepared: &'a PreparedQuery,
         fields: &'a IndexFields,
@@ -107,8 +108,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Explains a hit's score at this position of the order: the tree of its parts, and in `summary` the same in
-    /// sentences. `written` holds all texts of the agent, as the index stores them.
+    /// Explains a hit's score at this position of the order: as the tree of its parts, and in `summary` as sentences.
+    /// `joined_texts` are all texts of the agent as stored in the index.
     pub fn explain(
         &self,
         address: DocAddress,
@@ -136,7 +137,7 @@ impl<'a> Explainer<'a> {
         };
         let scored_words = reasons.score_words(&matched_forms)?;
         let score = score_before_rescoring(sort_value, rescore_bonus, hybrid_score);
-        // Sentences need the words' score but not its computation, which costs more than all the rest.
+        // Sentences need the text score but not its computation, which costs more than all the rest.
         let known_score = weight.and(score).filter(|_| !self.with_computation);
         let text_explanation = match weight {
             None => None,
@@ -172,7 +173,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// The full-text score of a hit before rescoring, if its position tells it.
+/// The full-text score of a hit before rescoring, if its position contains it.
 fn score_before_rescoring(
     sort_value: &SortValue,
     rescore_bonus: RescoreBonus,
@@ -245,7 +246,7 @@ impl Weight for ExplainableWeight {
     }
 }
 
-/// A scorer that is always on a match. tantivy's intersection would otherwise leave a phrase between two matches, and
+/// A scorer that is always on a match. Otherwise tantivy's intersection would leave a phrase between two matches and
 /// then seek it to a document that it has passed.
 struct PositionedScorer(Box<dyn Scorer>);
 

@@ -1,7 +1,7 @@
 //! Filters as bit sets of documents per segment.
 //!
 //! Filter conditions are not scored, so they are not part of the text's boolean query: each condition becomes a bit
-//! set, sets of frequent values are shared between searches, and the text query tests one bit per match.
+//! set, the sets of frequent values are shared between searches, and the text query tests one bit per match.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::overlay::OverlayExclusions;
 use super::request::{Filters, MAX_ANY_OF_FILTERS, MAX_FILTER_VALUES};
 use super::schema::IndexFields;
 
-/// Documents of a segment from which sets are shared; in smaller segments the search is too fast to benefit.
+/// Segment size in documents from which sets are shared; searches of smaller segments are too fast to benefit.
 const MIN_CACHED_SEGMENT_DOCS: u32 = 4_096;
 
-/// Document frequency, one in this many, from which a value is frequent and its set shared.
+/// Fraction of the documents (one in this many) from which a value is frequent and its set shared.
 const CACHED_TERM_FRACTION: u32 = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -37,7 +37,7 @@ pub(super) enum FilterBitKey {
 }
 
 impl FilterBitKey {
-    /// About the bytes that a key occupies.
+    /// Approximate size of a key in bytes.
     fn byte_size(&self) -> usize {
         match self {
             Self::Term(..) | Self::Alive(..) => 128,
@@ -67,12 +67,12 @@ pub(super) struct FilterClause {
     alternatives: Vec<Vec<Term>>,
     nested: Vec<Vec<FilterClause>>,
     negated: bool,
-    /// Whether it is one of the conditions of a search without filters.
+    /// Whether this is one of the conditions of a search without filters.
     is_default: bool,
 }
 
 impl FilterClause {
-    /// The condition as a query, for conditions joined with words; those are never negated.
+    /// The condition as a query, for conditions joined with words, which are never negated.
     pub fn query(&self) -> Box<dyn Query> {
         let term = |term: &Term| -> Box<dyn Query> {
             Box::new(TermQuery::new(term.clone(), IndexRecordOption::Basic))
@@ -85,14 +85,14 @@ impl FilterClause {
     }
 }
 
-/// Conditions that must all match, one of them being visible to the caller.
+/// Conditions that must all match, including visibility to the caller.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct FilterConditions {
     clauses: Vec<FilterClause>,
     caller_labels: Arc<CallerLabels>,
 }
 
-/// The documents that match conditions, without the agents of the overlay that the caller may no longer see.
+/// A filter of documents by conditions, without the agents of the overlay that the caller may no longer see.
 #[derive(Clone)]
 pub(super) struct DocumentFilter {
     conditions: Arc<FilterConditions>,
@@ -111,7 +111,7 @@ impl std::fmt::Debug for DocumentFilter {
 }
 
 impl DocumentFilter {
-    /// Creates a filter of these conditions, and of being visible to a caller with these labels.
+    /// Creates a filter of these conditions and of visibility to a caller with these labels.
     pub fn new(
         fields: &IndexFields,
         clauses: Vec<FilterClause>,
@@ -130,7 +130,7 @@ impl DocumentFilter {
         }
     }
 
-    /// Living documents of a segment that match all conditions.
+    /// The undeleted documents of a segment that match all conditions.
     pub fn matching_docs(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
         let mut bits = self.docs_before_overlay(reader)?;
         let changed = self.overlay_exclusions.get(&reader.segment_id());
@@ -142,7 +142,7 @@ impl DocumentFilter {
         Ok(bits)
     }
 
-    /// The same, whatever is in the overlay. Most searches have no filter, and share these sets as a whole.
+    /// The same without considering the overlay. Most searches have no filter and share these sets as a whole.
     fn docs_before_overlay(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
         let conditions = &self.conditions;
         let shared = conditions.clauses.iter().all(|clause| clause.is_default);
@@ -166,7 +166,7 @@ impl DocumentFilter {
         Ok(bits)
     }
 
-    /// Removes from a set the documents that do not fulfil a condition.
+    /// Removes the documents from a set that do not match a condition.
     fn apply_clause(
         &self,
         reader: &SegmentReader,
@@ -202,8 +202,8 @@ impl DocumentFilter {
         Ok(())
     }
 
-    /// The documents that the caller's labels show. They are shared between callers with the same labels: policies make many
-    /// labels, each of which would be looked up for every search.
+    /// The documents visible with the caller's labels. Callers with the same labels share them: policies create many
+    /// labels, and each would otherwise be looked up for every search.
     fn visible_docs(&self, reader: &SegmentReader) -> tantivy::Result<Arc<DocBitSet>> {
         let shared = reader.max_doc() >= MIN_CACHED_SEGMENT_DOCS;
         let caller_labels = &self.conditions.caller_labels;
@@ -256,10 +256,10 @@ impl DocumentFilter {
     }
 }
 
-/// Lifecycles that are found without a lifecycle filter.
+/// Lifecycles found without a lifecycle filter.
 pub(super) const LISTED_LIFECYCLES: [&str; 2] = ["approved", "deprecated"];
 
-/// Liveness that is found only with a liveness filter.
+/// The liveness found only with a liveness filter.
 const GONE_LIVENESS: &str = "gone";
 
 pub(super) fn listed_clause(fields: &IndexFields) -> FilterClause {
@@ -271,7 +271,7 @@ pub(super) fn listed_clause(fields: &IndexFields) -> FilterClause {
     }
 }
 
-/// The condition of not being listed: pending, on hold or rejected.
+/// The condition of an unlisted agent: pending, on hold or rejected.
 pub(super) fn unlisted_clause(fields: &IndexFields) -> FilterClause {
     FilterClause {
         negated: true,
@@ -335,7 +335,7 @@ pub(super) fn filter_clauses(
     Ok(clauses)
 }
 
-/// The conditions that filters name themselves.
+/// The explicit conditions of filters, without default ones.
 fn explicit_clauses(fields: &IndexFields, filters: &Filters) -> Vec<FilterClause> {
     let mut clauses: Vec<FilterClause> = filters
         .used_facets()
@@ -348,8 +348,8 @@ fn explicit_clauses(fields: &IndexFields, filters: &Filters) -> Vec<FilterClause
     clauses
 }
 
-/// The condition that at least one of these holds, as written in the query syntax. There a provider matches by words of
-/// its name too, like a skill.
+/// The condition that at least one of these values matches, as in the query syntax. There, a provider also matches by
+/// words of its name, like a skill.
 pub(super) fn any_condition_clause(
     fields: &IndexFields,
     conditions: &[(Facet, String)],
@@ -376,7 +376,7 @@ fn facet_clause(fields: &IndexFields, facet: Facet, values: &[String]) -> Filter
     }
 }
 
-/// A value in the form in which the index has it: providers and tags are indexed in lower case.
+/// A value in its indexed form: providers and tags are indexed in lower case.
 pub(super) fn indexed_facet_value(facet: Facet, value: &str) -> Cow<'_, str> {
     match facet {
         Facet::Provider | Facet::Tag => value.to_lowercase().into(),
@@ -391,7 +391,7 @@ fn any_term_clause(terms: impl Iterator<Item = Term>) -> FilterClause {
     }
 }
 
-/// The condition of having a skill with this id, or all these words in the names of the agent's skills.
+/// The condition of a skill with this id, or of skill names that contain all these words.
 fn skill_clause(fields: &IndexFields, values: &[String]) -> FilterClause {
     let mut alternatives = Vec::new();
     for value in values {
@@ -404,7 +404,7 @@ fn skill_clause(fields: &IndexFields, values: &[String]) -> FilterClause {
     }
 }
 
-/// Terms of all words of a text, stemmed; `None` for a text without words, or with too many.
+/// The terms of all words of a text, stemmed; `None` for a text without words, or with too many.
 fn word_terms(keys: KeyField, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
     let mut words: Vec<Term> = query_tokens(text)
         .map(|piece| keys.term(kind, &piece.stem.unwrap_or(piece.exact)))
@@ -414,7 +414,7 @@ fn word_terms(keys: KeyField, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
     (!words.is_empty() && words.len() <= super::request::MAX_QUERY_WORDS).then_some(words)
 }
 
-/// The condition of having exactly this trust level, or `none`.
+/// The condition of exactly this trust level, or `none`.
 pub(super) fn trust_clause(fields: &IndexFields, level: &str) -> FilterClause {
     any_term_clause(std::iter::once(fields.keys.facet_term(Facet::Trust, level)))
 }

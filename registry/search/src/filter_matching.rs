@@ -1,4 +1,4 @@
-//! Whether an agent passes filters, by its document alone: the same answer as the index gives, without one.
+//! Filter matching on documents: gives the same result as the index, without one.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,8 @@ use super::filter::indexed_facet_value;
 use super::request::{Filters, MAX_QUERY_WORDS};
 
 impl Filters {
-    /// Whether an agent passes what these filters name. A filter without a lifecycle or liveness asks for none.
+    /// Whether an agent passes the explicit conditions of these filters. Without a lifecycle or liveness filter, any
+    /// is accepted.
     pub fn match_document(&self, agent: &AgentDocument) -> bool {
         let values_match = self.used_facets().all(|(facet, values)| {
             let mut values = values.iter();
@@ -29,18 +30,18 @@ pub(super) fn has_exact_value(agent: &AgentDocument, facet: Facet, value: &str) 
     is_indexable_value(value) && agent.facets[facet].iter().any(|one| one == value)
 }
 
-/// Whether an agent has this value, as the index compares it.
+/// Whether an agent has this value, compared as in the index.
 fn has_value(agent: &AgentDocument, facet: Facet, value: &str) -> bool {
     has_exact_value(agent, facet, &indexed_facet_value(facet, value))
         || facet == Facet::Skill && has_skill_words(agent, value)
 }
 
-/// Whether the index has this value: it leaves out empty and long ones.
+/// Whether this value is indexed: empty and long values are not.
 fn is_indexable_value(value: &str) -> bool {
     !value.is_empty() && value.len() <= MAX_VALUE_BYTES
 }
 
-/// Whether all words of a text, in their stems, are in the names of the agent's skills.
+/// Whether the names of the agent's skills contain all words of a text, compared by their stems.
 fn has_skill_words(agent: &AgentDocument, text: &str) -> bool {
     let words: HashSet<String> = query_tokens(text)
         .map(|piece| piece.stem.unwrap_or(piece.exact))
@@ -52,7 +53,7 @@ fn has_skill_words(agent: &AgentDocument, text: &str) -> bool {
     words.iter().all(|word| named.contains(word))
 }
 
-/// The forms of all words in the names of the agent's skills, as far as they are indexed.
+/// The indexed forms of all words in the names of the agent's skills.
 fn skill_name_forms(agent: &AgentDocument) -> HashSet<String> {
     let mut forms = HashSet::new();
     let mut left = MAX_TEXT_BYTES;

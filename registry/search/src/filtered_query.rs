@@ -1,4 +1,4 @@
-//! The query of a search: full-text matches and semantic neighbors among the documents that pass a filter.
+//! Filtered query: full-text matches and semantic neighbors among the documents that pass a filter.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use super::semantic_neighbors::SemanticNeighbors;
 use super::statistics::QueryStatistics;
 
 /// If at most one in this many documents passes the filter, these candidates drive the query: the text is tested for
-/// each candidate, instead of the filter for each match of the text.
+/// each candidate, instead of the filter for each match.
 const SPARSE_FRACTION: u32 = 64;
 
 /// Query for the matches of a text, or for all documents, and for semantic neighbors, restricted by a filter.
 #[derive(Debug)]
 pub(super) struct FilteredQuery {
     text: Option<Box<dyn Query>>,
-    /// `None` if the text is not scored.
+    /// Statistics for scoring; `None` if the text is not scored.
     statistics: Option<Arc<QueryStatistics>>,
     neighbors: Option<Arc<SemanticNeighbors>>,
     filter: DocumentFilter,
 }
 
 impl FilteredQuery {
-    /// Unscored query; without a text for all documents that pass `filter`.
+    /// Creates an unscored query; without a text it matches all documents that pass `filter`.
     pub fn new(text: Option<Box<dyn Query>>, filter: DocumentFilter) -> Self {
         Self {
             text,
@@ -45,14 +45,14 @@ impl FilteredQuery {
         }
     }
 
-    /// Query for matches and neighbors. A neighbor that is no match scores 0.
+    /// Creates a query for matches and neighbors. A neighbor that does not match scores 0.
     pub fn with_neighbors(
         text: Option<Box<dyn Query>>,
         neighbors: Arc<SemanticNeighbors>,
         filter: DocumentFilter,
     ) -> Self {
         Self {
-            // The text must be explainable even for a document that is only a neighbor.
+            // The text must be explainable even for documents that are only neighbors.
             text: text.map(|text| Box::new(ExplainableQuery(text)) as Box<dyn Query>),
             statistics: None,
             neighbors: Some(neighbors),
@@ -74,7 +74,7 @@ impl Clone for FilteredQuery {
 
 impl Query for FilteredQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        // The statistics that tantivy passes cover the local segments only, so they are replaced.
+        // tantivy's statistics cover only the local segments, so they are replaced.
         let weight = |text: &dyn Query| match (&self.statistics, scoring) {
             (Some(statistics), EnableScoring::Enabled { searcher, .. }) => {
                 statistics.weight(text, searcher)
@@ -170,7 +170,7 @@ impl FilteredWeight {
 }
 
 /// Calls `callback` for each match of the text in this set, with its score; without a set, for every match. Most
-/// searches have neither neighbors nor a filter that excludes anything, and need no test per match.
+/// searches have neither neighbors nor an excluding filter, and need no test per match.
 fn visit_scored(
     text: &dyn Weight,
     reader: &SegmentReader,
@@ -188,7 +188,7 @@ fn visit_scored(
 }
 
 impl Weight for FilteredWeight {
-    /// Computes all matches at once, because searches need all of them.
+    /// Creates a scorer with all matches computed, because searches need all of them.
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let mut matches = Vec::new();
         self.visit_matches(reader, true, &mut |document, score| {
@@ -255,7 +255,8 @@ impl Weight for FilteredWeight {
         Ok(())
     }
 
-    /// Visits every match: block-max bounds, which could skip whole blocks, rest on other statistics than the scores.
+    /// Visits every match: block-max bounds, which could skip whole blocks, are based on other statistics than the
+    /// scores.
     fn for_each_pruning(
         &self,
         threshold: Score,
@@ -272,7 +273,7 @@ impl Weight for FilteredWeight {
 }
 
 fn neighbor_explanation() -> Explanation {
-    Explanation::new("near in meaning", 0.0)
+    Explanation::new("semantic neighbor", 0.0)
 }
 
 struct MatchListScorer {

@@ -1,4 +1,4 @@
-//! Highlights: where the words of a query occur in an agent's texts, and which skills contain them.
+//! Highlights: the occurrences of a query's words in an agent's texts, and the skills that contain them.
 
 use std::ops::Range;
 
@@ -19,9 +19,9 @@ const EXCERPT_BYTES: usize = 160;
 const LEAD_BYTES: usize = 40;
 
 pub(super) struct Highlighter {
-    /// All matching forms, each with the number of its word.
+    /// The matching forms, each with the number of its word.
     forms: Vec<(String, u32)>,
-    /// The first two bytes of all forms; a run that begins with none of them needs no analysis.
+    /// The first two bytes of all forms; a run that begins with none of them is not analyzed.
     prefix_scan: WordPrefixScan,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct MatchedSkill {
     pub id: String,
 }
 
-/// Bytes of a word, and capitals, by their value.
+/// Classes of bytes by their value: bytes of words, and capitals.
 const WORD_BYTE: u8 = 1;
 const CAPITAL_BYTE: u8 = 2;
 static BYTE_CLASSES: [u8; 256] = {
@@ -51,7 +51,7 @@ static BYTE_CLASSES: [u8; 256] = {
 };
 
 impl Highlighter {
-    /// Takes words in their folded forms.
+    /// Creates a highlighter of these words, in their folded forms.
     pub fn new(words: &[QueryWord]) -> Self {
         let mut forms = Vec::new();
         let mut prefix_scan = WordPrefixScan::empty();
@@ -70,8 +70,8 @@ impl Highlighter {
         self.forms.is_empty()
     }
 
-    /// Finds the skills of an agent that contain a word, the one with most distinct words first, and its highlights if
-    /// `highlighted`. The texts are joined as by [`written`](super::layout::written).
+    /// Finds the skills of an agent that contain a word, the one with most distinct words first, and the highlights if
+    /// `with_highlights`. The texts are joined as by [`join_texts`](super::text_layout::join_texts).
     pub fn find_matches(
         &self,
         joined_texts: &str,
@@ -95,7 +95,7 @@ impl Highlighter {
             agent_texts[..=name].rotate_right(1);
         }
         let blocks = self.prefix_scan.scan(joined_texts);
-        // By skill, the set of words in it, and its id.
+        // For each skill, the set of words in it, and its id.
         let mut skills: Vec<(u64, &str)> = Vec::new();
         for (kind, start, text) in agent_texts {
             if kind == TextKind::SkillId {
@@ -164,14 +164,14 @@ impl Highlighter {
         (ranges, words)
     }
 
-    /// Whether a text, which begins at `start` of all texts, may contain a word. Most contain none, which its blocks
-    /// and one pass over the bytes show.
+    /// Whether a text, which begins at `start` of the joined texts, may contain a word. Its blocks and one pass over
+    /// its bytes exclude most texts.
     fn may_contain(&self, text: &str, start: usize, blocks: &CandidateBlocks) -> bool {
         (!text.is_ascii() || blocks.may_have_word_start(start, text.len()))
             && self.may_contain_word(text)
     }
 
-    /// The same by one pass over its bytes.
+    /// Does the same by one pass over the text's bytes.
     pub fn may_contain_word(&self, text: &str) -> bool {
         if !text.is_ascii() {
             return true;
@@ -190,8 +190,9 @@ impl Highlighter {
         false
     }
 
-    /// Whether a run may match: a word shares its beginning with its stem up to the last two letters (`dying`, `die`),
-    /// which excludes most runs without analysis. A camel-case run may match from each of its capitals on.
+    /// Whether a run may match: a word shares its prefix with its stem except for the stem's last two letters
+    /// (`dying`, `die`), which excludes most runs without analysis. A camel-case run may match from each of its
+    /// capitals on.
     fn span_may_match(&self, spelling: &str) -> bool {
         if !spelling.is_ascii() {
             return true;
@@ -226,7 +227,7 @@ impl Highlighter {
     }
 }
 
-/// The beginning that a form shares with every word that has it.
+/// The prefix that a form shares with every word that has it.
 fn shared_prefix(form: &str) -> &[u8] {
     let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
     &form.as_bytes()[..shared]
@@ -262,7 +263,7 @@ fn build_highlight(
             first,
         );
         end = text.floor_char_boundary((start + EXCERPT_BYTES).min(text.len()));
-        // The end must not be within a match, nor within a word unless the word alone fills the excerpt.
+        // The end must not split a match, nor a word unless that word alone fills the excerpt.
         if let Some(split_match) = matches
             .iter()
             .find(|range| range.start < end && end < range.end)

@@ -1,5 +1,5 @@
 //! Search hints. Without hits: the filters that hide agents, and the words that no agent uses. For every search: the
-//! parts of the query that were ignored, and whether all hits are weak.
+//! ignored parts of the query, and whether all hits are weak.
 
 use tantivy::collector::Count;
 use tantivy::query::Query;
@@ -19,7 +19,7 @@ use super::{IndexInner, IndexView};
 /// The most words looked up one by one after a search without hits.
 const MAX_CHECKED_WORDS: usize = 8;
 
-/// In a hint, the name of the filters one of which must pass.
+/// Name used in a hint for the filters of which one must pass.
 const COLLECTION_HINT: &str = "collection";
 
 impl Hint {
@@ -33,7 +33,7 @@ impl Hint {
     }
 }
 
-/// A part of a search that narrows it, and the search without that part.
+/// A constraint of a search, and the search without it.
 struct SearchConstraint {
     text: String,
     filters: Filters,
@@ -50,7 +50,7 @@ impl IndexInner {
         first_hit: Option<&HitRow>,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = ignored_part_hints(prepared);
-        // Weak hits come last, so if the first hit of all is weak, every hit is.
+        // Weak hits come last, so if the very first hit is weak, all hits are.
         if request.after.is_none() && first_hit.is_some_and(|hit| hit.weak) {
             hints.push(Hint::new(HintKind::OnlyWeak, String::new()));
         }
@@ -115,7 +115,7 @@ impl IndexInner {
         Ok(hints)
     }
 
-    /// Filters that each hide agents on their own; if none does, one hint for all filters together.
+    /// Hints for filters that each hide agents on their own; if none does, one hint for all filters together.
     fn filter_hints(
         &self,
         request: &SearchRequest,
@@ -146,7 +146,7 @@ impl IndexInner {
                 });
             }
         }
-        // If leaving out one filter does not help, leaving out all of them may.
+        // If removing one filter does not help, removing all of them may.
         if hints.is_empty() && constraints.len() > 1 {
             let parsed = ParsedQuery {
                 conditions: Vec::new(),
@@ -165,7 +165,7 @@ impl IndexInner {
     }
 }
 
-/// Parts of a query that were read differently than they look, or not in full.
+/// Hints for parts of a query that were interpreted differently than written, or not in full.
 fn ignored_part_hints(prepared: &PreparedQuery) -> Vec<Hint> {
     let mut hints = Vec::new();
     if prepared.query.truncated {
@@ -184,7 +184,7 @@ fn ignored_part_hints(prepared: &PreparedQuery) -> Vec<Hint> {
     hints
 }
 
-/// Each filter, condition and exclusion, with the search without it.
+/// The constraints of a search: each filter, condition and exclusion, with the search without it.
 fn search_constraints(filters: &Filters, parsed: &ParsedQuery) -> Vec<SearchConstraint> {
     let used = filters.used_facets().map(|(facet, _)| facet);
     let mut constraints: Vec<SearchConstraint> = used

@@ -1,13 +1,13 @@
 //! Hybrid order by relevance, which combines full-text and semantic scores.
 //!
-//! The full-text score is divided by the query's best one, so that it lies between 0 and 1 like the semantic score, and
-//! both can be added. The weight of full text rises with the part of the query that the best match covers: a query in
-//! words that hardly any agent uses is ranked mostly by meaning. All nearest neighbors are collected whatever their
-//! full-text score; other matches are ordered by full-text score alone, so the top of the order consists of neighbors
-//! and the best full-text matches.
+//! The full-text score is divided by the query's best one, so that it lies between 0 and 1 like the semantic score,
+//! and both can be added. The weight of full text increases with the part of the query that the best match covers: a
+//! query in words that hardly any agent uses is ranked mostly by meaning. All nearest neighbors are collected whatever
+//! their full-text score; other matches are ordered by full-text score alone, so the top of the order consists of
+//! neighbors and the best full-text matches.
 //!
-//! An entry is weak if it is no close neighbor and covers too little of the query. Weak entries come after all others,
-//! each kind in the order of its scores.
+//! An entry is weak if it is not a close neighbor and covers too little of the query. Weak entries come after all
+//! others; both groups are ordered by score.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,21 +26,22 @@ use super::rescore::{RESCORED_COUNT, Rescorer};
 use super::semantic_neighbors::SemanticNeighbors;
 use crate::vectors::Similarity;
 
-/// Weight of the full-text score if some agent covers the query; the rest of 1 is the semantic weight.
+/// Weight of the full-text score if some agent covers the query; the rest, up to 1, is the semantic weight.
 const TEXT_WEIGHT: Score = 0.7;
-/// Share of the query's maximum full-text score at which the best match covers the query; below, full text weighs less.
+/// Share of the query's maximum full-text score at which the best match covers the query; below, full text has less
+/// weight.
 const FULL_COVERAGE_SHARE: Score = 0.5;
 
-/// Relative rounding error of the division; the position among full-text scores is sought this much earlier.
+/// Relative rounding error of the division; the start position among full-text scores is moved ahead by it.
 const ROUNDING_ERROR: Score = 1e-5;
-/// Further matches that are read to compensate for it.
+/// Additional matches that are read to compensate for the rounding error.
 const EXTRA_MATCHES: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HybridMode {
-    /// Weighted sum of both.
+    /// The weighted sum of both scores.
     WeightedSum,
-    /// Full-text matches come first, by their full-text score.
+    /// Full-text matches first, by their full-text score.
     TextFirst,
     SemanticOnly,
 }
@@ -54,7 +55,7 @@ pub(super) struct HybridRanker {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TextScoreScale {
     best_score: Score,
-    /// Weight of full-text scores; the rest of 1 is the semantic weight.
+    /// Weight of full-text scores; the rest, up to 1, is the semantic weight.
     text_weight: Score,
 }
 
@@ -71,12 +72,12 @@ impl TextScoreScale {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct HybridScore {
     mode: HybridMode,
-    /// `None` if it is no full-text match.
+    /// Full-text score; `None` if the entry is not a full-text match.
     text_score: Option<Score>,
     scale: TextScoreScale,
-    /// Similarity and semantic score, if it is a nearest neighbor.
+    /// Similarity and semantic score, if the entry is a nearest neighbor.
     semantic: Option<(Similarity, Score)>,
-    /// The number of nearer neighbors, if it is one.
+    /// The number of nearer neighbors, if the entry is one.
     nearer_count: usize,
 }
 
@@ -104,7 +105,7 @@ impl HybridScore {
         self.text_score.is_some()
     }
 
-    /// The lowest full-text score that gives at least this combined score without a semantic score.
+    /// The lowest full-text score that reaches this combined score without a semantic score.
     fn required_text_score(self, score: Score) -> Score {
         let share = match self.mode {
             HybridMode::WeightedSum => score / self.scale.text_weight.max(Score::MIN_POSITIVE),
@@ -121,8 +122,8 @@ impl HybridScore {
         }
     }
 
-    /// The parts of the combined score besides full text: each with a reason in words, its share and the details behind
-    /// it. `skill` names the skill with a number.
+    /// The parts of the combined score besides full text: each with its reason in words, its share and the details.
+    /// `skill_name` returns the name of a skill by number.
     pub fn reasons(
         self,
         skill_name: impl Fn(usize) -> Option<String>,
@@ -130,7 +131,7 @@ impl HybridScore {
         let mut reasons = Vec::new();
         let matches_text = self.text_score.is_some();
         if self.mode == HybridMode::TextFirst && matches_text {
-            let reason = "agents with words of a short or exact query come first";
+            let reason = "text matches come first because the query is short or exact";
             reasons.push((reason, 1.0, String::new()));
         }
         let weight = match self.mode {
@@ -154,45 +155,42 @@ impl HybridScore {
             }
             match self.nearer_count {
                 0 => detail.push_str(", the nearest"),
-                nearer => detail.push_str(&format!(", nearest but {nearer}")),
+                nearer => detail.push_str(&format!(", with {nearer} nearer")),
             }
-            reasons.push(("meaning adds", weight * score, detail));
+            reasons.push(("semantic similarity adds", weight * score, detail));
         }
         reasons
     }
 
     pub fn explanation(self, text: Option<Explanation>) -> Explanation {
         let title = match self.mode {
-            HybridMode::WeightedSum => "weighed sum of words and meaning:",
+            HybridMode::WeightedSum => "weighted sum of text and semantic scores:",
             HybridMode::TextFirst => {
-                "words before meaning, as the query is short or asks for words:"
+                "text before semantic score, because the query is short or exact:"
             }
-            HybridMode::SemanticOnly => "meaning alone:",
+            HybridMode::SemanticOnly => "semantic score only:",
         };
         let mut root = Explanation::new(title, self.score());
         if let Some((score, words)) = self.text_score.zip(text) {
             let mut part = Explanation::new(
-                "words, divided by the best of the query:",
+                "text score, divided by the query's best:",
                 score / self.scale.best_score,
             );
             if self.mode == HybridMode::WeightedSum {
                 part.add_detail(Explanation::new(
-                    "weight of words, less where no agent covers the query",
+                    "weight of text, lower if no agent covers the query",
                     self.scale.text_weight,
                 ));
             }
-            part.add_detail(Explanation::new(
-                "best score of words",
-                self.scale.best_score,
-            ));
+            part.add_detail(Explanation::new("best text score", self.scale.best_score));
             part.add_detail(words);
             root.add_detail(part);
         }
         if let Some((similarity, worth)) = self.semantic {
-            let mut part = Explanation::new("meaning, from nothing to 1 for the nearest:", worth);
+            let mut part = Explanation::new("semantic score, from 0 to 1 for the nearest:", worth);
             if self.mode == HybridMode::WeightedSum {
                 part.add_detail(Explanation::new(
-                    "weight of meaning",
+                    "weight of semantic score",
                     1.0 - self.scale.text_weight,
                 ));
             }
@@ -213,7 +211,8 @@ impl HybridScore {
     }
 }
 
-/// The first `page.top` matches after `page.after`, the total and the facets; `query` matches text and neighbors.
+/// Ranks the first `page.limit` matches after `page.after`, with the total and the facets; `query` matches text and
+/// neighbors.
 pub(super) fn rank_hybrid(
     searcher: &Searcher,
     query: &FilteredQuery,
@@ -276,8 +275,8 @@ pub(super) fn rank_hybrid(
     Ok(collected)
 }
 
-/// As many matches after a position as the page has room for, ordered by full-text score alone, without neighbors and
-/// those in `known`. Reads twice as many each time equal scores leave too few.
+/// Collects as many matches after a position as the page has room for, ordered by full-text score alone, without
+/// neighbors and those in `known_addresses`. Reads twice as many each time equal scores leave too few.
 fn collect_further(
     searcher: &Searcher,
     query: &FilteredQuery,
@@ -294,7 +293,7 @@ fn collect_further(
         nearer_count: 0,
     };
     let start_score = match after.value {
-        // The weak matches follow the last one that is not weak, from the best of them on.
+        // Weak matches follow the last one that is not weak, starting with the best of them.
         SortValue::Score(score) if !after.weak => {
             empty_score.required_text_score(score).max(weak_threshold)
         }
@@ -313,7 +312,7 @@ fn collect_further(
                 id: Uuid::nil(),
             }),
             facets: RequestedFacets::default(),
-            // Leaves out the neighbors, which are all known already.
+            // Excludes the neighbors, which are all known already.
             neighbors: Some(Arc::clone(&hybrid.neighbors)),
             groups: page.groups.clone(),
         };
@@ -337,7 +336,7 @@ impl HybridRanker {
         self.mode != HybridMode::SemanticOnly
     }
 
-    /// `None` if the entry is no neighbor.
+    /// The similarity of an entry; `None` if it is not a neighbor.
     fn similarity_of(&self, searcher: &Searcher, entry: &PageEntry) -> Option<Similarity> {
         let segment = searcher
             .segment_reader(entry.address.segment_ord)
@@ -345,7 +344,7 @@ impl HybridRanker {
         self.neighbors.similarity_of(segment, entry.address.doc_id)
     }
 
-    /// Combines the full-text score of an entry, which is marked if that is weak, with its semantic score.
+    /// Combines the full-text score of an entry, which is already marked if it is weak, with its semantic score.
     fn combine_scores(&self, searcher: &Searcher, entry: &mut PageEntry, scale: TextScoreScale) {
         let text_score =
             Some(entry.full_text_score()).filter(|score| *score > 0.0 && self.uses_text());

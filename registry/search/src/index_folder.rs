@@ -1,4 +1,4 @@
-//! A generation: one folder of the index, created, opened and written.
+//! Index folders: each holds one build of the index.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use super::merge_policy::LevelMergePolicy;
 use super::schema::{IndexFields, layout_analyzer};
 use super::small_commit::{self, MAX_SMALL_COMMIT};
 
-/// Block size in bytes of the compressed hits: small, because a page reads single hits from all over the segment.
+/// Block size in bytes of the compressed hits: small, because a page reads single hits from the whole segment.
 const STORE_BLOCK_BYTES: usize = 4_096;
 
-/// Decompressed blocks of hits that a segment caches: those of one page. Hits are read from all over the segment, so
-/// more are rarely reused.
+/// Decompressed blocks of hits that a segment caches: those of one page. Hits are read from the whole segment, so more
+/// blocks would rarely be reused.
 const STORE_CACHE_BLOCKS: usize = 16;
 
-/// Deletions from which all of them are one query: it walks the ids of a segment once, where each deletion alone would look
-/// its id up in every segment.
+/// Number of deletions from which they are combined into one query: it scans the ids of a segment once, while each
+/// single deletion looks up its id in every segment.
 const BULK_DELETE_COUNT: usize = 1_000;
 
-/// The least memory in bytes for a writing thread.
+/// The least memory of a writing thread, in bytes.
 const MIN_THREAD_MEMORY: usize = 16 * 1024 * 1024;
 
-/// A folder that holds an index.
+/// A folder with an index.
 pub(super) struct IndexFolder {
     pub name: String,
     path: PathBuf,
@@ -48,8 +48,8 @@ impl IndexFolder {
         let directory = MmapDirectory::open(&path).map_err(tantivy::TantivyError::from)?;
         let settings = IndexSettings {
             docstore_blocksize: STORE_BLOCK_BYTES,
-            // A rebuild already has as many writing threads as cores: another one beside each would mostly cost context
-            // switches.
+            // A rebuild already has as many writing threads as cores; another thread for each would mostly cost
+            // context switches.
             docstore_compress_dedicated_thread: false,
             ..IndexSettings::default()
         };
@@ -57,20 +57,20 @@ impl IndexFolder {
         Self::with_reader(name, path, index)
     }
 
-    /// Opens the index of an earlier process; returns it with the last applied event.
+    /// Opens an existing index; returns it with the last applied event.
     pub fn open(dir: &Path, name: String) -> Result<(Self, i64), IndexError> {
         let path = dir.join(&name);
         let index = tantivy::Index::open_in_dir(&path)?;
         if index.schema() != IndexFields::build_schema().0 {
             return Err(IndexError::Damaged(
-                "its fields are not those of its stamp".to_owned(),
+                "its fields do not match its manifest".to_owned(),
             ));
         }
         let applied_seq = index
             .load_metas()?
             .payload
             .and_then(|payload| payload.parse().ok())
-            .ok_or_else(|| IndexError::Damaged("it does not say what it has applied".to_owned()))?;
+            .ok_or_else(|| IndexError::Damaged("its last applied event is missing".to_owned()))?;
         Ok((Self::with_reader(name, path, index)?, applied_seq))
     }
 
@@ -118,12 +118,12 @@ impl IndexFolder {
         if let Err(error) = fs::remove_dir_all(&self.path)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %self.path.display(), %error, "an old index folder stays for now");
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove an old index folder until a restart");
         }
     }
 }
 
-/// Adds agents without removing earlier documents of theirs.
+/// Adds agents without removing their earlier documents.
 pub(super) fn add_agents(
     writer: &IndexWriter,
     fields: &IndexFields,
@@ -143,8 +143,8 @@ pub(super) fn replace_agents(
     deletes: &[Uuid],
 ) -> Result<(), IndexError> {
     if upserts.is_empty() && writer.index().searchable_segment_ids()?.is_empty() {
-        // Nothing would take these deletions from the queue of the writer, and they would delete what the next small commit
-        // adds.
+        // Without segments these deletions would stay in the writer's queue and delete documents of the next small
+        // commit.
         return Ok(());
     }
     let are_few_deleted = deletes.len() < BULK_DELETE_COUNT;
@@ -160,14 +160,14 @@ pub(super) fn replace_agents(
         writer.delete_query(Box::new(TermSetQuery::new(terms)))?;
     }
     for agent in upserts {
-        // One at a time, so that of two documents for one agent the later remains.
+        // One at a time, so that the later of two documents for one agent remains.
         writer.delete_term(fields.id_term(agent.id));
         add_agents(writer, fields, vec![agent])?;
     }
     Ok(())
 }
 
-/// Commits all written documents, together with the event they reach up to.
+/// Commits all written documents, together with the last event that they reflect.
 pub(super) fn commit_with_seq(writer: &mut IndexWriter, seq: i64) -> Result<(), IndexError> {
     let mut prepared = writer.prepare_commit()?;
     prepared.set_payload(&seq.to_string());

@@ -1,4 +1,4 @@
-//! The stamp: a small file that names the folder in use and the versions it was built for.
+//! Index manifest: a small file that names the index folder in use and the versions it was built for.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -28,17 +28,17 @@ impl IndexManifest {
         }
     }
 
-    /// The error is the reason why this program cannot use the index.
+    /// Reads the manifest. The error is the reason why this program cannot use the index.
     pub fn read(dir: &Path) -> Result<Self, String> {
         let text = match fs::read(dir.join(MANIFEST_FILE)) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err("there is no index yet".to_owned());
             }
-            Err(error) => return Err(format!("its stamp cannot be read: {error}")),
+            Err(error) => return Err(format!("its manifest cannot be read: {error}")),
         };
         let manifest: Self = serde_json::from_slice(&text)
-            .map_err(|error| format!("its stamp is damaged: {error}"))?;
+            .map_err(|error| format!("its manifest is damaged: {error}"))?;
         if manifest != Self::for_folder(&manifest.folder) {
             return Err(format!(
                 "it has schema {}.{}, this program uses {SCHEMA_VERSION}.{TOKENIZER_VERSION}",
@@ -46,12 +46,12 @@ impl IndexManifest {
             ));
         }
         if folder_number(&manifest.folder).is_none() {
-            return Err("its stamp is damaged: no such folder can be".to_owned());
+            return Err("its manifest is damaged: the folder name is invalid".to_owned());
         }
         Ok(manifest)
     }
 
-    /// Replaces the stamp atomically: a crash leaves either the old or the new one.
+    /// Replaces the manifest atomically: a crash leaves either the old or the new one.
     pub fn write(&self, dir: &Path) -> Result<(), IndexError> {
         let temp_path = dir.join(format!("{MANIFEST_FILE}.new"));
         let put = || -> std::io::Result<()> {
@@ -76,7 +76,7 @@ fn folder_number(folder: &str) -> Option<u64> {
     folder.strip_prefix(FOLDER_PREFIX)?.parse().ok()
 }
 
-/// The generations in an index folder, with their numbers; empty if it cannot be read.
+/// The folders of an index with their numbers; empty if `dir` cannot be read.
 fn list_folders(dir: &Path) -> Vec<(u64, PathBuf)> {
     fs::read_dir(dir)
         .into_iter()
@@ -86,7 +86,7 @@ fn list_folders(dir: &Path) -> Vec<(u64, PathBuf)> {
         .collect()
 }
 
-/// An unused name for a folder, different from the one in use too, which may have been deleted meanwhile.
+/// An unused folder name, also different from the one in use, whose folder may have been deleted.
 pub(super) fn unused_folder_name(dir: &Path, in_use: Option<&str>) -> String {
     let present = list_folders(dir).into_iter().map(|(number, _)| number);
     let last = present.chain(in_use.and_then(folder_number)).max();
@@ -96,14 +96,14 @@ pub(super) fn unused_folder_name(dir: &Path, in_use: Option<&str>) -> String {
     )
 }
 
-/// Removes the folders of unfinished rebuilds and of replaced generations. A folder that is still mapped into memory
-/// and cannot be removed is removed at a later start.
+/// Removes the folders of unfinished rebuilds and of replaced indexes. A folder that cannot be removed because it is
+/// still mapped into memory is removed at a later start.
 pub(super) fn remove_stale_folders(dir: &Path, current: &str) {
     for (_, path) in list_folders(dir) {
         if path.file_name().is_none_or(|name| name != current)
             && let Err(error) = fs::remove_dir_all(&path)
         {
-            tracing::warn!(path = %path.display(), %error, "an old index folder stays for now");
+            tracing::warn!(path = %path.display(), %error, "cannot remove an old index folder until a restart");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Keys: exact values of all kinds, which are the terms of one field.
+//! Keys: exact values of all kinds, stored as the terms of one field.
 //!
-//! Each indexed field of a segment has a term dictionary, and beginning one costs more than the values of an agent: a commit of
-//! one agent, and each merge of small segments, would mostly begin dictionaries. So the exact values share a field. A key is
-//! a character for the kind of the value, and the value; the values of a kind are a range of the dictionary, in their own
-//! order. What is counted or sorted by has a column beside, of the values alone.
+//! Each indexed field of a segment has a term dictionary, and creating one costs more than the values of an agent: a
+//! commit of one agent, and each merge of small segments, would mostly create dictionaries. So all exact values share
+//! a field. A key is one character for the kind of the value, followed by the value; the values of a kind are a range
+//! of the dictionary, in their own order. Values that are counted or sorted also have a column of their own.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use uuid::Uuid;
 use super::response::SuggestionKind;
 use super::schema::{ATTRIBUTE_COLUMN, IDENTIFIER_COLUMN};
 
-/// Bytes of a key before its value.
+/// Bytes before the value in a key.
 pub(super) const KIND_BYTES: usize = 1;
 
 /// Characters of an id.
 const ID_CHARACTERS: u32 = u128::BITS.div_ceil(7);
 
-/// What a value is of its agent.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
     Id,
@@ -31,16 +31,16 @@ pub(super) enum KeyKind {
     /// The identifier in catalogs.
     Identifier,
     Attribute,
-    /// A form of a word in the name of a skill.
+    /// A form of a word in a skill's name.
     SkillWord,
-    /// A form of a word in the name of the provider.
+    /// A form of a word in the provider's name.
     ProviderWord,
-    /// A text that completions suggest.
+    /// A text suggested as a completion.
     Suggestion(SuggestionKind),
     Facet(Facet),
 }
 
-/// The kinds that have a column, beside the facets.
+/// The kinds that have a column, in addition to the facets.
 const COLUMN_KINDS: [KeyKind; 5] = [
     KeyKind::Identifier,
     KeyKind::Attribute,
@@ -70,8 +70,8 @@ impl KeyKind {
         }
     }
 
-    /// The first byte of the keys of this kind, an ASCII letter that no other kind has. Facets have the small letters, in
-    /// their order.
+    /// The first byte of the keys of this kind, a unique ASCII letter. Facets have the lower-case letters, in their
+    /// order.
     fn prefix_byte(self) -> u8 {
         match self {
             Self::Id => b'I',
@@ -106,12 +106,12 @@ pub(super) fn key_value(key: &[u8]) -> &[u8] {
     key.get(KIND_BYTES..).unwrap_or_default()
 }
 
-/// The field of the keys.
+/// The schema field of the keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyField(Field);
 
 impl KeyField {
-    /// Adds the field to a schema. Nothing is scored by a key, so there are neither frequencies nor lengths.
+    /// Adds the field to a schema, without frequencies and lengths, because keys are not scored.
     pub fn add_to(builder: &mut SchemaBuilder) -> Self {
         let indexing = TextFieldIndexing::default()
             .set_tokenizer("raw")
@@ -145,7 +145,8 @@ impl KeyField {
     }
 }
 
-/// An id as the value of a key: seven bits a character, since a dictionary costs as much as its keys are long.
+/// Encodes an id as a key value with seven bits per character: the cost of a dictionary depends on the length of its
+/// keys.
 pub(super) fn encode_id(id: Uuid) -> String {
     let number = id.as_u128();
     let places = (0..ID_CHARACTERS).rev();

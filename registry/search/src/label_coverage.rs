@@ -1,4 +1,4 @@
-//! Whether every agent of the index carries a label.
+//! Label coverage: whether every agent of the index has a label.
 
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED};
@@ -8,7 +8,7 @@ use super::error::IndexError;
 use super::keys::KeyKind;
 
 impl Index {
-    /// Whether every agent of the last commit carries this visibility label; true without an index, which is built anew.
+    /// Whether every agent of the last commit has this visibility label; true without an index, which will be rebuilt.
     pub fn all_have_label(&self, label: &str) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = match inner.current_view() {

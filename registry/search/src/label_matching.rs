@@ -1,20 +1,20 @@
-//! Who sees an agent: the labels of a caller against those that the agent carries.
+//! Label matching: compares the labels of a caller with the visibility labels of an agent.
 //!
-//! A plain label of the caller shows the agents that carry it. Three marks narrow that, by which rules are applied that were
-//! evaluated for each agent beforehand: with any label that begins with [`ONLY`] a plain label shows only agents that carry
-//! one of those too, and it shows none that carries a label that begins with [`NEVER`]. A label that begins with
-//! [`ALWAYS`] shows the agents that carry it, however the others are narrowed.
+//! A plain label of the caller shows the agents that have it. Labels with a mark apply rules that were evaluated for
+//! each agent beforehand: if any label begins with [`ONLY_MARK`], plain labels show only agents that also have one of
+//! those labels; plain labels never show agents that have a label marked with [`NEVER_MARK`]; a label marked with
+//! [`ALWAYS_MARK`] shows the agents that have it, regardless of the other marks.
 
 use tantivy::{SegmentReader, Term};
 
 use super::doc_bit_set::DocBitSet;
 use super::keys::{KeyField, KeyKind};
 
-/// Marks a label of a caller: plain labels show only agents that carry one of those labels.
+/// Marks a caller's label: plain labels show only agents that have one of the labels with this mark.
 pub const ONLY_MARK: char = '+';
-/// Marks a label of a caller: plain labels show no agent that carries it.
+/// Marks a caller's label: plain labels show no agent that has it.
 pub const NEVER_MARK: char = '-';
-/// Marks a label of a caller: it shows agents whatever the other marks say.
+/// Marks a caller's label: it shows agents regardless of the other marks.
 pub const ALWAYS_MARK: char = '!';
 
 pub const MAX_LABELS: usize = 4_096;
@@ -43,14 +43,14 @@ impl CallerLabels {
         caller_labels
     }
 
-    /// About the bytes that the labels occupy.
+    /// Approximate size of the labels in bytes.
     pub fn byte_size(&self) -> usize {
         let labels = [&self.plain, &self.only, &self.never, &self.always];
         let each = |label: &String| size_of::<String>() + label.len();
         labels.into_iter().flatten().map(each).sum()
     }
 
-    /// Whether an agent that carries these labels is shown.
+    /// Whether the caller may see an agent with these labels.
     pub fn can_see(&self, agent_labels: &[String]) -> bool {
         let carries = |some: &[String]| some.iter().any(|label| agent_labels.contains(label));
         let plainly = carries(&self.plain)
@@ -59,7 +59,7 @@ impl CallerLabels {
         plainly || carries(&self.always)
     }
 
-    /// The agents of a segment that are shown; `add` adds those that carry a term to a set.
+    /// The visible agents of a segment; `add_term_docs` adds the documents with a term to a set.
     pub fn visible_docs(
         &self,
         keys: KeyField,
@@ -87,8 +87,8 @@ impl CallerLabels {
     }
 }
 
-/// Whether a caller with these labels is shown an agent that carries those: as a `Viewer` of them, which is kept where many
-/// agents are looked at.
+/// Whether a caller with these labels may see an agent with those labels. For many agents, create `CallerLabels` once
+/// instead.
 pub fn is_visible_to(labels: &[String], agent_labels: &[String]) -> bool {
     let carries = |label: &str| agent_labels.iter().any(|one| one == label);
     let (mut plainly, mut any_only, mut only, mut never) = (false, false, false, false);
@@ -129,7 +129,7 @@ mod tests {
             (&["public", "+p1", "-p3"], &["public", "p1", "p3"], false),
             (&["public", "-p3", "!me"], &["public", "p3", "me"], true),
             (&["public", "+p1", "!me"], &["me"], true),
-            // A mark is not a part of what an agent carries.
+            // Marks are not a part of the agent's labels.
             (&["public", "-p3"], &["public", "-p3"], true),
         ];
         for (caller, carried, expected) in cases {

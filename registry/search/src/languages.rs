@@ -1,7 +1,7 @@
-//! The languages of a card or query, told by function words, and the stems of words in them.
+//! Languages of a card or query, detected by function words, and the stems of words in them.
 //!
-//! Stems of a language are terms of their own, after a mark, so that no word matches the stem of a word in another
-//! language. English, Russian and Arabic need no mark: every word of their scripts has one of these stems.
+//! Stems of a language are separate terms with a mark, so that no word matches the stem of a word in another language.
+//! English, Russian and Arabic need no mark: every word of their scripts has such a stem.
 
 use std::collections::HashMap;
 use std::io;
@@ -62,7 +62,7 @@ pub(super) fn strip_stem_mark(term: &str) -> &str {
 pub(super) struct LanguageSet(u8);
 
 impl LanguageSet {
-    /// Stands for English, which needs no mark.
+    /// No language with marked stems, as for English.
     pub const NONE: Self = Self(0);
     pub const ALL: Self = Self(0b1111);
 
@@ -83,7 +83,7 @@ impl LanguageSet {
         Self(self.0 & other.0)
     }
 
-    /// The languages that a dictionary has stems of.
+    /// The languages with stems in a dictionary.
     pub fn from_dictionary(terms: &TermDictionary) -> io::Result<Self> {
         let mut found = Self::NONE;
         for language in Language::ALL {
@@ -106,7 +106,7 @@ impl LanguageSet {
         Self(all.fold(0, |bits, language| bits | language.bit()))
     }
 
-    /// The marked stems of a word in these languages, as it is written and folded, because people leave out accents.
+    /// The marked stems of a word in these languages, both as written and folded, because people leave out accents.
     pub fn stems(self, spelling: &str, folded: &str) -> Vec<String> {
         let mut stems = Vec::new();
         if self.is_empty() || !spelling.chars().next().is_some_and(is_latin) {
@@ -143,7 +143,7 @@ pub(super) fn stem_by_script(spelling: &str, folded: &str) -> Option<String> {
     let first = folded.chars().next()?;
     let stemmed = match first {
         'a'..='z' if folded.len() > 2 => Stemmer::new(Algorithm::English).stem(folded).into_owned(),
-        // The endings that the stemmer knows contain `й`, which folding removes.
+        // The stemmer knows endings with `й`, which folding removes.
         '\u{430}'..='\u{44f}' => {
             let lower = spelling.to_lowercase().replace('ё', "е");
             fold_text(&Stemmer::new(Algorithm::Russian).stem(&lower)).into_owned()
@@ -156,14 +156,14 @@ pub(super) fn stem_by_script(spelling: &str, folded: &str) -> Option<String> {
     (stemmed != folded && !stemmed.is_empty()).then_some(stemmed)
 }
 
-/// What a function word tells about the language.
+/// The languages indicated by a function word.
 #[derive(Debug, Clone, Copy, Default)]
 struct FunctionWord {
-    /// The languages in which it is a function word.
+    /// The languages in which the word is a function word.
     languages: u8,
-    /// Those of them that it identifies: it has no meaning in any other language.
+    /// Those of them that the word identifies, because it has no meaning in any other language.
     distinctive: u8,
-    /// Whether it is removed from every query: English words, and those of other scripts.
+    /// Whether the word is removed from every query, like English words and those of other scripts.
     always_stop: bool,
     english: bool,
 }
@@ -218,11 +218,11 @@ pub(super) fn is_stop_word_in(languages: LanguageSet, word: &str) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 struct LanguageEvidence {
     english: u32,
-    /// Function words of this language alone.
+    /// Number of function words of each language alone.
     exclusive: [u32; 4],
-    /// Those of them that no other language has in any meaning.
+    /// Number of those that have no meaning in any other language.
     exclusive_distinctive: [u32; 4],
-    /// Telling words, including those of several languages.
+    /// Number of distinctive words, including those of several languages.
     distinctive: [u32; 4],
 }
 
@@ -250,7 +250,7 @@ impl LanguageEvidence {
     }
 }
 
-/// The languages with at least `least`, and at least a quarter of the highest count.
+/// The languages with at least `min_count`, and at least a quarter of the highest count.
 fn select_languages(counts: [u32; 4], min_count: u32) -> LanguageSet {
     let most = counts.into_iter().max().unwrap_or_default();
     let is_frequent = |language: &Language| {
@@ -265,7 +265,7 @@ fn select_languages(counts: [u32; 4], min_count: u32) -> LanguageSet {
 const MAX_FUNCTION_WORD_BYTES: usize = 16;
 const MAX_SAMPLE_BYTES: usize = 8 * 1024;
 
-/// The languages of a card. Names and keywords tell little, so a few sentences are needed.
+/// Detects the languages of a card. Names and keywords indicate little, so a few sentences are needed.
 pub(super) fn detect_card_languages<'a>(texts: impl Iterator<Item = &'a str>) -> LanguageSet {
     let mut left = MAX_SAMPLE_BYTES;
     let mut words = Vec::new();
@@ -281,21 +281,21 @@ pub(super) fn detect_card_languages<'a>(texts: impl Iterator<Item = &'a str>) ->
     }
     let evidence = LanguageEvidence::from_words(words.iter().map(AsRef::as_ref));
     let most = evidence.exclusive.into_iter().max().unwrap_or_default();
-    // A few foreign names do not make an English card one in another language.
+    // A few foreign names in an English card do not count as another language.
     match most * 8 >= evidence.english {
         true => select_languages(evidence.exclusive, 2),
         false => LanguageSet::NONE,
     }
 }
 
-/// The languages of a query: those in which its words may be, and those whose stop words are removed.
+/// The possible languages of a query's words, and the languages whose stop words are removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct QueryLanguages {
     pub possible: LanguageSet,
     pub certain: LanguageSet,
 }
 
-/// The languages that folded function words of a query tell: none if they are English, any if there are none.
+/// Detects the languages of a query by its folded function words: none if they are English, any if there are none.
 pub(super) fn detect_query_languages<'a>(words: impl Iterator<Item = &'a str>) -> QueryLanguages {
     let evidence = LanguageEvidence::from_words(words);
     let telling = evidence

@@ -1,16 +1,16 @@
 //! The search index, derived from the database and never the source of truth.
 //!
-//! The index takes [`Document`]s and responds to [`SearchRequest`]s; it knows neither the database nor HTTP. Three
-//! rules hold in every response, for hits, totals, facets and suggestions alike: only agents that carry one of the
-//! caller's visibility labels count; agents that were hidden since the last commit (the overlay) do not; and a hidden
-//! agent is indistinguishable from a missing one. Scores are computed from the word statistics of the agents that
-//! everybody of the caller's class finds.
+//! The index takes [`AgentDocument`]s and responds to [`SearchRequest`]s; it knows neither the database nor HTTP.
+//! Three rules hold for hits, totals, facets and suggestions of every response: only agents with one of the caller's
+//! visibility labels count; agents that were hidden since the last commit (the overlay) do not; and a hidden agent is
+//! indistinguishable from a missing one. Scores use the word statistics of the agents that every member of the
+//! caller's class finds.
 //!
-//! A response depends on the agents and the events applied, and not on the history of the index: two indexes that have
-//! applied the same events give the same scores, orders and counts, whatever their segments hold and have deleted.
+//! A response depends on the agents and the applied events, not on the history of the index: two indexes that have
+//! applied the same events give the same scores, orders and counts, whatever their segments contain or have deleted.
 //!
-//! The folder holds one sub-folder per generation, and a stamp that names the one in use. [`Index::apply`] writes
-//! changes into it; a rebuild writes a new one beside it and swaps them at the end.
+//! The folder contains one sub-folder per build of the index, and a manifest that names the one in use.
+//! [`Index::apply_changes`] writes changes into it; a rebuild creates another one and swaps them at the end.
 //!
 //! All calls block; a server runs them off its event loop. [`Index`] is cheap to clone, and all clones share one index.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
@@ -129,8 +129,7 @@ pub enum OpenResult {
         /// The last event that the index has applied.
         applied_seq: i64,
     },
-    /// No index that this program can use: until a rebuild is finished every search fails with
-    /// [`IndexError::NeedsRebuild`].
+    /// There is no usable index: until a rebuild is finished, every search fails with [`IndexError::NeedsRebuild`].
     NeedsRebuild { reason: String },
 }
 
@@ -145,9 +144,9 @@ struct IndexInner {
     filter_cache: FilterBitCache,
     slot_cache: VectorSlotCache,
     count_cache: SegmentCountCache,
-    /// State for searches. Locked for moments only.
+    /// State for searches. Locked only briefly.
     serving_state: Mutex<ServingState>,
-    /// State for writes. Locked while a commit runs; locked before `view`, never after it.
+    /// State for writes. Locked while a commit runs; locked before `serving_state`, never after it.
     writer_state: Mutex<Option<WriterState>>,
     rebuilding: AtomicBool,
     /// Number of test queries that checked whether the index is readable.
@@ -157,7 +156,7 @@ struct IndexInner {
 
 struct WriterState {
     folder: IndexFolder,
-    /// Created for the first change, and again after a failed one.
+    /// Writer, created for the first change, and again after a failed one.
     writer: Option<IndexWriter>,
     /// The last event of the newest commit.
     committed_seq: i64,
@@ -178,7 +177,7 @@ struct ServedIndex {
     searcher: Searcher,
     applied_seq: i64,
     precomputed_facets: Arc<PrecomputedFacets>,
-    /// Statistics behind the scores, by class of callers.
+    /// Statistics for scoring, by class of callers.
     class_statistics: Arc<CallerClassStatistics>,
     groups: Arc<LazyDuplicateGroups>,
 }
@@ -186,7 +185,7 @@ struct ServedIndex {
 /// One consistent state for searches: a searcher and the agents to exclude.
 struct IndexView {
     searcher: Searcher,
-    /// Frequent facet values of the searcher's large segments.
+    /// Precomputed facet values of the searcher's large segments.
     precomputed_facets: Arc<PrecomputedFacets>,
     class_statistics: Arc<CallerClassStatistics>,
     groups: Arc<LazyDuplicateGroups>,
@@ -205,12 +204,12 @@ impl std::fmt::Debug for Index {
     }
 }
 
-/// Locks a mutex, also after a panic of another holder: each value behind it is replaced as a whole.
+/// Locks a mutex, even if another thread panicked while holding it: each value behind it is replaced as a whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens a generation, after a test read of a little of everything in it.
+/// Opens an index folder, and reads a little of everything in it as a test.
 fn open_index_folder(
     dir: &Path,
     name: String,
@@ -232,8 +231,8 @@ fn open_index_folder(
 }
 
 impl Index {
-    /// Opens the index in `dir`, which is created if it is missing, and reports its state. A missing or unreadable
-    /// index, or one with another schema, is no error: it stays untouched until a rebuild is finished.
+    /// Opens the index in `dir`, which is created if it is missing, and reports its state. An index that is missing,
+    /// unreadable or of another schema is not an error: it stays untouched until a rebuild is finished.
     ///
     /// # Errors
     /// [`IndexError::Io`] if the folder cannot be created.
@@ -291,7 +290,7 @@ impl Index {
         Ok((Self(Arc::new(inner)), opened))
     }
 
-    /// Starts a rebuild of the index, beside the one in use.
+    /// Starts a rebuild of the index in another folder, while the current one stays in use.
     ///
     /// # Errors
     /// [`IndexError::RebuildRunning`] if another rebuild is running; otherwise the error of the operating system.
@@ -303,15 +302,15 @@ impl Index {
     }
 
     /// Records that these agents changed with event `seq`, before the change is acknowledged: until
-    /// [`apply`](Self::apply) has reached `seq`, searches show the agents as they were, but only to callers who may
-    /// still see them.
+    /// [`apply_changes`](Self::apply_changes) has reached `seq`, searches show the agents in their old state, but only
+    /// to callers who may still see them.
     pub fn record_changes(&self, changed: &[ChangedAgent], seq: i64) {
         let mut view = lock(&self.0.serving_state);
         let applied = view.applied_seq();
         view.overlay.record(changed, seq, applied);
     }
 
-    /// The same as [`note`](Self::note), for agents that are no longer visible to anybody.
+    /// Does the same as [`record_changes`](Self::record_changes) for agents that are no longer visible to any caller.
     pub fn record_hidden(&self, ids: &[Uuid], seq: i64) {
         let changed: Vec<ChangedAgent> = ids.iter().copied().map(ChangedAgent::hidden).collect();
         self.record_changes(&changed, seq);
@@ -322,17 +321,17 @@ impl Index {
         lock(&self.0.serving_state).applied_seq().max(0)
     }
 
-    /// Whether there is no index to search until a rebuild.
+    /// Whether no index can be searched until a rebuild.
     pub fn is_missing(&self) -> bool {
         lock(&self.0.serving_state).served.is_none()
     }
 
-    /// Counter that rises whenever searches use another state of the index.
+    /// Counter that increases whenever searches use another state of the index.
     pub fn generation(&self) -> u64 {
         lock(&self.0.serving_state).generation
     }
 
-    /// Counter that rises whenever the overlay changes.
+    /// Counter that increases whenever the overlay changes.
     pub fn overlay_version(&self) -> u64 {
         lock(&self.0.serving_state).overlay.version()
     }
@@ -341,7 +340,7 @@ impl Index {
         lock(&self.0.serving_state).overlay.len()
     }
 
-    /// Number of agents in the index, hidden ones included.
+    /// Number of agents in the index, including hidden ones.
     pub fn num_agents(&self) -> u64 {
         lock(&self.0.serving_state)
             .served
@@ -351,7 +350,7 @@ impl Index {
 }
 
 impl IndexInner {
-    /// A state of the index with its precomputed facet values.
+    /// Builds a state of the index with its precomputed facet values.
     fn build_served_index(
         &self,
         searcher: Searcher,

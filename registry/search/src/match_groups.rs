@@ -1,4 +1,4 @@
-//! Folding of duplicates while matches are collected: only the first matching member of each group is kept.
+//! Match groups: while matches are collected, only the first matching member of each duplicate group is kept.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,15 +9,15 @@ use tantivy::{DocAddress, DocId, SegmentOrdinal};
 use super::duplicate_groups::{DuplicateDocument, DuplicateGroups, GroupMember};
 use super::response::{Duplicates, MAX_DUPLICATES};
 
-/// Places kept per group: the first one, and those to list behind it.
+/// Positions kept per group: the first one, and those listed as duplicates.
 const MAX_GROUP_POSITIONS: usize = MAX_DUPLICATES + 1;
 
 /// The matches of a segment that have duplicates.
 #[derive(Default)]
 pub(super) struct GroupedMatches {
-    /// In ascending order of documents.
+    /// Documents with duplicates, ascending.
     duplicates: Arc<[DuplicateDocument]>,
-    /// Index of the first one that was not reached yet.
+    /// Index of the next duplicate that has not been reached.
     next: usize,
     groups: HashMap<u32, MatchGroup>,
 }
@@ -27,14 +27,14 @@ pub(super) struct MatchGroup {
     pub head: GroupHead,
     head_position: u32,
     count: u64,
-    /// The first [`KEPT_PLACES`], in any order.
+    /// The first [`MAX_GROUP_POSITIONS`] positions, in any order.
     positions: Vec<u32>,
 }
 
-/// The member that stands for a group.
+/// The member that represents a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GroupHead {
-    /// Position of its segment among the searched ones.
+    /// Index of its segment among the searched ones.
     pub segment: usize,
     pub document: DocId,
     pub rank: u64,

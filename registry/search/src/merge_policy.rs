@@ -1,22 +1,24 @@
-//! Decides which segments of a live index are merged, so that few remain, and a large one is rewritten only after
-//! others of its size have come or much of it was deleted.
+//! Merge policy: chooses the segments of a live index to merge, so that few remain, and a large one is rewritten only
+//! after others of its size have accumulated or many of its agents were deleted.
 //!
-//! tantivy's own policy treats all segments below 10,000 agents as equally large, so that every eighth commit of a
-//! single agent would rewrite them all.
+//! tantivy's own policy treats all segments below 10,000 agents as equally large: every eighth commit of a single
+//! agent would rewrite them all.
 
 use std::collections::BTreeMap;
 
 use tantivy::index::SegmentMeta;
 use tantivy::merge_policy::{MergeCandidate, MergePolicy};
 
-/// Agents from which a segment has a level by its size; all smaller ones are of the lowest level, and cheap to merge.
+/// Agents from which a segment's level depends on its size; all smaller segments have the lowest level and are cheap
+/// to merge.
 const MIN_LEVEL_DOCS: u32 = 256;
 
-/// Segments of the lowest level per merge. Each commit adds one and a merge has a fixed cost, so more than elsewhere.
+/// Segments of the lowest level per merge: more than elsewhere, because each commit adds one and a merge has a fixed
+/// cost.
 const MAX_LOWEST_SEGMENTS: usize = 8;
 
-/// Factor between the sizes of two levels, and the number of segments of a level that are merged into one of the next.
-/// With a larger one an agent is rewritten less often, and searches read more segments.
+/// Size factor between two levels, and the number of segments of a level that are merged into one of the next. With a
+/// larger factor an agent is rewritten less often, and searches read more segments.
 const LEVEL_FACTOR: u32 = 4;
 
 /// If more than one in this many agents of a segment are deleted, it is rewritten alone.
@@ -32,7 +34,7 @@ pub(super) struct SegmentSize {
 }
 
 impl SegmentSize {
-    /// The lowest level is 0.
+    /// The level of the segment; the lowest is 0.
     pub fn level(self) -> u32 {
         match self.alive / MIN_LEVEL_DOCS {
             0 => 0,
@@ -46,7 +48,7 @@ impl SegmentSize {
     }
 }
 
-/// The segments to merge, each list by position.
+/// The lists of segments to merge, by position.
 pub(super) fn plan_merges(segments: &[SegmentSize]) -> Vec<Vec<usize>> {
     let mut levels: BTreeMap<u32, usize> = BTreeMap::new();
     for segment in segments {
@@ -57,7 +59,7 @@ pub(super) fn plan_merges(segments: &[SegmentSize]) -> Vec<Vec<usize>> {
         _ => *count >= LEVEL_FACTOR as usize,
     };
     let full = levels.iter().rev().find(|level| is_full(*level));
-    // Smaller segments are included: beside the others they cost little, and rise several levels at once.
+    // Smaller segments are included: next to the others they cost little, and they rise several levels at once.
     let is_joined = |segment: &SegmentSize| full.is_some_and(|(full, _)| segment.level() <= *full);
     let places = |chosen: &dyn Fn(&SegmentSize) -> bool| -> Vec<usize> {
         let all = segments.iter().enumerate();

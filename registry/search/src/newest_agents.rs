@@ -1,4 +1,4 @@
-//! The agents that changed last among those with a value: by them a value of a facet has its name.
+//! Newest agents of a facet value: the last changed agents with the value, which give it its display name.
 
 use std::cmp::Reverse;
 
@@ -16,7 +16,7 @@ use super::rendered_hits::{insert_skills, rendered_hit};
 use super::request::Filters;
 use super::schema::IndexFields;
 
-/// A document with a value; those that changed later come first.
+/// A document with a value, ordered by the last change, newest first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct NewestAgent {
     updated_at: Reverse<i64>,
@@ -25,10 +25,10 @@ struct NewestAgent {
 }
 
 impl Index {
-    /// For each of these values of a facet what `read` makes of it and of the rendered hit of the agent with it that changed
-    /// last, the first by id of several; where it makes nothing of that one, of the next, up to `most` agents. They are among
-    /// those that a search without filters finds, in the order of a search for the value, with one look at the filter for all
-    /// values.
+    /// For each of these values of a facet, what `extract` returns for the value and the rendered hit of the last
+    /// changed agent with it. If it returns `None`, the next agent is tried, up to `max_agents`; equal times are
+    /// ordered by id. The agents and their order are those of a search for the value without filters, but the filter
+    /// is evaluated once for all values.
     pub fn newest_by_value<T>(
         &self,
         facet: Facet,

@@ -1,7 +1,7 @@
 //! Intersection query whose scores are summed in the written order of its parts.
 //!
-//! tantivy sums them in the order of the parts' costs in a segment, and floating-point sums depend on their order: the
-//! same agent would get slightly different scores in two processes.
+//! tantivy sums the scores in the order of the parts' costs in a segment, and floating-point sums depend on their
+//! order: the same agent would get slightly different scores in two processes.
 
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
@@ -41,7 +41,7 @@ impl Weight for OrderedIntersectionWeight {
             }
             scorers.push(scorer);
         }
-        // The cheapest scorer leads, which saves the others the most steps.
+        // The cheapest scorer leads, so the others skip the most documents.
         let costs = scorers.iter().map(|scorer| scorer.cost());
         let lead = costs.enumerate().min_by_key(|(_, cost)| *cost);
         let mut intersection = OrderedIntersectionScorer {
@@ -59,7 +59,7 @@ impl Weight for OrderedIntersectionWeight {
             let message = format!("document #{document} does not match");
             return Err(TantivyError::InvalidArgument(message));
         }
-        let mut explanation = Explanation::new("sum of demands:", scorer.score());
+        let mut explanation = Explanation::new("sum of required parts:", scorer.score());
         for weight in &self.0 {
             explanation.add_detail(weight.explain(reader, document)?);
         }
@@ -67,7 +67,7 @@ impl Weight for OrderedIntersectionWeight {
     }
 }
 
-/// All parts are on the same document.
+/// Scorer whose parts are all on the same document.
 struct OrderedIntersectionScorer {
     scorers: Vec<Box<dyn Scorer>>,
     lead_index: usize,

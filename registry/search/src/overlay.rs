@@ -1,8 +1,8 @@
-//! The overlay: agents that changed after the state of the searcher.
+//! The overlay: agents that changed after the searcher's state.
 //!
-//! A change that hides an agent is acknowledged only when this process no longer shows the agent. So each writer notes
-//! its changes in the overlay first, and every search leaves out of hits, totals, facets and suggestions the agents
-//! that the caller may no longer see. Agents that are still visible are shown as they were until the index has caught
+//! A change that hides an agent is acknowledged only when this process no longer shows the agent. So each writer first
+//! records its changes in the overlay, and every search excludes from hits, totals, facets and suggestions the agents
+//! that the caller may no longer see. Agents that stay visible are shown in their old state until the index has caught
 //! up.
 
 use std::collections::HashMap;
@@ -17,21 +17,21 @@ use uuid::Uuid;
 use super::filter::LISTED_LIFECYCLES;
 use super::schema::IndexFields;
 
-/// Documents of changed agents by segment, each with the labels of which a caller must hold one to still see it.
+/// Documents of changed agents by segment, each with the labels of which a caller must have one to still see it.
 pub(super) type OverlayExclusions = HashMap<SegmentId, Vec<(DocId, Arc<[String]>)>>;
 
 /// A changed agent, with its new visibility.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedAgent {
     pub id: Uuid,
-    /// Labels of which a caller must hold one.
+    /// Labels of which a caller must have one.
     pub visible_to: Vec<String>,
     /// Whether searches without a filter find the agent.
     pub listed: bool,
 }
 
 impl ChangedAgent {
-    /// An agent that is no longer visible to anybody.
+    /// A change that hides an agent from all callers.
     pub fn hidden(id: Uuid) -> Self {
         Self {
             id,
@@ -58,10 +58,9 @@ pub(super) struct PendingChangesOverlay {
     version: u64,
     /// Number of changed agents at which the overlay stops recording changes.
     limit: usize,
-    /// Whether applied changes are kept too, as during a rebuild: the state it ends with may be older than the serving
-    /// one.
+    /// Whether applied changes are kept too, as during a rebuild: the rebuilt state may be older than the serving one.
     keep_applied: bool,
-    /// Event of the newest change that was not recorded for want of room.
+    /// Event of the newest change that was not recorded because the overlay was full.
     newest_lost_seq: Option<i64>,
 }
 
@@ -78,7 +77,7 @@ impl PendingChangesOverlay {
         }
     }
 
-    /// Records that these agents changed with event `seq`; `applied` is the last event in the searcher.
+    /// Records that these agents changed with event `seq`; `applied_seq` is the last event in the searcher.
     pub fn record(&mut self, agents: &[ChangedAgent], seq: i64, applied_seq: i64) {
         if agents.is_empty() || (seq <= applied_seq && !self.keep_applied) {
             return;
@@ -92,7 +91,7 @@ impl PendingChangesOverlay {
                 listed: agent.listed,
             };
             if let Some(existing) = self.changed.get_mut(&agent.id) {
-                // Changes may be noted in another order than they were written.
+                // Changes may be recorded in another order than they were written.
                 if seq < existing.seq {
                     continue;
                 }
@@ -118,7 +117,7 @@ impl PendingChangesOverlay {
         }
     }
 
-    /// Adapts to a new searcher, which has applied all events up to `applied`.
+    /// Adapts to a new searcher that has applied all events up to `applied_seq`.
     pub fn advance(&mut self, applied_seq: i64) {
         if !self.keep_applied {
             self.changed.retain(|_, change| change.seq > applied_seq);
@@ -130,7 +129,7 @@ impl PendingChangesOverlay {
         self.version += 1;
     }
 
-    /// Marks the documents of all unapplied changes to be looked up again.
+    /// Marks the documents of all unapplied changes for another lookup.
     fn mark_unresolved(&mut self, applied_seq: i64) {
         self.excluded = Arc::default();
         let waiting = self.changed.iter();
@@ -140,7 +139,7 @@ impl PendingChangesOverlay {
             .collect();
     }
 
-    /// Sets whether changes that are applied already are kept.
+    /// Sets whether applied changes are kept.
     pub fn set_keep_applied(&mut self, keep: bool) {
         self.keep_applied = keep;
     }
@@ -154,12 +153,13 @@ impl PendingChangesOverlay {
         self.changed.len()
     }
 
-    /// Whether changes newer than `applied` were lost for want of room.
+    /// Whether changes newer than `applied_seq` were lost because the overlay was full.
     pub fn has_lost_changes(&self, applied_seq: i64) -> bool {
         self.newest_lost_seq.is_some_and(|lost| lost > applied_seq)
     }
 
-    /// Documents of this searcher that may have to be left out. Only agents noted since the last call are looked up.
+    /// Documents of this searcher that may have to be excluded. Only agents recorded since the last call are looked
+    /// up.
     pub fn resolve_exclusions(
         &mut self,
         searcher: &Searcher,
@@ -182,8 +182,8 @@ impl PendingChangesOverlay {
                 };
                 let documents = exclusions.entry(reader.segment_id()).or_default();
                 while postings.doc() != TERMINATED {
-                    // An agent that is no longer listed is hidden from everybody: until the index catches up, searches
-                    // would still find it among the listed ones.
+                    // An agent that is no longer listed is hidden from all callers: until the index catches up,
+                    // searches would still find it among the listed ones.
                     let hidden = !change.listed && is_listed(reader, postings.doc())?;
                     let still_seen_by = match hidden {
                         true => Arc::default(),

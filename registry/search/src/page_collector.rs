@@ -1,4 +1,4 @@
-//! Collector of one pass over all matches: the page, the exact total and the facets.
+//! Page collector: collects the page, the exact total and the facets in one pass over all matches.
 
 use std::sync::Arc;
 
@@ -26,16 +26,17 @@ pub(super) enum SortKey {
     Created,
 }
 
-/// Collects the first `top` matches after `after`, the total, and the input of the facet counts, of a query that leaves out
-/// deleted documents itself, as [`FilteredQuery`](super::filtered::FilteredQuery) does.
+/// Collects the first `limit` matches after `after`, the total, and the input of the facet counts. The query must
+/// exclude deleted documents itself, as [`FilteredQuery`](super::filtered_query::FilteredQuery) does.
 pub(super) struct PageCollector {
     pub sort_key: SortKey,
     pub limit: usize,
     pub after: Option<SortPosition>,
     pub facets: RequestedFacets,
-    /// Semantic neighbours, which are all collected separately: whatever their rank, and not among the `top`.
+    /// Semantic neighbors, all of which are collected separately: regardless of their rank, and not among the first
+    /// `limit`.
     pub neighbors: Option<Arc<SemanticNeighbors>>,
-    /// Groups of duplicates, of which only the first matching member is collected.
+    /// Duplicate groups, of which only the first matching member is collected.
     pub groups: Option<Arc<DuplicateGroups>>,
 }
 
@@ -43,9 +44,9 @@ pub(super) struct PageCollector {
 pub(super) struct PageEntry {
     pub position: SortPosition,
     pub rescore_bonus: RescoreBonus,
-    /// How the full-text and the semantic score were combined, in a hybrid search.
+    /// The combination of full-text and semantic score, in a hybrid search.
     pub hybrid_score: Option<HybridScore>,
-    /// Its duplicates among the matches, if those are folded.
+    /// Its duplicates among the matches, if they are grouped.
     pub duplicates: Option<Duplicates>,
     pub address: DocAddress,
 }
@@ -63,10 +64,10 @@ impl PageEntry {
 #[derive(Default)]
 pub(super) struct CollectedPage {
     pub total: u64,
-    /// Number of matches that are not folded into others.
+    /// Number of matches, counting each group of duplicates once.
     pub group_count: u64,
     pub entries: Vec<PageEntry>,
-    /// The separately collected matches, in any order.
+    /// The separately collected neighbors, in any order.
     pub neighbors: Vec<PageEntry>,
     /// Matches of each segment, if facets are requested.
     pub matches: Vec<SegmentMatches>,
@@ -118,7 +119,7 @@ impl Collector for PageCollector {
         self.sort_key == SortKey::Score && self.limit > 0
     }
 
-    /// Collects without tantivy's test of each match for being deleted.
+    /// Collects a segment without tantivy's check for deleted documents.
     fn collect_segment(
         &self,
         weight: &dyn Weight,
@@ -182,7 +183,7 @@ impl Collector for PageCollector {
     }
 }
 
-/// Drops candidates outside the global top N, before their ids and sort values are read.
+/// Drops candidates outside the global top `limit`, before their ids and sort values are read.
 fn retain_global_top(segments: &mut [SegmentTopMatches], limit: usize) {
     let mut ranks: Vec<u64> = segments
         .iter()
@@ -212,7 +213,7 @@ pub(super) fn compare_positions(left: &SortPosition, right: &SortPosition) -> st
         .then_with(|| left.id.cmp(&right.id))
 }
 
-/// Reader of the agent ids of a segment's documents.
+/// Reads the agent ids of a segment's documents.
 pub(super) struct AgentIdReader {
     high: Column<u64>,
     low: Column<u64>,
@@ -253,8 +254,8 @@ impl SegmentSortKey {
         }
     }
 
-    /// The rank and id after which the page continues; `None` if the position has another sort key, so that the segment
-    /// is read from its beginning.
+    /// The rank and id after which the page continues; `None` if the position has another sort key, so the segment is
+    /// read from its beginning.
     fn position_rank(&self, position: &SortPosition) -> tantivy::Result<Option<(u64, Uuid)>> {
         Ok(match (self, &position.value) {
             (Self::Score, SortValue::Score(score)) => Some((rank_from_score(*score), position.id)),
@@ -322,7 +323,7 @@ pub(super) fn count_smaller_terms(
     Ok(low)
 }
 
-/// Rank of a score. Scores are never negative, so their bits have the same order.
+/// The rank of a score. Scores are never negative, so their bits have the same order.
 fn rank_from_score(score: Score) -> u64 {
     u64::from(u32::MAX - score.max(0.0).to_bits())
 }
@@ -339,18 +340,18 @@ fn time_from_rank(rank: u64) -> i64 {
     tantivy::u64_to_i64(!rank)
 }
 
-/// Semantic neighbours of one segment, collected separately.
+/// The separately collected semantic neighbors of one segment.
 #[derive(Default)]
 struct NeighborMatches {
     /// The documents to collect, ascending.
     neighbors: SegmentNeighbors,
-    /// Position of the first one that has not been reached.
+    /// Index of the next neighbor that has not been reached.
     next: usize,
     matched: Vec<RankedDocument>,
 }
 
 impl NeighborMatches {
-    /// Whether this match is one of them. Must be called with ascending documents.
+    /// Whether this match is a neighbor. Documents must ascend between calls.
     fn is_neighbor(&mut self, document: DocId) -> bool {
         while let Some((near, _)) = self.neighbors.get(self.next) {
             if *near > document {
@@ -393,7 +394,7 @@ impl SegmentCandidates {
         }
     }
 
-    /// The best matches, and those that were collected separately.
+    /// The best matches, and the separately collected ones.
     fn finish(self) -> (SegmentTopMatches, Vec<RankedDocument>) {
         let best = SegmentTopMatches {
             ranked: self.top.finish(&self.ids),
@@ -412,7 +413,7 @@ pub(super) struct SegmentPageFruit {
     matches: Option<SegmentMatches>,
 }
 
-/// The best matches of one segment, of which only the ranks have been read.
+/// The best matches of one segment, with only their ranks read.
 struct SegmentTopMatches {
     ordinal: SegmentOrdinal,
     key: SegmentSortKey,

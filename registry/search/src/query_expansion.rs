@@ -1,4 +1,4 @@
-//! Query expansion: synonyms, corrections of typing errors and words with a prefix count for a word of a query.
+//! Query expansion: synonyms, typing corrections, and words with a prefix count for a word of a query.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +14,7 @@ use super::text_folding::fold_text;
 use super::typing_errors::add_corrections;
 use super::visible_agents::{CountTermDocs, LazyVisibleAgents, LeadingTerms};
 
-/// Words read for one prefix, and the most of them that count.
+/// The most words read for one prefix; below, the most that are searched.
 const MAX_PREFIX_TERMS: usize = 65_536;
 const MAX_PREFIX_WORDS: usize = 64;
 
@@ -23,9 +23,9 @@ static SYNONYMS: LazyLock<SynonymTable> =
 
 #[derive(Default)]
 struct SynonymTable {
-    /// By stem, for stems that identify a word: the forms of the other words in its groups.
+    /// By stem, for stems that identify a word: the forms of the other members of its groups.
     stems: HashMap<String, Vec<String>>,
-    /// The same by inflection, for words whose stem means something else: `local` is no localization.
+    /// The same by inflection, for words whose stem has another meaning: `local` is not a localization.
     whole_words: HashMap<String, Vec<String>>,
     /// Phrases that are synonyms only as a whole, with the forms of the other members.
     phrases: Vec<(Vec<String>, Vec<String>)>,
@@ -38,7 +38,7 @@ enum SynonymMember {
 }
 
 impl SynonymMember {
-    /// A word after `=` has a stem that other words share.
+    /// Parses the table. A word after `=` has a stem that other words share.
     fn parse(text: &str) -> Self {
         let text = text.trim();
         let (word, marked) = match text.strip_prefix('=') {
@@ -66,13 +66,13 @@ impl SynonymMember {
     }
 }
 
-/// Whether a stem is the word with at most its last letter removed, so that no other word has it.
+/// Whether a stem is the word without at most its last letter, so that no other word has it.
 fn is_unique_stem(word: &str, stem: &str) -> bool {
     let ending = word.strip_prefix(stem.strip_suffix('i').unwrap_or(stem));
     word == stem || matches!(ending, Some("e" | "s" | "y"))
 }
 
-/// The inflections of a word that a card may contain: plurals, and the forms of a verb on `ize`.
+/// The inflections of a word that a card may contain: plurals, and the forms of verbs ending in `ize`.
 fn inflections(word: &str) -> Vec<String> {
     let mut forms = vec![word.to_owned()];
     match word.strip_suffix('y') {
@@ -115,7 +115,7 @@ fn parse_synonyms(text: &str) -> SynonymTable {
     synonyms
 }
 
-/// Adds to each word of a query the forms of its synonyms. Synonyms of a phrase are added to its first word.
+/// Adds the forms of synonyms to each word of a query. Synonyms of a phrase are added to its first word.
 fn add_synonyms(synonyms: &SynonymTable, query: &mut AnalyzedQuery) {
     let holds =
         |form: &String, position: usize| query.content_words.contains(&(form.clone(), position));
@@ -164,8 +164,8 @@ pub(super) fn expand_query(
     add_corrections(fields, query, statistics)
 }
 
-/// Adds the stems in the query's languages that agents of the caller's class hold. Most agents are in another language,
-/// so such a stem is rare; it is weighted to tell no more than the word it stems from.
+/// Adds the stems in the query's languages that agents of the caller's class contain. Most agents are in another
+/// language, so such a stem is rare; its weight is limited to that of the word it stems from.
 fn add_stems(
     fields: &IndexFields,
     query: &mut AnalyzedQuery,
@@ -198,11 +198,11 @@ fn add_stems(
 
 pub(super) struct ExpandedPrefix {
     pub word: QueryWord,
-    /// Whether further words have the prefix, which are ignored.
+    /// Whether more words have the prefix; they are ignored.
     pub truncated: bool,
 }
 
-/// Expands a prefix to words of visible agents, ordered by how many agents of the caller's class hold them.
+/// Expands a prefix to words of visible agents, ordered by how many agents of the caller's class contain them.
 pub(super) fn expand_prefix(
     searcher: &Searcher,
     fields: &IndexFields,
@@ -228,7 +228,7 @@ pub(super) fn expand_prefix(
     for term in &terms {
         *bounds.entry(&bytes[term.text.clone()]).or_default() += u64::from(term.info.doc_freq);
     }
-    // The document frequency bounds the count in the class, so most forms need not be counted.
+    // The document frequency is an upper bound of the count in the class, so most forms need no count.
     let mut bounds: Vec<(Reverse<u64>, String)> = bounds
         .into_iter()
         .map(|(form, bound)| (Reverse(bound), form.to_owned()))
@@ -333,7 +333,7 @@ mod tests {
         ] {
             assert!(others(apart).is_empty(), "{apart}");
         }
-        // The first member counts as much as before, and the words of a phrase are not synonyms of each other.
+        // The first member keeps its weight, and the words of a phrase are not synonyms of each other.
         assert_eq!(others("fx"), ["forex", "currenc", "exchang"]);
     }
 

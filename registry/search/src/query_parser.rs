@@ -1,10 +1,10 @@
 //! Parser of the optional query syntax: `"a phrase"`, `-not`, `both AND needed`, `one OR another`, `prefix*`,
 //! `tag:travel`, `skill:translate`, `provider:acme`.
 //!
-//! `AND` and `OR` join the operands beside them (words, phrases, prefixes and conditions alike) into one demand; `AND`
-//! binds tighter, and there are no parentheses. No query is ever an error: text that is not valid syntax is read as
-//! plain words, and a hint reports that. In a sentence, recognized by stop words outside the quotes, an unjoined
-//! quotation is plain text: it demands nothing, and a hint reports that too.
+//! `AND` and `OR` join the adjacent operands (words, phrases, prefixes and conditions) into one required part; `AND`
+//! binds tighter, and there are no parentheses. No query is ever an error: invalid syntax is read as plain words, and
+//! a hint reports it. In a sentence, recognized by stop words outside the quotes, an unjoined quotation is plain text
+//! instead of a requirement, and a hint reports that too.
 
 use a2a_registry_domain::facet::Facet;
 
@@ -18,33 +18,33 @@ const MAX_QUERY_PARTS: usize = 16;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ParsedQuery {
-    /// Words to search for, optional and required ones.
+    /// The words to search for, both optional and required.
     pub words: String,
-    /// All of them must be met.
+    /// Required parts, all of which must match.
     pub required: Vec<Disjunction>,
-    /// Demands that consist of conditions only; at least one condition of each must hold.
+    /// Required parts that consist of conditions only; at least one condition of each must hold.
     pub conditions: Vec<Vec<(Facet, String)>>,
-    /// What matches must not contain.
+    /// Parts that matches must not contain.
     pub excluded: Vec<QueryPart>,
-    /// Distinct prefixes to search for, optional and required ones.
+    /// The distinct prefixes to search for, both optional and required.
     pub prefixes: Vec<String>,
     /// Whether some text looked like syntax but was not valid.
     pub has_invalid_syntax: bool,
-    /// The first quotation that demands nothing, because it is part of a sentence.
+    /// The first quotation that is not required, because it is part of a sentence.
     pub ignored_quotation: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum QueryPart {
-    /// Words that follow each other, in any of their forms.
+    /// Consecutive words, in any of their forms.
     Words(String),
-    /// Words that follow each other exactly as written.
+    /// Consecutive words, exactly as written.
     Phrase(String),
     Prefix(String),
     Condition(Facet, String),
 }
 
-/// A demand in disjunctive form: all operands of at least one of these groups must match.
+/// A required part in disjunctive form: all operands of at least one of these groups must match.
 pub(super) type Disjunction = Vec<Vec<QueryPart>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ enum Operator {
     Or,
 }
 
-/// Joined tokens, grouped like the operands of [`AnyOf`]; usually a single token.
+/// Joined tokens, grouped like the operands of a [`Disjunction`]; usually a single token.
 type TokenGroups<'t, 'a> = Vec<Vec<&'t QueryToken<'a>>>;
 
 pub(super) fn parse_query(text: &str) -> ParsedQuery {
@@ -88,7 +88,7 @@ pub(super) fn parse_query(text: &str) -> ParsedQuery {
     parser.parsed
 }
 
-/// The searched words of a query, without those that only ask for an agent; `None` if there are none.
+/// The searched words of a query, without a request phrase; `None` if there are none.
 pub fn query_words(query: &str) -> Option<String> {
     let words = parse_query(query).words;
     has_word(&words).then(|| strip_request_phrase(words.trim()).to_owned())
@@ -164,7 +164,7 @@ impl QueryParser {
         if token.negated {
             self.part_count += 1;
             self.parsed.excluded.push(match part {
-                // Too many words may have a prefix to exclude them all, so only the word itself is excluded.
+                // Too many words may have the prefix to exclude them all, so only the word itself is excluded.
                 QueryPart::Prefix(word) => {
                     self.parsed.has_invalid_syntax = true;
                     QueryPart::Words(word)
@@ -196,7 +196,7 @@ impl QueryParser {
         }
     }
 
-    /// Adds a demanded operand to the searched words and prefixes too, so that it is scored and highlighted.
+    /// Adds a required operand to the searched words and prefixes, so that it is scored and highlighted.
     fn add_searched_part(&mut self, part: &QueryPart) {
         match part {
             QueryPart::Words(text) | QueryPart::Phrase(text) => self.add_words(text),
@@ -217,7 +217,7 @@ impl QueryParser {
 }
 
 impl ParsedQuery {
-    /// Whether the query concerns the texts of agents, and not only their fields.
+    /// Whether the query searches the agents' texts, and not only their fields.
     pub fn has_text(&self) -> bool {
         let parts = self.prefixes.len() + self.required.len() + self.excluded.len();
         parts > 0 || has_word(&self.words)
@@ -249,7 +249,7 @@ impl QueryToken<'_> {
 
     fn plain_text(&self) -> String {
         match self.field {
-            // Not one of the condition fields: two words with a colon between them, as in a URL or a time.
+            // An unknown field: two words with a colon between them, as in a URL or a time.
             Some(field) => format!("{field} {}", self.text),
             None => self.text.to_owned(),
         }
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(said.words, "translate good morning to French");
         assert_eq!(said.ignored_quotation.as_deref(), Some("good morning"));
         assert!(said.required.is_empty() && !said.has_invalid_syntax);
-        // Joined operands are demanded in a sentence too.
+        // Joined operands are required in a sentence too.
         let joined = parse_query("the weather in \"new york\" AND forecast");
         assert_eq!(
             joined.required,

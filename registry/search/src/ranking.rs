@@ -1,8 +1,8 @@
-//! Order by relevance: the best candidates of the first scoring are rescored and come first, the others follow
-//! unchanged. Rescoring never reduces a score, so all pages together are one order by score.
+//! Ranking by relevance: the best candidates of the first scoring are rescored and come first; the others follow
+//! unchanged. Rescoring never lowers a score, so all pages together are in one order by score.
 //!
-//! A candidate that covers too little of the query is weak, and comes after all others. If any candidate is weak, so
-//! are all matches behind the candidates, which keeps the order across pages.
+//! A candidate that covers too little of the query is weak and comes after all others. If any candidate is weak, so
+//! are all matches behind the candidates; this keeps the order across pages.
 
 use tantivy::{Score, Searcher, TantivyError};
 
@@ -14,7 +14,7 @@ use super::page_collector::{CollectedPage, PageCollector, PageEntry, SortKey, co
 use super::request::SortPosition;
 use super::rescore::{RESCORED_COUNT, Rescorer};
 
-/// The first `page.top` matches after `page.after`, the total and the facets.
+/// Ranks the first `page.limit` matches after `page.after`, with the total and the facets.
 pub(super) fn rank_matches(
     searcher: &Searcher,
     query: &FilteredQuery,
@@ -54,7 +54,7 @@ pub(super) fn rank_matches(
         let missing = page.limit.saturating_sub(entries.len());
         if missing > 0 && collected.group_count > read_count {
             let deepest = last_position.ok_or_else(|| {
-                TantivyError::InternalError("matches were counted and none was kept".into())
+                TantivyError::InternalError("matches were counted but not collected".into())
             })?;
             let further = unrescored_collector(page, after, deepest, missing);
             let mut further = searcher.search(query, &further)?.entries;
@@ -67,16 +67,16 @@ pub(super) fn rank_matches(
     Ok(collected)
 }
 
-/// The position of the same agent among these entries, if it is one of them, else the given position: any change of the
-/// index moves the scores of all agents a little, and the page continues after the same agent.
+/// The current position of the agent of `after` if it is among these entries, otherwise `after`: any change of the
+/// index changes all scores slightly, and the page continues after the same agent.
 pub(super) fn current_position(after: &SortPosition, entries: &[PageEntry]) -> SortPosition {
     let mut positions = entries.iter().map(|entry| &entry.position);
     let current = positions.find(|position| position.id == after.id);
     current.unwrap_or(after).clone()
 }
 
-/// Collects `count` matches after a position and behind the candidates, the last of which is at `deepest`. The order
-/// there is by first score alone.
+/// Creates a collector of `count` matches after a position and behind the candidates, the last of which is at
+/// `last_rescored`. There the order is by first score alone.
 fn unrescored_collector(
     page: &PageCollector,
     after: &SortPosition,
@@ -102,7 +102,7 @@ fn unrescored_collector(
     }
 }
 
-/// Marks entries, none of them rescored, whose full-text score is below `enough` as weak.
+/// Marks entries as weak whose full-text score is below the threshold; none of them is rescored.
 pub(super) fn mark_weak(entries: &mut [PageEntry], threshold: Score) {
     for entry in entries {
         entry.position.weak = entry.full_text_score() < threshold;

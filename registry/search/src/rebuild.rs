@@ -1,4 +1,4 @@
-//! Rebuild of the index while the old one serves searches.
+//! Rebuilds the index while the old one serves searches.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,10 +12,10 @@ use super::index_folder::{self, IndexFolder};
 use super::index_manifest::{IndexManifest, remove_stale_folders, unused_folder_name};
 use super::{IndexInner, WriterState, lock};
 
-/// If it is dropped before [`finish`](Self::finish), or the process crashes, nothing changes.
+/// A running rebuild. If it is dropped before [`finish`](Self::finish), or the process crashes, nothing changes.
 pub struct IndexRebuild {
     inner: Arc<IndexInner>,
-    /// Taken when the new index begins to serve.
+    /// The folder of the new index, until that serves searches.
     folder: Option<IndexFolder>,
     writer: Option<IndexWriter>,
 }
@@ -34,7 +34,7 @@ impl std::fmt::Debug for IndexRebuild {
 
 impl IndexRebuild {
     pub(super) fn start(inner: Arc<IndexInner>) -> Result<Self, IndexError> {
-        // Recorded changes are kept from now on: the rebuilt state may be older than the serving one.
+        // Keep recorded changes from now on: the rebuilt state may be older than the serving one.
         lock(&inner.serving_state).overlay.set_keep_applied(true);
         let mut rebuild = Self {
             inner,
@@ -50,24 +50,24 @@ impl IndexRebuild {
         let writer = folder.new_writer(inner.config.rebuild_threads, inner.config.rebuild_memory);
         rebuild.folder = Some(folder);
         let writer = rebuild.writer.insert(writer?);
-        // It merges fewer large segments: the others are merged once the new index is in use.
+        // This policy merges fewer large segments: the rest are merged once the new index is in use.
         writer.set_merge_policy(Box::new(LogMergePolicy::default()));
         Ok(rebuild)
     }
 
-    /// Each agent must be added only once. After an error, such as a full disk, the rebuild cannot continue.
+    /// Adds agents, each only once. After an error, such as a full disk, the rebuild cannot continue.
     pub fn add_agents(&mut self, agents: Vec<AgentDocument>) -> Result<(), IndexError> {
         let writer = self.writer.as_ref().ok_or_else(stopped_error)?;
         index_folder::add_agents(writer, &self.inner.fields, agents)
     }
 
-    /// Commits the new index, swaps it with the serving one and removes that. Everything added must have been read
-    /// after event `seq`, so `seq` is the newest event when reading began: the follower continues after it, and later
+    /// Commits the new index, swaps it with the serving one and removes the old one. `seq` must be the newest event
+    /// when reading began, so that everything added was read after it: the follower continues after `seq`, and later
     /// changes stay hidden until then. After an error the old index stays in use.
     pub fn finish(mut self, seq: i64) -> Result<(), IndexError> {
         let mut writer = self.writer.take().ok_or_else(stopped_error)?;
         index_folder::commit_with_seq(&mut writer, seq)?;
-        // Waiting for the merges gives searches few large segments from the start.
+        // Wait for the merges, so that searches start with few large segments.
         writer.wait_merging_threads()?;
         let folder = self.folder.as_ref().ok_or_else(stopped_error)?;
         let searcher = folder.reload_searcher()?;
@@ -86,7 +86,7 @@ impl IndexRebuild {
         );
         let mut serving_state = lock(&inner.serving_state);
         serving_state.overlay.set_keep_applied(false);
-        // Together with the swap, so that a caller that reads the counter before a view can attribute damage.
+        // Updated together with the swap, so that a caller that reads the counter before a view can attribute damage.
         serving_state.damage = None;
         serving_state.rebuild_count += 1;
         let before = serving_state.replace_served(served);

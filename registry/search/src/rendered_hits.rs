@@ -1,4 +1,4 @@
-//! Rendered hits and entries as the index stores them.
+//! Rendered hits and catalog entries, as stored in the index.
 
 use tantivy::TantivyDocument;
 use tantivy::schema::Value as _;
@@ -6,8 +6,8 @@ use tantivy::schema::Value as _;
 use super::document::MAX_SHOWN_SKILLS;
 use super::schema::{IndexFields, SKILL_SEPARATOR};
 
-/// Adds to a rendered hit up to [`MAX_SHOWN_SKILLS`] of the skills that are rendered apart. If there are more, those
-/// with the `matched` numbers come first.
+/// Adds up to [`MAX_SHOWN_SKILLS`] of the separately rendered skills to a rendered hit. If there are more, those at
+/// `matched_indices` come first.
 pub(super) fn insert_skills(
     hit: &[u8],
     rendered_skills: &str,
@@ -56,7 +56,7 @@ pub(super) fn rendered_hit<'a>(stored: &'a TantivyDocument, fields: &IndexFields
     }
 }
 
-/// Empty if the document has no entry.
+/// The catalog entry of a document; empty if it has none.
 pub(super) fn rendered_catalog_entry<'a>(
     stored: &'a TantivyDocument,
     fields: &IndexFields,

@@ -1,4 +1,4 @@
-//! Search request: text, filters, sort order, page and facets.
+//! Search requests: text, filters, sort order, page and facets.
 
 use std::sync::Arc;
 
@@ -9,42 +9,43 @@ use uuid::Uuid;
 use crate::agent_property::ExactFilter;
 use crate::vectors::VectorStore;
 
-/// The most words of a query that are searched for; further ones are ignored, which a hint reports.
+/// The most searched words of a query; further ones are ignored, which a hint reports.
 pub const MAX_QUERY_WORDS: usize = 32;
 
 pub const MAX_HITS: usize = 1_000;
 
-/// Only the first hits of a page are explained.
+/// The most explained hits, the first ones of a page.
 pub const MAX_EXPLAINED_HITS: usize = 10;
 
-/// The most values of all filters of a search together.
+/// The most values of all filters of a search in total.
 pub const MAX_FILTER_VALUES: usize = 256;
 
-/// The most filters one of which agents must pass.
+/// The most filters of which agents must pass one.
 pub const MAX_ANY_OF_FILTERS: usize = 16;
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
-    /// Plain language. `None`, or a text without words, matches every agent.
+    /// Query in plain language. `None`, or a text without words, matches every agent.
     pub text: Option<String>,
     pub filters: Filters,
-    /// A search finds the agents that carry one of these visibility labels of the caller.
+    /// Visibility labels of the caller: a search finds only agents that have one of them.
     pub visible_to: Vec<String>,
-    /// The visibility labels that everybody in the caller's class holds. Scores, and all other uses of word statistics,
-    /// count only agents that carry one of these, so they reveal nothing about agents outside the class.
+    /// The visibility labels of every member of the caller's class. Scores and all other uses of word statistics count
+    /// only agents that have one of them, so they reveal nothing about agents outside the class.
     pub class_labels: Vec<String>,
     pub sort: SortOrder,
-    /// At most [`MAX_LIMIT`]. With 0 only total and facets are computed.
+    /// The most hits of the page, at most [`MAX_HITS`]. With 0 only total and facets are computed.
     pub limit: usize,
-    /// The most bytes of the hits, if bounded: a page ends before the hit that would exceed them, after at least one.
+    /// The most bytes of the hits, if bounded: a page ends before the hit that would exceed them, but has at least
+    /// one.
     pub max_bytes: Option<usize>,
-    /// Position in the same search after which the page continues.
+    /// Position after which the page continues, from the same search.
     pub after: Option<SortPosition>,
-    /// Counted over all matches.
+    /// Facets to count over all matches.
     pub facets: Vec<Facet>,
-    /// Whether of each group of duplicates only one agent is a hit. Totals and facets count all agents.
+    /// Whether only one agent of each duplicate group is a hit. Totals and facets count all agents.
     pub group_duplicates: bool,
-    /// Whether the scores of the first [`MAX_EXPLAINED`] hits are explained.
+    /// Whether the scores of the first [`MAX_EXPLAINED_HITS`] hits are explained.
     pub explain: bool,
     pub parts: HitParts,
     pub semantic: Option<SemanticQuery>,
@@ -53,10 +54,10 @@ pub struct SearchRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HitParts {
     pub hit: bool,
-    /// The agent as rendered for catalogs.
+    /// Whether hits include the entry rendered for catalogs.
     pub catalog_entry: bool,
     pub highlights: bool,
-    /// The computation of an explained score as a tree, beside its sentences.
+    /// Whether explained scores include their computation as a tree, in addition to the sentences.
     pub computation: bool,
 }
 
@@ -75,24 +76,25 @@ impl Default for HitParts {
 #[derive(Debug, Clone)]
 pub struct SemanticQuery {
     pub vectors: Arc<VectorStore>,
-    /// Of unit length, computed by the same model.
+    /// The query's vector, of unit length and computed by the same model.
     pub query: Arc<[f32]>,
-    /// The least cosine of a close neighbor. Of the others the nearest twenty match too.
+    /// The least cosine of a close neighbor. The nearest twenty match even below it.
     pub cutoff: f32,
-    /// Whether the search is purely semantic, so that full text is neither searched nor scored.
+    /// Whether the search is purely semantic, so full text is neither searched nor scored.
     pub semantic_only: bool,
 }
 
-/// Filters on agents. Values of one facet are alternatives, different facets must all match; one without values has no
-/// effect. Values are compared exactly, but tags and providers ignoring case; a skill is also found by words that all
-/// occur in the names of the agent's skills.
+/// Filters on agents. Values of one facet are alternatives; different facets must all match; a facet without values
+/// has no effect. Values are compared exactly, except for tags and providers, which ignore case; a skill also matches
+/// if all words of the value occur in the names of the agent's skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Without a lifecycle only `approved` and `deprecated` agents are found; without a liveness all but `gone` ones.
+    /// Values by facet. Without a lifecycle, only `approved` and `deprecated` agents are found; without a liveness,
+    /// all but `gone` ones.
     pub values: FacetMap<Vec<String>>,
     pub exact: Vec<ExactFilter>,
-    /// Filters one of which agents must pass, if there are any; at most [`MAX_WITHIN`]. Without a lifecycle or liveness
-    /// such a filter asks for none, and filters within it are ignored.
+    /// Filters of which agents must pass one, if there are any; at most [`MAX_ANY_OF_FILTERS`]. Without a lifecycle or
+    /// liveness, such a filter accepts any; filters nested in it are ignored.
     pub any_of: Vec<Filters>,
 }
 
@@ -106,21 +108,22 @@ impl Filters {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SortOrder {
-    /// Best match first; without a text the same as [`Sort::Updated`].
+    /// Best match first; without a text the same as [`SortOrder::Updated`].
     #[default]
     Relevance,
-    /// By name, ignoring case and accents, A first.
+    /// By name from A, ignoring case and accents.
     Name,
     /// By the last change, newest first.
     Updated,
-    /// By the time of being first seen, newest first.
+    /// By the time when the agent was first seen, newest first.
     Newest,
 }
 
 impl SortOrder {
     pub const ALL: [Self; 4] = [Self::Relevance, Self::Name, Self::Updated, Self::Newest];
 
-    /// The effective order for this text: without words there is no relevance, so the last change decides.
+    /// The effective order for this text: without words there is no relevance, so agents are ordered by the last
+    /// change.
     pub fn effective(self, text: Option<&str>) -> Self {
         let asks_text =
             || text.is_some_and(|text| super::query_parser::parse_query(text).has_text());
@@ -142,24 +145,24 @@ impl SortOrder {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SortPosition {
-    /// Only in the order by relevance, where all weak hits come after the others.
+    /// Whether the hit is weak, only in the order by relevance, where all weak hits come last.
     pub weak: bool,
     pub value: SortValue,
-    /// Decides between equal values.
+    /// Id of the agent, which orders equal values.
     pub id: Uuid,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SortValue {
-    /// For [`Sort::Relevance`] with a text.
+    /// The score, for [`SortOrder::Relevance`] with a text.
     Score(#[serde(with = "score_bits")] f32),
-    /// The folded name, for [`Sort::Name`].
+    /// The folded name, for [`SortOrder::Name`].
     Name(String),
-    /// For [`Sort::Updated`] and [`Sort::Newest`]; microseconds since 1970 UTC.
+    /// The time in microseconds since 1970 UTC, for [`SortOrder::Updated`] and [`SortOrder::Newest`].
     Time(i64),
 }
 
-/// Writes a score as its bits: a decimal that is read back with an error would repeat or skip a hit on the next page.
+/// Serializes a score as its bits: a rounded decimal would repeat or skip a hit on the next page.
 mod score_bits {
     use serde::{Deserialize as _, Deserializer, Serializer};
 

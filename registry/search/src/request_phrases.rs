@@ -1,17 +1,17 @@
-//! Phrases at the start of a query that ask for an agent, such as "find me an agent that can".
+//! Request phrases at the start of a query, such as "find me an agent that can".
 //!
-//! They say nothing about the agent, but with them every text about agents as such is close to the query in meaning.
+//! They do not describe the agent, but with them every text about agents in general is close to the query in meaning.
 
 use super::analysis::word_spans;
 use super::languages::is_stop_word;
 use super::text_folding::fold_text;
 
-/// Words for what is asked for.
+/// Words for an agent.
 const AGENT_WORDS: [&str; 2] = ["agent", "agents"];
-/// Words that lead from it to the task.
+/// Words between the agent and the task.
 const TASK_CONNECTORS: [&str; 7] = ["can", "could", "for", "that", "to", "which", "who"];
 
-/// The text after such a phrase; the whole text if it starts with none, or if nothing would be left.
+/// The text after such a phrase; the whole text if it has none, or if nothing would remain.
 pub(super) fn strip_request_phrase(text: &str) -> &str {
     let words: Vec<_> = word_spans(text)
         .map(|run| (run.start, fold_text(&text[run])))

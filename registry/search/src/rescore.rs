@@ -1,5 +1,5 @@
-//! Rescoring of the best candidates, from the positions of words. It adds scores for the best skill, for words that
-//! follow each other as in the query or are near each other, and for stop words, which the first scoring leaves out.
+//! Rescoring of the best candidates by the positions of words. It adds scores for the best skill, for words that
+//! follow each other as in the query or are near each other, and for stop words, which the first scoring ignores.
 //! Candidates that contain too little of the query are marked as weak.
 
 use std::collections::HashSet;
@@ -24,23 +24,23 @@ use super::word_proximity::AdjacentPairs;
 pub(super) const RESCORED_COUNT: usize = 64;
 
 const SKILL_WEIGHT: Score = 0.4;
-/// Weight of two words that follow each other as in the query.
+/// Weight of two words that follow each other in the query's order.
 const PHRASE_WEIGHT: Score = 0.2;
-/// Weight of two adjacent words of the query that are near each other in another way; falls with their distance.
+/// Weight of two adjacent words of the query that are near each other in another way; decreases with their distance.
 const NEARNESS_WEIGHT: Score = 0.1;
-/// Weight of a word that occurs exactly as written, and not only by its stem.
+/// Weight of a word that occurs exactly as written, not only with the same stem.
 const EXACT_FORM_WEIGHT: Score = 0.1;
-/// Relative to another word.
+/// Weight of a stop word, relative to any other word.
 const STOP_WORD_WEIGHT: Score = 0.5;
-/// The most distinct stop words of a query that are scored.
+/// The most distinct scored stop words of a query.
 const MAX_STOP_WORDS: usize = 8;
 
-/// The share of a query's words, by idf, below which a candidate is weak.
+/// Share of a query's words, by idf, below which a candidate is weak.
 const MIN_COVERAGE: Score = 0.3;
-/// The same for two words, of which one is enough unless the other says far more.
+/// The same share for two words, of which one is enough unless the other has a far higher idf.
 const MIN_COVERAGE_OF_TWO: Score = 0.4;
 
-/// The share of the best covering candidate's score from which a candidate is not weak either.
+/// Share of the best covering candidate's score from which a candidate is never weak.
 const SPARED_SCORE_SHARE: Score = 0.7;
 
 const BM25_K1: Score = 1.2;
@@ -51,18 +51,18 @@ pub(super) struct Rescorer {
     words: Vec<RescoredWord>,
     pairs: AdjacentPairs,
     mean_length: Score,
-    /// Sum of word shares from which a candidate is not weak; 0 if none is weak.
+    /// Sum of word shares from which a candidate is not weak; 0 if no candidate can be weak.
     min_coverage: Score,
 }
 
 #[derive(Debug, Clone)]
 struct RescoredWord {
-    /// The word's own forms first, then other forms that count for it, each with its weight times its idf.
+    /// The word's own forms, then other forms that count for it, each with its weight times its idf.
     forms: Vec<(Term, Score)>,
     /// The number of the word's own forms.
     own_form_count: usize,
     kind: WordKind,
-    /// The share of a content word in the query: the idf of the form that agents use.
+    /// Share of a content word in the query: the idf of the form that agents use.
     share: Score,
 }
 
@@ -70,14 +70,14 @@ struct RescoredWord {
 enum WordKind {
     Content,
     Stop,
-    /// The form in which a word was written, if its stem differs.
+    /// The exact form of a word, if its stem differs.
     ExactForm,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct RescoreBonus {
     skill: Score,
-    /// The part that `skill` belongs to.
+    /// The part that the score `skill` belongs to.
     part: u32,
     phrases: Score,
     nearness: Score,
@@ -90,14 +90,14 @@ impl RescoreBonus {
         self.skill + self.phrases + self.nearness + self.stop_words + self.exact_form
     }
 
-    /// The parts of the added score, listed in the explanation after the first score.
+    /// The parts of the added score, which the explanation lists after the first score.
     pub fn explanations(self) -> Vec<Explanation> {
         [
             ("the best skill", self.skill),
             ("words in the order of the query", self.phrases),
             ("words near each other", self.nearness),
             ("stop words", self.stop_words),
-            ("words as they were written", self.exact_form),
+            ("words in their exact form", self.exact_form),
         ]
         .into_iter()
         .filter(|(_, value)| *value > 0.0)
@@ -105,17 +105,17 @@ impl RescoreBonus {
         .collect()
     }
 
-    /// The same as reasons in words; `skill` names the skill of a part of the agent.
+    /// The same parts as reasons in words; `skill_name` returns the name of a part's skill.
     pub fn reasons(self, skill_name: impl Fn(u32) -> Option<String>) -> Vec<(String, Score)> {
         let best = match skill_name(self.part) {
-            Some(name) => format!("of all parts skill {name} matches best"),
-            None => "of all parts the agent's own texts match best".to_owned(),
+            Some(name) => format!("skill {name} is the best matching part"),
+            None => "the agent's own texts are the best matching part".to_owned(),
         };
         [
             (best.as_str(), self.skill),
             ("words follow each other as in the query", self.phrases),
             ("words of the query are near each other", self.nearness),
-            ("small words of the query occur too", self.stop_words),
+            ("stop words of the query occur too", self.stop_words),
             ("words occur exactly as written", self.exact_form),
         ]
         .into_iter()
@@ -146,7 +146,7 @@ impl Rescorer {
             rescorer.add_word(statistics, fields, forms, own, WordKind::Content)?;
             word_forms.push(word.base_form());
         }
-        // A match of a single word covers the query, and so does whatever meets its demands.
+        // A match of a single word covers the query, and so does a match of the required parts.
         if query.words.len() > 1 && parsed.required.is_empty() {
             let shares = rescorer.words.iter().map(|word| word.share);
             let part = match query.words.len() {
@@ -193,7 +193,7 @@ impl Rescorer {
                 if weighted_forms.is_empty() {
                     first_idf = idf;
                 }
-                // A word that nobody uses has the share of what it may stand for.
+                // A word that no agent uses has the share of the forms that it may stand for.
                 share = (statistics.count_term_docs(&term, 1)? > 0).then_some(idf);
             }
             weighted_forms.push((term, weight * idf));
@@ -207,8 +207,8 @@ impl Rescorer {
         Ok(())
     }
 
-    /// The first score below which matches behind these rescored candidates are weak. They are not examined word by
-    /// word: if any candidate is weak, all matches behind them are.
+    /// First score below which matches behind these rescored candidates are weak. They are not examined word by word:
+    /// if any candidate is weak, all matches behind the candidates are.
     pub fn weak_threshold(&self, rescored: &[PageEntry]) -> Score {
         match rescored.iter().any(|entry| entry.position.weak) {
             true => Score::INFINITY,
@@ -216,8 +216,8 @@ impl Rescorer {
         }
     }
 
-    /// The maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often. Of
-    /// a word's forms the most frequent one counts, because a form that no agent holds promises nothing.
+    /// The maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often.
+    /// The most frequent form of each word counts, because a form that no agent contains cannot be reached.
     pub fn max_text_score(&self) -> Score {
         let words = self
             .words
@@ -230,7 +230,7 @@ impl Rescorer {
         (BM25_K1 + 1.0) * worths.sum::<Score>()
     }
 
-    /// Adds the rescoring gain to these matches, and marks weak ones. No score is ever reduced.
+    /// Adds the rescoring bonus to these matches, and marks weak ones. No score decreases.
     pub fn rescore(
         &self,
         searcher: &Searcher,
@@ -261,8 +261,8 @@ impl Rescorer {
         Ok(())
     }
 
-    /// A candidate that repeats few words of the query often can still be right: it is not weak if its score would
-    /// place it among the candidates that cover the query.
+    /// Unmarks candidates that repeat few words of the query often and can still be right: those whose score would
+    /// place them among the candidates that cover the query.
     fn unmark_high_scores(entries: &mut [PageEntry]) {
         let covering = entries.iter().filter(|entry| !entry.position.weak);
         let scores = covering.map(PageEntry::full_text_score);
@@ -286,10 +286,10 @@ type FormPostings = (SegmentPostings, Score);
 
 struct RescoredSegment<'a> {
     rescorer: &'a Rescorer,
-    /// By word, the forms that the segment contains, with their weights.
+    /// For each word, the forms that the segment contains, with their weights.
     postings: Vec<Vec<FormPostings>>,
     lengths: FieldNormReader,
-    /// Positions in the current document, by word and form.
+    /// The positions in the current document, by word and form.
     positions: Vec<Vec<Vec<u32>>>,
 }
 
@@ -339,11 +339,11 @@ impl<'a> RescoredSegment<'a> {
                 }
                 if postings.doc() == document {
                     match word.kind {
-                        // Only its presence counts, so no position is read.
+                        // Only the presence counts, so no positions are read.
                         WordKind::ExactForm => form_positions.push(0),
                         WordKind::Content | WordKind::Stop => {
                             postings.positions(form_positions);
-                            // Words outside the card's model come last, and gain nothing.
+                            // Words outside the card's model come last and get no bonus.
                             let other = |place: &u32| is_other_texts(part_of_position(*place));
                             form_positions
                                 .truncate(form_positions.partition_point(|place| !other(place)));
@@ -368,7 +368,7 @@ impl<'a> RescoredSegment<'a> {
         }
     }
 
-    /// Sum of the shares of the content words that the last scored document has in any form.
+    /// Sum of the shares of the content words that the last scored document contains in any form.
     fn coverage(&self) -> Score {
         let words = self.rescorer.words.iter().zip(&self.positions);
         words
@@ -384,7 +384,7 @@ impl<'a> RescoredSegment<'a> {
             .word_postings()
             .filter(|(kind, ..)| *kind != WordKind::ExactForm)
         {
-            // Of the forms of a word only the best counts within a part.
+            // Only the best form of a word counts within a part.
             let mut best: Vec<(u32, Score)> = Vec::new();
             for ((_, worth), places) in forms.iter().zip(places) {
                 for run in places

@@ -1,4 +1,4 @@
-//! Search response: hits, counts and hints.
+//! Search responses: hits, counts and hints.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::request::SortPosition;
 
-/// The most values that a facet lists; [`FacetCounts::other_count`] sums up the rest.
+/// The most values listed for a facet; [`FacetCounts::other_count`] sums up the rest.
 pub const MAX_FACET_VALUES: usize = 50;
 
-/// The most duplicates of a hit that are listed; [`Duplicates::count`] counts all.
+/// The most duplicates listed for a hit; [`Duplicates::count`] counts all.
 pub const MAX_DUPLICATES: usize = 10;
 
 #[derive(Debug, Clone, Default)]
@@ -20,13 +20,13 @@ pub struct IndexSearchResponse {
     pub applied_seq: i64,
     pub hits: Vec<HitRow>,
     pub has_more: bool,
-    /// Independent of the page.
+    /// Number of all matches, independent of the page.
     pub total: u64,
-    /// If duplicates are folded and the page has room for hits: the number of groups, each of which is one hit.
+    /// The number of groups, each of which is one hit, if duplicates are grouped and the page has hits.
     pub groups: Option<u64>,
-    /// Counted over all matches.
+    /// Facet counts over all matches.
     pub facets: BTreeMap<Facet, FacetCounts>,
-    /// For an empty result, or for parts of the query that were ignored.
+    /// Hints about an empty result or ignored parts of the query.
     pub hints: Vec<Hint>,
     pub generation: u64,
     pub overlay_version: u64,
@@ -35,22 +35,24 @@ pub struct IndexSearchResponse {
 #[derive(Debug, Clone)]
 pub struct HitRow {
     pub id: Uuid,
-    /// As rendered in its [`Document`](super::Document), with the skills to show where they are rendered apart.
+    /// The rendered hit from its [`AgentDocument`](super::AgentDocument), with the skills to show if they are rendered
+    /// separately.
     pub hit: Vec<u8>,
-    /// As rendered for catalogs; empty for an agent that they do not list.
+    /// The entry rendered for catalogs; empty if they do not list the agent.
     pub catalog_entry: Vec<u8>,
-    /// `None` without a text. Comparable only within one response, and among hits that are equally weak.
+    /// Relevance score; `None` without a text. Comparable only within one response, and only among hits with equal
+    /// `weak`.
     pub score: Option<f32>,
-    /// Whether the hit has only words that say little about the query, and is not close in meaning. Sorted by
+    /// Whether the hit has only words that are unspecific for the query, and is not close in meaning. In the order by
     /// relevance, weak hits come after all others.
     pub weak: bool,
-    /// The next page continues after it.
+    /// Position after which the next page continues.
     pub position: SortPosition,
     pub highlights: Vec<Highlight>,
     /// Skills that contain a word of the query, the one with most distinct words first.
     pub matched_skills: Vec<String>,
     pub explain: Option<serde_json::Value>,
-    /// The hit's duplicates among the matches, if duplicates are folded and there are any.
+    /// The hit's duplicates among the matches, if duplicates are grouped and there are any.
     pub duplicates: Option<Duplicates>,
 }
 
@@ -95,18 +97,18 @@ impl BoundedHits {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Duplicates {
     pub count: u64,
-    /// The first [`MAX_DUPLICATES`], in the order of preference.
+    /// The first [`MAX_DUPLICATES`] of them, in the order of preference.
     pub agents: Vec<Uuid>,
 }
 
-/// An excerpt with words of the query, taken from the card and not escaped.
+/// An excerpt of the card with words of the query, not escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Highlight {
     /// Kind of text: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag`,
     /// `skill.example`, or `other` for a text outside the card's model.
     pub field: &'static str,
     pub skill: Option<String>,
-    /// Cut at word boundaries.
+    /// The excerpt, cut at word boundaries.
     pub text: String,
     /// Byte ranges of the words in [`text`](Self::text), ascending, disjoint, and on character boundaries.
     pub ranges: Vec<Range<usize>>,
@@ -116,7 +118,7 @@ pub struct Highlight {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FacetCounts {
-    /// At most [`FACET_VALUES`], most frequent first, equally frequent ones by value.
+    /// At most [`MAX_FACET_VALUES`] values, most frequent first, equally frequent ones by value.
     pub values: Vec<(String, u64)>,
     /// Sum of the counts of all other values.
     pub other_count: u64,
@@ -125,11 +127,11 @@ pub struct FacetCounts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     pub kind: HintKind,
-    /// What it concerns: a filter's name, empty for all filters; or a word, a prefix (with `*`) or a quotation.
+    /// The subject of the hint: a filter's name, empty for all filters; or a word, a prefix (with `*`) or a quotation.
     pub text: String,
-    /// The number of agents found without it, if known.
+    /// The number of agents found without this part, if known.
     pub matches_without: Option<u64>,
-    /// Similarly spelled words of agents, most used first.
+    /// Similarly spelled words in agents, most used first.
     pub similar_words: Vec<String>,
 }
 
@@ -137,13 +139,13 @@ pub struct Hint {
 pub enum HintKind {
     /// Without this filter there would be hits.
     Filter,
-    /// No visible agent contains this word, or any word with this prefix.
+    /// No visible agent contains this word, or a word with this prefix.
     UnknownWord,
-    /// The query had too many words, or one of its prefixes has more words than count.
+    /// The query has too many words, or one of its prefixes has more words than are searched.
     TooManyWords,
     /// A part of the query was not valid syntax and was searched as plain words.
     Syntax,
-    /// The caller may see no agent at all.
+    /// No agent is visible to the caller.
     Empty,
     /// Every match is weak.
     OnlyWeak,
@@ -167,7 +169,7 @@ pub struct Suggestion {
     /// The whole name, skill or tag, as the card spells it.
     pub text: String,
     pub kind: SuggestionKind,
-    /// Visible, listed agents that have it.
+    /// Number of visible, listed agents with this text.
     pub count: u64,
 }
 

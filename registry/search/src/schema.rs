@@ -1,4 +1,4 @@
-//! Fields of the index, and the conversion of a [`Document`] into them.
+//! Schema: the fields of the index, and the conversion of an [`AgentDocument`] into them.
 
 use a2a_registry_domain::facet::Facet;
 use tantivy::schema::{
@@ -18,18 +18,19 @@ use super::response::SuggestionKind;
 use super::text_folding::fold_text;
 use super::text_layout::{self, AgentTexts, LAYOUT_TOKENIZER, LayoutTokenizer};
 
-/// Version of the schema; must rise with every change of the fields or their content. An index with another version is
-/// rebuilt.
+/// Version of the schema. Increase it with every change of the fields or their content: an index with another version
+/// is rebuilt.
 pub const SCHEMA_VERSION: u32 = 17;
 
-/// What stands between the skills that are rendered apart. JSON in one line does not contain it.
+/// Separator of the separately rendered skills, which JSON in one line cannot contain.
 pub(super) const SKILL_SEPARATOR: &str = ",\n";
 
-/// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
+/// Protocol values of nearly every agent, not searched as text: a query for "text" means something else and would
+/// match all.
 pub(super) const UNINFORMATIVE_VALUES: [&str; 4] =
     ["application/json", "none", "text", "text/plain"];
 
-/// The facets whose values are searched as text too.
+/// The facets whose values are also searched as text.
 pub(super) const PROTOCOL_FACETS: [Facet; 6] = [
     Facet::Capability,
     Facet::Binding,
@@ -48,19 +49,19 @@ const MAX_NAME_KEY_BYTES: usize = 256;
 
 #[derive(Debug, Clone)]
 pub(super) struct IndexFields {
-    /// The values that agents are found by exactly, the id among them.
+    /// Exact values by which agents are found, including the id.
     pub keys: KeyField,
     pub id_high: Field,
     pub id_low: Field,
-    /// The rendered hit as text, which is read faster than bytes.
+    /// The rendered hit as text, which is faster to read than bytes.
     pub hit: Field,
-    /// The skills as hits show them, one after another.
+    /// The skills as shown in hits, one after another.
     pub rendered_skills: Field,
     /// A rendered hit that is not UTF-8.
     pub hit_bytes: Field,
-    /// The agent as it is rendered in catalogs.
+    /// The entry rendered for catalogs.
     pub catalog_entry: Field,
-    /// All texts of the agent, joined and positioned as in [`layout`]; also stored.
+    /// All texts of the agent, joined and positioned as in [`text_layout`](super::text_layout); also stored.
     pub text: Field,
     pub name_key: Field,
     pub created_at: Field,
@@ -68,7 +69,7 @@ pub(super) struct IndexFields {
     pub group_high: Field,
     pub group_low: Field,
     pub preference: Field,
-    /// Columns of the values of keys.
+    /// Columns of key values.
     columns: Vec<(KeyKind, Field)>,
 }
 
@@ -170,7 +171,7 @@ impl IndexFields {
         }
     }
 
-    /// What exact conditions are about beside the facets.
+    /// Adds the values for exact conditions other than facets.
     fn add_properties(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
         let identifier = std::iter::once(agent.identifier.as_str());
         self.add_keys(out, KeyKind::Identifier, identifier);
@@ -182,7 +183,7 @@ impl IndexFields {
         self.add_keys(out, KeyKind::Attribute, attributes);
     }
 
-    /// What completions suggest.
+    /// Adds the texts that completions suggest.
     fn add_suggestions(&self, agent: &AgentDocument, out: &mut TantivyDocument) {
         let skills = agent.skills.iter().take(MAX_SKILLS);
         let tags = agent.facets[Facet::Tag].iter();
@@ -239,7 +240,7 @@ pub(super) fn layout_analyzer() -> (&'static str, TextAnalyzer) {
     (LAYOUT_TOKENIZER, TextAnalyzer::from(LayoutTokenizer))
 }
 
-/// Separator of the folded form, which prefixes are compared with, and the text that is shown.
+/// Separator between the folded form, which is compared with prefixes, and the shown text.
 pub(super) const SUGGESTION_MARK: char = '\u{1}';
 
 fn suggestion_text(shown: &str) -> Option<String> {
@@ -249,17 +250,17 @@ fn suggestion_text(shown: &str) -> Option<String> {
     usable.then(|| format!("{}{SUGGESTION_MARK}{shown}", fold_text(shown)))
 }
 
-/// Both halves of a number, as it is written.
+/// Splits a number into its high and low half.
 fn split_u128(number: u128) -> (u64, u64) {
     Uuid::from_u128(number).as_u64_pair()
 }
 
-/// The text up to this many bytes, cut at a character boundary.
+/// Cuts a text to at most this many bytes, at a character boundary.
 fn truncate_bytes(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// Cuts texts to this many bytes over all of them, and drops what is empty then.
+/// Cuts texts to this many bytes in total, and drops the empty ones.
 fn truncate_all(texts: &mut Vec<String>, mut bytes_left: usize) {
     for text in &mut *texts {
         text.truncate(text.floor_char_boundary(bytes_left));
@@ -268,7 +269,8 @@ fn truncate_all(texts: &mut Vec<String>, mut bytes_left: usize) {
     texts.retain(|text| !text.is_empty());
 }
 
-/// Searched and stored texts, cut to their limits: each kind of text has its own budget of bytes over the whole agent.
+/// Cuts the searched and stored texts to their limits: each kind of text has its own budget of bytes for the whole
+/// agent.
 fn limit_texts(agent: AgentDocument) -> AgentTexts {
     let mut names = MAX_TEXT_BYTES;
     let mut descriptions = MAX_TEXT_BYTES;
@@ -290,7 +292,7 @@ fn limit_texts(agent: AgentDocument) -> AgentTexts {
         skills: agent.skills,
         other: agent.other_texts,
     };
-    // Accepted media types are mostly produced too.
+    // Most accepted media types are also produced.
     texts.protocol.sort_unstable();
     texts.protocol.dedup();
     texts

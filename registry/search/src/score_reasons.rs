@@ -1,4 +1,4 @@
-//! Reasons for a score in words: one sentence for each part of it, whose numbers add up to the score.
+//! Reasons for a score in sentences: one for each part of the score, whose numbers add up to it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use super::statistics::QueryStatistics;
 use super::text_layout::{TextKind, split_texts, stored_languages};
 use super::text_query::form_query;
 
-/// The most members that a sentence names.
+/// The most card members named in one sentence.
 const MAX_NAMED_MEMBERS: usize = 3;
 const MAX_NAME_CHARS: usize = 60;
 /// The most forms of a query's words whose scores are computed per hit.
@@ -24,7 +24,7 @@ const MAX_SCORED_FORMS: usize = 32;
 const MAX_MAIN_TERMS: usize = 16;
 /// The most bytes of an agent's texts that are searched for words of a query.
 const MAX_SEARCHED_BYTES: usize = 128 * 1024;
-/// Scores that differ less are equal but for rounding.
+/// Scores that differ by less are equal except for rounding.
 const ROUNDING_TOLERANCE: Score = 1e-3;
 
 pub(super) struct ScoreParts {
@@ -39,7 +39,7 @@ pub(super) struct ScoreReasons<'a> {
     pub searcher: &'a Searcher,
     pub statistics: &'a QueryStatistics,
     pub words: &'a [QueryWord],
-    /// Finds the same words; rules out most texts without analysis.
+    /// Finds the same words; excludes most texts without analyzing them.
     pub highlighter: &'a Highlighter,
     pub address: DocAddress,
     /// All texts of the agent, as the index stores them.
@@ -48,9 +48,9 @@ pub(super) struct ScoreReasons<'a> {
 
 #[derive(Default)]
 pub(super) struct MatchedForm {
-    /// The word as spelled in the text that has most of it, folded.
+    /// The folded spelling of the word in the text where it occurs most often.
     surface: String,
-    /// Members that contain it, with its occurrences weighted as in the index.
+    /// Members that contain the word, with its occurrences weighted as in the index.
     members: Vec<(MatchedMember, usize)>,
 }
 
@@ -71,7 +71,8 @@ pub(super) struct ScoredWord<'a> {
 }
 
 impl<'r> ScoreReasons<'r> {
-    /// The query's words that the agent has, in order; the rarest if they have over [`MAX_SCORED_FORMS`] forms.
+    /// The query's words that the agent contains, in order; only the rarest if they have over [`MAX_SCORED_FORMS`]
+    /// forms.
     pub fn score_words<'a>(
         &self,
         matched_forms: &'a MatchedForms,
@@ -122,7 +123,7 @@ impl<'r> ScoreReasons<'r> {
         Ok(scored.into_iter().map(|(_, word)| word).collect())
     }
 
-    /// Estimates how much a form counts in a score: the rarer, the more.
+    /// Estimates how much a form contributes to a score: rarer forms contribute more.
     fn estimate_weight(&self, form: &str, weight: Score) -> Result<Score, IndexError> {
         let term = Term::from_field_text(self.fields.text, form);
         let holders = self.statistics.doc_freq(&term)? as Score;
@@ -155,7 +156,7 @@ impl<'r> ScoreReasons<'r> {
         Ok(explanation)
     }
 
-    /// The sentences, those about words first. Each number is a part of the whole score.
+    /// Builds the sentences, those about words first. Each number is a part of the total score.
     pub fn build_sentences(&self, scored: &[ScoredWord<'_>], parts: &ScoreParts) -> Vec<String> {
         let text_score = parts.text_score.unwrap_or(0.0);
         let full_text = text_score + parts.rescore_bonus.sum();
@@ -175,7 +176,7 @@ impl<'r> ScoreReasons<'r> {
             }
             if unexplained.abs() > ROUNDING_TOLERANCE * (1.0 + text_score) {
                 let figure = figure(unexplained);
-                // Prefixes, phrases and required parts, and words beyond what is scored here.
+                // Prefixes, phrases, required parts, and words beyond the scored forms.
                 sentences.push(format!("other parts of the query match {figure}"));
             }
             let skill = |part: u32| Some(quote_shortened(skills.get(part as usize)?));
@@ -204,7 +205,7 @@ impl<'r> ScoreReasons<'r> {
         Ok((scorer.doc() == document).then(|| scorer.score()))
     }
 
-    /// The forms of the query's words in the first [`MAX_READ_BYTES`] of the agent's texts.
+    /// Finds the forms of the query's words in the first [`MAX_SEARCHED_BYTES`] of the agent's texts.
     pub fn find_forms(&self) -> MatchedForms {
         let forms = self.words.iter().flat_map(QueryWord::weighted_forms);
         let wanted: HashSet<&str> = forms.map(|(form, _)| form).collect();

@@ -1,4 +1,4 @@
-//! Runs a search: filter, text, page, hits.
+//! Search execution: filter, text, page, hits.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ use super::text_query::TextQueryBuilder;
 use super::visible_agents::LazyVisibleAgents;
 use super::{Index, IndexInner, IndexView};
 
-/// Queries of up to this many words are keywords, which rank full-text matches first.
+/// Queries of up to this many words count as keywords, which rank full-text matches first.
 const SHORT_QUERY_WORDS: usize = 2;
 
 const MAX_LOOKUP_HITS: usize = 100;
@@ -53,7 +53,7 @@ pub(super) struct PreparedQuery {
     pub parsed: ParsedQuery,
     /// Nearest neighbors to combine with the full-text matches, if requested.
     pub hybrid: Option<HybridRanker>,
-    /// Prefixes with more words than count.
+    /// Prefixes with more words than are searched.
     pub cut_prefixes: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl PreparedQuery {
         query.with_statistics(Arc::clone(&self.statistics))
     }
 
-    /// Explains a hit's full-text score in this order; `None` if full text does not count in it.
+    /// The query that explains a hit's full-text score in this order; `None` if full text does not count in it.
     fn text_query_to_explain(
         &self,
         query: &FilteredQuery,
@@ -172,7 +172,8 @@ impl IndexInner {
         })
     }
 
-    /// Expands the words of a query and adds those of its prefixes. Returns the prefixes with more words than count.
+    /// Expands the words of a query and adds those of its prefixes. Returns the prefixes with more words than are
+    /// searched.
     fn expand_words(
         &self,
         query: &mut AnalyzedQuery,
@@ -249,8 +250,8 @@ impl IndexInner {
         Ok(all_clauses)
     }
 
-    /// The hits of a page that fit into the request's bytes. `explained` is set if explanations are requested; inside
-    /// it is the text query, if full text counts.
+    /// Loads the hits of a page that fit into the request's bytes. `explained` is set if explanations are requested;
+    /// it contains the text query, if full text counts.
     fn load_hits(
         &self,
         entries: Vec<PageEntry>,
@@ -278,7 +279,7 @@ impl IndexInner {
         Ok(page.hits)
     }
 
-    /// `explain` is set if explanations are requested.
+    /// Loads a hit. `explain` is set if explanations are requested.
     pub(super) fn load_hit(
         &self,
         searcher: &Searcher,
@@ -361,9 +362,9 @@ fn new_page_collector(
 }
 
 impl Index {
-    /// Searches the index. Text is parsed tolerantly and is never an error. Fails with [`IndexError::Behind`] if more
-    /// agents changed than can be hidden, with [`IndexError::TooMany`] beyond a limit, and with
-    /// [`IndexError::Position`] if [`after`](SearchRequest::after) belongs to another sort order.
+    /// Searches the index. Any text is valid. Fails with [`IndexError::Behind`] if more agents changed than can be
+    /// hidden, with [`IndexError::TooMany`] beyond a limit, and with [`IndexError::PositionMismatch`] if
+    /// [`after`](SearchRequest::after) belongs to another sort order.
     pub fn search(&self, request: &SearchRequest) -> Result<IndexSearchResponse, IndexError> {
         check_bounds(request)?;
         let inner = &*self.0;
@@ -415,7 +416,7 @@ impl Index {
         })
     }
 
-    /// Counts all matches; page and facets of the request are ignored.
+    /// Counts all matches, ignoring the page and facets of the request.
     pub fn count_matches(&self, request: &SearchRequest) -> Result<u64, IndexError> {
         check_bounds(request)?;
         let prepared = self.0.prepare_query(request)?;
@@ -426,9 +427,9 @@ impl Index {
         Ok(count as u64)
     }
 
-    /// Finds the agents with this exact key: listed ones first, of these the most trusted, then the last changed.
-    /// Unreachable agents (`gone`) are included, because a caller that looks up an address needs to know; so are
-    /// unlisted ones, for the few who may see them.
+    /// Finds the agents with this exact key: listed ones first, then by trust level, then by last change. Unreachable
+    /// agents (`gone`) are included, because a caller that looks up an address needs to know; so are unlisted ones, if
+    /// the caller may see them.
     pub fn lookup(
         &self,
         key: &str,

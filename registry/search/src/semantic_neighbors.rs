@@ -1,4 +1,5 @@
-//! Semantic matches: the agents whose vectors are nearest to a query's, as a second source of matches beside full text.
+//! Semantic neighbors: the agents whose vectors are nearest to a query's, as a second source of matches besides full
+//! text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,19 +15,19 @@ use super::filter::DocumentFilter;
 use super::request::SemanticQuery;
 use crate::vectors::{NO_SLOT, Neighbor, Similarity, SlotBitSet, VectorStore};
 
-/// Bytes for slot tables; a table takes four bytes per document. Tables of segments that were merged away stay until
-/// they are evicted.
+/// The most bytes of slot tables, each of four bytes per document. Tables of merged segments stay until they are
+/// evicted.
 const SLOT_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Number of nearest neighbors that match whatever their similarity.
+/// Number of nearest neighbors that match regardless of their similarity.
 pub(super) const MIN_NEIGHBORS: usize = 20;
 
-/// Rank, from 0, of the neighbor whose similarity counts as "no longer near".
+/// Rank, from 0, of the neighbor from which similarities no longer count as near.
 const FAR_RANK: usize = 49;
 /// Score of the neighbor at [`FAR_RANK`]. The nearest scores 1; the others lie between 1 and 0.
 const FAR_SCORE: Score = 0.01;
 
-/// The slot of each document, by segment and by the number of the [`Vectors`].
+/// Cache of the documents' slots, by number of the [`VectorStore`](crate::vectors::VectorStore) and by segment.
 pub(super) type VectorSlotCache = Cache<(u64, SegmentId), Arc<[u32]>>;
 
 pub(super) fn new_slot_cache() -> VectorSlotCache {
@@ -36,7 +37,7 @@ pub(super) fn new_slot_cache() -> VectorSlotCache {
         .build()
 }
 
-/// The slots of a segment's documents. The ids are read once in the lifetime of a segment.
+/// The slots of a segment's documents. The ids are read once per segment.
 pub(super) fn segment_slots(
     slot_cache: &VectorSlotCache,
     vectors: &VectorStore,
@@ -54,26 +55,26 @@ pub(super) fn segment_slots(
     Ok(slots)
 }
 
-/// Nearest neighbors in a segment with their similarities, ascending by document.
+/// The nearest neighbors in a segment with their similarities, ascending by document.
 pub(super) type SegmentNeighbors = Arc<[(DocId, Similarity)]>;
 
 /// The nearest neighbors of a query, as documents of one state of the index.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SemanticNeighbors {
-    /// A segment without neighbors has no entry.
+    /// Neighbors by segment; segments without neighbors are missing.
     segments: HashMap<SegmentId, SegmentNeighbors>,
-    /// Similarities that scale the scores: of the nearest neighbor; of the one at [`FAR_RANK`], or the last one before
-    /// it; and the least for a neighbor to count.
+    /// Similarities that scale the scores: of the nearest neighbor; of the one at [`FAR_RANK`] or the last one before
+    /// it; and the least similarity that counts.
     best_similarity: f32,
     far_similarity: f32,
     cutoff: f32,
-    /// Of all neighbors, descending.
+    /// The similarities of all neighbors, descending.
     similarities: Vec<f32>,
 }
 
 impl SemanticNeighbors {
-    /// Finds the nearest neighbors of a query among the agents that pass `filter` and match `demands`. Those below the
-    /// similarity cutoff are left out, except for the nearest [`NEVER_CUT`].
+    /// Finds the nearest neighbors of a query among the agents that pass `filter` and match `required`. Those below
+    /// the similarity cutoff are left out, except for the nearest [`MIN_NEIGHBORS`].
     pub fn find_nearest(
         searcher: &Searcher,
         filter: &DocumentFilter,
@@ -97,7 +98,7 @@ impl SemanticNeighbors {
                 segment_slots(slot_cache, &semantic.vectors, reader)?,
             ));
         }
-        // The snapshot is taken after the tables, so it contains every slot in them.
+        // Take the snapshot after the tables, so that it contains every slot in them.
         let snapshot = semantic.vectors.snapshot();
         let mut allowed_slots = SlotBitSet::with_capacity(snapshot.slot_count());
         for (_, bits, slots) in &segments {
@@ -139,7 +140,7 @@ impl SemanticNeighbors {
         Ok(neighbor_set)
     }
 
-    /// An empty set of neighbors, scaled by these similarities, nearest first.
+    /// Creates an empty set scaled by these similarities, which are in descending order.
     fn scaled_by(neighbors: &[Neighbor], cutoff: f32) -> Self {
         let similarity = |near: &Neighbor| near.similarity.mean();
         let far = neighbors.get(FAR_RANK).or(neighbors.last());
@@ -193,7 +194,8 @@ fn document_slot(slots: &[u32], document: DocId) -> u32 {
     slots.get(document as usize).copied().unwrap_or(NO_SLOT)
 }
 
-/// The documents of a segment whose slots are chosen, ascending. Most blocks of documents hold none, and are skipped.
+/// The documents of a segment with one of these slots, ascending. Most blocks of documents contain none and are
+/// skipped.
 fn documents_in_slots<'a>(
     slots: &'a [u32],
     chosen: &'a SlotBitSet,

@@ -1,7 +1,8 @@
-//! Similar agents: the nearest neighbours of an agent's own vector, or the agents that share its most telling words.
+//! Similar agents: the nearest neighbors of an agent's own vector, or the agents that share its most distinctive
+//! words.
 //!
-//! Neither the agent itself nor its duplicates are similar to it, and of the duplicates among similar agents one stands
-//! for all. Which words tell most is decided by the statistics of the caller's class, like every score.
+//! Neither the agent itself nor its duplicates are similar to it, and one agent of each duplicate group represents the
+//! group. The statistics of the caller's class determine which words are distinctive, as for every score.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -33,23 +34,25 @@ use crate::vectors::{NO_SLOT, SlotBitSet, VectorStore};
 
 pub const MAX_SIMILAR_AGENTS: usize = 20;
 
-/// The most words of an agent that similar ones are searched by.
+/// The most words of an agent by which similar ones are searched.
 const MAX_DISTINCTIVE_WORDS: usize = 25;
-/// The most distinct words of an agent that are compared by how much they tell, the most frequent ones.
+/// The most distinct words of an agent that are considered, starting with the most frequent ones.
 const MAX_COMPARED_WORDS: usize = 400;
-/// Least score of a similar agent, as a part of the agent's own: one rare word among many makes no agent similar.
+/// Least score of a similar agent, as a share of the agent's own: one rare word among many does not make an agent
+/// similar.
 const MIN_SCORE_SHARE: Score = 0.1;
 
 #[derive(Debug, Clone, Default)]
 pub struct SimilarRequest {
-    /// Id of the agent. Whether the caller may see it has to be decided before.
+    /// Id of the agent. The caller's access to it must be checked before.
     pub id: Uuid,
     pub visible_to: Vec<String>,
     /// Visibility labels of the caller's class, whose word statistics count.
     pub class_labels: Vec<String>,
-    /// The most agents to return, at most [`MAX_SIMILAR`].
+    /// The most agents to return, at most [`MAX_SIMILAR_AGENTS`].
     pub limit: usize,
-    /// Vectors of all agents, and the least similarity; without them, or without a vector of the agent, words decide.
+    /// Vectors of all agents, and the least similarity. Without them, or if the agent has no vector, words are
+    /// compared.
     pub vectors: Option<(Arc<VectorStore>, f32)>,
 }
 
@@ -59,13 +62,13 @@ pub struct SimilarAgents {
     pub hits: Vec<HitRow>,
     /// Duplicates of the agent itself that the caller may see.
     pub duplicates: Option<Duplicates>,
-    /// Whether vectors were compared, and not words.
+    /// Whether vectors were compared instead of words.
     pub by_vectors: bool,
 }
 
 impl Index {
-    /// Whether a caller with these labels sees an agent, listed or not. For one that is hidden from it as much is looked at as
-    /// for one that is missing.
+    /// Whether a caller with these labels may see an agent, listed or not. Takes the same work for a hidden agent as
+    /// for a missing one.
     pub fn is_visible(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = inner.current_view()?;
@@ -82,10 +85,10 @@ impl Index {
         Ok(is_visible)
     }
 
-    /// Finds listed agents that are similar to an agent; none if it is not in the index.
+    /// Finds listed agents similar to an agent; none if the agent is not in the index.
     ///
     /// # Errors
-    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond [`MAX_SIMILAR`] agents.
+    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond [`MAX_SIMILAR_AGENTS`] agents.
     pub fn find_similar(&self, request: &SimilarRequest) -> Result<SimilarAgents, IndexError> {
         if request.limit > MAX_SIMILAR_AGENTS {
             let (what, limit) = ("similar agents", MAX_SIMILAR_AGENTS);
@@ -133,7 +136,7 @@ impl Index {
 }
 
 impl IndexInner {
-    /// The living document of an agent, whoever may see it.
+    /// The undeleted document of an agent, whether visible to the caller or not.
     fn agent_address(&self, view: &IndexView, id: Uuid) -> Result<Option<DocAddress>, IndexError> {
         let term = self.fields.id_term(id);
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
@@ -152,7 +155,7 @@ impl IndexInner {
     }
 }
 
-/// A search for agents similar to one, in one state of the index.
+/// A search for similar agents in one state of the index.
 struct SimilarSearch<'a> {
     inner: &'a IndexInner,
     view: &'a IndexView,
@@ -197,7 +200,7 @@ impl SimilarSearch<'_> {
         Ok((duplicates.count > 0).then_some(duplicates))
     }
 
-    /// The nearest neighbours of the agent's vector; `None` if it has none.
+    /// The nearest neighbors of the agent's vector; `None` if it has none.
     fn entries_by_vector(
         &self,
         vectors: &VectorStore,
@@ -221,7 +224,7 @@ impl SimilarSearch<'_> {
                 }
             }
         }
-        // The snapshot is taken after the tables, so it contains every slot in them.
+        // Take the snapshot after the tables, so that it contains every slot in them.
         let snapshot = vectors.snapshot();
         let own = segments.get(self.agent_address.segment_ord as usize);
         let own = own.and_then(|(_, slots)| slots.get(self.agent_address.doc_id as usize));
@@ -257,7 +260,7 @@ impl SimilarSearch<'_> {
         Ok(Some(self.first_entries(entries.collect(), limit)?))
     }
 
-    /// The first entries by score, of each group only its first member.
+    /// The first entries by score, with only the first member of each group.
     fn first_entries(
         &self,
         mut scored: Vec<(DocAddress, Score)>,
@@ -298,7 +301,7 @@ impl SimilarSearch<'_> {
         Ok(entries)
     }
 
-    /// The agents that share most with the agent's telling words.
+    /// The agents that share most with the agent's distinctive words.
     fn entries_by_words(
         &self,
         statistics: &CorpusStatistics,
@@ -357,16 +360,16 @@ impl SimilarSearch<'_> {
         })
     }
 
-    /// Terms of the words that tell most about the agent, the most telling first: frequent in its texts, and rare among
-    /// others, but not without any other holder.
+    /// The terms of the agent's distinctive words, most distinctive first: frequent in its texts and rare in others,
+    /// but contained in at least one other agent.
     fn distinctive_terms(&self, statistics: &CorpusStatistics) -> Result<Vec<Term>, IndexError> {
         let document: TantivyDocument = self.view.searcher.doc(self.agent_address)?;
         let field = self.inner.fields.text;
         let written = document.get_first(field).and_then(|text| text.as_str());
         let mut counts: HashMap<String, usize> = HashMap::new();
         for (kind, text) in split_texts(written.unwrap_or_default()) {
-            // The provider's name and protocol features say nothing about what an agent does, and texts outside the model
-            // may say anything.
+            // The provider's name and protocol features do not describe what an agent does, and texts outside the
+            // model may contain anything.
             if matches!(
                 kind,
                 TextKind::Provider | TextKind::Protocol | TextKind::Other | TextKind::Languages
@@ -414,7 +417,7 @@ impl SimilarSearch<'_> {
     }
 }
 
-/// Weight of a word that occurs this often: each further occurrence adds less.
+/// The weight of a word by its number of occurrences: each further one adds less.
 #[expect(clippy::cast_precision_loss, reason = "a weight is rough")]
 fn occurrence_weight(count: usize) -> Score {
     count as Score / (count as Score + 1.2)

@@ -1,7 +1,7 @@
-//! Commits of few agents, whose segment is written here instead of by a thread of the writer.
+//! Small commits: the segment of a few agents is written here instead of by a thread of the writer.
 //!
-//! A thread of the writer begins each segment with a hash table of 4 MB, and reads all of it in the end, which costs more than
-//! one agent does. The table of a segment that is written here is as small as the segment.
+//! A thread of the writer starts each segment with a hash table of 4 MB and finally reads all of it, which costs more
+//! than one agent does. The table of a segment written here is as small as the segment.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::schema::IndexFields;
 /// The most agents of a small commit.
 pub(super) const MAX_SMALL_COMMIT: usize = 32;
 
-/// Memory in bytes by which the hash table is sized: it becomes 256 KiB, and grows beyond 16,384 terms.
+/// Memory in bytes from which the size of the hash table is computed: 256 KiB, which grows beyond 16,384 terms.
 const HASH_TABLE_MEMORY: usize = 1_000_000;
 
 /// Replaces the documents of agents, at least one, and deletes those of others.
@@ -31,7 +31,7 @@ pub(super) fn replace_agents(
 ) -> Result<(), IndexError> {
     let mut agents: BTreeMap<Uuid, AgentDocument> = BTreeMap::new();
     for agent in upserts {
-        // Of two documents for one agent the later remains.
+        // The later of two documents for one agent remains.
         agents.insert(agent.id, agent);
     }
     let replaced: Vec<Uuid> = agents.keys().chain(deletes).copied().collect();
@@ -46,7 +46,7 @@ pub(super) fn replace_agents(
     Ok(())
 }
 
-/// The segment with the documents of these agents.
+/// Writes the segment with the documents of these agents.
 fn write_segment(
     segment: Segment,
     fields: &IndexFields,
@@ -54,7 +54,7 @@ fn write_segment(
 ) -> tantivy::Result<Segment> {
     let mut writer = SegmentWriter::for_segment(HASH_TABLE_MEMORY, segment.clone())?;
     for agent in agents.into_values() {
-        // A stamp would tell which deletions are newer than the document, and none is of this segment.
+        // The stamp decides which deletions are newer than the document; none applies to this segment.
         writer.add_document(AddOperation {
             opstamp: 0,
             document: fields.to_document(agent),
@@ -67,8 +67,8 @@ fn write_segment(
     Ok(segment)
 }
 
-/// The documents of an agent in all segments but the newest one. The writer applies a deletion to every segment that it is told
-/// of before the commit.
+/// Query for an agent's documents in all segments but the newest one. The writer applies a deletion to every segment
+/// that it knows before the commit.
 #[derive(Debug, Clone)]
 struct OlderDocumentsQuery {
     id: Term,

@@ -1,8 +1,9 @@
-//! Statistics behind the scores: the number of agents, their length, and the document frequency of each word.
+//! Statistics for scoring: the number of agents, their length, and the document frequency of each word.
 //!
-//! They are counted over the living agents that every member of a class of callers finds without any filter, so no
-//! score reveals an agent that some member of the class may not find. They count agents and not documents in segments:
-//! every process that has applied the same events has the same counts, whatever its index has merged or deleted.
+//! They cover the undeleted agents that every member of a class of callers finds without any filter, so no score
+//! reveals an agent that some member of the class may not find. They count agents instead of documents in segments:
+//! all processes that have applied the same events have the same counts, whatever their indexes have merged or
+//! deleted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,25 +22,25 @@ use super::request::Filters;
 use super::visible_agents::{CountTermDocs, VisibleAgentSet, visible_docs_by_segment};
 use super::{Index, IndexInner, IndexView, lock};
 
-/// Counts of segments that are cached across states of the index.
+/// The most segment counts cached across states of the index.
 const MAX_CACHED_COUNTS: u64 = 16_384;
-/// Documents of a term in a segment from which their count is cached: fewer are counted faster than looked up.
+/// Document frequency in a segment from which a count is cached: lower ones are counted faster than looked up.
 const MIN_CACHED_DOC_FREQ: u32 = 256;
-/// Counts of terms that are cached for one class in one state.
+/// The most term counts cached for one class in one state.
 const MAX_CACHED_TERMS: usize = 16_384;
-/// Classes of callers whose statistics are cached for one state.
+/// The most classes of callers whose statistics are cached for one state.
 const MAX_CLASSES: usize = 8;
 /// Mean length assumed for a class without agents.
 const DEFAULT_MEAN_LENGTH: u64 = 100;
-/// tantivy's idf for a class of one agent that does not hold the word: ln 4.
+/// tantivy's idf for a class of one agent that does not contain the word: ln 4.
 const EMPTY_CLASS_IDF: Score = 1.386_294_4;
 
-/// Key of a count in a segment for a class of callers.
+/// Key of a cached count in a segment for a class of callers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum StatisticsKey {
     /// Total number of words of the segment's agents.
     Words,
-    /// Number of the segment's agents that hold a term.
+    /// Number of the segment's agents that contain a term.
     TermDocs(Term),
 }
 
@@ -56,7 +57,7 @@ pub(super) fn new_count_cache() -> SegmentCountCache {
 pub(super) struct CallerClassStatistics(Mutex<Vec<Arc<CorpusStatistics>>>);
 
 impl CallerClassStatistics {
-    /// Statistics of the class whose members all hold these labels; `count` computes them if they are missing.
+    /// Statistics of the class whose members all have these labels; `count` computes missing ones.
     pub fn get_or_compute(
         &self,
         labels: &[String],
@@ -88,15 +89,15 @@ pub(super) struct CorpusStatistics {
     segments: Vec<VisibleDocs>,
     agent_count: u64,
     word_count: u64,
-    /// The languages of which any agent, of whatever class, holds a stem.
+    /// The languages with a stem in any agent, whatever its class.
     languages: LanguageSet,
     count_cache: SegmentCountCache,
-    /// Counts of terms that were counted before.
+    /// Cached counts of terms.
     term_counts: Mutex<HashMap<Term, u64>>,
 }
 
 impl CorpusStatistics {
-    /// Counts the agents of a class, selected by `filter`.
+    /// Computes the statistics of a class, whose agents `filter` selects.
     pub fn compute(
         searcher: &Searcher,
         text: Field,
@@ -137,7 +138,7 @@ impl CorpusStatistics {
         self.agent_count
     }
 
-    /// The languages in which a word of a query can have a stem that an agent holds.
+    /// The languages in which a query word can have a stem that an agent contains.
     pub fn languages(&self) -> LanguageSet {
         self.languages
     }
@@ -154,7 +155,7 @@ impl CorpusStatistics {
         }
     }
 
-    /// Inverse document frequency (idf) of a term as in BM25: the more agents hold the term, the lower. 1 for every
+    /// Inverse document frequency (idf) of a term as in BM25: the more agents contain the term, the lower. 1 for every
     /// term if the class has no agents.
     #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
     pub fn idf(&self, term: &Term) -> tantivy::Result<Score> {
@@ -208,7 +209,7 @@ impl CorpusStatistics {
         Ok(count)
     }
 
-    /// Count of a segment, recomputed only if more of its agents were deleted since.
+    /// A count of a segment, recomputed only if more of its agents have been deleted.
     fn cached_count(
         &self,
         reader: &SegmentReader,
@@ -237,7 +238,7 @@ impl CountTermDocs for CorpusStatistics {
 }
 
 impl Index {
-    /// Number of agents that everybody with one of these labels finds without a filter, as of the last commit; 0
+    /// Number of agents that every caller with one of these labels finds without a filter, as of the last commit; 0
     /// without an index.
     pub fn count_listed_agents(&self, labels: &[String]) -> Result<u64, IndexError> {
         let view = match self.0.current_view() {
@@ -249,7 +250,7 @@ impl Index {
 }
 
 impl IndexInner {
-    /// Statistics behind the scores of a class: of the agents that everybody with one of these labels finds without a
+    /// Statistics for scoring in a class: of the agents that every caller with one of these labels finds without a
     /// filter. They ignore the overlay: the counts are those of the last commit.
     pub(super) fn class_statistics(
         &self,
@@ -276,7 +277,7 @@ impl IndexInner {
     }
 }
 
-/// Statistics for scoring one query. They hold no reference to the index.
+/// Statistics for scoring one query, without a reference to the index.
 #[derive(Debug)]
 pub(super) struct QueryStatistics {
     text: Field,
@@ -286,7 +287,7 @@ pub(super) struct QueryStatistics {
 }
 
 impl QueryStatistics {
-    /// Weight of the query, scored by these statistics.
+    /// The weight of the query, scored with these statistics.
     pub fn weight(
         &self,
         query: &dyn Query,
@@ -306,7 +307,7 @@ impl Bm25StatisticsProvider for QueryStatistics {
         Ok(match self.agent_count {
             0 => DEFAULT_MEAN_LENGTH,
             _ if field == self.text => self.word_count.max(1),
-            // Fields without field-length norms are all of mean length.
+            // Without field-length norms, all fields have the mean length.
             agents => agents,
         })
     }

@@ -1,4 +1,4 @@
-//! Suggestions: completion of names, skills and tags from a prefix.
+//! Suggestions: completions of names, skills and tags from a prefix.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ const MAX_SUGGESTIONS: usize = 50;
 /// The longest prefix, in bytes of its folded form; a longer one has no completions.
 const MAX_PREFIX_BYTES: usize = 256;
 
-/// Kinds of suggestions, each with the most visible values that are counted, in alphabetical order. Names are nearly
-/// all distinct, so the first ones suffice; only a prefix too short to be useful has more skills or tags.
+/// Kinds of suggestions, each with the most visible values that are counted, in alphabetical order. Nearly all names
+/// are distinct, so the first ones suffice; only a very short prefix has more skills or tags.
 const KIND_LIMITS: [(SuggestionKind, usize); 3] = [
     (SuggestionKind::Name, 250),
     (SuggestionKind::Skill, 1_000),
@@ -44,7 +44,7 @@ struct PrefixValues {
     values: Vec<SegmentValue>,
 }
 
-/// A completion, and the folded form that decides between equal counts.
+/// A completion, with the folded form that orders equal counts.
 struct RankedSuggestion {
     folded: String,
     suggestion: Suggestion,
@@ -63,8 +63,8 @@ impl RankedSuggestion {
 
 impl Index {
     /// Completes `prefix`, ignoring case and accents: the most frequent values first, equally frequent ones by text.
-    /// Values that differ only in case or accents are merged, and shown in their most frequent spelling. Only agents
-    /// that a search without filters would find count.
+    /// Values that differ only in case or accents are merged and shown in their most frequent spelling. Only agents
+    /// found by a search without filters count.
     ///
     /// # Errors
     /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond 50 completions.
@@ -136,7 +136,7 @@ fn merge_most_frequent(
         let folded = group
             .first()
             .map_or("", |place| &bytes[place.folded.clone()]);
-        // No group counts more than its bound, so the walk ends at a group that would come after the last kept
+        // No group counts more than its bound, so the loop ends at a group that would come after the last kept
         // completion even with that count.
         if let Some(last) = suggestions.get(limit - 1)
             && (bound, Reverse(folded)) < (last.suggestion.count, Reverse(&last.folded))
@@ -218,7 +218,7 @@ fn count_spellings(
             continue;
         };
         let index = keys.inverted_index(reader)?;
-        // With a single spelling no agent can be counted twice.
+        // With a single spelling, no agent is counted twice.
         if let [place] = places {
             let holders = u64::from(visible.count_term_docs(&index, &place.postings, u32::MAX)?);
             if holders > 0 {

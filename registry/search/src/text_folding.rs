@@ -1,15 +1,15 @@
-//! Folding: one form for spellings that a reader takes for the same word.
+//! Text folding: one form for all spellings that a reader takes for the same word.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The first character of the block with traditional characters, and the number of its characters.
+/// The first character of the block with traditional characters; below, its number of characters.
 const FIRST_IDEOGRAPH: u32 = 0x4e00;
 const IDEOGRAPH_COUNT: usize = 0x5200;
 
-/// By character of the block: its simplified form, or the character itself.
+/// The simplified form of each character of the block, or the character itself.
 static SIMPLIFIED: LazyLock<Vec<char>> = LazyLock::new(|| {
     let block = (FIRST_IDEOGRAPH..).take(IDEOGRAPH_COUNT);
     let mut simplified: Vec<char> = block.filter_map(char::from_u32).collect();
@@ -32,7 +32,7 @@ fn ideograph_index(letter: char) -> Option<usize> {
         .filter(|place| *place < IDEOGRAPH_COUNT)
 }
 
-/// Lower case, without accents, Arabic vowel signs, width variants and traditional characters.
+/// Folds a text: lower case, without accents, Arabic vowel signs, width variants and traditional characters.
 pub(super) fn fold_text(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -50,7 +50,7 @@ pub(super) fn fold_text(text: &str) -> Cow<'_, str> {
         .flat_map(char::to_lowercase)
     {
         match letter {
-            // These letters have no decomposition, but are commonly typed without their stroke or ligature.
+            // These letters have no decomposition but are commonly typed without their stroke or ligature.
             'ß' => plain.push_str("ss"),
             'æ' => plain.push_str("ae"),
             'œ' => plain.push_str("oe"),
@@ -58,7 +58,7 @@ pub(super) fn fold_text(text: &str) -> Cow<'_, str> {
             'ł' => plain.push('l'),
             'đ' => plain.push('d'),
             'ı' => plain.push('i'),
-            // Arabic letters that are written for each other.
+            // Interchangeable Arabic letters.
             'ٱ' => plain.push('ا'),
             'ى' | 'ی' => plain.push('ي'),
             'ک' => plain.push('ك'),
@@ -72,7 +72,7 @@ pub(super) fn fold_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain.nfc().collect())
 }
 
-/// Accents, Arabic vowel signs and other marks, and the Arabic stretching line.
+/// Whether folding removes a character: an accent, an Arabic vowel sign, another mark, or the Arabic stretching line.
 fn is_removed_mark(letter: char) -> bool {
     matches!(letter, '\u{300}'..='\u{36f}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{640}')
 }

@@ -1,8 +1,8 @@
-//! Layout of an agent's texts in one field, where the position of a word identifies its skill.
+//! Text layout: all texts of an agent are in one field, where the position of a word identifies its skill.
 //!
 //! Each skill has its own range of positions; the agent's own texts have the range after the last skill, and texts
-//! outside the card's model the one after that. Words of names and tags are repeated at their positions, which gives
-//! them more weight; in texts outside the model each word is kept once, which gives it less.
+//! outside the card's model the one after that. Words of names and tags are repeated at their positions, which
+//! increases their weight; each word of the texts outside the model is kept only once, which reduces its weight.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::analysis::{AgentTokens, indexed_words};
 use super::document::{MAX_SKILLS, MAX_TEXT_BYTES, SkillText};
 use super::languages::{LanguageSet, detect_card_languages};
 
-/// Bits of a position that number the words within a part.
+/// Bits of a position for the word within its part.
 const POSITION_BITS: u32 = 12;
 
 /// The last position within a skill, which all further words share.
@@ -21,7 +21,7 @@ const LAST_SKILL_POSITION: usize = (1 << POSITION_BITS) - 2;
 /// The last position of the agent's own texts, counted from their first.
 const LAST_AGENT_POSITION: usize = ((OTHER_TEXTS_PART - MAX_SKILLS) << POSITION_BITS) - 2;
 
-/// The part of an agent that contains a position: the index of a skill, or one number for the agent's own texts.
+/// The part of an agent at a position: the index of a skill, or one number for the agent's own texts.
 pub(super) fn part_of_position(position: u32) -> u32 {
     position >> POSITION_BITS
 }
@@ -62,7 +62,7 @@ pub(super) enum TextKind {
     Provider,
     Protocol,
     Other,
-    /// The letters of the languages, before all texts; not a text of the card.
+    /// The letters of the detected languages, before all texts; not a text of the card.
     Languages,
 }
 
@@ -135,8 +135,8 @@ fn is_text_mark(byte: u8) -> bool {
     byte < b'\t' || matches!(byte, FIRST_MARK_AFTER_SPACES | LAST_MARK)
 }
 
-/// Joins all texts, each after its mark. The index stores the result, which several threads tokenize while it is
-/// written. A mark within a text becomes a space, so no card can give its words the weight of another field.
+/// Joins all texts, each after its mark. The index stores the result, which several threads tokenize during the
+/// commit. A mark within a text becomes a space, so no card can give its words the weight of another field.
 pub(super) fn join_texts(texts: &AgentTexts) -> String {
     let mut out = String::new();
     let languages = detect_text_languages(texts);
@@ -186,7 +186,7 @@ fn push_text(out: &mut String, kind: TextKind, text: &str) {
     }
 }
 
-/// Splits the result of [`written`] into its texts.
+/// Splits the result of [`join_texts`] into its texts.
 pub(super) fn split_texts(joined_texts: &str) -> impl Iterator<Item = (TextKind, &str)> {
     let mut rest = joined_texts;
     std::iter::from_fn(move || {
@@ -199,7 +199,7 @@ pub(super) fn split_texts(joined_texts: &str) -> impl Iterator<Item = (TextKind,
     })
 }
 
-/// Offset of the first mark; the length if there is none. Blocks without any control character are skipped as a whole.
+/// Offset of the first mark, or the length if there is none. Blocks without control characters are skipped as a whole.
 fn next_mark(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
     for (number, block) in bytes.chunks(BLOCK).enumerate() {
@@ -220,7 +220,7 @@ pub(super) fn stored_languages(joined_texts: &str) -> LanguageSet {
     }
 }
 
-/// Tokenizer of the joined texts of [`written`]: yields the words of all texts at their positions, ascending.
+/// Tokenizer of the texts joined by [`join_texts`]: yields the words of all texts at their positions, ascending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LayoutTokenizer;
 
@@ -241,7 +241,7 @@ impl Tokenizer for LayoutTokenizer {
                     writer.start_part(skills, LAST_SKILL_POSITION);
                     skills += 1;
                 }
-                // The agent's own texts come after all skills, so they have as many positions as they need.
+                // The agent's own texts come after all skills, so they can use as many positions as they need.
                 TextKind::Name => writer.start_part(MAX_SKILLS, LAST_AGENT_POSITION),
                 TextKind::Other => {
                     let known_words = other_words.get_or_insert_with(|| {
@@ -264,7 +264,7 @@ struct PartWriter {
     tokens: Vec<Token>,
     languages: LanguageSet,
     first_position: usize,
-    /// Position of the next text within the part.
+    /// The position of the next text within the part.
     next_position: usize,
     last_position: usize,
 }
@@ -276,7 +276,7 @@ impl PartWriter {
         self.last_position = last;
     }
 
-    /// Adds a text. The position after it stays empty, so that no phrase matches across two texts.
+    /// Adds a text. The position after it stays empty, so no phrase matches across two texts.
     fn add_text(&mut self, text: &str, repetitions: usize) {
         let mut end = self.next_position;
         for piece in indexed_words(text, self.languages) {
@@ -294,7 +294,7 @@ impl PartWriter {
         self.next_position = end;
     }
 
-    /// Adds the forms of a text that are not in `seen`.
+    /// Adds the forms of a text that are not in `known_words`.
     fn add_new_words(&mut self, text: &str, known_words: &mut HashSet<String>) {
         let first = self.tokens.len();
         self.add_text(text, 1);
@@ -356,7 +356,7 @@ mod tests {
         let agent = u32::try_from(MAX_SKILLS).unwrap();
         assert_eq!(parts("travel"), [0, 1, agent, agent, agent]);
         assert_eq!(parts("two"), [1, 1]);
-        // The end of one text and the beginning of the next are no phrase.
+        // The end of one text and the beginning of the next do not form a phrase.
         let (travel, far) = (places(&texts, "travel"), places(&texts, "far"));
         assert_eq!(far[0], travel[0] + 1);
         assert!(far[2] > travel[2] + 1);

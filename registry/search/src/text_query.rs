@@ -1,4 +1,4 @@
-//! Builds tantivy queries from plain text, over the weighted text field.
+//! Text queries: tantivy queries over the weighted text field, built from parsed text.
 
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, Occur, PhraseQuery,
@@ -15,7 +15,7 @@ use super::query_parser::{Disjunction, ParsedQuery, QueryPart};
 use super::request::MAX_QUERY_WORDS;
 use super::schema::IndexFields;
 
-/// Any of the words may match.
+/// A query that matches any of the words.
 fn any_word_query(fields: &IndexFields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
     let mut queries: Vec<Box<dyn Query>> =
         words.iter().map(|word| word_query(fields, word)).collect();
@@ -26,7 +26,7 @@ fn any_word_query(fields: &IndexFields, words: &[QueryWord]) -> Option<Box<dyn Q
     }
 }
 
-/// What matches must or must not satisfy, besides the optional words.
+/// Required and excluded parts, besides the optional words.
 #[derive(Debug, Default)]
 struct BooleanClauses {
     required: Vec<Box<dyn Query>>,
@@ -39,7 +39,7 @@ impl BooleanClauses {
             return words;
         }
         let mut parts: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-        // Exclusions remove matches; without other operands they remove them from all agents.
+        // Without other operands, exclusions apply to all agents.
         if self.required.is_empty() && words.is_none() {
             parts.push((Occur::Must, Box::new(AllQuery)));
         }
@@ -47,7 +47,7 @@ impl BooleanClauses {
             true => Occur::Must,
             false => Occur::Should,
         };
-        // With demands the words are optional, and a missing one must be explained too.
+        // With required parts the words are optional, and a missing word must be explained too.
         let words = words.map(|words| Box::new(ExplainableQuery(words)) as Box<dyn Query>);
         parts.extend(words.map(|words| (words_occur, words)));
         let required = combine_queries(self.required, |all| Box::new(OrderedIntersection(all)));
@@ -57,7 +57,7 @@ impl BooleanClauses {
     }
 }
 
-/// A query with its expanded words; expanded prefixes come last.
+/// Builder of text queries from expanded words; expanded prefixes come last.
 pub(super) struct TextQueryBuilder<'a> {
     pub fields: &'a IndexFields,
     pub parsed: &'a ParsedQuery,
@@ -65,7 +65,8 @@ pub(super) struct TextQueryBuilder<'a> {
 }
 
 impl TextQueryBuilder<'_> {
-    /// The words under the demands of `written`, which may differ from the request's; `None` if no text is requested.
+    /// The query of the words with the required parts of `parsed`, which may differ from the request's; `None` if no
+    /// text is requested.
     pub fn build(&self, parsed: &ParsedQuery) -> Option<Box<dyn Query>> {
         self.build_with_clauses(parsed, any_word_query(self.fields, &self.query.words))
     }
@@ -87,7 +88,7 @@ impl TextQueryBuilder<'_> {
         clauses.into_query(words)
     }
 
-    /// The demands alone, without pure conditions, which are filters; `None` without demands.
+    /// The query of the required parts alone, without pure conditions, which are filters; `None` without such parts.
     pub fn required_query(&self) -> Option<Box<dyn Query>> {
         self.build_with_clauses(self.parsed, None)
     }
@@ -104,7 +105,7 @@ impl TextQueryBuilder<'_> {
         combine_queries(any, |any| Box::new(BooleanQuery::union(any)))
     }
 
-    /// A word matches in every form that counts for it in the query, several words only in their order.
+    /// The query of one part: a word matches in every form that counts for it, several words only in order.
     fn part_query(&self, part: &QueryPart) -> Option<Box<dyn Query>> {
         match part {
             QueryPart::Phrase(text) => phrase_query(self.fields, text, true),
@@ -123,7 +124,7 @@ impl TextQueryBuilder<'_> {
                 let begun = self.query.words.get(first + place)?;
                 Some(word_query(self.fields, begun))
             }
-            // A tag does not make an agent more relevant, so a condition has no score.
+            // A condition has no score: a tag does not make an agent more relevant.
             QueryPart::Condition(facet, value) => {
                 let clause = any_condition_clause(self.fields, &[(*facet, value.clone())]);
                 let query = ConstScoreQuery::new(clause.query(), 0.0);
@@ -135,7 +136,7 @@ impl TextQueryBuilder<'_> {
 
 type CombineQueries = fn(Vec<Box<dyn Query>>) -> Box<dyn Query>;
 
-/// The only query, or all of them combined; `None` without any.
+/// Combines queries; `None` if there are none.
 fn combine_queries(
     mut queries: Vec<Box<dyn Query>>,
     combine: CombineQueries,
@@ -146,7 +147,7 @@ fn combine_queries(
     }
 }
 
-/// Phrase query: in exact forms if the text was quoted, otherwise in stemmed ones. `None` without words.
+/// A phrase query: in exact forms if the text was quoted, otherwise in stemmed forms. `None` without words.
 fn phrase_query(fields: &IndexFields, text: &str, quoted: bool) -> Option<Box<dyn Query>> {
     let mut terms: Vec<(usize, Term)> = query_tokens(text)
         .map(|piece| {
@@ -166,7 +167,7 @@ fn phrase_query(fields: &IndexFields, text: &str, quoted: bool) -> Option<Box<dy
     Some(Box::new(ExplainableQuery(query)))
 }
 
-/// One word, or any of its synonyms.
+/// The query of one word or any of its synonyms.
 pub(super) fn word_query(fields: &IndexFields, word: &QueryWord) -> Box<dyn Query> {
     let forms = word.weighted_forms();
     let mut queries: Vec<Box<dyn Query>> = forms

@@ -1,4 +1,4 @@
-//! The best matches of one segment, by their ranks.
+//! Top documents: the best matches of one segment by rank.
 
 use tantivy::DocId;
 use uuid::Uuid;
@@ -11,8 +11,8 @@ pub(super) struct RankedDocument {
     pub document: DocId,
 }
 
-/// The best `top` matches, in a buffer of twice that size. Ids are read only where ranks are equal, so most matches are
-/// ordered or dropped without reading them.
+/// The best `limit` matches, in a buffer of twice that size. Ids are only read for equal ranks, so most matches are
+/// ordered or dropped without them.
 pub(super) struct TopDocuments {
     limit: usize,
     candidates: Vec<RankedDocument>,
@@ -32,7 +32,7 @@ impl TopDocuments {
         self.limit
     }
 
-    /// Adds a match unless it ranks behind the best ones, or does not come after `after`.
+    /// Adds a match, unless it ranks behind the best ones or does not come after `after`.
     pub fn offer(
         &mut self,
         rank: u64,
@@ -53,7 +53,7 @@ impl TopDocuments {
         }
     }
 
-    /// Keeps the best `top` matches, the worst of which becomes the bound for further ones.
+    /// Keeps the best `limit` matches; the worst of them becomes the bound for further ones.
     fn shrink(&mut self, ids: &AgentIdReader) {
         let Some(last) = self
             .limit

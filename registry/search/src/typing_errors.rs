@@ -1,4 +1,4 @@
-//! Corrections of typing errors: similar words that a word of a query may stand for.
+//! Typing corrections: similar words that a word of a query may stand for.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -18,26 +18,26 @@ const MIN_LETTERS: usize = 5;
 
 const MAX_CORRECTED_WORDS: usize = 8;
 
-/// The most corrections of a word; the most used ones count.
+/// The most corrections of a word, starting with the most used ones.
 const MAX_CORRECTIONS: usize = 8;
 
-/// The most holders of a word that may be a typing error, the caller's or the cards' own; or one in [`RARE_AMONG`]
-/// agents, if that is more. More frequent words are not checked for similar ones.
+/// The most agents with a word that may be a typing error, of the caller or of a card; or one in [`RARE_FRACTION`]
+/// agents, if that is more. More frequent words are not corrected.
 const RARE_DOC_FREQ: u64 = 2;
 const RARE_FRACTION: u64 = 10_000;
 
-/// How much more frequent than a rare word its correction must be. Two words that are both in use differ less.
+/// How much more frequent than a rare word its correction must be. Frequencies of two correct words differ less.
 const CORRECTION_FACTOR: u64 = 20;
 
-/// The most typing errors between a word and a suggested similar one, and the most suggestions.
+/// The most typing errors between a word and a suggested similar word; below, the most suggestions.
 const MAX_TYPING_ERRORS: u8 = 2;
 const MAX_SIMILAR_WORDS: usize = 3;
 
 /// The most terms read for one form of a word.
 const MAX_SCANNED_TERMS: usize = 1_024;
 
-/// Adds corrections to each word that may be a typing error: if no agent of the caller's class holds the word, all
-/// similar words in use; if hardly any does, only far more frequent ones. Matches of the word itself remain, and rank
+/// Adds corrections to each word that may be a typing error: if no agent of the caller's class contains the word, all
+/// similar words in use; if hardly any does, only far more frequent ones. Matches of the word itself remain and rank
 /// first.
 pub(super) fn add_corrections(
     fields: &IndexFields,
@@ -68,7 +68,7 @@ pub(super) fn add_corrections(
     Ok(())
 }
 
-/// Corrections of a word that this many agents hold.
+/// The corrections of a word that this many agents contain.
 fn find_corrections(
     fields: &IndexFields,
     word: &QueryWord,
@@ -93,7 +93,7 @@ fn is_long(word: &str) -> bool {
     word.chars().nth(MIN_LETTERS - 1).is_some()
 }
 
-/// Similar words that visible agents hold, for a caller who found nothing; of the forms of a word only the longest.
+/// Similar words in visible agents, for a search without hits; of the forms of a word only the longest.
 pub(super) fn similar_words(
     searcher: &Searcher,
     fields: &IndexFields,
@@ -117,7 +117,7 @@ pub(super) fn similar_words(
     Ok(similar.take(MAX_SIMILAR_WORDS).collect())
 }
 
-/// Keeps the forms that at least `least` agents hold.
+/// Keeps the forms that at least this many agents contain.
 fn retain_used(
     fields: &IndexFields,
     forms: Vec<String>,
@@ -150,8 +150,8 @@ fn sort_by_use(
     Ok(counted.into_iter().map(|(_, form)| form).collect())
 }
 
-/// Terms that agents of a set hold, and that differ from these forms by at most this many typing errors (a letter
-/// inserted, deleted or replaced, or two transposed), in alphabetical order.
+/// The terms in agents of a set that differ from these forms by at most this many typing errors (a letter inserted,
+/// deleted or replaced, or two transposed), in alphabetical order.
 fn fuzzy_forms(
     agents: &VisibleAgentSet<'_>,
     fields: &IndexFields,
@@ -172,7 +172,7 @@ fn fuzzy_forms(
             .terms
             .iter()
             .map(|term| &scanned.bytes[term.text.clone()]);
-        // Stems of a language are not words.
+        // Stems of a language are not spelled words.
         let words = terms.filter(|term| !term.starts_with(STEM_MARK));
         similar.extend(words.map(str::to_owned));
     }

@@ -1,4 +1,4 @@
-//! Sets of visible agents, and the terms they hold: word statistics count these agents and no others.
+//! Sets of visible agents, and the terms in them: word statistics count only these agents.
 
 use std::ops::{Bound, Range, RangeBounds as _};
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use super::error::IndexError;
 use super::filter::DocumentFilter;
 use super::keys::KeyKind;
 
-/// Terms of one segment read per wanted term, to find the first ones that agents of a set hold. If agents outside the
-/// set hold that many terms among them the walk ends early, because each term costs a read of its postings.
+/// Terms read from one segment per wanted term, to find the first terms that agents of a set contain. If other agents
+/// have that many terms among them, the scan ends early, because each term costs a read of its postings.
 const SCAN_FACTOR: usize = 16;
-/// The same for keys with a column, which is a fast source of the terms that agents of the set hold; so nothing is
-/// missed then.
+/// The same for keys with a column, which quickly provides the terms that agents of the set contain, so no term is
+/// missed.
 const COLUMN_SCAN_FACTOR: usize = 2;
 
-/// Counts of the agents of a set that hold a term.
+/// Counts the agents of a set that contain a term.
 pub(super) trait CountTermDocs {
-    /// Number of holders of a term; may stop counting at `enough`.
+    /// Number of agents that contain a term; may stop counting at `max_count`.
     fn count_term_docs(&self, term: &Term, max_count: u64) -> Result<u64, IndexError>;
 }
 
-/// Agents that the caller may see, computed at the first use.
+/// The agents that the caller may see, computed on first use.
 pub(super) struct LazyVisibleAgents {
     filter: DocumentFilter,
     segments: Option<Vec<VisibleDocs>>,
@@ -42,7 +42,7 @@ impl LazyVisibleAgents {
         }
     }
 
-    /// Visible agents of the index state that the filter was made for.
+    /// The visible agents in the index state of the filter.
     pub fn get_or_compute<'a>(
         &'a mut self,
         searcher: &'a Searcher,
@@ -56,7 +56,7 @@ impl LazyVisibleAgents {
     }
 }
 
-/// Agents that pass a filter, for each segment.
+/// The agents that pass a filter, for each segment.
 pub(super) fn visible_docs_by_segment(
     filter: &DocumentFilter,
     searcher: &Searcher,
@@ -73,7 +73,7 @@ pub(super) struct VisibleAgentSet<'a> {
     segments: &'a [VisibleDocs],
 }
 
-/// The first terms of a dictionary that agents of a set hold.
+/// The first terms of a dictionary that agents of a set contain.
 #[derive(Default)]
 pub(super) struct LeadingTerms {
     pub bytes: String,
@@ -86,11 +86,11 @@ pub(super) struct LeadingTerms {
 pub(super) struct SegmentTerm {
     pub segment: usize,
     pub info: TermInfo,
-    /// Range of the term's text in [`FirstTerms::bytes`].
+    /// Range of the term's text in [`LeadingTerms::bytes`].
     pub text: Range<usize>,
 }
 
-/// The values of a kind of keys that begin with a text.
+/// The values of one kind of keys with a prefix.
 #[derive(Clone, Copy)]
 pub(super) struct PrefixedKeys<'a> {
     pub kind: KeyKind,
@@ -102,7 +102,7 @@ struct SegmentTerms<'a> {
     segment: usize,
     index: Arc<InvertedIndexReader>,
     visible_docs: &'a VisibleDocs,
-    /// Column of the values, if they have one, and what is known of them.
+    /// Column of the values, if they have one, with their kind and prefix.
     column: Option<(StrColumn, PrefixedKeys<'a>)>,
 }
 
@@ -114,7 +114,7 @@ impl SegmentTerms<'_> {
 }
 
 impl LeadingTerms {
-    /// Adds the first terms of a segment, `most + 1` if there are more than `most`.
+    /// Adds the first terms of a segment, one more than `limit` if there are that many.
     fn read_segment(
         &mut self,
         segment_terms: &SegmentTerms<'_>,
@@ -133,7 +133,7 @@ impl LeadingTerms {
             None => limit * SCAN_FACTOR,
         };
         walk(segment_terms.index.terms(), &mut |key, info| {
-            // Terms without a holder take no room; holders are only looked up once no room is left.
+            // Terms without a visible agent take no space; agents are only looked up once the space is full.
             if self.terms.len() - first > limit {
                 for term in self.terms.split_off(checked_len) {
                     if segment_terms.has_visible_doc(&term.info)? {
@@ -189,7 +189,7 @@ impl LeadingTerms {
         terms.sort_by(|left, right| bytes[left.text.clone()].cmp(&bytes[right.text.clone()]));
     }
 
-    /// Keeps the first `most` texts with a holder, of sorted terms.
+    /// Keeps the first `limit` texts with a visible agent, of sorted terms.
     fn retain_first(
         &mut self,
         limit: usize,
@@ -219,15 +219,15 @@ impl LeadingTerms {
 }
 
 impl<'a> VisibleAgentSet<'a> {
-    /// The set of these agents of each segment.
+    /// Creates the set from these agents of each segment.
     pub fn new(searcher: &'a Searcher, segments: &'a [VisibleDocs]) -> Self {
         Self { searcher, segments }
     }
 
-    /// Finds the first `most` terms that agents of the set hold, among the terms that `walk` reads from the dictionary
-    /// of each segment, in ascending order, until its callback returns `false`. The result depends on the agents alone,
-    /// not on their segments; terms without a holder are in it only if there are no more than `most` terms at all. If
-    /// the walk is over keys whose values have a column, `begun` says which they are.
+    /// Finds the first `limit` terms that agents of the set contain, among the terms that `walk` reads from the
+    /// dictionary of each segment, in ascending order, until its callback returns `false`. The result depends only on
+    /// the agents, not on their segments; it includes terms of no agent only if there are at most `limit` terms in
+    /// total. If `walk` reads keys whose values have a column, `prefixed_keys` describes them.
     pub fn leading_terms(
         &self,
         field: Field,
@@ -278,15 +278,15 @@ impl<'a> VisibleAgentSet<'a> {
     }
 }
 
-/// The first values with `prefix` in a column that these documents hold. The cost depends on the documents alone,
-/// however many values exist that none of them holds.
+/// The first values with `prefix` in a column that these documents contain. The cost depends on these documents only,
+/// not on the values of others.
 fn visible_values(
     column: &StrColumn,
     visible_docs: &VisibleDocs,
     prefix: &str,
     limit: usize,
 ) -> Result<Vec<String>, IndexError> {
-    // No byte of UTF-8 text is 255, so this bound is after all values with the prefix and before all others.
+    // UTF-8 text contains no byte 255, so this bound is after all values with the prefix and before all others.
     let mut upper_bound = prefix.as_bytes().to_vec();
     if let Some(last) = upper_bound.last_mut() {
         *last += 1;

@@ -1,16 +1,16 @@
-//! Beginnings of a query's words: one pass over an agent's texts shows where a word may begin.
+//! Prefix scan for a query's words: one pass over an agent's texts shows where a word may begin.
 
 use a2a_registry_simd::run_vectorized;
 
 /// Bytes per block; one bit tells whether a word may begin in it.
 const BLOCK_BYTES: usize = 64;
 
-/// With more different beginnings than this, every block counts as one with a word.
+/// The most different prefixes; beyond it every block counts as a candidate.
 const MAX_PREFIXES: usize = 24;
 
 const CASE_BIT: u8 = 0x20;
 
-/// A set of the first two bytes of words, without their case.
+/// A set of the first two bytes of words, ignoring case.
 pub(super) struct WordPrefixScan {
     bits: Vec<u64>,
     prefixes: Vec<BytePrefix>,
@@ -43,7 +43,7 @@ impl WordPrefixScan {
         }
     }
 
-    /// Adds the words that begin with these bytes; only the first two count.
+    /// Adds the words with this prefix; only its first two bytes count.
     pub fn insert(&mut self, start_bytes: &[u8]) {
         let (first, seconds, mask) = match start_bytes {
             [first, second, ..] => (*first, *second..=*second, u8::MAX),
@@ -64,7 +64,7 @@ impl WordPrefixScan {
         }
     }
 
-    /// Whether a word may begin with these bytes; the last byte of a text is followed by 0.
+    /// Whether a word may begin with these two bytes; the byte after the end of a text counts as 0.
     #[inline]
     pub fn contains(&self, first: u8, second: u8) -> bool {
         let pair = pair_index(first, second);
@@ -78,7 +78,7 @@ impl WordPrefixScan {
         if self.prefixes.len() > MAX_PREFIXES {
             return CandidateBlocks(vec![true; count]);
         }
-        // A byte before the first block and one after the last let every block be read the same way.
+        // One byte of padding on each side allows all blocks to be read the same way.
         let mut bytes = vec![0; count * BLOCK_BYTES + 2];
         bytes[1..=text.len()].copy_from_slice(text.as_bytes());
         let mut blocks = vec![false; count];

@@ -1,11 +1,11 @@
-//! Pairs of adjacent words in a query, and the score of their proximity in a document.
+//! Word proximity: pairs of adjacent words in a query, and the score of their distance in a document.
 
 use tantivy::Score;
 
 use super::analysis::AnalyzedQuery;
 use super::text_layout::part_of_position;
 
-/// The greatest distance, in positions, at which two words are near each other.
+/// The greatest distance, in positions, of two words that are near each other.
 const MAX_DISTANCE: u32 = 5;
 
 type WordPair = (usize, usize);
@@ -24,14 +24,14 @@ pub(super) type WeightedPositions<'a> = (&'a [u32], Score);
 /// Proximity scores of a document, before weighting.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct ProximityScores {
-    /// Of the pairs that follow each other as in the query.
+    /// Score of the pairs that directly follow each other in the query's order.
     pub phrases: Score,
-    /// Of the other pairs that are near each other; falls with their distance.
+    /// Score of the other pairs that are near each other, which decreases with their distance.
     pub nearness: Score,
 }
 
 impl AdjacentPairs {
-    /// A word without a number is in no pair.
+    /// Pairs the words of a query. A word without a number is in no pair.
     pub fn new(query: &AnalyzedQuery, number_of: impl Fn(&str) -> Option<usize>) -> Self {
         let pairs = |words: &[(String, usize)]| {
             let mut pairs: Vec<WordPair> = Vec::new();
@@ -53,8 +53,8 @@ impl AdjacentPairs {
         }
     }
 
-    /// Proximity scores of a document, where `forms` gives the positions of each form of a word in it. A pair scores as
-    /// much as its lower-weighted word, in its best-scoring forms.
+    /// Computes the proximity scores of a document, where `forms` gives the positions of each form of a word in it. A
+    /// pair scores as much as its lower-weighted word, in its best-scoring forms.
     pub fn proximity<'a, F>(&self, forms: impl Fn(usize) -> F) -> ProximityScores
     where
         F: Iterator<Item = WeightedPositions<'a>>,
@@ -97,8 +97,8 @@ fn phrase_closeness(left: &[u32], right: &[u32]) -> Score {
     }
 }
 
-/// Closeness of two words: 1 if adjacent in either order, falling with the distance down to [`NEAR`] positions, and 0
-/// beyond. Words of two different skills are never near each other.
+/// Closeness of two words: 1 if adjacent in either order, decreasing with the distance down to [`MAX_DISTANCE`]
+/// positions, and 0 beyond. Words of two different skills are never near each other.
 #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
 fn near_closeness(left: &[u32], right: &[u32]) -> Score {
     let mut nearest: Option<u32> = None;
@@ -108,7 +108,7 @@ fn near_closeness(left: &[u32], right: &[u32]) -> Score {
         if nearest == Some(1) || (at > 0 && left[at - 1] == *position) {
             continue;
         }
-        // The same position holds the same word in another form.
+        // At the same position is the same word in another form.
         let before = right[..right.partition_point(|other| other < position)].last();
         let next = right.partition_point(|other| other <= position);
         for other in before.into_iter().chain(right.get(next)) {
@@ -176,7 +176,7 @@ mod tests {
     fn stop_words_between_two_words_do_not_part_them() {
         let apart = together("book to the tokyo", &[&[3], &[5]]);
         assert_eq!((apart.phrases, apart.nearness), (0.0, 0.8));
-        // Other words do separate them.
+        // Other words separate the pair.
         let parted = together("book flights tokyo", &[&[3], &[], &[5]]);
         assert_eq!(parted, ProximityScores::default());
     }

@@ -1,4 +1,4 @@
-//! The whole interface as an actix application.
+//! Actix application with all interfaces.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,7 +19,7 @@ use actix_web::middleware::{Compress, from_fn};
 use actix_web::web;
 use utoipa_actix_web::AppExt;
 
-/// Shared by the workers of a process.
+/// Route table, shared by the workers of a process.
 static ROUTE_TABLE: LazyLock<RouteTable> = LazyLock::new(|| {
     let operations = operations::all_operations().iter();
     let handlers = operations.map(|one| (one.id.as_str(), one.method.as_str(), one.path.as_str()));
@@ -61,7 +61,7 @@ pub fn create_application(
         .wrap(middleware)
 }
 
-/// The application on the metrics port: `/metrics`, and nothing else.
+/// Application on the metrics port, which serves only `/metrics`.
 pub fn create_metrics_application(
     state: web::Data<ServerState>,
 ) -> actix_web::App<

@@ -1,5 +1,5 @@
-//! Refuses to start if a group that the configuration leaves out (`select_groups`) is still named by a policy of the
-//! newest set, or by the audience of a collection or of an agent: it would have no members.
+//! Prevents the start if a group that the configuration leaves out (`select_groups`) is still named by a policy of the
+//! newest set, or by the audience of a collection or agent: the group would have no members.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use a2a_registry_core::visibility::audience::decode_audience;
 use a2a_registry_store::{StoreError, agents, collections, groups};
 use uuid::Uuid;
 
-/// Audiences of agents that are read at once.
+/// Number of agent audiences read at once.
 const AUDIENCE_PAGE_SIZE: u64 = 1_000;
 
 pub(crate) async fn check_no_deselected_groups(context: &AppContext) -> Result<(), StartError> {
@@ -18,7 +18,7 @@ pub(crate) async fn check_no_deselected_groups(context: &AppContext) -> Result<(
     let set = context.policy_sets.enforced_set();
     if let Some((policy, text)) = deselected_group_policies(&set, identity).next() {
         return Err(StartError(format!(
-            "{text}: the policy {} of policy set {} is about it",
+            "{text}: the policy {} of policy set {} names it",
             policy.id,
             set.number()
         )));
@@ -30,7 +30,7 @@ pub(crate) async fn check_no_deselected_groups(context: &AppContext) -> Result<(
     }
 }
 
-/// The groups that exist and that the configuration leaves out, each with the sentence about it.
+/// Existing groups that the configuration leaves out, each with an explanation.
 async fn deselected_groups(context: &AppContext) -> Result<HashMap<Uuid, String>, StoreError> {
     let identity = &context.config.identity;
     let mut deselected = HashMap::new();
@@ -46,7 +46,7 @@ async fn deselected_groups(context: &AppContext) -> Result<HashMap<Uuid, String>
     Ok(deselected)
 }
 
-/// The sentence about the first of these groups that an audience names, with whose audience it is.
+/// Finds the first of these groups that an audience names. Returns its explanation and a description of the audience.
 async fn find_deselected_audience(
     context: &AppContext,
     deselected: &HashMap<Uuid, String>,

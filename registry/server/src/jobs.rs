@@ -1,5 +1,5 @@
-//! The background jobs of a process: crawl, checks of proofs, decisions by changed rules, indexing, upkeep, embedding
-//! and the terms of approvals.
+//! Background jobs of a process: crawling, proof checks, decisions by changed rules, indexing, upkeep, embedding and
+//! approval terms.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +28,9 @@ pub use crawl::{database_frontier, database_sink};
 
 pub struct JobOptions {
     pub crawl: bool,
-    /// The reason to rebuild the index first, if any.
+    /// Reason to rebuild the index first, if any.
     pub rebuild: Option<String>,
-    /// A callback that gets the outcome of every request of the crawler.
+    /// Callback for the outcome of every crawler request.
     pub on_outcome: OutcomeCallback,
     pub models: ModelSource,
 }
@@ -61,7 +61,7 @@ pub struct Jobs {
     terms: JoinHandle<()>,
 }
 
-/// Timeout for the crawler to return its leases, and for the index to commit.
+/// Timeout for the crawler to return its leases and for the index to commit.
 const JOB_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
 pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
@@ -91,13 +91,14 @@ pub fn start_jobs(context: &Arc<AppContext>, options: JobOptions) -> Jobs {
 }
 
 impl Jobs {
-    /// Stops leasing visits, and deciding by changed rules, at once; visits in progress continue until [`Jobs::stop`].
+    /// Immediately stops leasing visits and deciding by changed rules. Visits in progress continue until
+    /// [`Jobs::stop`].
     pub fn stop_crawling(&self) {
         self.crawl_cancel.cancel();
     }
 
-    /// Ends every job in order: fetches are cancelled and their leases returned, then the index commits the applied
-    /// events.
+    /// Stops every job in order: cancels fetches and returns their leases, then commits the applied events to the
+    /// index.
     pub async fn stop(self) {
         self.crawl_cancel.cancel();
         if let Some(crawl) = self.crawl {
@@ -123,10 +124,10 @@ async fn await_job(name: &str, task: JoinHandle<()>) {
     let abort = task.abort_handle();
     match tokio::time::timeout(JOB_STOP_TIMEOUT, task).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, name, "a job failed at its end"),
+        Ok(Err(error)) => tracing::error!(%error, name, "a job failed while stopping"),
         Err(_) => {
             abort.abort();
-            tracing::warn!(name, "a job did not end in time and was cancelled");
+            tracing::warn!(name, "a job did not stop in time and was aborted");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The process: core and HTTP put together, background jobs, start and stop, and maintenance without a server.
+//! Registry process: combines core and HTTP, runs background jobs, starts and stops, and does maintenance without a
+//! server.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod application;

@@ -1,4 +1,4 @@
-//! Maintenance of a data folder and database that no server uses.
+//! Maintenance of a data folder and database that no server is using.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::startup::{
     StartPurpose, assemble_context, close_store, redacted_database_url, store_options,
 };
 
-/// Replaces a lost bootstrap admin token; returns the new one.
+/// Replaces a lost bootstrap admin token, and returns the new one.
 pub async fn reset_admin_token(
     config: &Config,
     clock: &dyn Clock,
@@ -38,7 +38,7 @@ pub async fn reset_admin_token(
     Ok(token)
 }
 
-/// Migrates the configured database; returns the names of the applied steps.
+/// Migrates the configured database, and returns the names of the applied migrations.
 pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
     let options = store_options(config);
     // PostgreSQL has its own migration lock, so servers may keep running.
@@ -54,7 +54,7 @@ pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
     Ok(missing)
 }
 
-/// Rebuilds the index; returns the number of agents in it.
+/// Rebuilds the index, and returns the number of agents in it.
 pub async fn reindex(
     config: Config,
     clock: Arc<dyn Clock>,
@@ -71,7 +71,7 @@ pub async fn reindex(
     }
 }
 
-/// Checks that the database responds, without changing anything; returns a sentence about it.
+/// Checks that the database responds, without changing anything, and returns a status sentence.
 pub async fn ping_database(config: &Config) -> Result<String, StartError> {
     let to_start_error = |error| database_unusable(config, &error);
     let store = Store::connect(&read_only_options(config))
@@ -86,35 +86,35 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
     };
     store.close().await.map_err(to_start_error)?;
     Ok(match missing.len() {
-        0 => format!("{engine} answers, with the schema of this program"),
-        count => format!("{engine} answers; {count} migrations run at the next start"),
+        0 => format!("{engine} responds, and its schema is current"),
+        count => format!("{engine} responds; {count} migrations will run at the next start"),
     })
 }
 
-/// Cards read at once to be verified.
+/// Number of cards read at once for verification.
 const VERIFY_BATCH_SIZE: u64 = 500;
 
-/// Maximum number of versions that are named for a damaged card.
+/// Maximum number of versions named for a damaged card.
 const MAX_VERSIONS_NAMED: u64 = 10;
 
 #[derive(Debug, Clone, Default)]
 pub struct CardVerification {
     pub checked: u64,
     pub damaged: u64,
-    /// The first of the damaged ones, by digest.
+    /// First damaged cards, by digest.
     pub named_damaged: Vec<DamagedCard>,
 }
 
 #[derive(Debug, Clone)]
 pub struct DamagedCard {
-    /// The digest under which the bytes are stored.
+    /// Digest under which the bytes are stored.
     pub digest: String,
-    /// The first versions with this digest, each with its agent.
+    /// First versions with this digest, each with its agent.
     pub versions: Vec<(Uuid, Uuid)>,
 }
 
-/// Hashes every stored card, without changing anything; a server may run at the same time. Names up to `max_named`
-/// damaged ones, and calls `progress` with the number of checked cards and of all.
+/// Hashes every stored card without changing anything; a server may run at the same time. Names up to `max_named`
+/// damaged cards, and calls `progress` with the number of checked cards and the total.
 pub async fn verify_cards(
     config: &Config,
     max_named: usize,
@@ -169,7 +169,7 @@ async fn verify_bodies(
     }
 }
 
-/// Accounts and groups with reserved names, each as a sentence; none in a database of an earlier schema.
+/// Finds accounts and groups with reserved names, each as a sentence; none in a database with an earlier schema.
 pub async fn find_reserved_names(config: &Config) -> Result<Vec<String>, StartError> {
     let to_start_error = |error| database_unusable(config, &error);
     let store = Store::connect(&read_only_options(config))
@@ -198,9 +198,9 @@ pub struct EmbeddedModel {
     #[serde(skip)]
     pub id: String,
     pub embedded: u64,
-    /// Whether every agent has its vectors, so that searches can use it.
+    /// Whether every agent has its vectors, so that searches can use the encoder.
     pub complete: bool,
-    /// The similarity cutoff, once it is calibrated.
+    /// Similarity cutoff, once calibrated.
     pub cutoff: Option<f64>,
 }
 
@@ -231,15 +231,15 @@ async fn load_embedding_progress(store: &Store) -> Result<EmbeddingProgress, Sto
     Ok(progress)
 }
 
-/// The options that open the database without creating a missing one.
+/// Options that open the database without creating a missing one.
 fn read_only_options(config: &Config) -> StoreOptions {
     let mut options = store_options(config);
     options.url = options.url.replace("mode=rwc", "mode=ro");
     options
 }
 
-/// Takes the lock of an existing data folder, and of its database. With PostgreSQL the folder may be missing: then
-/// nothing of it can be in use.
+/// Locks an existing data folder and its database. With PostgreSQL the folder may be missing: then nothing in it can
+/// be in use.
 fn lock_data_dir(config: &Config) -> Result<Option<DataDir>, StartError> {
     let database = store_options(config).sqlite_file();
     let folder = &config.store.data_dir;

@@ -1,4 +1,4 @@
-//! The HTTP server: workers, slots for connections, TLS, timeouts, and graceful shutdown.
+//! HTTP server: workers, connection limits, TLS, timeouts, and graceful shutdown.
 
 use std::future::{Future, ready};
 use std::net::{SocketAddr, TcpListener};
@@ -38,17 +38,17 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(75);
 const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the client to close its side.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections beyond the limit that are accepted only to be refused, at a time: each has a file descriptor until then. The
-/// others wait in the system's queue.
+/// Maximum number of connections beyond the limit that are accepted at a time only to be closed: each uses a file
+/// descriptor until then. Other connections wait in the system's queue.
 const MAX_REFUSED_CONNECTIONS: usize = 32;
-/// The only protocol: HTTP/2 is left to TLS proxies.
+/// The only supported protocol: HTTP/2 is left to TLS proxies.
 const ALPN_PROTOCOL: &[u8] = b"http/1.1";
 
 #[derive(Debug)]
 pub struct Listeners {
-    /// The socket for all routes.
+    /// Socket for all routes.
     pub main: TcpListener,
-    /// The socket for `/metrics` alone, which the main socket then does not serve.
+    /// Socket for `/metrics` only, which the main socket then does not serve.
     pub metrics: Option<TcpListener>,
 }
 
@@ -61,11 +61,11 @@ impl From<TcpListener> for Listeners {
     }
 }
 
-/// Serves on `listeners` until `shutdown` is cancelled: then no connection is accepted any more, event streams end, and
-/// requests in progress have `server.drain_seconds` to end.
+/// Serves on `listeners` until `shutdown` is cancelled: then the server accepts no more connections, event streams
+/// end, and requests in progress have `server.drain_seconds` to finish.
 ///
-/// HTTPS is served if certificate and key are configured. Any Tokio runtime will do; the workers, one for each core,
-/// have threads of their own.
+/// Serves HTTPS if certificate and key are configured. Works on any Tokio runtime; the workers, one per core, have
+/// their own threads.
 ///
 /// # Errors
 /// If certificate or key cannot be read or do not match, or the listener cannot be used.
@@ -212,19 +212,19 @@ where
     let application = application
         .into_factory()
         .map_err(|error| error.into().error_response());
-    // Each connection looks at it whenever something happens: workers with one token wait for one another.
+    // Every connection polls the token on each event; with one shared token the workers would contend for it.
     let draining = draining.child_token();
     HttpService::build()
         .graceful_shutdown_signal(move || draining.clone().cancelled_owned())
         .keep_alive(KEEP_ALIVE_TIMEOUT)
         .client_request_timeout(REQUEST_HEAD_TIMEOUT)
         .client_disconnect_timeout(DISCONNECT_TIMEOUT)
-        // The stream of a closed connection is freed at once, and not only with the next event.
+        // The stream of a closed connection is freed immediately, not only with the next event.
         .h1_allow_half_closed(false)
         .finish(map_config(application, |()| AppConfig::default()))
 }
 
-/// Accepts connections within the limits, and counts those that end with an error.
+/// Accepts connections within the limits, and counts connection errors.
 #[derive(Debug, Clone)]
 struct ConnectionAcceptor {
     limiter: Arc<ConnectionLimiter>,
@@ -248,7 +248,7 @@ impl ConnectionAcceptor {
         }
     }
 
-    /// Wraps the stream with its slot and its address. Without a free slot the connection is closed before any byte is
+    /// Wraps the stream with its permit and address. Without a free permit the connection is closed before any byte is
     /// read.
     fn admit(
         &self,
@@ -263,7 +263,7 @@ impl ConnectionAcceptor {
         Ok((TimedConnection::new(stream, permit, self.timeouts), peer))
     }
 
-    /// Counts errors caused by a client, and logs them at debug level only: any client can cause as many as it likes.
+    /// Counts client errors, and logs them only at debug level, because a client can cause any number of them.
     fn record_error(&self, error: &DispatchError) {
         match error {
             DispatchError::Parse(_) => self.metrics.count_malformed_request(),
@@ -273,7 +273,7 @@ impl ConnectionAcceptor {
             }
             _ => {}
         }
-        tracing::debug!(%error, "a connection ended");
+        tracing::debug!(%error, "a connection ended with an error");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Starts the registry: opens data folder, database and index, and builds the context.
+//! Registry startup: opens data folder, database and index, and builds the context.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -43,37 +43,38 @@ use data_encoding::BASE64;
 
 use crate::group_selection::check_no_deselected_groups;
 
-/// The environment variable with an admin token that the operator chose.
+/// Environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
-/// The environment variable with the name of a file that holds that token instead.
+/// Environment variable with the name of a file that has that token instead.
 pub const BOOTSTRAP_TOKEN_FILE_VAR: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN_FILE";
-/// The setting that holds the key of page tokens.
+/// Setting with the key of page tokens.
 const PAGE_TOKEN_KEY_SETTING: &str = "page_token_key";
-/// The setting that holds the key of attempts to sign in.
+/// Setting with the key of sign-in attempts.
 const ATTEMPT_KEY_SETTING: &str = "sign_in_attempt_key";
-/// The setting that identifies a database.
+/// Setting that identifies a database.
 const DATABASE_ID_SETTING: &str = "identity";
-/// How often a start tries again to hide what the rules may forbid, after a deadlock with a write of another process.
+/// Maximum number of retries to hide content that the rules may forbid, after a deadlock with a write of another
+/// process.
 const MAX_HIDE_RETRIES: u32 = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartPurpose {
-    /// Creates a missing folder and database, and refuses an index that is ahead of the database.
+    /// Creates a missing folder and database, and rejects an index that is ahead of the database.
     Serve,
-    /// Rebuilds the index from an existing database, whatever the present index contains.
+    /// Rebuilds the index from an existing database, regardless of the current index.
     Reindex,
 }
 
 #[derive(Debug)]
 pub struct StartupResult {
     pub context: Arc<AppContext>,
-    /// The admin token, if this start has made one. It is shown once.
+    /// Admin token, if this start has created one. It is shown once.
     pub admin_token: Option<String>,
     pub rebuild_reason: Option<String>,
 }
 
-/// Locks the data folder, opens database and index, and builds the context. No job runs yet. `bootstrap_token` is
-/// the admin token that the operator chose, of at least 32 characters.
+/// Locks the data folder, opens database and index, and builds the context. Starts no jobs. `bootstrap_token` is the
+/// admin token that the operator chose, of at least 32 characters.
 pub async fn start_registry(
     config: Config,
     clock: Arc<dyn Clock>,
@@ -85,9 +86,9 @@ pub async fn start_registry(
     let (context, rebuild) = assemble_context(config, clock, entropy, network, purpose).await?;
     check_no_deselected_groups(&context).await?;
     if !context.store.is_postgres() {
-        // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
-        // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the
-        // file is not writable, the error names the file.
+        // No other process uses this database, so any lease belongs to a process that was killed. If a lease were
+        // kept, its domain would wait minutes until the lease expires. This is the first write: if the file is not
+        // writable, the error names the file.
         context.store.end_all_leases().await.map_err(|error| {
             let database = redacted_database_url(&context.config);
             StartError(format!("the database {database} cannot be used: {error}"))
@@ -177,13 +178,13 @@ pub(crate) async fn assemble_context(
     Ok((context, rebuild))
 }
 
-/// Hides, before any request is answered, what the rules of this process may forbid, and what was hidden since the last
-/// event that the index has applied: a process that was killed has decided more than its index shows.
+/// Before the first request, hides content that the rules of this process may forbid, and content hidden since the
+/// last event in the index: a process that was killed has decided more than its index shows.
 async fn hide_before_serving(context: &AppContext) -> Result<(), StartError> {
     let mut retries_left = MAX_HIDE_RETRIES;
     let undecided = loop {
         match hide_forbidden_agents(context).await {
-            // Another process is writing many of the same rows, and PostgreSQL has ended one of the two writes.
+            // Another process writes many of the same rows, and PostgreSQL has aborted one of the two writes.
             Err(error) if error.kind == ErrorKind::Conflict && retries_left > 0 => {
                 retries_left -= 1
             }
@@ -197,13 +198,14 @@ async fn hide_before_serving(context: &AppContext) -> Result<(), StartError> {
     let removed = remove_undecided_agents(context, undecided).await;
     removed.map_err(|error| {
         StartError(format!(
-            "the index {} cannot hide what the rules may forbid: {error}; remove that folder, and the next start builds it anew",
+            "the index {} cannot hide content that the rules may forbid: {error}; remove that folder, and the next \
+             start rebuilds it",
             context.config.index_dir().display()
         ))
     })?;
     read_all_events(context).await.map_err(|error| {
         StartError(format!(
-            "the events that the index lacks cannot be read: {error}"
+            "the events that are not in the index yet cannot be read: {error}"
         ))
     })
 }
@@ -235,7 +237,7 @@ async fn open_store(
         let database = redacted_database_url(config);
         StartError(format!("the database {database} cannot be used: {error}"))
     })?;
-    // A file that this start has created could not be locked before.
+    // A file that this start created could not be locked earlier.
     let locked = file.map_or(Ok(()), |file| data_dir.lock_database(&file));
     locked.map_err(|error| StartError(error.to_string()))?;
     Ok((data_dir, store))
@@ -250,7 +252,7 @@ fn governance_rules(config: &Config) -> AdmissionRules {
     }
 }
 
-/// The newest policy set. Whether the index has evaluated all agents under it is checked when it is followed.
+/// Loads the newest policy set. The index follower checks whether all agents have been evaluated under it.
 async fn load_policy_sets(
     store: &Store,
     rules: &AdmissionRules,
@@ -265,7 +267,7 @@ async fn load_policy_sets(
     Ok(ActivePolicySets::new(newest, set_cache, true))
 }
 
-/// The number of the last event at this start. Caches are empty, so earlier events matter only to the index.
+/// Number of the last event at this start. Caches are empty, so earlier events matter only to the index.
 async fn last_event_at_start(store: &Store, index: &Index) -> Result<i64, StartError> {
     if !index.is_missing() {
         return Ok(index.applied_seq());
@@ -290,12 +292,12 @@ pub(crate) fn store_options(config: &Config) -> StoreOptions {
     }
 }
 
-/// The database's URL without its password.
+/// Database URL without the password.
 pub(crate) fn redacted_database_url(config: &Config) -> DatabaseUrl {
     config.database_url().into()
 }
 
-/// The key that this setting holds for all replicas; the first one to start generates it.
+/// Loads the key in this setting, which all replicas share. The first replica to start generates it.
 async fn load_shared_key(
     store: &Store,
     setting: &str,
@@ -321,9 +323,9 @@ fn invalid_setting(setting: &str) -> StartError {
     StartError(format!("the setting {setting} in the database is invalid"))
 }
 
-/// Opens the index; returns the reason to rebuild it, if it is missing, corrupt or has another schema. An index of
-/// another database is removed: it must never be served. One with events that this database does not have is a sign
-/// that the database is an older or the wrong one, so the start is refused until an operator accepts the database.
+/// Opens the index. Also returns the reason to rebuild it, if it is missing, corrupt or has another schema. An index
+/// of another database is removed, because it must never be served. If the index has events that this database lacks,
+/// the database is probably older or the wrong one, so the start fails until an operator accepts the database.
 async fn open_index(
     config: &Config,
     store: &Store,
@@ -348,8 +350,8 @@ async fn open_index(
     if let Some(applied) = ahead
         && purpose == StartPurpose::Serve
     {
-        // An operator may now put another file in the database's place. No log may stay beside it, because SQLite would
-        // apply it to that file.
+        // The operator may now replace the database file. No write-ahead log may be left, because SQLite would apply
+        // it to the new file.
         close_store(store).await;
         return Err(StartError(index_ahead_message(
             config,
@@ -378,17 +380,19 @@ async fn open_index(
     {
         return Ok((index, Some(reason)));
     }
-    // The database is empty, so the empty index is complete at once.
+    // The database is empty, so the empty index is already complete.
     index
         .begin_rebuild()
         .and_then(|rebuild| rebuild.finish(highest_seq))
-        .map_err(|error| StartError(format!("the index cannot be made: {error}")))?;
+        .map_err(|error| StartError(format!("the index cannot be created: {error}")))?;
     Ok((index, None))
 }
 
 fn index_ahead_message(config: &Config, applied: i64, highest: i64) -> String {
     format!(
-        "the index {} contains events up to {applied}, but the database {} only has events up to {highest}: it is empty, an older copy or another registry's, or it lost its last writes in a power failure; put the right database back, or accept this one by running `a2a-registry reindex`",
+        "the index {} contains events up to {applied}, but the database {} has events only up to {highest}: the \
+         database is empty, an older copy or another registry's, or lost its last writes in a power failure; restore \
+         the right database, or accept this one by running `a2a-registry reindex`",
         config.index_dir().display(),
         redacted_database_url(config)
     )

@@ -66,10 +66,10 @@ const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
 /// Sends a request through the application, and reads the whole response.
 type SendRequest = Rc<dyn Fn(TestRequest) -> LocalBoxFuture<'static, TestResponse>>;
 
-/// A registry of its own for one test.
+/// Separate registry for one test.
 pub(crate) struct Registry {
     pub(crate) state: web::Data<ServerState>,
-    /// Built once, by the first request: building all routes takes longer than most requests.
+    /// Built once by the first request, because building all routes takes longer than most requests.
     application: OnceCell<SendRequest>,
     _folder: tempfile::TempDir,
 }
@@ -115,7 +115,7 @@ impl Registry {
         authenticate_token(self.context(), ADMIN).await.unwrap()
     }
 
-    /// A token of a new account with that role.
+    /// Token of a new account with this role.
     async fn token(&self, role: Role) -> String {
         let new = NewToken {
             account: role.to_string(),
@@ -129,7 +129,7 @@ impl Registry {
             .secret
     }
 
-    /// A token of an account with that role, for these scopes only.
+    /// Token of an account with this role, with these scopes only.
     async fn scoped(&self, role: Role, scopes: &[Scope]) -> String {
         let new = NewToken {
             account: role.to_string(),
@@ -142,7 +142,7 @@ impl Registry {
         made.unwrap().secret
     }
 
-    /// A token of an admin who is no curator.
+    /// Token of an admin who is not a curator.
     async fn admin_alone(&self) -> String {
         let new = NewToken {
             account: "operator".into(),
@@ -183,7 +183,7 @@ async fn build_application(state: web::Data<ServerState>) -> SendRequest {
     })
 }
 
-/// A response, read to its end.
+/// A completely read response.
 #[derive(Debug)]
 struct TestResponse {
     status: StatusCode,
@@ -213,7 +213,7 @@ impl TestResponse {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Checks that the response is a problem document of that kind, and returns it.
+    /// Checks that the response is a problem document of this kind, and returns it.
     #[track_caller]
     fn problem(&self, status: u16, slug: &str) -> Value {
         assert_eq!(self.status.as_u16(), status, "{self:?}");

@@ -1,5 +1,5 @@
-//! Upkeep in the background: derives the cards of older builds again, deletes expired rows, reports damaged cards, and
-//! writes events of refused sign-ins.
+//! Background upkeep: derives cards of older builds again, deletes expired rows, reports damaged cards, and writes
+//! events of rejected sign-ins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 const RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// How often expired rows are deleted.
+/// Interval at which expired rows are deleted.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// How often the memory of expired cache entries is freed, and events of refused sign-ins are written.
+/// Interval at which expired cache entries are freed and events of rejected sign-ins are written.
 const CACHE_EVICTION_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Derives old cards again, page by page, then deletes expired rows; frees memory and reports damaged cards throughout.
+/// Derives old cards again, page by page, then deletes expired rows. Frees memory and reports damaged cards
+/// throughout.
 pub(crate) fn start_upkeep(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
@@ -29,7 +30,7 @@ pub(crate) fn start_upkeep(context: &Arc<AppContext>, cancel: CancellationToken)
             rederive_cards(&context, &cancel).await;
             run_housekeeping(&context, &cancel).await;
         };
-        // Derivation may take long, or keep failing.
+        // Damage reports run concurrently, because derivation may take long or keep failing.
         let damage_reports = run_damage_reports(&context, &cancel);
         tokio::join!(
             derivation,
@@ -54,7 +55,7 @@ async fn run_damage_reports(context: &AppContext, cancel: &CancellationToken) {
     }
 }
 
-/// Derives again the cards of older builds, and verifies again the cards whose keys have changed.
+/// Derives the cards of older builds again, and verifies the cards again whose keys have changed.
 async fn rederive_cards(context: &AppContext, cancel: &CancellationToken) {
     let mut done = 0;
     while !cancel.is_cancelled() {
@@ -63,7 +64,7 @@ async fn rederive_cards(context: &AppContext, cancel: &CancellationToken) {
             Ok(count) => done += count,
             Err(error) => {
                 let error = error.internal.unwrap_or(error.public);
-                tracing::error!(error, "deriving cards again failed");
+                tracing::error!(error, "cards could not be derived again");
                 tokio::select! {
                     () = cancel.cancelled() => return,
                     () = tokio::time::sleep(RETRY_DELAY) => {}
@@ -82,11 +83,11 @@ async fn run_minutely_tasks(context: &AppContext, cancel: &CancellationToken) {
             () = cancel.cancelled() => {}
             () = tokio::time::sleep(CACHE_EVICTION_INTERVAL) => evict_expired_caches(context),
         }
-        // At the end too, so that a restart loses none.
+        // Also runs after cancellation, so that a restart loses no events.
         if let Err(error) = write_refusal_events(context).await {
             tracing::warn!(
                 error = error.log_message(),
-                "refused sign-ins are written down later"
+                "events of rejected sign-ins could not be written; retrying later"
             );
         }
     }
@@ -108,7 +109,7 @@ async fn run_housekeeping(context: &AppContext, cancel: &CancellationToken) {
             () = tokio::time::sleep(pause) => {}
             () = context.signals.rederive.notified() => {}
         }
-        // Versions marked by another process are found too, at the latest in the next round.
+        // Finds versions marked by another process too, at the latest in the next round.
         rederive_cards(context, cancel).await;
     }
 }

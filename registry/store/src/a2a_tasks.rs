@@ -1,4 +1,4 @@
-//! Tasks of A2A clients. Each belongs to an account, or was started without one.
+//! Tasks of A2A clients, with or without an account.
 
 use std::collections::BTreeSet;
 
@@ -25,18 +25,18 @@ pub struct TaskFilter {
 }
 
 impl TaskFilter {
-    /// No stored conversation has a name that cannot be stored.
+    /// Whether any task can match: no stored task has a context identifier that the database cannot store.
     fn can_match(&self) -> bool {
         self.context.as_deref().is_none_or(is_storable_text)
     }
 }
 
-/// Which of the large columns of a task are read. The request for the next page never is.
+/// Selects the large columns that are read of a task. The request for the next page is never read.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskProjection {
-    /// Otherwise the history is empty.
+    /// Whether the history is read; otherwise it is empty.
     pub history: bool,
-    /// The states of tasks whose outcomes are read; other tasks come without theirs.
+    /// Task states for which the outcome is read.
     pub outcomes: &'static [TaskState],
 }
 
@@ -46,22 +46,22 @@ pub struct TaskPosition {
     pub id: Uuid,
     /// When its state last changed; microseconds.
     pub updated_at: i64,
-    /// Bytes of those large columns that are read.
+    /// Bytes of the large columns that are read.
     pub bytes: i64,
 }
 
-/// The most tasks that are kept.
+/// Limits on the number of stored tasks.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskLimits {
-    /// The bound for each account.
+    /// Tasks per account.
     pub account: u64,
-    /// The bound for each sender without an account.
+    /// Tasks per sender without an account.
     pub sender: u64,
-    /// The bound for all senders without an account together.
+    /// Tasks of all senders without an account together.
     pub anonymous: u64,
 }
 
-/// Tasks are counted by account, or without one by sender.
+/// The owner that a task counts for: the account, or the sender if there is no account.
 type TaskOwner = (Option<Uuid>, Option<i64>);
 
 #[derive(Debug, Clone)]
@@ -115,7 +115,7 @@ fn select_live_tasks(account: Uuid, filter: &TaskFilter, now: i64) -> Select<Ent
     query
 }
 
-/// The unexpired task with that identifier, if it belongs to that account, or to none where `account` is `None`.
+/// The unexpired task with this identifier, if it belongs to this account, or to no account if `account` is `None`.
 pub async fn live_task(
     db: &impl Executor,
     account: Option<Uuid>,
@@ -128,7 +128,7 @@ pub async fn live_task(
     Ok(found.one(db.connection()).await?)
 }
 
-/// The state of such a task, and when it changed last; microseconds.
+/// The state of an unexpired task, and when it last changed; microseconds.
 pub async fn live_task_state(
     db: &impl Executor,
     account: Option<Uuid>,
@@ -143,7 +143,7 @@ pub async fn live_task_state(
     Ok(query.into_tuple().one(db.connection()).await?)
 }
 
-/// The heads of an account's tasks after a position, most recently changed first.
+/// The positions of an account's tasks after a given position, most recently changed first.
 pub async fn task_positions(
     db: &impl Executor,
     account: Uuid,
@@ -230,7 +230,7 @@ pub async fn task_count(
         .await?)
 }
 
-/// The request for the next page of the last search in a conversation, and when that task last changed.
+/// The request for the next page of the last search in a conversation, and when its task last changed.
 pub async fn last_search_in_context(
     db: &impl Executor,
     account: Option<Uuid>,
@@ -253,9 +253,9 @@ pub async fn last_search_in_context(
 }
 
 impl WriteTransaction {
-    /// Adds tasks, and deletes the least recently changed ones of each account or sender beyond its bound. Where the
-    /// tasks of all senders without an account exceed theirs, the senders with the most tasks lose their oldest, so
-    /// that no sender can push out the others.
+    /// Inserts tasks, and deletes the least recently changed tasks of each account or sender beyond its limit. If all
+    /// senders without an account together exceed their limit, the senders with the most tasks lose their oldest
+    /// tasks, so that no sender can push out the others.
     pub async fn insert_tasks(
         &self,
         rows: Vec<Model>,
@@ -297,7 +297,7 @@ impl WriteTransaction {
         if surplus == 0 {
             return Ok(());
         }
-        // The position of a task among its sender's, latest change first: whoever has the most tasks has the last.
+        // Ranks each sender's tasks, latest change first: the sender with the most tasks has the highest rank.
         let place = "row_number() OVER (PARTITION BY sender ORDER BY updated_at DESC, id DESC)";
         let surplus: Vec<Uuid> = all
             .order_by_desc(Expr::cust(place))
@@ -321,8 +321,8 @@ impl WriteTransaction {
         Ok(outcome.rows_affected)
     }
 
-    /// Changes a task that is in one of the states `from` and, where `since` is given, has not changed since that time.
-    /// Returns whether it did.
+    /// Updates a task that is in one of `expected_states` and, if `expected_updated_at` is given, has not changed
+    /// since then. Returns whether the task was updated.
     pub async fn update_task(
         &self,
         id: Uuid,
@@ -353,8 +353,8 @@ impl WriteTransaction {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Deletes a bounded number of tasks: expired ones, and the least recently changed ones beyond `most`. Returns
-    /// whether there may be more.
+    /// Deletes a bounded number of tasks: expired ones, and the least recently changed ones beyond `max_tasks`.
+    /// Returns whether more may remain.
     pub async fn delete_expired_tasks(&self, now: i64, max_tasks: u64) -> Result<bool, StoreError> {
         let select_ids = |query: Select<Entity>| {
             query

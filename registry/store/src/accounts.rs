@@ -89,7 +89,7 @@ pub async fn token_by_hash(
     join_account(db, token, |token| token.account_id).await
 }
 
-/// A row with the account that it belongs to, if both exist.
+/// A row and its account, if both exist.
 pub(super) async fn join_account<M>(
     db: &impl Executor,
     row: Option<M>,
@@ -121,7 +121,7 @@ pub async fn token_count(db: &impl Executor, account: Uuid, now: i64) -> Result<
         .await?)
 }
 
-/// Tokens with ids below `before`, newest first: those of the account `of`, or all.
+/// Tokens with ids below `before`, newest first: those of `account`, or all if it is `None`.
 pub async fn token_page(
     db: &impl Executor,
     account: Option<Uuid>,
@@ -166,8 +166,8 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Serializes the writes that count an account's registrations. Taken before any domain is locked. Rows that refer
-    /// to the account may still be inserted.
+    /// Serializes writes that count an account's registrations. Must be called before any domain is locked. Other
+    /// writes can still insert rows that refer to the account.
     pub async fn lock_account(&self, id: Uuid) -> Result<(), StoreError> {
         if self.locks_rows() {
             account::Entity::find_by_id(id)
@@ -200,7 +200,7 @@ impl WriteTransaction {
         self.update_rows(rows).await
     }
 
-    /// Notes how far an account has seen the news of its agents; never moves back.
+    /// Records the time up to which an account has read the news of its agents; never moves back.
     pub async fn mark_news_read(&self, account: Uuid, at: i64) -> Result<(), StoreError> {
         let older = Condition::any()
             .add(account::Column::NewsSeenAt.is_null())
@@ -219,7 +219,7 @@ impl WriteTransaction {
         self.update_rows(rows).await
     }
 
-    /// Removes an account's tokens that have expired by `by`, or all where it is `None`. The bootstrap token stays.
+    /// Deletes an account's tokens that expire by `expired_by`, or all if it is `None`. The bootstrap token stays.
     pub async fn delete_account_tokens(
         &self,
         account: Uuid,

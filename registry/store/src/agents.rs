@@ -17,7 +17,7 @@ use super::entity::{agent, domain, hold, proof};
 use super::owner_vouches::host_and_parents;
 use super::{Executor, StoreError, StoredEnum, WriteTransaction};
 
-/// The agents with these ids, in no order; locked until a write ends, if `on` is one.
+/// The agents with these ids, in no order; locked until the write ends if `db` is a write.
 pub async fn agents_by_ids(
     db: &impl Executor,
     ids: &[Uuid],
@@ -60,10 +60,11 @@ pub async fn agent_by_urn(
         .await?)
 }
 
-/// Those of these domains that a registry which only repeats others' catalogs may not show. Of domains that an owner
-/// has or had proved, directly or by a name above them for all hosts below it, this registry knows every name, assigned
-/// or not. The others have opted out, or have an agent that was rejected, is on hold, retired or not public, whose name
-/// such a registry may not know. An undecided agent withholds nothing, since whoever may register can name any domain.
+/// The domains among these about which a registry that only repeats the catalogs of others must show nothing. These
+/// are domains that an owner has or had proved, directly or by a parent's record for all hosts below it, because this
+/// registry knows all their names, assigned or not; domains that have opted out; and domains with an agent that is
+/// rejected, on hold, retired or not public. An undecided agent hides nothing, because anyone who may register can
+/// name any domain.
 pub async fn undisclosed_domains(
     db: &impl Executor,
     names: &HashSet<String>,
@@ -117,7 +118,7 @@ pub async fn undisclosed_domains(
     Ok(undisclosed)
 }
 
-/// Those of these domains, registered or not, that equal or lie below a name whose record proves all hosts below it.
+/// The domains among these, registered or not, that equal or lie below a name whose record proves all hosts below it.
 async fn domains_below_proofs(
     db: &impl Executor,
     names: &[&str],
@@ -158,7 +159,7 @@ pub async fn urns_by_domain(db: &impl Executor, domain: &str) -> Result<Vec<Stri
         .await?)
 }
 
-/// The agents of these domains that are not retired, oldest first; locked until a write ends, if `on` is one.
+/// The agents of these domains that are not retired, oldest first; locked until the write ends if `db` is a write.
 pub async fn live_agents_by_domain(
     db: &impl Executor,
     domain_ids: &[i64],
@@ -175,7 +176,7 @@ pub async fn live_agents_by_domain(
     .await
 }
 
-/// The listed agents of these domains: public ones, and with `restricted` all others too.
+/// The listed agents of these domains: public ones, or all of them with `include_restricted`.
 pub async fn listed_agents_by_domain(
     db: &impl Executor,
     domains: &[i64],
@@ -194,7 +195,7 @@ pub async fn listed_agents_by_domain(
     Ok(query.all(db.connection()).await?)
 }
 
-/// The holds of each agent of the query that contains this one: of one kind, or all.
+/// A subquery for the holds of the outer query's agent: of one kind, or all.
 pub(super) fn agent_holds_subquery(kind: Option<Hold>) -> SelectStatement {
     let mut holds = Query::select()
         .column(hold::Column::AgentId)

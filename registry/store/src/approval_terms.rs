@@ -1,4 +1,4 @@
-//! Agents that are served under an approval that ends, or under one of a single account.
+//! Agents that are served under an approval that expires, and break-glass approvals.
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
@@ -43,7 +43,7 @@ pub async fn agents_without_term(
     agent_ids(db, query).await
 }
 
-/// A page of served agents whose term began by `certified_by`, and whose owner was not yet told of its end.
+/// A page of served agents whose term began by `certified_by`, and whose owner was not yet notified of its end.
 pub async fn agents_due_for_recertification(
     db: &impl Executor,
     certified_by: i64,
@@ -75,7 +75,7 @@ pub async fn break_glass_by_review(
     Ok(found.one(db.connection()).await?)
 }
 
-/// Those of an agent with a review in this state: open while in force, rejected if not confirmed.
+/// The break-glass approvals of an agent whose review has this state: open while in force, rejected if not confirmed.
 pub async fn break_glasses_by_agent(
     db: &impl Executor,
     agent: Uuid,
@@ -87,7 +87,7 @@ pub async fn break_glasses_by_agent(
     Ok(query.all(db.connection()).await?)
 }
 
-/// A page of those in force, of all agents, with review ids above `after`.
+/// A page of the break-glass approvals in force, of all agents, with review ids above `after`.
 pub async fn break_glasses_in_force(
     db: &impl Executor,
     after: Option<Uuid>,

@@ -1,17 +1,17 @@
-//! Inserts of many rows, within the limits of one statement; and locks of rows.
+//! Bulk inserts within the limits of one statement, and row locks.
 
 use sea_orm::sea_query::{LockType, OnConflict};
 use sea_orm::{ActiveModelTrait, EntityTrait, Iterable, QuerySelect, Select};
 
 use super::{Executor, StoreError, WriteTransaction};
 
-/// The most values of one statement: SQLite binds 32 766 and PostgreSQL 65 535.
+/// Most values bound in one statement: SQLite allows 32 766 and PostgreSQL 65 535.
 pub(super) const MAX_BOUND_VALUES: usize = 30_000;
-/// The most rows of one statement. Statements of a few sizes are prepared once and reused, which saves more time than
+/// Most rows in one statement. Statements of a few sizes are prepared once and reused, which saves more time than
 /// fewer, larger statements would.
 pub(super) const MAX_STATEMENT_ROWS: usize = 64;
 
-/// The most keys that are padded: beyond, a statement takes longer to run than to prepare.
+/// Most keys that are padded: with more, a statement takes longer to run than to prepare.
 const MAX_PADDED_KEYS: usize = 4_096;
 
 impl WriteTransaction {
@@ -56,8 +56,8 @@ pub(super) fn lock_for_update<E: EntityTrait>(db: &impl Executor, query: Select<
     }
 }
 
-/// These keys for a condition `IN (…)`, the last one repeated up to a power of two: statements of a few sizes are prepared
-/// once and reused, while one for each number of keys would displace all others.
+/// Pads keys for a condition `IN (…)` up to a power of two by repeating the last one: statements of a few sizes are
+/// prepared once and reused, while one for each number of keys would evict all others.
 pub(super) fn pad_keys<T: Clone>(keys: &[T]) -> Vec<T> {
     let mut padded = keys.to_vec();
     if let Some(last) = keys.last()
@@ -68,13 +68,13 @@ pub(super) fn pad_keys<T: Clone>(keys: &[T]) -> Vec<T> {
     padded
 }
 
-/// Whether a text column can store the text: PostgreSQL stores no U+0000, and refuses queries that contain it.
+/// Whether a text column can store the text: PostgreSQL cannot store U+0000, and rejects queries that contain it.
 pub(super) fn is_storable_text(text: &str) -> bool {
     !text.contains('\0')
 }
 
-/// The number of rows in the next statement while `left` rows remain: within both limits, a power of two or one and a half
-/// times that.
+/// The number of rows in the next statement while `remaining` rows are left: within both limits, a power of two or one
+/// and a half times that.
 pub(super) fn next_statement_rows(remaining: usize, columns: usize) -> usize {
     let limit = remaining
         .clamp(1, MAX_STATEMENT_ROWS)

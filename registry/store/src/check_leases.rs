@@ -26,8 +26,9 @@ pub struct CheckLeaseRequest {
 }
 
 impl CheckLeaseRequest {
-    /// Domains registered just now whose first visit somebody waits for: `not_before` is the registration time until a
-    /// visit changes it. Their check cannot have been due earlier, which excludes all other domains.
+    /// The condition for domains that were just registered and wait for their first visit: `not_before` is the
+    /// registration time until a visit changes it. Their checks cannot have been due earlier, which excludes all other
+    /// domains.
     fn just_registered_condition(&self) -> Condition {
         use domain::Column as C;
         Condition::all()
@@ -36,14 +37,15 @@ impl CheckLeaseRequest {
             .add(Expr::col(C::NotBefore).lte(Expr::col(C::CreatedAt)))
     }
 
-    /// Domains whose hosts may be contacted: without a lease, past `not_before`, and not waiting for a first visit.
+    /// The condition for domains whose hosts may be contacted: without a lease, past `not_before`, and not waiting for
+    /// a first visit.
     fn contactable_condition(&self) -> Condition {
         unleased_condition(self.now)
             .add(domain::Column::NotBefore.lte(self.now))
             .add(self.just_registered_condition().not())
     }
 
-    /// Domains whose checks have waited too long for their hosts: only DNS is checked.
+    /// The condition for domains whose checks have waited too long for their hosts: only DNS is checked.
     fn overdue_condition(&self) -> Condition {
         Condition::all().add(domain::Column::CheckDueAt.lte(self.overdue_since))
     }
@@ -51,16 +53,16 @@ impl CheckLeaseRequest {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueCheck {
-    /// With its lease, if the host may be contacted; otherwise only DNS is checked.
+    /// The domain, with its lease if the host may be contacted; otherwise only DNS is checked.
     pub domain: domain::Model,
     pub may_contact_host: bool,
 }
 
 impl Store {
-    /// Leases a due check, and postpones the next one until the lease ends, so that no other worker takes it meanwhile.
-    /// A domain that was just registered comes first, then the longest due whose host may be contacted, which gets a
-    /// visit lease. A host before `not_before`, or in a busy address block, is passed over until its check is long
-    /// overdue; then only its DNS is checked.
+    /// Leases a due check, and postpones the next one until the lease ends, so that no other worker takes it
+    /// meanwhile. A domain that was just registered comes first, then the domain that has been due longest and whose
+    /// host may be contacted; its host gets a visit lease. A host before `not_before`, or in a busy address block, is
+    /// skipped until its check is long overdue; then only its DNS is checked.
     pub async fn lease_check(
         &self,
         request: &CheckLeaseRequest,
@@ -134,8 +136,8 @@ impl DueCheck {
 }
 
 impl WriteTransaction {
-    /// The domain among these whose check has been due longest. A row that another write has locked is skipped, because
-    /// all leases would wait for that write.
+    /// The domain among these whose check has been due longest. A row that another write has locked is skipped,
+    /// because all leases would wait for that write.
     async fn longest_due_domain(
         &self,
         request: &CheckLeaseRequest,
@@ -159,9 +161,9 @@ impl WriteTransaction {
             .add(domain::Column::Network.is_not_in(full_networks)))
     }
 
-    /// Ends the lease of a check. The host is not contacted before `spaced` if its address block is known, else before
-    /// `unknown`. A visit requested meanwhile becomes due then, unless the domain has opted out or was deleted. A lease
-    /// that is no longer held is left alone.
+    /// Ends the lease of a check. The host is not contacted before `earliest_in_known_block` if its address block is
+    /// known, otherwise not before `earliest_in_unknown_block`. A visit requested meanwhile becomes due then, unless
+    /// the domain has opted out or was deleted. Does nothing if the lease is no longer held.
     pub async fn end_check_lease(
         &self,
         leased: &domain::Model,

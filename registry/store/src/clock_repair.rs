@@ -1,5 +1,5 @@
-//! Repairs times that a fast clock has set in the future: until they are reached, no visit is made, no proof lapses and
-//! no lease ends.
+//! Repairs times that a fast clock has set in the future: until they are reached, no visit is made, no proof lapses
+//! and no lease ends.
 
 use a2a_crawler::schedule::{JITTER, MAX_INTERVAL, MAX_RETRY_AFTER, ON_TIME_SLACK};
 use a2a_registry_domain::ownership::{CHALLENGE_VALIDITY, CHECK_INTERVAL};
@@ -19,7 +19,7 @@ struct ClockRepair {
 }
 
 impl Store {
-    /// Repairs all such times: planned ones move into their own interval, so that they stay spread; past ones become
+    /// Repairs all such times: planned times move into their own interval, so that they stay spread; past times become
     /// the present. Returns the number of repaired rows.
     pub async fn repair_future_times(&self, now: i64) -> Result<u64, StoreError> {
         let mut repaired = 0;
@@ -53,7 +53,7 @@ impl Store {
     }
 }
 
-/// Sources come before domains, so that a visit finds its sources due.
+/// The repairs of each table. Sources come before domains, so that a visit finds its sources due.
 fn clock_repairs(now: i64) -> [ClockRepair; 7] {
     let clock = ClockBounds::new(now);
     let (changes, broken) = clock.repair_past_columns(&["proved_at", "held_at", "absent_since"]);
@@ -77,7 +77,7 @@ fn clock_repairs(now: i64) -> [ClockRepair; 7] {
     ]
 }
 
-/// The time by this process's clock, with its limits.
+/// The present by this process's clock, with the limits that follow from it.
 #[derive(Clone, Copy)]
 struct ClockBounds {
     now: i64,

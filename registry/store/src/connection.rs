@@ -1,4 +1,4 @@
-//! Opening a database, and the one way to write to it.
+//! Opens a database, and begins its reads and writes.
 
 use std::path::PathBuf;
 use std::str::FromStr as _;
@@ -25,7 +25,7 @@ const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
 /// The table of the migrations that have run.
 const MIGRATIONS_TABLE: &str = "seaql_migrations";
 
-/// What statements run on: the store itself for single reads, a read of several, or a write under way.
+/// Runs statements: the store itself for single reads, a read transaction for several, or a write transaction.
 pub trait Executor: Sync {
     type Connection: ConnectionTrait;
 
@@ -36,7 +36,7 @@ pub trait Executor: Sync {
         false
     }
 
-    /// Where bodies are noted that were read and do not have their digest.
+    /// The record of bodies that were read and do not match their digest.
     fn damaged_bodies(&self) -> &DamagedBodies;
 }
 
@@ -80,23 +80,24 @@ impl Executor for WriteTransaction {
     }
 }
 
-/// How many connections read at once on SQLite; PostgreSQL's pool holds twice that.
+/// Most concurrent read connections on SQLite; PostgreSQL's pool holds twice that.
 const MAX_READERS: u32 = 8;
-/// The statements that each of SQLite's readers keeps prepared.
+/// Statements that each SQLite reader keeps prepared.
 const PREPARED_READS: usize = 128;
-/// The statements that SQLite's writer keeps prepared. The groups of a crawl have inserts of a dozen sizes for each of a dozen
-/// tables; preparing one of 64 rows takes longer than running it.
+/// Statements that the SQLite writer keeps prepared. The batches of a crawl insert in a dozen sizes into each of a
+/// dozen tables, and preparing an insert of 64 rows takes longer than running it.
 const PREPARED_WRITES: usize = 512;
-/// Timeout of the database.
+/// Timeout for getting a connection.
 const DATABASE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection to PostgreSQL lies idle before it is tested where it is used again: it was tested when it was laid
-/// down, and a test before every statement would double the round trips of all reads.
+/// Idle time after which a PostgreSQL connection is tested before it is reused. It was tested when it was returned to
+/// the pool, and a test before every statement would double the round trips of all reads.
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// The pause before a refused connection is tried again.
 const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// Ends the write of a process that hangs, as on a paused machine, because other processes wait for its locks.
+/// Ends the write of a process that hangs, for example on a paused machine, because other processes wait for its
+/// locks.
 const SET_IDLE_TIMEOUT: &str = "SET idle_in_transaction_session_timeout = '30s'";
-/// The session that holds the migration lock stays idle meanwhile.
+/// For the session that holds the migration lock, which stays idle while the migrations run.
 const DISABLE_IDLE_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 
 /// `PRAGMA synchronous` on SQLite.
@@ -120,7 +121,7 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// The file of a SQLite database, where it is one.
+    /// The database file, if the database is SQLite.
     pub fn sqlite_file(&self) -> Option<PathBuf> {
         let memory = self.url.contains(":memory:") || self.url.contains("mode=memory");
         if memory || !self.url.starts_with("sqlite:") {
@@ -130,7 +131,7 @@ impl StoreOptions {
         Some(options.get_filename().to_owned())
     }
 
-    /// Marks the first start of the database as complete. From then on a file without a registry is refused.
+    /// Marks the first start of the database as complete. From then on a file without a registry is rejected.
     pub fn finish_first_start(&self) -> Result<(), StoreError> {
         sqlite_file::mark_finished(self)
     }
@@ -140,25 +141,25 @@ impl StoreOptions {
 pub struct Store {
     reader: DatabaseConnection,
     writer: DatabaseConnection,
-    /// SQLite's writers queue here, in order, instead of in its busy handler.
+    /// SQLite writers queue here, in order, instead of in its busy handler.
     write_lock: Option<Arc<tokio::sync::Mutex<()>>>,
     row_changes: Arc<RowChangeCounters>,
     damaged_bodies: Arc<DamagedBodies>,
 }
 
-/// Several reads on one connection. A read on the store itself takes a connection from the pool and lays it down, which is one
-/// round trip more for each. On SQLite all of them see the database as it was at the first one.
+/// Several reads on one connection. Each read on the store itself takes a connection from the pool and returns it,
+/// which costs one more round trip. On SQLite all of them see the database as it was at the first one.
 #[derive(Debug)]
 pub struct ReadTransaction {
     transaction: DatabaseTransaction,
     damaged_bodies: Arc<DamagedBodies>,
 }
 
-/// A write under way. Nothing of it is stored until [`Write::commit`].
+/// A write transaction. Nothing is stored until [`WriteTransaction::commit`].
 #[derive(Debug)]
 pub struct WriteTransaction {
     transaction: DatabaseTransaction,
-    /// What it has changed so far: every method that writes rows of agents or domains notes them here.
+    /// The changes so far: every method that writes rows of agents or domains records them here.
     pub(super) pending_changes: PendingRowChanges,
     row_changes: Arc<RowChangeCounters>,
     damaged_bodies: Arc<DamagedBodies>,
@@ -166,10 +167,10 @@ pub struct WriteTransaction {
 }
 
 impl WriteTransaction {
-    /// Commits the write, and counts what it has changed, both also if the caller goes away meanwhile.
+    /// Commits the write and counts its changes, even if the caller is cancelled meanwhile.
     ///
     /// # Errors
-    /// Where the database refuses; the transaction is rolled back.
+    /// If the database rejects the commit; the transaction is rolled back.
     pub async fn commit(self) -> Result<(), StoreError> {
         let Self {
             transaction,
@@ -180,7 +181,7 @@ impl WriteTransaction {
         } = self;
         let committing = tokio::spawn(async move {
             let outcome = transaction.commit().await;
-            // After a failure, too: it may have been one of the response alone.
+            // Also after a failure: the commit may have succeeded and only its response been lost.
             changes.record(changed);
             drop(turn);
             outcome
@@ -191,10 +192,10 @@ impl WriteTransaction {
 }
 
 impl Store {
-    /// Opens the database and brings its schema up to date. The file of an SQLite database is made if it is missing.
+    /// Opens the database and brings its schema up to date. Creates a missing SQLite file.
     ///
     /// # Errors
-    /// Where the database cannot be reached, opened or migrated, or is a file that holds no registry.
+    /// If the database cannot be reached, opened or migrated, or if its file holds no registry.
     pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
         sqlite_file::reject_foreign_file(options).await?;
         sqlite_file::mark_unfinished(options)?;
@@ -206,23 +207,23 @@ impl Store {
     /// Opens a database that holds a registry, and brings its schema up to date.
     ///
     /// # Errors
-    /// As [`Store::open`]; and where the database is missing or empty.
+    /// Those of [`Store::open`]; also if the database is missing or empty.
     pub async fn open_existing(options: &StoreOptions) -> Result<Self, StoreError> {
         let store = Self::connect(options).await?;
         let manager = SchemaManager::new(&store.writer);
         if !manager.has_table(MIGRATIONS_TABLE).await? {
             return Err(StoreError::other(
-                "it holds no registry yet; the first start of `a2a-registry serve` begins one",
+                "it holds no registry yet; start `a2a-registry serve` once to create one",
             ));
         }
         store.migrate().await?;
         Ok(store)
     }
 
-    /// Opens the database as it is.
+    /// Opens the database without migrating it.
     ///
     /// # Errors
-    /// Where the database cannot be reached or opened, or is a file that holds no registry.
+    /// If the database cannot be reached or opened, or if its file holds no registry.
     pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
         sqlite_file::reject_foreign_file(options).await?;
         if options.url.starts_with("sqlite:") {
@@ -247,7 +248,7 @@ impl Store {
             .connect_timeout(DATABASE_TIMEOUT)
             .test_before_acquire_if_idle_for(TEST_AFTER_IDLE)
             .map_sqlx_postgres_pool_opts(|pool| {
-                // By a statement, since poolers in between refuse settings in the greeting.
+                // By a statement, because connection poolers in between reject settings in the startup message.
                 pool.after_connect(|connection, _| {
                     Box::pin(async move { connection.execute(SET_IDLE_TIMEOUT).await.map(|_| ()) })
                 })
@@ -264,11 +265,12 @@ impl Store {
         })
     }
 
-    /// Runs every migration that has not run yet. Harmless when repeated; on PostgreSQL under an
-    /// advisory lock, so that processes that start together do it once.
+    /// Runs every migration that has not run yet; running it again has no effect. On PostgreSQL an advisory lock makes
+    /// processes that start together run each migration once.
     ///
     /// # Errors
-    /// Where the database is of before the first release, and where a step fails; the schema then stands at the step before.
+    /// If the database was created before the first release, or if a step fails; the schema then stays at the previous
+    /// step.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         if !self.is_postgres() {
             return run_pending_migrations(&self.writer).await;
@@ -284,7 +286,8 @@ impl Store {
     /// The names of the migrations that have not run yet, oldest first.
     ///
     /// # Errors
-    /// Where the database does not respond, is of before the first release, or has migrations that this program does not know.
+    /// If the database does not respond, was created before the first release, or has migrations that this program
+    /// does not know.
     pub async fn pending_migrations(&self) -> Result<Vec<String>, StoreError> {
         reject_unreleased(&self.reader).await?;
         let pending = Migrator::get_pending_migrations(&self.reader).await?;
@@ -305,7 +308,8 @@ impl Store {
         self.reader.get_postgres_connection_pool()
     }
 
-    /// Begins a read of several statements. It ends when it is dropped, which should be soon: it holds one of a few connections.
+    /// Begins a read of several statements, which ends when it is dropped. Drop it soon: it holds one of a few
+    /// connections.
     pub async fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(ReadTransaction {
             transaction: self.reader.begin().await?,
@@ -340,7 +344,7 @@ impl Store {
         Ok(self.reader.ping().await?)
     }
 
-    /// Closes every connection, the write side last.
+    /// Closes every connection, the writer last.
     pub async fn close(&self) -> Result<(), StoreError> {
         if !self.is_postgres() {
             self.reader.clone().close().await?;
@@ -354,8 +358,8 @@ async fn run_pending_migrations(connection: &DatabaseConnection) -> Result<(), S
     Ok(Migrator::up(connection, None).await?)
 }
 
-/// Refuses a database that was made before the first release. Its schema came about by other migrations, and nothing here
-/// completes what those left to later starts.
+/// Rejects a database that was created before the first release. Other migrations made its schema, and nothing here
+/// completes the work that those left to later starts.
 async fn reject_unreleased(connection: &DatabaseConnection) -> Result<(), StoreError> {
     let applied = Migrator::get_migration_models(connection).await?;
     let steps = Migrator::migrations();
@@ -366,14 +370,14 @@ async fn reject_unreleased(connection: &DatabaseConnection) -> Result<(), StoreE
         return Ok(());
     }
     Err(StoreError::other(
-        "it is of a version before the first release, which cannot be upgraded; start with an empty data folder and database, or serve it with the version that made it",
+        "it was created by a version before the first release and cannot be upgraded; start with an empty data folder and database, or use the version that created it",
     ))
 }
 
-/// Opens and closes one connection to PostgreSQL, for the reason of a failure: the pool reports only a timeout. Waits
+/// Opens and closes one connection to PostgreSQL to learn why connecting fails: the pool reports only a timeout. Waits
 /// for a server that is about to start.
 async fn wait_for_postgres(url: &str) -> Result<(), StoreError> {
-    let mut last_error = StoreError::unavailable("it does not answer");
+    let mut last_error = StoreError::unavailable("it does not respond");
     let connected = tokio::time::timeout(DATABASE_TIMEOUT, async {
         loop {
             match PgConnection::connect(url).await {
@@ -388,7 +392,7 @@ async fn wait_for_postgres(url: &str) -> Result<(), StoreError> {
     })
     .await;
     let connection = connected.unwrap_or(Err(last_error))?;
-    // The server responds; a failure to close changes nothing of that.
+    // The server responds; a failure to close does not matter.
     let _ = connection.close().await;
     Ok(())
 }
@@ -407,7 +411,7 @@ pub(super) async fn advisory_lock(
     Ok(())
 }
 
-/// Options of SQLite's connections, each of which keeps up to `prepared` statements.
+/// Options of SQLite connections, each of which keeps up to `prepared_statements` prepared.
 fn sqlite_options(
     options: &StoreOptions,
     connections: u32,
@@ -417,12 +421,13 @@ fn sqlite_options(
         SqliteSynchronous::Normal => "NORMAL",
         SqliteSynchronous::Full => "FULL",
     };
-    // One connection more, for writes.
+    // Plus one connection for writes.
     let cache_kibibytes = options.cache_megabytes * 1024 / u64::from(MAX_READERS + 1);
     let mut connect_options = ConnectOptions::new(&options.url);
     connect_options
         .max_connections(connections)
-        // No server is there to be lost, and the test is a message to the connection's thread and back for each statement.
+        // There is no server to lose, and the test would send a message to the connection's thread and back for each
+        // statement.
         .test_before_acquire(false)
         .sqlx_logging(false)
         .map_sqlx_sqlite_opts(move |sqlite| {
@@ -436,8 +441,8 @@ fn sqlite_options(
         })
         .map_sqlx_sqlite_before_acquire(|connection, _| {
             // SQLite rolls back by itself when a commit fails (a full disk), and the driver, which counts
-            // transactions, does not notice. The next write would then run inside a savepoint of a
-            // transaction nobody commits: acknowledged, and lost. Such a connection is closed.
+            // transactions, does not notice. The next write would then run in a savepoint of a transaction that is
+            // never committed: acknowledged, but lost. Such a connection is closed.
             let idle = !connection.is_in_transaction();
             Box::pin(std::future::ready(Ok(idle)))
         });

@@ -1,16 +1,17 @@
-//! Bodies of cards whose digest was found to differ since this process started.
+//! Card bodies that were found not to match their digest since this process started.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The most digests that are remembered. Reads of further damaged bodies fail too, and are remembered after a repair.
+/// Most digests that are recorded. Reads of further damaged bodies fail too, and are recorded once others are
+/// repaired.
 pub const MAX_DAMAGED_BODIES: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub struct DamagedBodies {
-    /// By digest, whether it was reported.
+    /// Whether each damaged body was reported, by its digest.
     reported_by_digest: Mutex<BTreeMap<String, bool>>,
     recorded: Notify,
 }
@@ -20,7 +21,7 @@ impl DamagedBodies {
         self.lock().len()
     }
 
-    /// Waits until another digest is noted. One that was noted before the call counts.
+    /// Waits until another digest is recorded. A digest recorded before the call counts too.
     pub async fn wait_for_next(&self) {
         self.recorded.notified().await;
     }
@@ -45,7 +46,7 @@ impl DamagedBodies {
         }
     }
 
-    /// Forgets a body that has its digest again.
+    /// Removes a body that matches its digest again.
     pub(super) fn remove(&self, digest: &str) {
         self.lock().remove(digest);
     }
@@ -70,11 +71,11 @@ mod tests {
         assert_eq!(bodies.count(), MAX_DAMAGED_BODIES);
         bodies.mark_reported("sha256:0000");
         assert_eq!(bodies.unreported(1), ["sha256:0001"]);
-        // A mended one makes room.
+        // A repaired one makes room.
         bodies.remove("sha256:0000");
         bodies.record("sha256:9999");
         assert_eq!(bodies.count(), MAX_DAMAGED_BODIES);
-        // A second read of a damaged body is no news.
+        // A second read of a damaged body is not reported again.
         bodies.mark_reported("sha256:9999");
         bodies.record("sha256:9999");
         let open = bodies.unreported(MAX_DAMAGED_BODIES);

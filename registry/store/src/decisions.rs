@@ -1,4 +1,4 @@
-//! Decisions on contents of cards.
+//! Decisions on card contents.
 
 use a2a_registry_domain::admission_rules::Rule;
 use sea_orm::ActiveValue::{NotSet, Set};
@@ -18,7 +18,7 @@ pub async fn decisions_by_agent(
     rows_where_in(db, query, decision::Column::AgentId, agents).await
 }
 
-/// The decisions of persons on these agents, oldest first.
+/// The decisions that people made on these agents, oldest first.
 pub async fn human_decisions_by_agent(
     db: &impl Executor,
     agents: &[Uuid],
@@ -29,7 +29,7 @@ pub async fn human_decisions_by_agent(
     rows_where_in(db, query, decision::Column::AgentId, agents).await
 }
 
-/// The last decisions on these agents since then, newest first.
+/// The latest decisions on these agents since a time, newest first.
 pub async fn decisions_since(
     db: &impl Executor,
     agents: &[Uuid],

@@ -42,8 +42,8 @@ pub async fn domains_by_ids(
         .await?)
 }
 
-/// A page of live domains by name, after `after`. With an account, only the domains that it has registered or owns at this
-/// time, and the disputed ones that it has proved.
+/// A page of live domains by name, after `after`. With an account, only the domains that it has registered or owns at
+/// this time, and the disputed ones that it has proved.
 pub async fn live_domains_page(
     db: &impl Executor,
     account: Option<Uuid>,
@@ -94,7 +94,7 @@ pub async fn live_domains_page(
     Ok(query.all(db.connection()).await?)
 }
 
-/// How many live domains an account has registered.
+/// The number of live domains that an account has registered.
 pub async fn registered_domain_count(db: &impl Executor, account: Uuid) -> Result<u64, StoreError> {
     use sea_orm::PaginatorTrait;
     Ok(domain::Entity::find()
@@ -104,7 +104,7 @@ pub async fn registered_domain_count(db: &impl Executor, account: Uuid) -> Resul
         .await?)
 }
 
-/// The earliest time at which the spacing allows a visit of each of these hosts that was registered before and deleted.
+/// The earliest visit time that spacing allows for each of these hosts that was registered before and deleted.
 pub async fn spacing_of_deleted_domains(
     db: &impl Executor,
     names: &[&str],
@@ -176,7 +176,7 @@ pub async fn sources_of_retired_agents(
         .await?)
 }
 
-/// The proofs of these domains that hold.
+/// The valid proofs of these domains.
 pub async fn valid_proofs_by_domain(
     db: &impl Executor,
     domain_ids: &[i64],
@@ -208,18 +208,21 @@ pub async fn attempts_of_sources(
 }
 
 impl WriteTransaction {
-    /// Inserts a domain, with a key from the database. If another caller has registered that name meanwhile, returns
+    /// Inserts a domain, whose key the database assigns. If another write has registered that name meanwhile, returns
     /// that domain.
     pub async fn insert_domain(&self, row: domain::Model) -> Result<domain::Model, StoreError> {
         let name = row.name.clone();
         self.insert_domains(vec![row]).await?;
         domain_by_name(self, &name).await?.ok_or_else(|| {
-            StoreError::other(format!("the domain {name} vanished while it was added"))
+            StoreError::other(format!(
+                "the domain {name} disappeared while it was inserted"
+            ))
         })
     }
 
-    /// Inserts domains, with keys from the database. A name that another caller has registered meanwhile is left to it. Two
-    /// writes that insert some of the same names wait for each other, so that each has to insert in the order of names.
+    /// Inserts domains, whose keys the database assigns. A name that another write has registered meanwhile is
+    /// skipped. Callers must pass the rows in the order of names, because two writes that insert the same names wait
+    /// for each other.
     pub async fn insert_domains(&self, rows: Vec<domain::Model>) -> Result<(), StoreError> {
         let conflict = OnConflict::column(domain::Column::Name)
             .target_and_where(domain::Column::DeletedAt.is_null())
@@ -233,7 +236,7 @@ impl WriteTransaction {
         self.insert_rows(rows, Some(conflict)).await
     }
 
-    /// Takes back domains that this write has inserted and has not used.
+    /// Deletes domains that this write has inserted and not used.
     pub async fn delete_unused_domains(&self, ids: &[i64]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
@@ -245,7 +248,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Adds a source; its key is given by the database.
+    /// Inserts a source, whose key the database assigns.
     pub async fn insert_source(&self, row: source::Model) -> Result<source::Model, StoreError> {
         self.pending_changes.mark_domains([row.domain_id]);
         let active = without_id(row, |active: &mut source::ActiveModel| {
@@ -266,7 +269,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Makes the next visit of a domain due at this time, or at its earlier one: somebody waits for it.
+    /// Makes the next visit of a domain due at this time, unless it is due earlier: a caller waits for it.
     pub async fn advance_visit(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -285,7 +288,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Stores that a visit was requested while one was under way.
+    /// Records that a visit was requested while one was under way.
     pub async fn request_followup_visit(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .set(domain::ActiveModel {
@@ -298,7 +301,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Has a domain's sources fetched in full the next time; returns for how many that is new.
+    /// Makes the next fetch of a domain's sources unconditional; returns for how many sources this is new.
     pub async fn force_full_fetch(&self, domain: i64) -> Result<u64, StoreError> {
         let updated = source::Entity::update_many()
             .col_expr(source::Column::FullWanted, Expr::value(true))
@@ -310,8 +313,8 @@ impl WriteTransaction {
         Ok(updated.rows_affected)
     }
 
-    /// Has the catalogs of a domain that were read before fetched in full at this time, those at registered URLs included;
-    /// returns whether there are any.
+    /// Makes the catalogs of a domain that were read before due at this time with an unconditional fetch, including
+    /// those at registered URLs; returns whether there are any.
     pub async fn force_full_catalog_fetch(&self, domain: i64, at: i64) -> Result<bool, StoreError> {
         use source::Column as C;
         let kinds = SourceKind::CATALOGS.map(SourceKind::as_str);
@@ -337,7 +340,8 @@ impl WriteTransaction {
         Ok(updated.rows_affected > 0)
     }
 
-    /// Makes the next visit of a domain due at this time, and all its sources with it. Their planned times are stored.
+    /// Makes the next visit of a domain and all its sources due at this time. The planned times of the sources are
+    /// stored.
     pub async fn make_domain_due(&self, id: i64, at: i64) -> Result<(), StoreError> {
         self.pending_changes.mark_domains([id]);
         domain::Entity::update_many()
@@ -391,7 +395,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Changes the URL of a source, to one that no live source of its kind in its domain has.
+    /// Changes the URL of a source to one that no live source of the same kind in its domain has.
     pub async fn set_source_url(&self, id: i64, url: &str) -> Result<(), StoreError> {
         self.pending_changes.mark_everything();
         source::Entity::update_many()
@@ -402,7 +406,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Has a source's first card approved by an account.
+    /// Sets the account that approves a source's first card.
     pub async fn set_source_preapproval(&self, id: i64, account: Uuid) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::ApproveAs, Expr::value(account))
@@ -412,7 +416,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Revokes all approvals of first cards of a domain's sources.
+    /// Clears the accounts that approve the first cards of a domain's sources.
     pub async fn clear_preapprovals(&self, domain: i64) -> Result<(), StoreError> {
         source::Entity::update_many()
             .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))

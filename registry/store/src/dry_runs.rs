@@ -1,4 +1,4 @@
-//! What policies on a dry run would have changed, counted by day.
+//! Daily counts of what policies on a dry run would have changed.
 
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
 use sea_orm::{
@@ -8,7 +8,7 @@ use sea_orm::{
 use super::entity::dry_run_change;
 use super::{Executor, StoreError, WriteTransaction};
 
-/// What a policy with that text would have changed, newest days first.
+/// The dry-run counts of a policy with this text, newest days first.
 pub async fn dry_run_changes_by_policy(
     db: &impl Executor,
     policy: &str,
@@ -28,7 +28,7 @@ pub async fn dry_run_changes_by_policy(
 }
 
 impl WriteTransaction {
-    /// Adds to the stored counts, unless `day` already has `most` rows. Returns whether it did.
+    /// Adds to the stored counts, unless `day` already has `max_rows` rows. Returns whether it did.
     pub async fn add_dry_run_changes(
         &self,
         rows: &[dry_run_change::Model],

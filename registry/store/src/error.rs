@@ -8,20 +8,20 @@ use sea_orm::{DbErr, RuntimeErr, sqlx};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreErrorKind {
-    /// The database does not respond in time, or has no free connection. A retry makes sense.
+    /// The database does not respond in time, or has no free connection. A retry may succeed.
     Unavailable,
     ReadOnly,
     StorageFull,
     /// Another write came first, or a unique value exists already.
     Conflict,
     CorruptRow(CorruptRow),
-    /// The stored bytes of the card with this digest have another digest.
+    /// The stored bytes of the card with this digest do not match it.
     DigestMismatch(String),
     /// A bug in this program, or a broken database.
     Other,
 }
 
-/// The place of a value that this program does not know, and the value, for the log.
+/// The location of a value that this program does not know, and the value, for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorruptRow {
     pub table: &'static str,
@@ -66,7 +66,7 @@ impl StoreError {
     pub(super) fn digest_mismatch(digest: &str) -> Self {
         Self::from_text(
             StoreErrorKind::DigestMismatch(digest.to_owned()),
-            format!("the stored bytes of the card {digest} have another digest"),
+            format!("the stored bytes of the card {digest} do not match their digest"),
         )
     }
 
@@ -137,8 +137,8 @@ fn sqlx_error_kind(error: &sqlx::Error) -> StoreErrorKind {
     }
 }
 
-/// The kind of an error code: five characters of PostgreSQL (SQLSTATE, appendix A of its manual), or an extended result
-/// code of SQLite as a number.
+/// The kind of an error code: five characters of PostgreSQL (SQLSTATE, appendix A of its manual), or an extended
+/// result code of SQLite as a number.
 fn error_code_kind(code: &str) -> Option<StoreErrorKind> {
     if code.len() == 5 {
         return sqlstate_kind(code);

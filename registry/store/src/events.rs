@@ -1,4 +1,4 @@
-//! The event log, which is the audit log too: events are appended in the transaction of the change that they report.
+//! The event log, which is also the audit log: events are appended in the transaction of the change that they report.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -21,21 +21,21 @@ const APPEND_LOCK: i64 = 0x6132_6172_0002;
 /// The PostgreSQL channel that wakes followers.
 pub const NOTIFY_CHANNEL: &str = "a2a_registry_events";
 
-/// An event about to be appended.
+/// An event to append.
 #[derive(Debug, Clone)]
 pub struct NewEvent {
     pub at: Timestamp,
     pub kind: EventKind,
     pub subject: String,
-    /// The agent whose index entry follows from it.
+    /// The agent whose index entry the event changes.
     pub agent_id: Option<Uuid>,
     pub actor: String,
     pub data: serde_json::Value,
 }
 
 impl WriteTransaction {
-    /// Appends events as the last step before the commit, and returns the highest `seq` given. On
-    /// PostgreSQL this waits for every other append to end.
+    /// Appends events as the last step before the commit, and returns the highest `seq` assigned. On PostgreSQL this
+    /// waits for every other append to end.
     pub async fn append_events(&self, events: Vec<NewEvent>) -> Result<Option<i64>, StoreError> {
         if events.is_empty() {
             return Ok(None);
@@ -61,7 +61,7 @@ impl WriteTransaction {
         while !rows.is_empty() {
             let rest = rows.split_off(next_statement_rows(rows.len(), columns));
             let inserted = event::Entity::insert_many(rows);
-            // The last one: rows are numbered in their order, and nobody else appends meanwhile.
+            // The last `seq`: rows are numbered in their order, and no other write appends meanwhile.
             highest = inserted.exec(self.connection()).await?.last_insert_id;
             rows = rest;
         }

@@ -1,4 +1,4 @@
-//! Feeds of accounts, each by the hash of its secret.
+//! Feeds of accounts, each found by the hash of its secret.
 
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};

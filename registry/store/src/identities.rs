@@ -1,4 +1,4 @@
-//! The accounts of people at identity providers, and used attempts to sign in.
+//! Identities of accounts at identity providers, and used sign-in attempts.
 
 use sea_orm::sea_query::{Expr, OnConflict};
 use sea_orm::{
@@ -69,7 +69,7 @@ impl WriteTransaction {
         self.update_rows(rows).await
     }
 
-    /// Records that an attempt to sign in was used. Returns whether this was its first use: of two concurrent
+    /// Records that a sign-in attempt was used. Returns whether this was its first use: of two concurrent
     /// transactions, the second waits for the first.
     pub async fn mark_sign_in_attempt_used(
         &self,

@@ -1,8 +1,8 @@
 //! The database: SQLite or PostgreSQL behind one set of methods.
 //!
-//! Methods are named resource first. Reads take the read pool, or one of its connections for several
-//! ([`Store::read`]); every write runs in [`Store::write`], which on SQLite begins IMMEDIATE on the one
-//! write connection, so that writers queue instead of failing.
+//! A single read takes a connection from the read pool, and several reads can share one ([`Store::begin_read`]). Every
+//! write runs in a transaction ([`Store::begin_write`]), which on SQLite begins IMMEDIATE on the one write connection,
+//! so that writers queue instead of failing.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod a2a_tasks;

@@ -21,7 +21,7 @@ impl Store {
         Ok(Some(NotificationListener(listener)))
     }
 
-    /// How many processes listen to this database, this one included; 0 on SQLite.
+    /// The number of processes that listen to this database, this one included; 0 on SQLite.
     pub async fn listener_count(&self) -> Result<u64, StoreError> {
         if !self.is_postgres() {
             return Ok(0);

@@ -20,8 +20,8 @@ pub async fn domains_with_owner_vouch(
     Ok(page.all(db.connection()).await?)
 }
 
-/// The keys of live domains whose owner vouch a proof of the domain `name` may end: the same host name, and hosts below
-/// it or below one of its parents.
+/// The keys of live domains whose owner vouch a proof of the domain `name` may end: the same host name, and hosts
+/// below it or below one of its parents.
 pub async fn vouched_domain_ids_near(
     db: &impl Executor,
     name: &str,
@@ -48,8 +48,8 @@ pub async fn vouched_domain_ids_near(
         .collect())
 }
 
-/// The first live domain, by name, whose owner has proved this host: on port 443, or by a record for all hosts below it
-/// or one of its parents.
+/// The first live domain, by name, whose owner has proved this host: on port 443, or by a record for all hosts below
+/// it or one of its parents.
 pub async fn proving_domain(db: &impl Executor, name: &str) -> Result<Option<String>, StoreError> {
     let host = strip_port(name);
     let domains_with_zone_proof = Query::select()

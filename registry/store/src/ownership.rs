@@ -48,7 +48,7 @@ pub async fn proof_checks_by_domain(
     rows_where_in(db, query, proof_check::Column::DomainId, domains).await
 }
 
-/// The owner marks of these domains, from the last check that found a proof.
+/// The owner fingerprints of these domains, from the last check that found a proof.
 pub async fn owner_fingerprints_by_domain(
     db: &impl Executor,
     domains: &[i64],
@@ -65,7 +65,7 @@ pub async fn enrolled_keys_by_domain(
     rows_where_in(db, query, enrolled_key::Column::DomainId, domains).await
 }
 
-/// The times of an account's failed checks of a domain within `within`, each once, oldest first.
+/// The distinct times of an account's failed checks of a domain within `period`, oldest first.
 pub async fn failed_check_times(
     db: &impl Executor,
     domain: i64,
@@ -198,7 +198,7 @@ impl WriteTransaction {
         self.update_rows(rows).await
     }
 
-    /// Makes the next checks of unproved hosts below a name, of those the account has registered, due at this time.
+    /// Makes the next checks of unproved hosts below a name due at this time, if the account has registered them.
     pub async fn advance_checks_below(
         &self,
         zone: &str,

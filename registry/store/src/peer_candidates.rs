@@ -18,8 +18,8 @@ pub async fn peer_candidates_by_catalog(
         .await?)
 }
 
-/// The registries listed by catalogs of proved domains, by identifier and catalog. Catalogs that are known to be absent
-/// and domains that have opted out are left out.
+/// The registries listed by catalogs of proved domains, by identifier and catalog. Catalogs that are known to be
+/// absent and domains that have opted out are left out.
 pub async fn proved_peer_candidates(
     db: &impl Executor,
     limit: u64,

@@ -1,4 +1,4 @@
-//! Policy sets: appended, and never changed.
+//! Policy sets, which are appended and never changed.
 
 use sea_orm::{EntityTrait, FromQueryResult, IntoActiveModel, QueryOrder, QuerySelect};
 

@@ -158,7 +158,7 @@ pub async fn registered_source_count(db: &impl Executor, account: Uuid) -> Resul
 }
 
 /// The number of live card sources registered from a network without an account that have no publicly listed agent. An
-/// approved but hidden agent counts as pending, so that whoever nominated it does not learn of it.
+/// approved but hidden agent counts as pending, so that the count does not reveal it to the nominator.
 pub async fn pending_nomination_count(
     db: &impl Executor,
     network: &str,
@@ -247,7 +247,7 @@ pub async fn domain_ids_by_name(
 }
 
 impl WriteTransaction {
-    /// Returns whether the registrant is new.
+    /// Inserts a registrant; returns whether it is new.
     pub async fn insert_registrant(
         &self,
         row: source_registrant::Model,
@@ -305,7 +305,7 @@ impl WriteTransaction {
         self.update_rows(rows).await
     }
 
-    /// Detaches these sources from their agents until their next card, which is fetched in full. An approval that was
+    /// Detaches these sources from their agents until their next card, which is fetched unconditionally. An approval
     /// given with the registration ends too.
     pub async fn detach_sources(&self, ids: &[i64]) -> Result<(), StoreError> {
         if ids.is_empty() {

@@ -31,7 +31,7 @@ pub async fn comments_by_review(
         .await?)
 }
 
-/// Comments on reviews of these agents after `since`, newest first, each with the agent; not those by `but_of`.
+/// Comments on reviews of these agents after `since`, newest first, each with the agent; not those by `except_author`.
 pub async fn comments_since(
     db: &impl Executor,
     agents: &[Uuid],
@@ -92,7 +92,7 @@ pub async fn report_count(db: &impl Executor, review: Uuid) -> Result<u64, Store
         .await?)
 }
 
-/// The number of reports after `since` by an account, or without one from a network.
+/// The number of reports after `since` by an account, or from a network if there is no account.
 pub async fn report_count_since(
     db: &impl Executor,
     account: Option<Uuid>,
@@ -112,7 +112,7 @@ pub async fn report_count_since(
 }
 
 impl WriteTransaction {
-    /// Adds an approval, or updates reason and time of the same account's.
+    /// Inserts an approval, or updates the reason and time of the account's existing one.
     pub async fn upsert_approval(&self, row: review_approval::Model) -> Result<(), StoreError> {
         use review_approval::Column as C;
         let conflict = OnConflict::columns([C::ReviewId, C::AccountId])

@@ -1,4 +1,4 @@
-//! Reviews, and the queries that list those of an account.
+//! Reviews and the queries that list them.
 
 use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SelectStatement};
@@ -20,12 +20,12 @@ pub async fn review_by_id(
     Ok(review::Entity::find_by_id(id).one(db.connection()).await?)
 }
 
-/// Reviews that match all of these.
+/// Conditions that a review must all meet.
 #[derive(Debug, Clone, Default)]
 pub struct ReviewFilter {
     pub state: Option<ReviewState>,
     pub kind: Option<ReviewKind>,
-    /// Reviews of a change of one of these classes, where `None` stands for a first card.
+    /// Classes of the reviewed change; `None` stands for a first card.
     pub classes: Vec<Option<ChangeClass>>,
     pub domain: Option<String>,
     pub assignee: Option<Uuid>,
@@ -75,9 +75,9 @@ pub async fn review_page(
     Ok(query.all(db.connection()).await?)
 }
 
-/// The open reviews that an account may decide, soonest due first: assigned to it or to nobody, not approved by it yet,
-/// and not confirming its own break-glass approval. With `four_eyes`, reviews of agents that it owns, submitted,
-/// claimed or registered are left out.
+/// The open reviews that an account may decide, soonest due first: assigned to it or unassigned, not yet approved by
+/// it, and not confirming its own break-glass approval. With `four_eyes`, reviews of agents that it owns, submitted,
+/// claimed or registered are excluded.
 pub async fn reviews_decidable_by(
     db: &impl Executor,
     account: Uuid,

@@ -36,7 +36,7 @@ pub struct ApprovedAgent {
 pub struct VersionFacts {
     pub id: Uuid,
     pub has_error: bool,
-    /// Without a proof of the domain.
+    /// The signature state without a proof of the domain.
     pub signature: StoredEnum<SignatureState>,
     pub standing: StoredEnum<CoverageLevel>,
 }
@@ -48,7 +48,7 @@ pub async fn agents_approved_by_rule(
 ) -> Result<Vec<ApprovedAgent>, StoreError> {
     use agent::Column as C;
     use decision::Column as D;
-    // Most registries have never approved anything by this rule: then nothing is looked up for each agent.
+    // Most registries have never approved anything by this rule; this read avoids a lookup for each agent.
     let any_decision: Option<i64> = decision::Entity::find()
         .select_only()
         .column(D::Id)
@@ -169,8 +169,8 @@ pub async fn open_admission_count(
 }
 
 impl WriteTransaction {
-    /// Puts these agents on hold, in a few statements however many they are, and without events: the caller must make
-    /// sure that the index and caches stop showing them. An existing hold keeps its reason.
+    /// Puts any number of agents on hold in a few statements, without events: the caller must make sure that the index
+    /// and caches stop showing them. An existing hold keeps its reason.
     pub async fn hold_agents(
         &self,
         ids: &[Uuid],

@@ -1,4 +1,4 @@
-//! Searches that accounts have saved under a name.
+//! Saved searches of accounts, each under a name.
 
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};

@@ -1,4 +1,4 @@
-//! Sessions on the pages, which end by time or with their token.
+//! Browser sessions, which end by time or with their token.
 
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
@@ -14,7 +14,7 @@ use super::{Executor, StoreError, WriteTransaction};
 /// How long a session lasts without a request; microseconds.
 pub const MAX_IDLE_TIME: i64 = 8 * 3600 * 1_000_000;
 
-/// Sessions that have not ended by their times or with their token. The caller checks whether the account may be used.
+/// The condition for sessions that have not ended by time or with their token. The caller checks the account's state.
 fn live_session_condition(now: i64) -> Condition {
     let tokens = Query::select()
         .column(token::Column::Id)
@@ -68,7 +68,7 @@ pub async fn live_sessions_by_account(
         .await?)
 }
 
-/// Live sessions with ids below `before`, newest first: those of the account `of`, or all.
+/// Live sessions with ids below `before`, newest first: those of `account`, or all if it is `None`.
 pub async fn session_page(
     db: &impl Executor,
     account: Option<Uuid>,
@@ -88,7 +88,7 @@ impl WriteTransaction {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Replaces a session's secret; returns whether its hash was `old`.
+    /// Replaces a session's secret; returns whether its hash was `old_hash`.
     pub async fn rotate_session(
         &self,
         id: Uuid,

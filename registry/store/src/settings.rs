@@ -40,7 +40,7 @@ impl WriteTransaction {
 }
 
 impl Store {
-    /// Reads a value, or stores `fresh` if there is none. Processes that start together get the same answer.
+    /// Reads a value, or stores `new_value` if there is none. Processes that start together get the same value.
     pub async fn get_or_insert_setting(
         &self,
         key: &str,
@@ -52,8 +52,8 @@ impl Store {
         self.get_or_replace_setting(key, new_value, |_| true).await
     }
 
-    /// Reads a value if `is_right`, or else replaces it by `fresh`. Of processes that start together one writes it, and
-    /// all get the same answer.
+    /// Reads a value if `is_valid` accepts it, and otherwise replaces it with `new_value`. Of processes that start
+    /// together one writes it, and all get the same value.
     pub async fn get_or_replace_setting(
         &self,
         key: &str,

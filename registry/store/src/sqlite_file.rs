@@ -1,4 +1,4 @@
-//! The file of an SQLite database, which is refused if it exists but holds no registry.
+//! Checks the file of an SQLite database, which is rejected if it exists but holds no registry.
 //!
 //! SQLite treats an empty file as an empty database. A file that was truncated, or copied without its log, would
 //! therefore start a new registry in place of the old one.
@@ -15,11 +15,11 @@ use super::{StoreError, StoreOptions};
 
 const WAL_SUFFIX: &str = "-wal";
 
-/// Suffix of the file that exists beside a database until its first start is complete, so that an interrupted start can
-/// be repeated.
+/// Suffix of the file that exists beside a database until its first start is complete, so that an interrupted start
+/// can be repeated.
 const UNFINISHED_SUFFIX: &str = ".unfinished";
 
-/// Refuses a file that exists but holds no registry. Neither the file nor its log is changed.
+/// Rejects a file that exists but holds no registry. Neither the file nor its log is changed.
 pub(super) async fn reject_foreign_file(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
@@ -31,7 +31,7 @@ pub(super) async fn reject_foreign_file(options: &StoreOptions) -> Result<(), St
         return match file_size(&log)? {
             None | Some(0) => Ok(()),
             Some(_) => Err(StoreError::other(format!(
-                "the file {shown} is missing, but its log {shown_log} is there; put the file back, or remove the log to begin a new registry"
+                "the file {shown} is missing, but its log {shown_log} exists; restore the file, or remove the log to start a new registry"
             ))),
         };
     };
@@ -40,12 +40,12 @@ pub(super) async fn reject_foreign_file(options: &StoreOptions) -> Result<(), St
     }
     if size == 0 {
         return Err(StoreError::other(format!(
-            "the file {shown} is empty, so what it held is lost; put the database back from a backup, or remove the file to begin a new registry"
+            "the file {shown} is empty, so its content is lost; restore the database from a backup, or remove the file to start a new registry"
         )));
     }
     if !contains_registry(options).await? {
         return Err(StoreError::other(format!(
-            "the file {shown} ({size} bytes) holds no registry: it belongs to another program, or was copied without {shown_log}; copy both files while the registry is stopped, or remove the file to begin a new registry"
+            "the file {shown} ({size} bytes) holds no registry: it belongs to another program, or was copied without {shown_log}; copy both files while the registry is stopped, or remove the file to start a new registry"
         )));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Records the statements that a piece of work sends to the database, so that a test can compare two of them.
+//! Records the statements that a future sends to the database, so that a test can compare two runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ tokio::task_local! {
     static SENT: Arc<Mutex<Vec<String>>>;
 }
 
-/// Runs some work, and returns the statements that its task sent meanwhile, in order and without their values.
+/// Runs a future, and returns the statements that its task sent meanwhile, in order and without their values.
 pub async fn record_statements<T>(work: impl Future<Output = T>) -> (T, Vec<String>) {
     let sent: Arc<Mutex<Vec<String>>> = Arc::default();
     let done = SENT.scope(Arc::clone(&sent), work).await;
@@ -16,14 +16,14 @@ pub async fn record_statements<T>(work: impl Future<Output = T>) -> (T, Vec<Stri
     (done, sent)
 }
 
-/// Makes a connection record its statements for [`statements_of`].
+/// Makes a connection record its statements for [`record_statements`].
 pub(super) fn enable_statement_recording(connection: &mut DatabaseConnection) {
     connection.set_metric_callback(|info| {
         let record = |sent: &Arc<Mutex<Vec<String>>>| {
             let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
             sent.push(info.statement.sql.clone());
         };
-        // Fails outside of `statements_of`, where nothing is recorded.
+        // Fails outside of `record_statements`, where nothing is recorded.
         let _ = SENT.try_with(record);
     });
 }

@@ -1,5 +1,5 @@
-//! The value of a column that holds an enum of the domain. A later version of the program may write into the same
-//! database: a value that this version does not know can be read, and affects only its row.
+//! The value of an enum column. A later version of the program may write to the same database: a value that this
+//! version does not know can be read, and affects only its row.
 
 use std::ops::Deref;
 
@@ -22,7 +22,7 @@ impl<T: TextEnum> StoredEnum<T> {
         Self(OpenEnum::from_text(text))
     }
 
-    /// The value of that column, or [`super::StoreErrorKind::CorruptRow`] if this program does not know it.
+    /// The value, or [`super::StoreErrorKind::CorruptRow`] if this program does not know it.
     pub fn require_known(
         &self,
         table: &'static str,
@@ -54,7 +54,7 @@ impl<T> From<T> for StoredEnum<T> {
     }
 }
 
-/// Equal to a value of the domain only if it is known; an unknown value equals nothing.
+/// A known value equals the same known value; an unknown value equals nothing.
 impl<T: PartialEq> PartialEq<T> for StoredEnum<T> {
     fn eq(&self, other: &T) -> bool {
         self.0 == *other
@@ -138,7 +138,7 @@ mod tests {
         assert!(later.could_be(Hold::Denied) && known.could_be(Hold::Denied));
         assert!(!known.could_be(Hold::Operator));
         assert_eq!(serde_json::to_value(&later).unwrap(), "moon_phase");
-        // Written back it is the same text.
+        // Written back, the text is unchanged.
         assert_eq!(Value::from(later.clone()), Value::from("moon_phase"));
         let error = later.require_known("holds", "hold", 7).unwrap_err();
         assert_eq!(

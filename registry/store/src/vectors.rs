@@ -1,4 +1,4 @@
-//! Vectors of agents, and the progress of their models.
+//! Agent vectors, and the progress of the models that make them.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict};
@@ -44,7 +44,7 @@ pub async fn vectors_by_agent(
         .await?)
 }
 
-/// The vectors of the next agents by id, at most [`VECTORS_WALK`].
+/// The vectors of the next agents by id, at most [`VECTORS_PAGE_SIZE`].
 pub async fn vectors_page(
     db: &impl Executor,
     model: &str,
@@ -85,7 +85,9 @@ impl Store {
             .await?;
         let kept = embedding_model(&write, &id).await?;
         write.commit().await?;
-        kept.ok_or_else(|| StoreError::other(format!("model {id} vanished while it was written")))
+        kept.ok_or_else(|| {
+            StoreError::other(format!("the model {id} disappeared while it was inserted"))
+        })
     }
 
     /// Restarts the first walk of a model, so that all its vectors are recomputed.
@@ -174,7 +176,7 @@ impl WriteTransaction {
         self.update_model(model, change).await
     }
 
-    /// Stores the similarity cutoff, unless there is one.
+    /// Stores the similarity cutoff, unless one is stored.
     pub async fn set_model_cutoff(&self, model: &str, cutoff: f64) -> Result<(), StoreError> {
         let rows = embedding_model::Entity::update_many()
             .col_expr(embedding_model::Column::Cutoff, Expr::value(cutoff))

@@ -15,13 +15,13 @@ use super::bulk_rows::{is_storable_text, pad_keys};
 use super::entity::{agent, card_body, version, version_source};
 use super::{Executor, StoreError, StoreErrorKind, StoredEnum, WriteTransaction};
 
-/// Versions stored of one agent, besides the approved, the newest and the pending one.
+/// Most stored versions of one agent, besides the approved, the newest and the pending one.
 pub const MAX_VERSIONS_PER_AGENT: u64 = 200;
 
-/// The derivation number of a version that is to be derived again by the same build.
+/// The derivation number of a version that the same build must derive again.
 pub const UNDERIVED: i32 = 0;
 
-/// Bodies deleted at once of agents retired long ago.
+/// Most bodies of long-retired agents that are deleted at once.
 pub const BODY_DELETE_BATCH: u64 = 500;
 
 /// The versions with these ids, in no order.
@@ -44,7 +44,7 @@ pub struct VersionKey {
     pub id: Uuid,
     pub agent_id: Uuid,
     pub digest: String,
-    /// Of the canonical form without signatures.
+    /// The digest of the canonical form without signatures.
     pub content_digest: String,
     pub signing: String,
     /// The state of its signatures without a proof of the domain.
@@ -53,7 +53,7 @@ pub struct VersionKey {
     pub thumbprints: String,
     pub state: StoredEnum<VersionState>,
     pub observed_at: i64,
-    /// The coverage of the source that gave it.
+    /// The coverage of the source that served it.
     pub standing: StoredEnum<CoverageLevel>,
 }
 
@@ -90,7 +90,7 @@ pub async fn version_keys(db: &impl Executor, ids: &[Uuid]) -> Result<Vec<Versio
         .await?)
 }
 
-/// The version of an agent with these bytes, newest first where there are several.
+/// The newest version of an agent with these bytes.
 pub async fn version_by_digest(
     db: &impl Executor,
     agent: Uuid,
@@ -107,7 +107,8 @@ pub async fn version_by_digest(
         .await?)
 }
 
-/// Versions of an agent with ids below `before`, newest first; without `all` only those that were approved once.
+/// Versions of an agent with ids below `before`, newest first; without `include_unapproved` only those that were ever
+/// approved.
 pub async fn version_page(
     db: &impl Executor,
     agent: Uuid,
@@ -161,7 +162,7 @@ pub async fn key_sets_by_version(
         .await?)
 }
 
-/// Those of these agents of which more versions are stored than [`VERSIONS_PER_AGENT`].
+/// The agents among these with more than [`MAX_VERSIONS_PER_AGENT`] stored versions.
 pub async fn agents_over_version_limit(
     db: &impl Executor,
     agents: &[Uuid],
@@ -182,12 +183,12 @@ pub async fn agents_over_version_limit(
         .await?)
 }
 
-/// The bytes with that digest; `None` if they are not stored. This is the only way to the bytes of a card, so that none
-/// are used that are not those that were approved.
+/// The bytes with this digest; `None` if they are not stored. Card bytes are read in this way only, so that only bytes
+/// that were approved are used.
 ///
 /// # Errors
-/// [`StoreErrorKind::DigestMismatch`] if the stored bytes have another digest, which is noted in
-/// [`Handle::damaged_bodies`].
+/// [`StoreErrorKind::DigestMismatch`] if the stored bytes do not match the digest, which is then recorded in
+/// [`Executor::damaged_bodies`].
 pub async fn body_by_digest(
     db: &impl Executor,
     digest: &str,
@@ -206,7 +207,7 @@ pub async fn body_by_digest(
     Ok(Some(row.bytes))
 }
 
-/// The bytes with that digest; `None` if they are not stored or damaged, for what can be done without them.
+/// The bytes with this digest; `None` if they are missing or damaged, for callers that can do without them.
 pub async fn intact_body_by_digest(
     db: &impl Executor,
     digest: &str,
@@ -258,13 +259,14 @@ pub async fn versions_with_body(
 }
 
 impl WriteTransaction {
-    /// Inserts bytes under their digests. Existing ones are written again, which mends damaged ones. Until the write ends
-    /// no other write deletes these bytes.
+    /// Inserts bytes under their digests. Existing bytes are overwritten, which repairs damaged ones. No other write
+    /// can delete these bytes until the write ends.
     pub async fn upsert_bodies(&self, mut rows: Vec<card_body::Model>) -> Result<(), StoreError> {
         // In one order everywhere, so that two writers with the same bytes never wait for each other.
         rows.sort_unstable_by(|one, other| one.digest.cmp(&other.digest));
         rows.dedup_by(|one, other| one.digest == other.digest);
-        // The update also locks the row: otherwise another writer could drop the bytes as unused before this one commits.
+        // The update also locks the row: otherwise another writer could drop the bytes as unused before this one
+        // commits.
         let mut conflict = OnConflict::column(card_body::Column::Digest);
         conflict.update_column(card_body::Column::Bytes);
         self.insert_rows(
@@ -310,8 +312,8 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Has the signed versions of these agents verified again, except `but`: they are derived again as if no build had
-    /// derived them yet. Returns their number.
+    /// Marks the signed versions of these agents, except `except_version`, to be verified again: they are derived
+    /// again as if no build had derived them yet. Returns their number.
     pub async fn mark_for_reverification(
         &self,
         agents: &[Uuid],
@@ -331,7 +333,7 @@ impl WriteTransaction {
         Ok(marked.exec(self.connection()).await?.rows_affected)
     }
 
-    /// Sets the state of versions; an approval is remembered for good.
+    /// Sets the state of versions; an approval is recorded permanently.
     pub async fn set_version_states(
         &self,
         ids: &[Uuid],
@@ -371,7 +373,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Deletes the oldest versions of an agent beyond [`VERSIONS_PER_AGENT`], never one of `keep`. Bytes stay if
+    /// Deletes the oldest versions of an agent beyond [`MAX_VERSIONS_PER_AGENT`], never one of `keep`. Bytes stay if
     /// another version has them.
     pub async fn trim_versions(&self, agent: Uuid, keep: &[Uuid]) -> Result<(), StoreError> {
         use version::Column as C;
@@ -409,7 +411,7 @@ impl WriteTransaction {
             .await
     }
 
-    /// Deletes bytes that only agents retired by then have, up to [`BODIES_AT_ONCE`]; returns their number.
+    /// Deletes bytes that only agents retired by this time have, up to [`BODY_DELETE_BATCH`]; returns their number.
     pub async fn delete_retired_bodies(&self, retired_by: i64) -> Result<u64, StoreError> {
         let versions = |is_live: bool| {
             let is_retired = agent::Column::RetiredAt.lte(retired_by);
@@ -452,8 +454,8 @@ impl WriteTransaction {
         Ok(dropped.rows_affected)
     }
 
-    /// Deletes those of these bytes that no version has. Bytes that another write has just inserted count as used: that
-    /// write has locked the row, and it is skipped.
+    /// Deletes those of these bytes that no version has. Bytes that another write has just inserted count as used:
+    /// that write has locked the row, and it is skipped.
     async fn delete_unused_bodies(&self, digests: Vec<String>) -> Result<(), StoreError> {
         let mut candidates = card_body::Entity::find()
             .select_only()

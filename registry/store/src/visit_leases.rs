@@ -1,4 +1,4 @@
-//! Leases of visits: taken, given back and ended.
+//! Leases of visits: taken, released and ended.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::visit_networks::{MAX_VISITS_PER_NETWORK, PACE_ROW_ID};
 use super::visit_queue::{MAX_SINGLE_VISITS, RESERVED_PER_REQUESTER};
 use super::{Executor, Store, StoreError, WriteTransaction};
 
-/// How often more domains are picked if those found are in busy address blocks.
+/// Most rounds of picking further domains if those found are in busy address blocks.
 const MAX_PICK_ROUNDS: usize = 4;
 
 /// A request for leases of due visits.
@@ -29,23 +29,23 @@ pub struct VisitLeaseRequest {
     pub leased_until: i64,
     pub lease: i64,
     pub limit: u64,
-    /// How many of these places are for visits that were requested one by one, of each requester the first ones; they stay
-    /// free where none of them is due.
+    /// The number of these leases that are reserved for visits requested one by one, the first ones of each requester;
+    /// they stay unused if no such visit is due.
     pub reserved: u64,
     /// The limit on how fast visits may begin.
     pub pace: CrawlRate,
-    /// Visits per second of all planned visits together.
+    /// The rate of all planned visits together; visits per second.
     pub planned_visits_per_second: f64,
 }
 
 impl VisitLeaseRequest {
-    /// The places that are not reserved.
+    /// The number of leases that are not reserved.
     const fn unreserved(&self) -> u64 {
         self.limit.saturating_sub(self.reserved)
     }
 }
 
-/// Whether a visit was requested, and somebody waits for it, or is a planned one.
+/// The cause of a visit: requested, so that a caller waits for it, or planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VisitCause {
     /// Requested, not in bulk, and among the first of its requester.
@@ -67,7 +67,7 @@ impl VisitCause {
     }
 }
 
-/// Domains picked so far, and the visits of each address block that are then under way.
+/// Domains picked so far, and the visits then under way in each address block.
 struct LeaseSelection {
     visits_by_network: HashMap<String, u32>,
     rows: Vec<domain::Model>,
@@ -95,15 +95,16 @@ impl LeaseSelection {
 }
 
 impl Store {
-    /// Leases up to `limit` due domains. Requested visits come first, by their turns, and are never deferred; planned ones
-    /// follow, the longest due first, as many as the pace lets begin; the reserved places are left to single visits. Of one
-    /// address block no more than `VISITS_PER_NETWORK` are leased at once. No two callers get the same domain while its lease
-    /// lasts, in one process or in many: the row of the pace makes them queue.
+    /// Leases up to `limit` due domains. Requested visits come first, by their turns, and are never deferred; planned
+    /// visits follow, the longest due first, as many as the pace allows. Reserved leases are given to single visits
+    /// only. In one address block at most `MAX_VISITS_PER_NETWORK` visits are leased at once. No two callers get the
+    /// same domain while its lease lasts, in one process or in many: they queue for the row of the pace.
     pub async fn lease_visits(
         &self,
         request: &VisitLeaseRequest,
     ) -> Result<Vec<domain::Model>, StoreError> {
-        // While a backlog has all other places this is asked for often, and mostly in vain: this read takes no lock.
+        // While a backlog holds all unreserved leases, this is called often and mostly finds nothing: this read takes
+        // no lock.
         if request.limit <= request.reserved {
             let single = select_due_visits(request.now, VisitCause::Single).limit(1);
             if single.one(self.connection()).await?.is_none() {
@@ -180,9 +181,9 @@ impl Store {
         write.commit().await
     }
 
-    /// Gives leased domains back, unvisited; leases that are no longer held are left alone. They are not visited before
-    /// `rest`. Without it they are due at once, or from `spaced` on if their address block is known: their hosts may
-    /// just have had a request.
+    /// Releases leased domains unvisited; leases that are no longer held are left alone. The domains are not visited
+    /// before `not_before`. Without it they are due at once, or from `not_before_spaced` on if their address block is
+    /// known: their hosts may just have received a request.
     pub async fn release_visits(
         &self,
         leases_to_release: &[(i64, i64)],
@@ -233,8 +234,8 @@ impl Store {
         write.commit().await
     }
 
-    /// Ends every lease. For a database that belongs to one process, when that process starts: the process that held
-    /// the leases was killed and will not return. Returns how many there were.
+    /// Ends every lease, and returns their number. For a database that belongs to one process, when that process
+    /// starts: the process that held the leases was killed and will not return.
     pub async fn end_all_leases(&self) -> Result<u64, StoreError> {
         let write = self.begin_write().await?;
         let ended = domain::Entity::update_many()
@@ -263,12 +264,12 @@ pub(super) fn select_oldest_due(now: i64, cause: VisitCause) -> Select<domain::E
         .limit(1)
 }
 
-/// Whether a visit is a single one, as [`VisitCause::Single`] has it.
+/// Whether a visit is a single one, as defined by [`VisitCause::Single`].
 fn is_single_visit(row: &domain::Model) -> bool {
     row.visit_interval_us.is_none() && row.visit_turn < RESERVED_PER_REQUESTER - MAX_SINGLE_VISITS
 }
 
-/// Live domains without a lease: no visit or check of them is under way.
+/// The condition for live domains without a lease: no visit or check of them is under way.
 pub(super) fn unleased_condition(now: i64) -> Condition {
     Condition::all()
         .add(domain::Column::DeletedAt.is_null())
@@ -288,8 +289,8 @@ fn select_due_visits(now: i64, cause: VisitCause) -> Select<domain::Entity> {
             .filter(unleased_condition(now))
             .filter(C::VisitDueAt.lte(now))
             .order_by_asc(C::VisitDueAt),
-        // Written so that no index by time fits: the one by turn ends at the limit, while every visit of a bulk is due, and
-        // sorting all of them would cost each lease as much as there are.
+        // Written so that no index by time matches: the index by turn stops at the limit, while all visits of a bulk
+        // request are due, and each lease would have to sort all of them.
         VisitCause::Single | VisitCause::Requested => of_cause
             .filter(C::DeletedAt.is_null())
             .filter(
@@ -330,15 +331,15 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Since when the planned visit that is due longest is due; `None` where none is.
+    /// The due time of the planned visit that has been due longest; `None` if none is due.
     async fn oldest_planned_due(&self, now: i64) -> Result<Option<i64>, StoreError> {
         let oldest = select_oldest_due(now, VisitCause::Planned).into_tuple::<i64>();
         let oldest = oldest.one(self.connection()).await?;
         Ok(oldest.filter(|oldest| *oldest <= now))
     }
 
-    /// Picks up to `count` more due domains in their order, without those whose address block is busy. The reserved places are
-    /// left to single visits, which are the first of the requested ones.
+    /// Picks up to `count` more due domains in their order, without those whose address block is busy. Reserved leases
+    /// are given to single visits only, which come first among the requested ones.
     async fn pick_visits(
         &self,
         request: &VisitLeaseRequest,

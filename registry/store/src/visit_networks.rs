@@ -13,12 +13,12 @@ use super::{Executor, Store, StoreError, WriteTransaction};
 /// The key of the only row of `pace`. Every lease locks it first, so that leases are given one after another.
 pub(super) const PACE_ROW_ID: i64 = 1;
 
-/// Concurrent visits in one address block: a /24 or a /48.
+/// Most concurrent visits in one address block: a /24 or a /48.
 pub const MAX_VISITS_PER_NETWORK: u32 = 2;
 
 impl Store {
-    /// Stores the address blocks of these leased domains. Leases beyond `VISITS_PER_NETWORK` in a block are released;
-    /// returns the keys of their domains.
+    /// Stores the address blocks of these leased domains. Leases beyond `MAX_VISITS_PER_NETWORK` in a block are
+    /// released; returns the keys of their domains.
     pub async fn record_networks(
         &self,
         networks: &[(i64, String)],
@@ -75,7 +75,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// How many visits are under way in each address block, checks of proofs included.
+    /// The number of visits under way in each address block, checks of proofs included.
     pub(super) async fn visits_by_network(
         &self,
         now: i64,

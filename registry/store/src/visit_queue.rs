@@ -1,10 +1,10 @@
 //! Turns of requested visits: the order in which they are made, so that accounts share the crawler.
 //!
 //! The lowest turn comes first. Visits requested one by one have negative turns, by the number of the requester's
-//! visits that already wait, so that a requester of one visit goes before a requester of many. Visits requested in bulk
-//! have positive turns by self-clocked fair queueing: a requester's turns follow one another from the turn that the
-//! crawler has reached, so that it makes one visit for each requester in turn, however many each has requested. Turns
-//! are stored in the database alone, so they are the same for every process and after a restart.
+//! visits that already wait, so that a requester of one visit goes before a requester of many. Visits requested in
+//! bulk have positive turns by self-clocked fair queueing: a requester's turns follow one another from the turn that
+//! the crawler has reached, so that it makes one visit for each requester in turn, however many each has requested.
+//! Turns are stored in the database alone, so they are the same for every process and after a restart.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::Condition;
@@ -14,12 +14,12 @@ use super::entity::{domain, pace};
 use super::visit_networks::PACE_ROW_ID;
 use super::{Executor, StoreError, WriteTransaction};
 
-/// How many of a requester's single visits may wait before those in bulk; further ones count as bulk. A requester of
-/// endless single visits thus delays nobody for long.
+/// Most waiting single visits of a requester that go before bulk visits; further ones count as bulk visits. So a
+/// requester of endless single visits delays no other requester for long.
 pub const MAX_SINGLE_VISITS: i64 = 64;
 
-/// How many of a requester's single visits may occupy the places reserved for single visits. Otherwise one requester of
-/// slow hosts could take all of them.
+/// Most single visits of a requester that can hold leases reserved for single visits. Otherwise one requester of slow
+/// hosts could hold all of them.
 pub(super) const RESERVED_PER_REQUESTER: i64 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct VisitRequest {
 }
 
 impl VisitRequest {
-    /// A visit that the registry schedules itself. It counts as one in bulk by whoever registered the domain first.
+    /// A visit that the registry schedules itself. It counts as a bulk visit by the first registrant of the domain.
     pub fn by_registry(row: &domain::Model) -> Self {
         let account = row.account_id.map(|account| account.to_string());
         Self {
@@ -46,9 +46,9 @@ impl VisitRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct NextTurns {
     reached: i64,
-    /// The requester's single visits that wait.
+    /// The number of the requester's waiting single visits.
     singles: i64,
-    /// The last turn of the requester's visits in bulk; 0 if none waits.
+    /// The last turn of the requester's bulk visits; 0 if none waits.
     last_in_bulk: i64,
 }
 
@@ -65,7 +65,8 @@ impl NextTurns {
 
 impl WriteTransaction {
     /// The turns of the next `count` visits of a request. Concurrent writes for one requester may get the same turns
-    /// unless [`Write::account_lock`] serializes them; such visits are made in the order of their due times.
+    /// unless [`WriteTransaction::lock_account`] serializes them; such visits are made in the order of their due
+    /// times.
     pub async fn next_visit_turns(
         &self,
         request: &VisitRequest,
@@ -96,7 +97,7 @@ impl WriteTransaction {
             singles,
             last_in_bulk: 0,
         };
-        // The state of the bulk is read only if a visit joins it.
+        // The bulk turns are read only if a visit counts as bulk.
         if singles.saturating_add(i64::try_from(count).unwrap_or(i64::MAX)) > MAX_SINGLE_VISITS {
             next.reached = self.reached_turn().await?;
             let last: Option<Option<i64>> = select_waiting()
@@ -110,8 +111,8 @@ impl WriteTransaction {
         Ok(next)
     }
 
-    /// Gives the next visit of a domain a turn. A waiting visit keeps an earlier turn. While a visit is under way, the
-    /// turn is that of the next one.
+    /// Assigns a turn to the next visit of a domain. A waiting visit keeps an earlier turn. While a visit is under
+    /// way, the turn is that of the next one.
     pub async fn assign_visit_turn(
         &self,
         id: i64,
@@ -131,8 +132,8 @@ impl WriteTransaction {
         self.set_visit_turn(which, request, turn).await
     }
 
-    /// Moves visits of these domains that were returned unmade, and must wait now, behind all that their requesters
-    /// have waiting in bulk. With their old turns they would all go ahead of everybody else's after the wait.
+    /// Moves visits of these domains that were released unmade, and must wait now, behind all waiting bulk visits of
+    /// their requesters. With their old turns they would go before all other visits after the wait.
     pub(super) async fn requeue_visits(&self, ids: &[i64], lease: i64) -> Result<(), StoreError> {
         use domain::Column as C;
         let waiting: Vec<(i64, Option<String>)> = domain::Entity::find()
@@ -168,7 +169,7 @@ impl WriteTransaction {
         Ok(reached.unwrap_or(0))
     }
 
-    /// Stores the turn that the crawler reaches by leasing these domains; `before` is the stored one.
+    /// Stores the turn that the crawler reaches by leasing these domains; `stored_turn` is the stored one.
     pub(super) async fn store_reached_turn(
         &self,
         stored_turn: i64,

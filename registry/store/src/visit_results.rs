@@ -10,9 +10,9 @@ use super::bulk_rows::pad_keys;
 use super::entity::{domain, fetch_attempt, source, source_day};
 use super::{Executor, StoreError, WriteTransaction};
 
-/// Attempts stored of one source; each further one replaces the oldest.
+/// Most stored attempts of one source; each further one replaces the oldest.
 pub const MAX_ATTEMPTS_PER_SOURCE: i64 = 20;
-/// Days of totals stored of one source.
+/// Most stored days of a source's totals.
 pub const MAX_DAYS_PER_SOURCE: i32 = 90;
 /// The daily totals of sources, the newest day first.
 pub async fn source_days_by_source(
@@ -49,7 +49,7 @@ impl WriteTransaction {
         .await
     }
 
-    /// Deletes the totals of these sources that are older than [`DAYS_PER_SOURCE`] today.
+    /// Deletes the totals of these sources that are older than [`MAX_DAYS_PER_SOURCE`] today.
     pub async fn trim_source_days(&self, sources: &[i64], today: i32) -> Result<(), StoreError> {
         use source_day::Column as C;
         if sources.is_empty() {
@@ -63,7 +63,8 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Deletes the totals, up to and including that day, of ended sources. For live ones the first fetch of a day does that.
+    /// Deletes the totals of ended sources up to and including this day. For live sources the first fetch of a day
+    /// does that.
     pub async fn delete_ended_source_days(&self, day: i32) -> Result<(), StoreError> {
         let ended = Query::select()
             .column(source::Column::Id)
@@ -78,7 +79,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Updates these sources, all columns that a fetch can change.
+    /// Updates all columns of these sources that a fetch can change.
     pub async fn update_sources(&self, rows: Vec<source::Model>) -> Result<(), StoreError> {
         use source::Column as C;
         if rows.is_empty() {
@@ -175,7 +176,7 @@ impl WriteTransaction {
         .await
     }
 
-    /// The domains with these keys, by which the caller checks whether its leases still hold.
+    /// Locks the domains with these keys, so that the caller can check whether its leases are still held.
     pub async fn lock_leased_domains(&self, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
         let mut query = domain::Entity::find()
             .filter(domain::Column::Id.is_in(pad_keys(ids)))

@@ -54,7 +54,8 @@ pub async fn visit_schedule(db: &impl Executor, now: i64) -> Result<VisitSchedul
     })
 }
 
-/// The earliest time at which an unleased visit is due. It is one statement, since a crawler asks before every wait.
+/// The earliest time at which an unleased visit is due. It is one statement, because a crawler runs it before every
+/// wait.
 pub async fn next_visit_due(db: &impl Executor, now: i64) -> Result<Option<i64>, StoreError> {
     let earliest_due = |cause| {
         let oldest = select_oldest_due(now, cause).into_query();

@@ -1,4 +1,4 @@
-//! Waivers of policies: granted, ended, and never deleted.
+//! Waivers of policies, which are ended but never deleted.
 
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};

@@ -1,7 +1,8 @@
 //! Agent cards and queries made from a seed: the same seed gives the same bytes on every machine.
 //!
-//! Words, tags, providers and skill ids follow Zipf's law (the probability of a rank is proportional to 1/rank), because
-//! this distribution determines the cost of a search: a few words match a tenth of all cards, most words match a handful.
+//! Words, tags, providers and skill ids follow Zipf's law (the probability of a rank is proportional to 1/rank),
+//! because this distribution determines the cost of a search: a few words match a tenth of all cards, most words match
+//! a handful.
 
 mod vocabulary;
 

@@ -1,5 +1,5 @@
-//! Answers about single agents, against a bare server with the same content; and the results page, against the same search over
-//! the API.
+//! Responses about single agents, against a bare server with the same content; and the results page, against the same
+//! search over the API.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The cards of the bench as they are after their changes, and what other engines hold of them.
+//! The cards of the bench after their changes, and the documents that other engines index for them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Child processes: this program in another role, which answers requests line by line.
+//! Child processes: this program in another role, which responds to requests line by line.
 //!
 //! Each server is a process of its own, so that its processor time, its open files and its limits are its own too.
 

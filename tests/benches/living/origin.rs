@@ -1,4 +1,4 @@
-//! Servers of bytes, in processes of their own: the origin of all cards, which change on request, and a bare server.
+//! Static servers in processes of their own: the origin of all cards, which change on request, and a bare server.
 
 use std::net::TcpListener;
 use std::sync::RwLock;

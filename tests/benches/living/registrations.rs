@@ -1,4 +1,4 @@
-//! Registrations: how long one takes until its agent is found, and how many a registry answers in a second.
+//! Registrations: the time until a registered agent is found, and the number of registrations per second.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Starts with other admission rules than the last time.
+//! Starts with admission rules that differ from those of the last start.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

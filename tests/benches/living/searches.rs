@@ -101,7 +101,7 @@ pub struct SearchServer {
     pub request: fn(SocketAddr, &str, &[&str]) -> Vec<u8>,
 }
 
-/// CrawlFigures of a cell.
+/// Figures of a cell.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchFigures {
     /// Processor time per request in milliseconds.

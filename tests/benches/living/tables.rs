@@ -33,7 +33,7 @@ pub fn figure_row(what: &str, figure: f64, unit: &str, target: Target) -> Vec<St
     vec![what.to_owned(), figure, bound, met]
 }
 
-/// Prints rows of [`row`].
+/// Prints rows made by [`figure_row`].
 pub fn print_rows(title: &str, rows: &[Vec<String>]) {
     print(title, &["what", "figure", "target", "met"], rows);
 }

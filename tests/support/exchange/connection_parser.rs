@@ -1,4 +1,4 @@
-//! Reads HTTP/1.1 in passing: the requests and responses of one connection, parsed from its bytes.
+//! A passive parser of HTTP/1.1: the requests and responses of one connection, from the bytes of both directions.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use super::{ObservedRequest, ObservedResponse};
 enum BodyFraming {
     /// After this many bytes.
     Length(usize),
-    /// At an empty chunk; this many bytes of the current chunk are missing, its line end included.
+    /// At an empty chunk; this many bytes of the current chunk, with its line end, are still to come.
     Chunked(usize),
     /// At the end of the connection.
     Close,
@@ -79,7 +79,7 @@ impl DirectionState {
     }
 }
 
-/// One connection. From bytes that are not HTTP/1.1 on, it is no longer parsed.
+/// The parser of one connection. It stops at the first bytes that are not HTTP/1.1.
 #[derive(Debug, Default)]
 pub struct ConnectionParser {
     from_client: DirectionState,

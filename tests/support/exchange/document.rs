@@ -1,8 +1,8 @@
 //! Checks of exchanges against the `OpenAPI` document.
 //!
-//! A response must be documented for its operation: status, media type, headers, and every member of its body, without
-//! others. A request with a successful response must be allowed by the document, and one that is refused as malformed
-//! (400) must be forbidden by it, as far as a schema can express that. The rest is listed in [`BEYOND`].
+//! A response must be documented for its operation: its status, media type and headers, and every member of its body.
+//! The document must allow a request with a successful response, and must forbid one that is rejected as malformed
+//! (400), as far as a schema can express that. The exceptions are listed in [`BEYOND`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 use super::schemas::{Schemas, Strictness};
 use super::{ObservedRequest, ObservedResponse};
 
-/// Requests that are refused although their schema allows them: the operation (`*`: any), the place, and why no schema
-/// can express the rule.
+/// Requests that are rejected although their schema allows them: the operation (`*`: any), the parameter or member,
+/// and the rule that no schema can express.
 const BEYOND: &[(&str, &str, &str)] = &[
     (
         "*",
@@ -144,7 +144,7 @@ pub struct ExchangeCheck {
 }
 
 impl ApiDocument {
-    /// The document of the registry's build under test.
+    /// The document of the registry under test.
     pub fn current() -> &'static Self {
         static DOCUMENT: LazyLock<ApiDocument> =
             LazyLock::new(|| ApiDocument::new(&default_document_text()));
@@ -182,12 +182,12 @@ impl ApiDocument {
         &self.json
     }
 
-    /// A validator for values of a schema that allows no other members than those it names.
+    /// A validator for values of a schema that allows no members other than those it names.
     pub fn validator(&self, schema: &Value) -> Arc<Validator> {
         Schemas::from_document(&self.json).validator(schema, Strictness::Closed)
     }
 
-    /// Checks an event of a stream against the document: no media type describes its form.
+    /// Checks an event of a stream against the document, whose media types do not describe events.
     ///
     /// # Panics
     ///
@@ -282,7 +282,7 @@ impl ExchangeCheck {
 }
 
 impl PathPattern {
-    /// The parts of a raw path at the parameters of the template, by name.
+    /// Matches a raw path with the template, and returns the values of its parameters by name.
     fn match_path(&self, path: &str) -> Option<Vec<(String, String)>> {
         let wanted: Vec<&str> = self.template.split('/').collect();
         let given: Vec<&str> = path.split('/').collect();
@@ -432,7 +432,7 @@ impl DocumentedOperation {
         }
     }
 
-    /// The reason for which a request was refused as malformed, if the document allows the request.
+    /// The reason why a request was rejected as malformed, if the document allows the request.
     fn unexplained_rejection(&self, answer: &ObservedResponse) -> Option<String> {
         let body = answer.body.as_deref().filter(|body| !body.is_empty())?;
         let problem: Value = serde_json::from_slice(body).ok()?;
@@ -443,7 +443,7 @@ impl DocumentedOperation {
             .filter_map(|error| error["pointer"].as_str())
             .collect();
         let places = if places.is_empty() { vec![""] } else { places };
-        // The place in a list does not matter.
+        // Indexes in a list do not matter.
         let general = |place: &str| {
             let parts = place.split('/').map(|part| match part.parse::<usize>() {
                 Ok(_) => "*",
@@ -503,7 +503,7 @@ impl DocumentedResponse {
         let content = response["content"].as_object();
         let headers = response["headers"].as_object();
         Self {
-            // 503 has `Retry-After` only if the time is known.
+            // A 503 has `Retry-After` only if the time is known.
             headers: headers
                 .into_iter()
                 .flat_map(Map::keys)

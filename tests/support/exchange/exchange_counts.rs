@@ -1,4 +1,4 @@
-//! Number of checked responses per documented operation and status: of one registry, and of a whole run.
+//! Counts of checked responses per documented operation and status, for one registry and for a whole run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// Number of checked exchanges, by operation and status.
 pub type ExchangeCounts = BTreeMap<String, BTreeMap<u16, u64>>;
 
-/// Variable with the folder in which every process of a run writes its counts. `tests/run` sets it.
+/// Name of the variable with the folder to which every process of a run writes its counts. `tests/run` sets it.
 const FOLDER_VARIABLE: &str = "A2A_REGISTRY_TEST_EXCHANGES";
 
 static RUN_COUNTS: Mutex<ExchangeCounts> = Mutex::new(ExchangeCounts::new());

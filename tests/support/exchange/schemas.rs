@@ -7,13 +7,13 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-/// Where the definitions of a compiled schema stand.
+/// Pointer to the definitions of a compiled schema.
 const DEFINITIONS_PREFIX: &str = "#/$defs/";
 
-/// The schemas of the components as definitions, in three forms. A compiled schema gets those that it refers to.
+/// The component schemas as definitions, once for each [`Strictness`]. A compiled schema gets those that it refers to.
 pub struct Schemas {
     definitions: Map<String, Value>,
-    /// Validators by the text of their schema: most responses of errors share one.
+    /// Validators by the text of their schema; most error responses share one.
     compiled: RefCell<HashMap<String, Arc<Validator>>>,
 }
 
@@ -22,9 +22,9 @@ pub struct Schemas {
 pub enum Strictness {
     /// As written.
     AsWritten,
-    /// Closed inside: unnamed members are allowed at the top, but not in nested values.
+    /// Unnamed members are allowed at the top, but not in nested values.
     ClosedInside,
-    /// Closed: unnamed members are not allowed.
+    /// Unnamed members are not allowed.
     Closed,
 }
 
@@ -37,7 +37,7 @@ impl Strictness {
         }
     }
 
-    /// The form of the nested schemas of a schema in this form.
+    /// The strictness of the nested schemas of a schema.
     fn for_nested(self) -> Self {
         match self {
             Self::AsWritten => Self::AsWritten,
@@ -45,7 +45,7 @@ impl Strictness {
         }
     }
 
-    /// The form of the parts (`allOf` and the like) of a schema in this form.
+    /// The strictness of the parts (`allOf` and the like) of a schema.
     fn for_all_of(self) -> Self {
         match self {
             Self::AsWritten => Self::AsWritten,
@@ -73,7 +73,7 @@ impl Schemas {
         }
     }
 
-    /// A validator for values of a schema in this form.
+    /// A validator for values of a schema with this strictness.
     pub fn validator(&self, schema: &Value, form: Strictness) -> Arc<Validator> {
         let mut schema = apply_strictness(schema, form);
         let text = schema.to_string();
@@ -95,7 +95,7 @@ impl Schemas {
         validator
     }
 
-    /// Adds the definitions that a schema refers to, and those that they refer to.
+    /// Adds the definitions that a schema refers to, directly or through other definitions.
     fn add_definitions(&self, schema: &Value, needed: &mut Map<String, Value>) {
         match schema {
             Value::Object(members) => {
@@ -120,7 +120,7 @@ impl Schemas {
     }
 }
 
-/// Converts a schema to this form.
+/// Rewrites a schema with this strictness.
 fn apply_strictness(schema: &Value, form: Strictness) -> Value {
     let Value::Object(members) = schema else {
         return schema.clone();

@@ -1,4 +1,4 @@
-//! A proxy in front of a registry that reads its exchanges.
+//! A proxy in front of a registry that checks its exchanges.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -13,7 +13,7 @@ use super::document::ApiDocument;
 use super::exchange_counts::{self, ExchangeCounts};
 use super::{ObservedRequest, ObservedResponse};
 
-/// The proxies' own runtime, because tests may block their threads.
+/// The runtime of all proxies, because tests may block the threads of their own runtimes.
 static PROXY_RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -22,7 +22,7 @@ static PROXY_RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .unwrap()
 });
 
-/// A port that forwards to a registry. When its last owner is dropped, the test fails if any exchange was not as
+/// A port that forwards to a registry. When its last clone is dropped, the test fails if any exchange was not as
 /// documented.
 #[derive(Debug, Clone)]
 pub struct ValidatingProxy(Arc<ProxyHandle>);
@@ -56,7 +56,7 @@ impl ProxyState {
 }
 
 impl ValidatingProxy {
-    /// A proxy on a port of its own, without a target yet.
+    /// A proxy on a free port, without a target yet.
     pub async fn new() -> Self {
         let shared = Arc::new(ProxyState::default());
         let (open, until) = watch::channel(true);
@@ -80,7 +80,7 @@ impl ValidatingProxy {
         format!("http://{}", self.0.address)
     }
 
-    /// Forwards to the registry at that URL from now on. Returns whether it does: it cannot read TLS.
+    /// Forwards to the registry at that URL from now on. Returns false for TLS, which the proxy cannot read.
     pub fn forward_to(&self, url: &str) -> bool {
         let address = url
             .strip_prefix("http://")
@@ -114,7 +114,7 @@ impl Drop for ProxyHandle {
                 .collect::<Vec<_>>()
                 .join("\n")
         );
-        // A second panic would abort the process with all other tests.
+        // A second panic would abort the process and all other tests in it.
         if std::thread::panicking() {
             eprintln!("{report}");
         } else {

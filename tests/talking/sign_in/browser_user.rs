@@ -1,4 +1,4 @@
-//! A person with a browser: follows redirects, sends the forms of the provider, and keeps cookies by host.
+//! A simulated user with a browser: follows redirects, sends the forms of the provider, and stores cookies by host.
 
 use std::collections::BTreeMap;
 

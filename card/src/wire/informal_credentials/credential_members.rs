@@ -1,4 +1,4 @@
-//! Finds members about credentials that no version defines.
+//! Search for members about credentials that no version defines.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::requirement::CredentialRequirement;
 use crate::member_reader::{MAX_LIST_ELEMENTS, is_spelling};
 use crate::wire::member_names::NESTING_MEMBERS;
 
-/// Members of a card that may contain members about credentials, besides those of [`NESTS`].
+/// Members of a card that may contain members about credentials, besides those of [`NESTING_MEMBERS`].
 const HOLDER_MEMBERS: [&str; 6] = [
     "capabilities",
     "metadata",
@@ -68,7 +68,7 @@ pub(crate) fn find_credential_members(unknown: &Map<String, Value>) -> Vec<Crede
     credential_members
 }
 
-/// The members about credentials in a member of a card that may contain some.
+/// The members about credentials inside a member of a card that may contain some.
 pub(crate) fn nested_credential_members<'v>(
     holder: &str,
     value: &'v Value,

@@ -32,7 +32,7 @@ pub(super) const CREDENTIAL_NAMES: [&str; 24] = [
     "securityrequirements",
 ];
 
-/// Whether the name says that credentials are required: `auth_required`, `requiresAuthentication`, …
+/// Whether the name indicates that credentials are required: `auth_required`, `requiresAuthentication`, …
 pub(super) fn says_credentials_required(name: &str) -> bool {
     let name = fold_name(name);
     let is_about_credentials = name.contains("apikey")

@@ -1,4 +1,4 @@
-//! Reads the value of a member about credentials.
+//! Reader of the value of a member about credentials.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::wire::v0_2::kind_from_label;
 use crate::wire::{security, v1_0};
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme};
 
-/// Inner members with the same meaning one level lower.
+/// Inner members that have the same meaning one level lower.
 const INNER_SCHEME_NAMES: [&str; 14] = [
     "scheme",
     "schemes",
@@ -30,18 +30,18 @@ const INNER_SCHEME_NAMES: [&str; 14] = [
     "protocol",
 ];
 
-/// Inner members that tell whether credentials are required.
+/// Inner members that state whether credentials are required.
 const INNER_REQUIRED_NAMES: [&str; 5] = ["required", "mandatory", "enabled", "enforced", "needed"];
 
-/// Longest label of a publisher's own; longer texts are explanations.
+/// Maximum length of a publisher's own label in characters; longer texts are explanations.
 const MAX_LABEL_CHARS: usize = 64;
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CredentialRequirement {
-    /// The schemes that could be read, any one of which is enough. No duplicate names.
+    /// Schemes that could be read, any one of which suffices. No duplicate names.
     schemes: Vec<SecurityScheme>,
     scheme_names: HashSet<String>,
-    /// Whether credentials are required, if the member says so explicitly.
+    /// Whether credentials are required, if the member states it explicitly.
     explicitly_required: Option<bool>,
     is_unreadable: bool,
 }
@@ -61,12 +61,12 @@ impl CredentialRequirement {
             .unwrap_or(needs_all_schemes || self.is_unreadable)
     }
 
-    /// Whether any credentials are required, even if only of some callers.
+    /// Whether any credentials are required, even if only from some callers.
     pub(crate) fn requires_any(&self) -> bool {
         self.is_required() || self.schemes.iter().any(needs_credentials)
     }
 
-    /// Whether the member explicitly says that no credentials are required.
+    /// Whether the member explicitly states that no credentials are required.
     pub(crate) fn is_explicitly_optional(&self) -> bool {
         self.explicitly_required == Some(false)
     }
@@ -123,7 +123,7 @@ impl CredentialRequirement {
         }
     }
 
-    /// Once required, credentials stay required.
+    /// Sets whether credentials are required; once required, they stay required.
     fn set_required(&mut self, flag: bool) {
         self.explicitly_required = Some(flag || self.explicitly_required == Some(true));
     }
@@ -178,7 +178,7 @@ impl CredentialRequirement {
             has_no_effect && !has_no_schemes && !object.values().all(is_blank_value);
     }
 
-    /// Reads an object that describes one scheme, in the form of any version; false where it does not.
+    /// Reads an object that describes one scheme, in the form of any version; false if it does not describe one.
     fn read_scheme_object(&mut self, object: &Map<String, Value>) -> bool {
         let label_text = |name: &str| {
             let text = object.get(name)?.as_str()?.trim();
@@ -206,7 +206,7 @@ impl CredentialRequirement {
         true
     }
 
-    /// Reads an object whose members are named by schemes: `{"bearer": {…}}`.
+    /// Reads an object with schemes by name: `{"bearer": {…}}`.
     fn read_schemes_by_name(&mut self, object: &Map<String, Value>) {
         for (name, value) in object {
             let kind = kind_from_label(name);
@@ -228,7 +228,7 @@ impl CredentialRequirement {
         }
     }
 
-    /// Reads a member whose name says that credentials are required: yes, no, or the required scheme.
+    /// Reads a member whose name indicates that credentials are required: yes, no, or the required scheme.
     pub(super) fn read_required_member(&mut self, value: &Value) {
         match value {
             Value::Bool(flag) => self.set_required(*flag),
@@ -241,7 +241,7 @@ impl CredentialRequirement {
         }
     }
 
-    /// Adds a scheme unless there is one of that name, or more of them than are read.
+    /// Adds a scheme, unless there is one of that name or the limit is reached.
     fn add_scheme(&mut self, name: &str, kind: SchemeKind, description: Option<String>) {
         let out = &mut FindingCollector::default();
         let name = member_reader::trim_and_truncate(
@@ -274,7 +274,7 @@ fn needs_credentials(scheme: &SecurityScheme) -> bool {
     scheme.kind != SchemeKind::None
 }
 
-/// A text that answers whether something is required.
+/// The flag in a text that states whether something is required; `None` for other texts.
 pub(crate) fn required_flag(text: &str) -> Option<bool> {
     match fold_name(text).as_str() {
         "true" | "yes" | "required" | "mandatory" | "enabled" | "always" => Some(true),
@@ -285,7 +285,8 @@ pub(crate) fn required_flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a label is about credentials or permissions, but names no way to authenticate: `role_based`, `auth_required`.
+/// Whether a label is about credentials or permissions, but names no way to authenticate: `role_based`,
+/// `auth_required`.
 pub(crate) fn is_policy_label(label: &str) -> bool {
     const ACCESS_POLICY_LABELS: [&str; 6] = [
         "rolebased",
@@ -301,7 +302,7 @@ pub(crate) fn is_policy_label(label: &str) -> bool {
             || says_credentials_required(label))
 }
 
-/// Whether a value is a list of schemes of kinds that are known, by its form alone.
+/// Whether a value is a list of schemes of known kinds, by its form alone.
 pub(crate) fn is_scheme_list(value: &Value) -> bool {
     let is_scheme = |element: &Value| {
         let label = ["type", "scheme"]

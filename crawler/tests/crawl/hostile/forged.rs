@@ -14,7 +14,7 @@ use super::mutation::Seed;
 use super::{MANY, canary, config, in_time, short};
 use crate::support::{NameServer, fetcher_with};
 
-/// The real resolver, which passes on only responses that the guard refuses. Mutated bytes can be public addresses as
+/// The real resolver, which passes on only responses that the guard rejects. Mutated bytes can be public addresses as
 /// well, and a test must not connect to other people's hosts.
 #[derive(Debug)]
 struct HeldBack {

@@ -1,11 +1,11 @@
-//! Inputs 1 to 84: URLs, with the guard's verdict on each.
+//! Inputs 1 to 84: URLs, with the guard's result for each.
 
 use std::net::{IpAddr, UdpSocket};
 
 use a2a_crawler::guard::{GuardConfig, SsrfGuard};
 use url::{Host, Url};
 
-/// The default guard's verdict on a text that it admits, which is then resolved like any other name.
+/// The default guard's result for a text that it accepts, which is then resolved like any other name.
 const PASSES: &str = "passes";
 
 pub struct UrlCase {

@@ -24,7 +24,7 @@ pub use trust::{Authority, Identity};
 
 /// The only loopback address that the guard of these tests allows.
 pub const OPEN: Ipv4Addr = Ipv4Addr::LOCALHOST;
-/// A loopback address that the guard refuses.
+/// A loopback address that the guard rejects.
 pub const FORBIDDEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// A host that resolves to [`OPEN`].
 pub const HOST: &str = "agents.example.com";

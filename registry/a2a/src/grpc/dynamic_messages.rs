@@ -1,4 +1,4 @@
-//! The messages of the protocol's gRPC services, read and written as the JSON that HTTP+JSON has.
+//! Messages of the protocol's gRPC services, converted from and to the JSON of HTTP+JSON.
 
 use std::sync::LazyLock;
 
@@ -23,14 +23,14 @@ const V0_SERVICE: (&str, &[u8]) = (
 static V1_METHODS: LazyLock<Vec<MethodDescriptor>> = LazyLock::new(|| service_methods(V1_SERVICE));
 static V0_METHODS: LazyLock<Vec<MethodDescriptor>> = LazyLock::new(|| service_methods(V0_SERVICE));
 
-/// The methods of a service, whose descriptor a test reads.
+/// The methods of a service; a test reads its descriptor.
 fn service_methods((service, descriptor): (&str, &[u8])) -> Vec<MethodDescriptor> {
     let pool = DescriptorPool::decode(descriptor).unwrap_or_default();
     let service = pool.get_service_by_name(service);
     service.map_or_else(Vec::new, |service| service.methods().collect())
 }
 
-/// The method of a dialect's service with this name; `None` if it has none.
+/// The method with this name in the service of a protocol binding; `None` if there is none.
 pub(super) fn find_method(
     protocol_binding: ProtocolBinding,
     name: &str,
@@ -42,7 +42,7 @@ pub(super) fn find_method(
     methods.iter().find(|method| method.name() == name)
 }
 
-/// The message that a document describes in the JSON form of protobuf.
+/// Converts a document in the JSON form of protobuf to a message.
 pub(super) fn message_from_json(
     descriptor: MessageDescriptor,
     document: Value,
@@ -52,7 +52,7 @@ pub(super) fn message_from_json(
     })
 }
 
-/// The document of a message, in the JSON form of protobuf.
+/// Converts a message to a document in the JSON form of protobuf.
 pub(crate) fn message_to_json(message: &DynamicMessage) -> Result<Value, CallError> {
     serde_json::to_value(message).map_err(|error| CallError::InvalidResponse {
         beginning: shorten(&error.to_string()),
@@ -108,7 +108,7 @@ impl Decoder for DynamicDecoder {
     }
 }
 
-/// The beginning of the message of a status that this client makes itself, for bytes that are no message.
+/// The beginning of the status message that this client creates for bytes that are not a message.
 pub(super) const DECODE_ERROR_PREFIX: &str = "not a message of the protocol: ";
 
 #[cfg(test)]

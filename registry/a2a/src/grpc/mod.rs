@@ -1,6 +1,6 @@
 //! Calls over gRPC (1.0 section 10; 0.3 section 3.2.2).
 //!
-//! A call goes through the same HTTP client, credentials and deadline as all others; `tonic` does frames and status.
+//! A call uses the same HTTP client, credentials and deadline as all others; `tonic` handles frames and status.
 
 mod dynamic_messages;
 mod status;
@@ -38,7 +38,7 @@ pub(super) async fn call_unary(
     message_to_json(response.get_ref())
 }
 
-/// The stream of an operation, of which no message was read yet.
+/// Opens the stream of an operation, without reading a message yet.
 pub(super) async fn open_stream(
     session: &HttpSession,
     route: &Route,

@@ -1,4 +1,4 @@
-//! The statuses of gRPC as errors of a call.
+//! Conversion of gRPC statuses to errors of a call.
 
 use std::error::Error as _;
 
@@ -37,7 +37,7 @@ const CODE_NAMES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// The error that a status stands for: the agent's own, or what happened on the way.
+/// The error for a status: the agent's own, or a failure of the transport.
 pub(crate) fn status_to_error(status: &Status, url: &str, sent_credentials: bool) -> CallError {
     if let Some(reason) = connection_loss(status) {
         return reason.unwrap_or_else(|reason| CallError::ConnectionLost {
@@ -74,14 +74,14 @@ pub(crate) fn status_to_error(status: &Status, url: &str, sent_credentials: bool
         }),
         hint: match status.code() {
             Code::Unimplemented => {
-                "; the agent does not know the method, its card may name the wrong protocol version"
+                "; the agent does not know the method; its card may name the wrong protocol version"
             }
             _ => "",
         },
     }
 }
 
-/// Why a connection was lost, if that is what a status stands for: an error of this client, or the cause.
+/// Why a connection was lost, if the status means that: an error of this client, or the cause.
 pub(crate) fn connection_loss(status: &Status) -> Option<Result<CallError, String>> {
     if status.code() == Code::Unknown && status.message().starts_with(MISSING_STATUS_PREFIX) {
         return Some(Err("it ended without a status".to_owned()));

@@ -21,7 +21,8 @@ pub(super) struct SessionTransport {
 }
 
 impl SessionTransport {
-    /// The server at an address, of which only scheme, host and port count: the path of a call is that of its method.
+    /// The server at an address, of which only scheme, host and port are used: the path of a call is that of its
+    /// method.
     pub fn new(
         session: HttpSession,
         server: Url,

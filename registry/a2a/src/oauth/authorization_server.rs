@@ -1,4 +1,4 @@
-//! The flows themselves, at confirmed addresses. The crate `oauth2` writes and reads the messages.
+//! OAuth flows at confirmed addresses. The crate `oauth2` writes and reads the messages.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -47,7 +47,7 @@ pub struct TokenSet {
     pub access_token: String,
     /// The refresh token, for the authorization server.
     pub refresh_token: Option<String>,
-    /// For how long the access token is valid, if the server says so.
+    /// How long the access token is valid, if the server says so.
     pub lifetime: Option<Duration>,
 }
 
@@ -66,13 +66,13 @@ pub struct DeviceAuthorization {
 }
 
 impl DeviceAuthorization {
-    /// Where the person goes; the server's own text.
+    /// The address that the person opens; the server's own text.
     #[must_use]
     pub fn address(&self) -> &str {
         self.response.verification_uri()
     }
 
-    /// The code that the person types there; the server's own text.
+    /// The code that the person enters there; the server's own text.
     #[must_use]
     pub fn code(&self) -> &str {
         self.response.user_code().secret()
@@ -90,7 +90,7 @@ pub struct AuthorizationServer {
 }
 
 impl AuthorizationServer {
-    /// A provider at these addresses, each of which is checked. Nothing is sent yet.
+    /// A client of the server at these addresses, each of which is checked. Nothing is sent yet.
     pub fn new(endpoints: OauthEndpoints, client: &OauthClient) -> Result<Self, OauthError> {
         let all = [
             Some(&endpoints.token),
@@ -130,11 +130,11 @@ impl AuthorizationServer {
         let request = self.client.exchange_client_credentials();
         let request = request.add_scopes(scopes.iter().cloned().map(Scope::new));
         let answer = request.request_async(&self.http_client).await;
-        self.into_token_set(answer)
+        self.check_token_response(answer)
     }
 
-    /// Where to send the browser for a code that comes back to `redirect` (RFC 6749 section 4.1.1), with PKCE by SHA-256
-    /// (RFC 7636). `state` and `verifier` must be random; the verifier has 43 to 128 characters.
+    /// The URL to open in the browser for a code that is sent to `redirect` (RFC 6749 section 4.1.1), with PKCE by
+    /// SHA-256 (RFC 7636). `state` and `verifier` must be random; the verifier has 43 to 128 characters.
     pub fn authorization_url(
         &self,
         redirect: &Url,
@@ -154,7 +154,7 @@ impl AuthorizationServer {
         Ok(url)
     }
 
-    /// The tokens for a code that came back to `redirect`.
+    /// Exchanges a code that was sent to `redirect` for tokens.
     pub async fn exchange_code(
         &self,
         code: String,
@@ -166,7 +166,7 @@ impl AuthorizationServer {
             .set_pkce_verifier(checked_verifier(verifier)?)
             .set_redirect_uri(Cow::Owned(RedirectUrl::from_url(redirect.clone())));
         let answer = request.request_async(&self.http_client).await;
-        self.into_token_set(answer)
+        self.check_token_response(answer)
     }
 
     /// Begins a sign-in at another device (RFC 8628 section 3.1).
@@ -193,11 +193,11 @@ impl AuthorizationServer {
         let waited = request.request_async(&self.http_client, sleep, Some(limit));
         let answer = tokio::time::timeout(limit, waited).await;
         let answer = answer.map_err(|_| OauthError::SignInTimedOut { limit })?;
-        self.into_token_set(answer)
+        self.check_token_response(answer)
     }
 
-    /// Renews the access token (RFC 6749 section 6). The refresh token stays the same where the server issues no other.
-    /// [`OauthError::ends_sign_in`] says whether only a new sign-in helps.
+    /// Renews the access token (RFC 6749 section 6). The refresh token stays the same if the server issues no new one.
+    /// [`OauthError::is_invalid_grant`] says whether only a new sign-in helps.
     pub async fn refresh_tokens(&self, token: &str) -> Result<TokenSet, OauthError> {
         let refresh = RefreshToken::new(token.to_owned());
         let address = self.endpoints.refresh.as_ref();
@@ -207,19 +207,19 @@ impl AuthorizationServer {
         let response = client
             .exchange_refresh_token(&refresh)
             .request_async(&self.http_client);
-        let mut tokens = self.into_token_set(response.await)?;
+        let mut tokens = self.check_token_response(response.await)?;
         tokens.refresh_token.get_or_insert_with(|| token.to_owned());
         Ok(tokens)
     }
 
-    fn into_token_set<E: OauthErrorResponse>(
+    fn check_token_response<E: OauthErrorResponse>(
         &self,
         response: Result<BasicTokenResponse, RequestTokenError<OauthError, E>>,
     ) -> Result<TokenSet, OauthError> {
         let tokens = response.map_err(|error| self.request_failure(error))?;
         let kind = tokens.token_type().as_ref();
         if !kind.eq_ignore_ascii_case("bearer") {
-            return Err(self.unreadable_error("it issues tokens of another type than bearer"));
+            return Err(self.unreadable_error("it issues tokens of a type other than bearer"));
         }
         Ok(TokenSet {
             access_token: tokens.access_token().secret().clone(),
@@ -243,8 +243,8 @@ impl AuthorizationServer {
                 )
             }
             // These quote the response, which may contain a token.
-            RequestTokenError::Parse(..) => self.unreadable_error("its answer is in no known form"),
-            RequestTokenError::Other(_) => self.unreadable_error("its answer is empty or no JSON"),
+            RequestTokenError::Parse(..) => self.unreadable_error("the body has an unknown form"),
+            RequestTokenError::Other(_) => self.unreadable_error("the body is empty or not JSON"),
         }
     }
 
@@ -278,7 +278,7 @@ async fn send_http_request(
 ) -> Result<HttpResponse, OauthError> {
     let request = reqwest::Request::try_from(request);
     let request = request.map_err(|_| OauthError::Unusable {
-        reason: "the client has characters that cannot be sent",
+        reason: "the client id or secret has characters that cannot be sent",
     })?;
     let endpoint_response = endpoint.send(request).await?;
     let mut response = http::Response::new(endpoint_response.body);

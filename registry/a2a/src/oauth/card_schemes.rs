@@ -1,4 +1,4 @@
-//! What a card says about signing in: its OAuth 2 flows, and the addresses of documents with more.
+//! Sign-in schemes of a card: its OAuth 2 flows, and the addresses of documents that describe more.
 
 use a2a_card::{AgentCard, AuthScheme, SchemeKind, auth_requirements};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ const MAX_SCHEMES: usize = 20;
 /// How a token is obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GrantType {
-    /// In a browser, which comes back with a code (RFC 6749 section 4.1, RFC 7636).
+    /// In a browser, which is redirected back with a code (RFC 6749 section 4.1, RFC 7636).
     AuthorizationCode,
     /// On another device, with a code to type (RFC 8628).
     DeviceCode,
@@ -24,7 +24,7 @@ pub enum GrantType {
 pub struct OauthScheme {
     /// The card's name of the scheme.
     pub scheme_name: String,
-    /// The scopes that the card requires, and where it requires none, those that its flows list.
+    /// The scopes that the card requires; if it requires none, those that its flows list.
     pub scopes: Vec<String>,
     /// The flows whose addresses the card contains.
     pub flows: Vec<OauthFlow>,
@@ -58,7 +58,7 @@ impl OauthScheme {
     }
 }
 
-/// The ways to sign in to an agent, in the card's order. Fails if the card names an address that must not be used.
+/// The OAuth schemes of an agent, in the card's order. Fails if the card names an address that must not be used.
 pub fn oauth_schemes(card: &AgentCard) -> Result<Vec<OauthScheme>, OauthError> {
     let mut schemes: Vec<OauthScheme> = Vec::new();
     for asked in auth_requirements(card).alternatives.iter().flatten() {

@@ -29,7 +29,7 @@ pub fn parse_endpoint_url(text: &str) -> Result<Url, OauthError> {
 }
 
 pub(super) struct EndpointResponse {
-    /// Never that of a redirect.
+    /// The HTTP status, never that of a redirect.
     pub status: u16,
     pub content_type: Option<HeaderValue>,
     pub body: Vec<u8>,

@@ -27,7 +27,7 @@ pub enum OauthError {
     #[error("the response of {url} is longer than {limit} bytes, which is the limit")]
     TooLarge { url: String, limit: usize },
     /// The response is not what the protocol requires.
-    #[error("{url} did not answer as it should: {reason}")]
+    #[error("{url} sent an invalid response: {reason}")]
     Unreadable {
         url: String,
         /// The reason, which quotes nothing of the response.
@@ -42,9 +42,7 @@ pub enum OauthError {
         detail: String,
     },
     /// The document is of another issuer than its address says (RFC 8414 section 3.3).
-    #[error(
-        "{url} is a document of the issuer {issuer}, to whom it does not belong; nothing was sent"
-    )]
+    #[error("{url} is not the metadata address of its issuer {issuer}; nothing was sent")]
     OtherIssuer { url: String, issuer: String },
     /// The server does not have the flow.
     #[error("{url} offers no {what}")]
@@ -52,11 +50,11 @@ pub enum OauthError {
     /// The verifier, the state or the client cannot be used.
     #[error("the sign-in cannot be prepared: {reason}")]
     Unusable { reason: &'static str },
-    /// The port for the browser's way back cannot be opened.
-    #[error("no port for the browser's way back can be opened: {reason}")]
+    /// The port for the browser redirect cannot be opened.
+    #[error("no port for the browser redirect can be opened: {reason}")]
     PortUnavailable { reason: String },
-    /// The browser did not come back in time.
-    #[error("nobody signed in within {} s", .limit.as_secs())]
+    /// The browser was not redirected back in time.
+    #[error("the sign-in was not completed within {} s", .limit.as_secs())]
     SignInTimedOut { limit: Duration },
 }
 

@@ -1,4 +1,4 @@
-//! The browser's way back: a port of this machine that takes one code (RFC 8252 section 7.3).
+//! The target of the browser redirect: a port of this machine that receives one code (RFC 8252 section 7.3).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::OauthError;
 /// Longest wait for a person to sign in.
 pub const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// Longest request of the browser, in bytes, and longest time for it.
+/// Size limit and time limit of a browser request.
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
 const BROWSER_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most connections at once; browsers open some that they do not use.
@@ -22,7 +22,7 @@ const MAX_CONNECTIONS: usize = 16;
 
 const CALLBACK_PATH: &str = "/callback";
 
-/// A port on 127.0.0.1 that the system chose, to which the browser comes back. Dropping it closes the port.
+/// A port on 127.0.0.1, chosen by the system, to which the browser is redirected. Dropping it closes the port.
 pub struct LoopbackRedirect {
     listener: TcpListener,
     url: Url,
@@ -43,14 +43,14 @@ impl LoopbackRedirect {
         Ok(Self { listener, url })
     }
 
-    /// The address that the browser comes back to.
+    /// The address to which the browser is redirected.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Waits for the code, at most [`WAIT_LIMIT`]. Requests without the right `state`, or from another than the known
-    /// `issuer` (RFC 9207), are refused, and the port stays open for the right one. Errors name `server`.
+    /// Waits for the code, at most [`SIGN_IN_TIMEOUT`]. Requests without the right `state`, or from another than the
+    /// known `issuer` (RFC 9207), are rejected, and the port stays open for the right request. Errors name `server`.
     pub async fn code(
         self,
         state: &str,
@@ -77,7 +77,7 @@ impl LoopbackRedirect {
         loop {
             tokio::select! {
                 redirect_result = receiver.recv() => {
-                    // The page that says so is written before the code is passed on.
+                    // The page with the result is written before the code is passed on.
                     connections.abort_all();
                     return redirect_result;
                 }
@@ -98,7 +98,7 @@ impl LoopbackRedirect {
     }
 }
 
-/// Answers one request; returns what the right one brought.
+/// Responds to one request; returns its result if it is the right one.
 async fn serve_redirect(
     mut stream: TcpStream,
     state: &str,
@@ -115,11 +115,11 @@ async fn serve_redirect(
         Some(Ok(_)) => ("200 OK", "You are signed in. You can close this window."),
         Some(Err(_)) => (
             "200 OK",
-            "The sign-in was refused. You can close this window.",
+            "The sign-in was rejected. You can close this window.",
         ),
         None => (
             "400 Bad Request",
-            "This is no answer to a sign-in that was begun here.",
+            "This request does not belong to a sign-in that was started here.",
         ),
     };
     let page =
@@ -130,13 +130,13 @@ async fn serve_redirect(
          connection: close\r\n\r\n{page}",
         page.len()
     );
-    // Even if the browser has gone, the code is good.
+    // The code is valid even if the browser has disconnected.
     let _ = stream.write_all(response.as_bytes()).await;
     let _ = stream.shutdown().await;
     redirect_result
 }
 
-/// What the request line of the right request brings; `None` for any other.
+/// Parses the right request; `None` for any other.
 fn parse_redirect(head: &str, state: &str, issuer: Option<&str>) -> Option<RedirectResult> {
     let mut words = head.lines().next()?.split(' ');
     let target = words
@@ -150,7 +150,7 @@ fn parse_redirect(head: &str, state: &str, issuer: Option<&str>) -> Option<Redir
     let query_value = |name: &str| {
         let mut values = url.query_pairs().filter(|(key, _)| key == name);
         let first = values.next().map(|(_, value)| value.into_owned());
-        // A repeated parameter is refused as an attempt to confuse.
+        // A repeated parameter is rejected as a possible attack.
         first.filter(|value| values.next().is_none() && !value.is_empty())
     };
     if query_value("state")? != state

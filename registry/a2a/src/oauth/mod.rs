@@ -1,10 +1,12 @@
-//! Signing in for an agent: access tokens by OAuth 2 (RFC 6749, 7636, 8252, 8414, 8628) and `OpenID` Connect discovery.
+//! Signing in for an agent: access tokens by OAuth 2 (RFC 6749, 7636, 8252, 8414, 8628) and `OpenID` Connect
+//! discovery.
 //!
-//! A card is not to be trusted with what a user signs in to. So nothing here sends a secret to an address of a card by
-//! itself: [`sign_ins`] lists what the card says, the caller has the user confirm the addresses, and gives the
-//! confirmed [`Endpoints`] to a [`Provider`]. Addresses are https, or http on this machine; redirects are not followed,
-//! responses are at most [`ANSWER_LIMIT`] bytes, and each request ends after [`REQUEST_LIMIT`]. Files, terminals and
-//! browsers are the caller's. The identity token of `OpenID` Connect is not read: it is for the agent.
+//! A card must not decide where a user signs in. So nothing here sends a secret to an address of a card by itself:
+//! [`oauth_schemes`] lists what the card says, the caller has the user confirm the addresses, and gives the confirmed
+//! [`OauthEndpoints`] to an [`AuthorizationServer`]. Addresses are https, or http on this machine; redirects are not
+//! followed, responses are at most [`MAX_RESPONSE_BYTES`] bytes, and each request ends after [`REQUEST_TIMEOUT`]. The
+//! caller handles files, terminals and browsers. The identity token of `OpenID` Connect is not read: it is for the
+//! agent.
 
 mod authorization_server;
 mod card_schemes;

@@ -11,17 +11,17 @@ use crate::http_session::display_url;
 /// The addresses of an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OauthEndpoints {
-    /// Where tokens are issued.
+    /// The token endpoint.
     pub token: Url,
-    /// Where the browser is sent.
+    /// The address to open in the browser.
     pub authorization: Option<Url>,
-    /// Where codes for other devices are issued.
+    /// The endpoint that issues codes for other devices.
     pub device: Option<Url>,
-    /// Where tokens are renewed, if not where they are issued.
+    /// The endpoint that renews tokens, if it is not the token endpoint.
     pub refresh: Option<Url>,
-    /// The issuer, if a document says it. The browser must come back from it (RFC 9207).
+    /// The issuer, if a document names it. The browser redirect must come from it (RFC 9207).
     pub issuer: Option<String>,
-    /// Whether the browser must come back with the issuer's name.
+    /// Whether the browser redirect must name the issuer.
     pub requires_issuer_parameter: bool,
     /// Whether the client's secret is sent in the body, because the server does not accept it in a header.
     pub sends_secret_in_body: bool,
@@ -42,7 +42,7 @@ impl OauthEndpoints {
         }
     }
 
-    /// The addresses that a flow uses, each with its name: these have to be confirmed.
+    /// The addresses that a flow uses, each with its name; the user must confirm them.
     #[must_use]
     pub fn urls_for_grant(&self, grant_type: GrantType) -> Vec<(&'static str, &Url)> {
         let first = match grant_type {
@@ -59,7 +59,7 @@ impl OauthEndpoints {
     }
 }
 
-/// Which document an address leads to.
+/// The kind of document at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetadataKind {
     /// Metadata of an authorization server (RFC 8414).
@@ -83,7 +83,7 @@ pub struct ServerMetadata {
 }
 
 impl ServerMetadata {
-    /// Fetches the document at a confirmed address, without any credentials. That of another issuer is refused.
+    /// Fetches the document at a confirmed address, without any credentials. A document of another issuer is rejected.
     pub async fn fetch(url: &Url) -> Result<Self, OauthError> {
         let response = EndpointClient::for_url(url)?.get(url).await?;
         let unreadable_error = |reason: &str| OauthError::Unreadable {
@@ -94,7 +94,7 @@ impl ServerMetadata {
             return Err(unreadable_error(&format!("HTTP {}", response.status)));
         }
         let metadata: Self = serde_json::from_slice(&response.body)
-            .map_err(|_| unreadable_error("it is no document of an authorization server"))?;
+            .map_err(|_| unreadable_error("it is not the metadata of an authorization server"))?;
         match metadata.is_located_at(url) {
             true => Ok(metadata),
             false => Err(OauthError::OtherIssuer {
@@ -104,8 +104,8 @@ impl ServerMetadata {
         }
     }
 
-    /// Whether this is the address at which the issuer's document must be: the issuer with the well-known path after it
-    /// (`OpenID` Connect Discovery 1.0 section 4), or before its path (RFC 8414 section 3).
+    /// Whether this is the address at which the issuer's document must be: the issuer with the well-known path after
+    /// it (`OpenID` Connect Discovery 1.0 section 4), or before its path (RFC 8414 section 3).
     fn is_located_at(&self, url: &Url) -> bool {
         let Ok(issuer) = parse_endpoint_url(&self.issuer) else {
             return false;

@@ -23,7 +23,7 @@ pub enum CredentialPlacement {
 /// Why a scheme cannot be met by a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnmetScheme<'a> {
-    /// The key belongs at a place that HTTP does not have, or that the card does not name.
+    /// The key belongs in a location that HTTP does not have, or that the card does not name.
     UnknownLocation,
     /// A client certificate, which is not part of a request.
     ClientCertificate,
@@ -36,8 +36,9 @@ pub enum UnmetScheme<'a> {
 /// The credentials that a caller has.
 #[derive(Debug, Clone)]
 pub enum AvailableCredentials<'a> {
-    /// Any that can be named: the caller reads how to call, and gets what is required. So an alternative that
-    /// requires nothing is preferred to all others, and schemes that a card only declares count as required.
+    /// Any that can be described: the caller reads how to call the agent, and obtains what is required. So an
+    /// alternative that requires nothing is preferred to all others, and schemes that a card only declares count as
+    /// required.
     AnyDescribable,
     /// These, and no others. They were given for this agent, so they are used wherever the card mentions them;
     /// schemes that a card only declares do not exclude a caller.
@@ -117,7 +118,8 @@ pub fn choose_credentials<'a>(
     }
 }
 
-/// The credentials to send for an alternative, if it is met. With `guess`, so is a scheme in an unknown form.
+/// The credentials to send for an alternative, if it is met. With `allow_guess`, a scheme in an unknown form is met
+/// too.
 fn satisfy_alternative(
     alternative: &[AuthScheme<'_>],
     available: &AvailableCredentials<'_>,
@@ -237,13 +239,13 @@ pub fn accepts_token(card: &AgentCard) -> bool {
     !required || schemes().all(|scheme| scheme == Ok(None)) || schemes().any(accepts_bearer)
 }
 
-/// Whether a card names a place for an API key.
+/// Whether a card names a location for an API key.
 pub fn accepts_api_key(card: &AgentCard) -> bool {
     let mut schemes = card.security_schemes.iter();
     schemes.any(|scheme| api_key_placement(&scheme.kind).is_some())
 }
 
-/// Where a key is sent; `None` for another kind of scheme, and for a place that HTTP does not have.
+/// Where a key is sent; `None` for another kind of scheme, and for a location that HTTP does not have.
 pub fn api_key_placement(kind: &SchemeKind) -> Option<CredentialPlacement> {
     let SchemeKind::ApiKey {
         location,

@@ -1,4 +1,4 @@
-//! A caller's own choice among the interfaces of a card.
+//! A caller's choice among the interfaces of a card.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::{ProtocolBinding, Route, grpc_url};
 /// Which interfaces a caller wants, beside what the card prefers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InterfaceFilter {
-    /// Only those with this binding, in any case of letters.
+    /// Only those with this binding, ignoring case.
     pub binding: Option<String>,
     /// Only those with this protocol version, such as `0.3`; one without a version counts as every version.
     pub version: Option<String>,
@@ -20,7 +20,7 @@ pub struct InterfaceFilter {
     /// The address to call instead of those of the card, or where the card names none.
     pub url: Option<String>,
     /// Whether interfaces of 1.0 are called in the forms of the a2a-protocol skill before the standard ones, which
-    /// suits a card in `snake_case`. The other forms are tried where the agent does not know the first.
+    /// suits a card in `snake_case`. The other forms are tried if the agent does not know the first.
     pub protocol_skill_first: bool,
 }
 
@@ -44,7 +44,7 @@ impl InterfaceFilter {
         Cow::Owned(card)
     }
 
-    /// The routes that remain, with the caller's tenant, and without TLS where the caller wants none.
+    /// The routes that match, with the caller's tenant, and without TLS if the caller wants none.
     #[must_use]
     pub fn filter_routes(&self, mut routes: Vec<Route>) -> Vec<Route> {
         routes.retain(|route| self.matches_binding(route) && self.matches_version(route));
@@ -62,7 +62,7 @@ impl InterfaceFilter {
         routes
     }
 
-    /// The choice in words.
+    /// The filter in words.
     #[must_use]
     pub fn describe(&self) -> String {
         let binding = self.binding.as_deref().unwrap_or("any binding");

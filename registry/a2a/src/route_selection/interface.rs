@@ -5,7 +5,7 @@ use url::Url;
 
 use crate::error::shorten;
 
-/// A binding together with a generation of forms.
+/// A transport together with a protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProtocolBinding {
     /// 1.0 over JSON-RPC (1.0 section 9).
@@ -22,7 +22,8 @@ pub enum ProtocolBinding {
     V1Grpc,
     /// 0.3 over gRPC, whose messages are those of 0.3 over HTTP+JSON.
     V0Grpc,
-    /// 1.0 over JSON-RPC as the a2a-protocol skill describes it: methods begin with `a2a.`, members are in `snake_case`.
+    /// 1.0 over JSON-RPC as the a2a-protocol skill describes it: methods begin with `a2a.`, members are in
+    /// `snake_case`.
     SkillJsonRpc,
     /// 1.0 over HTTP+JSON as that skill describes it, at paths of its own.
     SkillRest,
@@ -79,7 +80,7 @@ pub struct Route {
     pub interface: Interface,
     /// Its address as a URL.
     pub url: Url,
-    /// The dialect to call it in.
+    /// The protocol binding to call it with.
     pub protocol_binding: ProtocolBinding,
 }
 
@@ -108,7 +109,8 @@ impl Route {
     }
 }
 
-/// The routes, and each one of 1.0 also in the forms of the a2a-protocol skill: after the standard ones, or before them.
+/// The routes, and each one of 1.0 also in the forms of the a2a-protocol skill: after the standard ones, or before
+/// them.
 pub(crate) fn add_protocol_skill_routes(routes: Vec<Route>, skill_first: bool) -> Vec<Route> {
     let with_variant = |route: Route| {
         let dialect = match route.protocol_binding {
@@ -144,9 +146,9 @@ pub enum RouteError {
     },
 }
 
-/// The supported bindings, each with its dialects. A JSON-RPC interface without a version is called first in the older
-/// forms, since only cards before 0.2.5 may omit the version, then in the newer ones, and last in those of 0.1; an
-/// agent reports a method that it does not know.
+/// The supported bindings, each with its protocol bindings by version. A JSON-RPC interface without a version is
+/// called first in the older forms, since only cards before 0.2.5 may omit the version, then in the newer ones, and
+/// last in those of 0.1; an agent reports a method that it does not know.
 const SUPPORTED_BINDINGS: [(SupportedBinding<'_>, ProtocolBinding); 7] = [
     (
         SupportedBinding {
@@ -201,7 +203,7 @@ const SUPPORTED_BINDINGS: [(SupportedBinding<'_>, ProtocolBinding); 7] = [
 
 const MAX_REASONS: usize = 4;
 
-/// The ways to call the agent, in the order to try them; never empty.
+/// The routes to call the agent, in the order to try them; never empty.
 pub fn callable_routes(card: &AgentCard) -> Result<Vec<Route>, RouteError> {
     if card.interfaces.is_empty() {
         return Err(RouteError::NoInterface);

@@ -1,7 +1,8 @@
 //! Decides from its card alone how an agent is called: at which interface, in which form, and with which credentials.
 //!
 //! Nothing here uses the network or contains a secret, so calling an agent and explaining how to call it share the
-//! decision: [`send_text`](crate::send_text) and the snippets on an agent's page. They differ in their [`Means`].
+//! decision: [`send_text`](crate::send_text) and the snippets on an agent's page. They differ in their
+//! [`AvailableCredentials`].
 
 mod credential_selection;
 mod filter;

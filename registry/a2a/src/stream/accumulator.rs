@@ -1,4 +1,4 @@
-//! The answer so far: the events of a stream put together as one task, as the agent would return it.
+//! The answer so far: the events of a stream combined into one task, as the agent would return it.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::route_selection::Route;
 pub(super) struct StreamAccumulator {
     task: Option<Value>,
     message: Option<Value>,
-    /// Where each artifact is in the task's list.
+    /// The index of each artifact in the task's list.
     artifact_indexes: HashMap<String, usize>,
 }
 
@@ -69,7 +69,7 @@ impl StreamAccumulator {
         })
     }
 
-    /// Takes a whole task. One without a list of artifacts says nothing about them.
+    /// Replaces the task. A task without a list of artifacts keeps the known ones.
     fn replace_task(&mut self, content: &Value) {
         let mut task = content.clone();
         match task.get("artifacts").and_then(Value::as_array) {
@@ -90,7 +90,7 @@ impl StreamAccumulator {
                     }
                 };
                 keep_member("artifacts");
-                // New states in the form of 0.1 do not name it.
+                // New states in the form of 0.1 do not name the session.
                 keep_member("sessionId");
             }
         }
@@ -121,7 +121,7 @@ impl StreamAccumulator {
     }
 }
 
-/// What tells an artifact from the others of its task; in 0.1 its number.
+/// The key of an artifact within its task; in 0.1 its number.
 fn artifact_key(artifact: &Value) -> Option<String> {
     let number = || artifact.get("index").and_then(Value::as_u64);
     string_member(artifact, "artifactId").or_else(|| number().map(|number| number.to_string()))

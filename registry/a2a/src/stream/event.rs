@@ -1,4 +1,4 @@
-//! Reads the events of a stream in the forms of every version.
+//! Parses the events of a stream in the forms of every version.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub struct StreamEvent {
 /// The content of an event. Every text in it is the agent's own, unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
-    /// A task as it stands at this moment.
+    /// The present state of the whole task.
     Task(Box<AgentResponse>),
     /// A message, which is the whole answer.
     Message(Box<AgentResponse>),
@@ -56,7 +56,7 @@ pub struct ArtifactUpdate {
     pub is_last_chunk: bool,
 }
 
-/// The form of an event, with the object that has its members.
+/// The shape of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventShape {
     Task,
@@ -65,8 +65,8 @@ pub(super) enum EventShape {
     Artifact,
 }
 
-/// The form and content of an event: wrapped (1.0), marked by `kind` (0.2, 0.3), or by the members that it has. A new state
-/// in the form of 0.1 reads as a task without artifacts.
+/// Detects the shape and content of an event: wrapped (1.0), marked by `kind` (0.2, 0.3), or by its members. A new
+/// state in the form of 0.1 is read as a task without artifacts.
 pub(super) fn detect_shape(raw: &Value) -> Option<(EventShape, &Value)> {
     let wrapped = [
         ("task", EventShape::Task),
@@ -105,7 +105,7 @@ pub(super) fn event_task_id(shape: EventShape, content: &Value) -> Option<String
     match shape {
         EventShape::Task => string_member(content, "id"),
         EventShape::Message => None,
-        // 0.1 calls it by the name that a task has for itself.
+        // 0.1 uses the name that a task has for its own identifier.
         EventShape::Status | EventShape::Artifact => {
             string_member(content, "taskId").or_else(|| string_member(content, "id"))
         }
@@ -165,7 +165,8 @@ pub(super) fn invalid_event_error(raw: &Value) -> CallError {
 }
 
 impl EventKind {
-    /// Whether the answer ends here: a message, a state that waits or is final (1.0 section 3.1.2), or the mark of 0.x.
+    /// Whether the answer ends here: a message, a state that waits or is final (1.0 section 3.1.2), or the final flag
+    /// of 0.x.
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::Message(_) => true,

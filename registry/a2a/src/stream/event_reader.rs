@@ -55,7 +55,7 @@ pub(super) enum EventReadError {
     Lost(String),
     #[error("{0}")]
     TooLong(String),
-    /// It contains an error of the agent, or something that is no event.
+    /// It contains an error of the agent, or data that is not an event.
     #[error("{0}")]
     AgentError(CallError),
     #[error("bytes that are not UTF-8")]
@@ -63,7 +63,7 @@ pub(super) enum EventReadError {
 }
 
 impl EventReader {
-    /// The events of a response at `connection`; its bytes are counted with those of earlier responses.
+    /// A reader of the events of a response at `connection`; its bytes are counted with those of earlier responses.
     pub fn new(unread: UnreadEvents, connection: &Connection, meter: &Arc<ByteMeter>) -> Self {
         meter.event_bytes.store(0, Ordering::Relaxed);
         let decoder = match unread {

@@ -1,7 +1,7 @@
 //! An answer that arrives event by event.
 //!
-//! A stream that breaks is resumed by subscribing to its task, once that is known; an agent that cannot resume it is
-//! asked for the task instead, until it is done. The message is never sent again.
+//! A stream that breaks is resumed by subscribing to its task, once that is known. If the agent cannot resume it, the
+//! task is polled until it is done. The message is never sent again.
 
 mod accumulator;
 mod event;
@@ -29,7 +29,7 @@ pub const EVENT_LIMIT: usize = BODY_LIMIT;
 pub const STREAM_LIMIT: usize = 64 * 1024 * 1024;
 /// Most events of a stream.
 pub const EVENT_COUNT_LIMIT: usize = 100_000;
-/// Most attempts in a row to resume a stream without anything new from it; the task is asked for afterwards.
+/// Most attempts in a row to resume a stream without anything new from it; then the task is polled.
 pub const RESUME_LIMIT: u32 = 5;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,11 +37,11 @@ pub(super) struct StreamTimeouts {
     /// Longest time without an event before the stream counts as broken. Comments do not count: servers send them to
     /// keep open connections of tasks that ended long ago.
     pub idle_timeout: Duration,
-    /// First pause before the agent is asked again; it doubles up to two seconds.
+    /// First pause before the agent is polled again; it doubles up to two seconds.
     pub poll_interval: Duration,
 }
 
-/// The events of an answer, one by one. Dropping it closes the connection; the task goes on at the agent.
+/// The events of an answer, one by one. Dropping it closes the connection; the agent continues the task.
 pub struct EventStream {
     connection: Connection,
     phase: StreamPhase,
@@ -56,7 +56,7 @@ pub struct EventStream {
     poll_count: u32,
     /// Attempts to resume since the last event.
     resume_attempts: u32,
-    /// Whether events may have been missed that no task contained since.
+    /// Whether events may have been missed that no later task contained.
     has_gap: bool,
     last_task: Option<Value>,
 }
@@ -65,7 +65,7 @@ enum StreamPhase {
     Reading(Box<EventReader>),
     /// The response ended too early; the task is subscribed to next.
     Broken,
-    /// The task is asked for until it is done.
+    /// The task is polled until it is done.
     Polling,
     /// The task is done, and is requested once more, since events were missed, or none had a text or an artifact.
     FinalFetch,
@@ -84,7 +84,7 @@ impl EventStream {
             Err(error) => return Err((error, connection)),
         };
         let mut stream = Self::new(connection, timeouts, true);
-        // Known before the first event, a stream of this task can be resumed from the start.
+        // The task is known before the first event, so its stream can be resumed from the start.
         stream.subscribed_task_id = match operation {
             Operation::Subscribe(id) => Some(id.to_owned()),
             Operation::Stream(message) if stream.connection.route.protocol_binding.is_v0_1() => {
@@ -176,7 +176,7 @@ impl EventStream {
         named.or(self.subscribed_task_id.as_deref())
     }
 
-    /// Whether the events are those of a stream, and not an answer that was waited for.
+    /// Whether the events are those of a stream, and not of an answer and polled states.
     #[must_use]
     pub fn is_streamed(&self) -> bool {
         self.is_streamed
@@ -222,7 +222,7 @@ impl EventStream {
         };
         match timeout_at(idle_deadline.min(deadline), source.next()).await {
             Ok(Ok(Some(value))) => Ok(Some(value)),
-            Ok(Ok(None)) => self.handle_break("it ended before the answer did".to_owned()),
+            Ok(Ok(None)) => self.handle_break("it ended before the answer was complete".to_owned()),
             Ok(Err(EventReadError::Lost(reason))) => self.handle_break(reason),
             Ok(Err(EventReadError::TooLong(what))) => {
                 let url = self.display_url();
@@ -253,7 +253,7 @@ impl EventStream {
         self.phase = StreamPhase::Reading(Box::new(source));
     }
 
-    /// A broken stream can be resumed once the task is known.
+    /// Prepares to resume a broken stream, which is possible once the task is known.
     fn handle_break(&mut self, reason: String) -> Result<Option<Value>, CallError> {
         let url = self.display_url();
         if self.task_id().is_none() {
@@ -309,12 +309,12 @@ impl EventStream {
         Ok(Some(raw))
     }
 
-    /// Requests a task once more that is done.
+    /// Requests a finished task once more.
     async fn fetch_final_task(&mut self) -> Result<Option<Value>, CallError> {
         let id = self.task_id().unwrap_or_default().to_owned();
         let must = std::mem::take(&mut self.has_gap);
         match self.fetch_task(&id).await {
-            // Nothing was missed: the agent just has nothing more to say.
+            // Nothing was missed: the agent has no further content.
             Err(_) if !must => {
                 self.phase = StreamPhase::Done;
                 Ok(None)
@@ -323,7 +323,7 @@ impl EventStream {
         }
     }
 
-    /// The task; an error says that it is lost.
+    /// Fetches the task; an error says that it is lost.
     async fn fetch_task(&self, id: &str) -> Result<Value, CallError> {
         let asked = self.connection.call_operation(Operation::Get(id)).await;
         asked.map_err(|error| match error {
@@ -348,7 +348,7 @@ impl EventStream {
         Ok(())
     }
 
-    /// Takes an answer that is not in a stream; an unfinished task is asked for afterwards.
+    /// Accepts an answer that is not in a stream; an unfinished task is polled afterwards.
     fn accept_document(&mut self, value: Value) -> Result<StreamEvent, CallError> {
         self.phase = StreamPhase::Polling;
         self.accept_event(value)
@@ -393,7 +393,7 @@ impl EventStream {
             self.resume_attempts = 0;
             self.next_pause = self.timeouts.poll_interval;
         }
-        // Some servers stream states only, and keep the artifacts for those who ask.
+        // Some servers stream states only; the artifacts must be requested.
         let is_empty =
             matches!(shape, event::EventShape::Status) && self.accumulator.has_no_content();
         if kind.is_final() {

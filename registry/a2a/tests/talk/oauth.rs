@@ -99,23 +99,23 @@ async fn answers_that_are_none_bring_no_token_and_are_not_quoted() {
         ),
         (
             ScriptedAnswer::new(200, "text/html", "s3cret"),
-            "did not answer as it should",
+            "sent an invalid response",
         ),
         (
             ScriptedAnswer::new(200, "application/json", "{\"s3cret\""),
-            "did not answer as it should",
+            "sent an invalid response",
         ),
         (
             ScriptedAnswer::new(500, "application/json", "s3cret"),
-            "did not answer as it should",
+            "sent an invalid response",
         ),
         (
             ScriptedAnswer::json(&json!({"access_token": "s3cret", "token_type": "mac"})),
-            "another type than bearer",
+            "a type other than bearer",
         ),
         (
             ScriptedAnswer::json(&json!({"token_type": "Bearer"})),
-            "did not answer as it should",
+            "sent an invalid response",
         ),
         (
             ScriptedAnswer::new(

@@ -1,4 +1,4 @@
-//! Opens the user's browser, where that was asked for.
+//! Opening the user's browser on request.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use url::Url;
 /// Opens an http or https address in the user's browser.
 pub(super) fn open_browser(url: &Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("it is no address of a page".to_owned());
+        return Err("it is not an http or https URL".to_owned());
     }
     let (program, fixed_arguments): (&str, &[&str]) = match std::env::consts::OS {
         "macos" => ("open", &[]),
@@ -20,12 +20,12 @@ pub(super) fn open_browser(url: &Url) -> Result<(), String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // The browser has no use for the secrets of this command.
+    // The browser does not need this command's secrets.
     let variables = std::env::vars_os().map(|(name, _)| name);
     for name in variables.filter(|name| name.to_string_lossy().starts_with("A2A_")) {
         command.env_remove(name);
     }
-    // It may go on for as long as the browser is open.
+    // The program may run for as long as the browser is open.
     let started = command.spawn();
     started
         .map(drop)

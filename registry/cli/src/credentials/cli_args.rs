@@ -1,4 +1,4 @@
-//! The credentials that a user gives for one command.
+//! Credentials that a user gives for one command.
 
 use std::path::{Path, PathBuf};
 
@@ -11,26 +11,26 @@ use super::secret::{SecretSources, prompt_hidden, read_private_file};
 use crate::command_error::CommandError;
 use crate::terminal;
 
-/// The variable of a token.
+/// Environment variable for a token.
 const TOKEN_VARIABLE: &str = "A2A_AGENT_TOKEN";
-/// The variable of an API key.
+/// Environment variable for an API key.
 const API_KEY_VARIABLE: &str = "A2A_AGENT_KEY";
-/// Most bytes of a certificate with its chain, and of a key.
+/// Size limit for a certificate with its chain, and for a key, in bytes.
 const MAX_PEM_BYTES: u64 = 256 * 1024;
 
 /// Credentials on the command line.
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Credentials")]
 pub(crate) struct CredentialArgs {
-    /// A token that the agent requires: `@FILE`, `@-` for standard input, or the token itself, which other users of this
-    /// machine can see (or in `A2A_AGENT_TOKEN`)
+    /// A token that the agent requires: `@FILE`, `@-` for standard input, or the token itself, which other users of
+    /// this machine can see (or in `A2A_AGENT_TOKEN`)
     #[arg(long, value_name = "@FILE|TOKEN")]
     bearer: Option<String>,
-    /// An API key that the agent requires, given like a token; it is sent in the place that the card names
-    /// (or in `A2A_AGENT_KEY`)
+    /// An API key that the agent requires, given like a token; it is sent where the card specifies (or in
+    /// `A2A_AGENT_KEY`)
     #[arg(long, value_name = "@FILE|KEY")]
     api_key: Option<String>,
-    /// The user of HTTP Basic; the password is asked for
+    /// User name for HTTP Basic; the password is prompted for
     #[arg(long, value_name = "USER")]
     basic: Option<String>,
     /// The password of `--basic`, given like a token (or in `A2A_AGENT_PASSWORD`)
@@ -42,12 +42,12 @@ pub(crate) struct CredentialArgs {
     /// The key of the certificate, in PEM; only you may be able to read it
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// A further header for the agent
+    /// An additional header for the agent
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
     header: Vec<(String, String)>,
 }
 
-/// Credentials as they were read.
+/// Credentials after files, variables and prompts were read.
 #[derive(Default)]
 pub(crate) struct ParsedCredentials {
     pub bearer: Option<String>,
@@ -56,30 +56,30 @@ pub(crate) struct ParsedCredentials {
     /// A certificate with its key.
     pub certificate: Option<ClientCertificate>,
     pub headers: Vec<(String, String)>,
-    /// Whether the token comes from a variable, which is set for all agents alike.
+    /// Whether the token comes from a variable, which applies to all agents.
     pub is_token_from_variable: bool,
-    /// Whether the key does.
+    /// Whether the API key comes from a variable.
     pub is_key_from_variable: bool,
 }
 
 impl ParsedCredentials {
-    /// Leaves out what comes from a variable and this card has no use for, and says so.
+    /// Drops credentials from variables that this card does not need, with a note.
     pub fn drop_unneeded_variables(&mut self, card: &AgentCard) {
         if self.is_token_from_variable && !accepts_token(card) && self.bearer.take().is_some() {
             terminal::eprint_note(&format!(
-                "{TOKEN_VARIABLE} is ignored: the card asks for no token"
+                "{TOKEN_VARIABLE} is ignored: the card requires no token"
             ));
         }
         if self.is_key_from_variable && !accepts_api_key(card) && self.api_key.take().is_some() {
             terminal::eprint_note(&format!(
-                "{API_KEY_VARIABLE} is ignored: the card names no place for an API key"
+                "{API_KEY_VARIABLE} is ignored: the card does not say where to send an API key"
             ));
         }
     }
 }
 
 impl CredentialArgs {
-    /// Reads the files and variables, and asks for a password that is nowhere.
+    /// Reads the files and variables, and prompts for a missing password.
     pub fn resolve(&self) -> Result<ParsedCredentials, CommandError> {
         let certificate = match (&self.cert, &self.key) {
             (Some(chain), Some(key)) => Some(read_certificate(chain, key)?),
@@ -96,7 +96,7 @@ impl CredentialArgs {
         })
     }
 
-    /// Like [`Self::read`], without tokens and keys that only a variable has: nobody asked to keep these.
+    /// Like [`Self::resolve`], without tokens and keys from variables, which were not given to be stored.
     pub fn resolve_flags_only(&self) -> Result<ParsedCredentials, CommandError> {
         let mut read = self.resolve()?;
         read.bearer = read.bearer.filter(|_| !read.is_token_from_variable);
@@ -104,7 +104,7 @@ impl CredentialArgs {
         Ok(read)
     }
 
-    /// Says once which secrets others can see in the list of processes.
+    /// Warns once about secrets that others can see in the list of processes.
     pub fn warn_about_exposure(&self) {
         let sources = [
             self.token_sources(),
@@ -120,7 +120,7 @@ impl CredentialArgs {
             return;
         }
         let advice = match exposed_flags.iter().all(|flag| *flag == "--header") {
-            true => "keep it with `credentials add`, or use --bearer @FILE or --api-key @FILE",
+            true => "store it with `credentials add`, or use --bearer @FILE or --api-key @FILE",
             false => "use @FILE, the variable that --help names, or `credentials add`",
         };
         terminal::eprint_note(&format!(
@@ -129,12 +129,12 @@ impl CredentialArgs {
         ));
     }
 
-    /// The certificate's files, if they were given.
+    /// Files of the certificate and its key, if given.
     pub fn certificate_files(&self) -> Option<(&Path, &Path)> {
         Some((self.cert.as_deref()?, self.key.as_deref()?))
     }
 
-    /// Whether anything was given on the command line that can be kept.
+    /// Whether the command line has any credentials that can be stored.
     pub fn has_storable(&self) -> bool {
         let secrets = [&self.bearer, &self.api_key, &self.basic];
         secrets.iter().any(|given| given.is_some()) || self.cert.is_some()
@@ -175,7 +175,7 @@ impl CredentialArgs {
         };
         if user.contains(':') {
             return Err(CommandError::new(
-                "--basic takes the user alone: give the password with --password @FILE or in A2A_AGENT_PASSWORD",
+                "--basic takes only the user name: give the password with --password @FILE or in A2A_AGENT_PASSWORD",
             ));
         }
         let password = match self.password_sources().read()? {
@@ -192,10 +192,10 @@ impl CredentialArgs {
     }
 }
 
-/// A certificate and its key from their files.
+/// Reads a certificate and its key from their files.
 ///
 /// # Errors
-/// Where one cannot be read, or others can read the key.
+/// If one cannot be read, or others can read the key.
 pub(super) fn read_certificate(
     chain: &Path,
     key: &Path,
@@ -216,7 +216,7 @@ pub(super) fn read_certificate(
     })
 }
 
-/// Whether a header of that name is likely to be a secret.
+/// Whether a header of that name is probably a secret.
 fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [
@@ -234,7 +234,7 @@ fn is_secret_header(name: &str) -> bool {
 fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once(':')
-        .ok_or_else(|| "a header is written as 'NAME: VALUE'".to_owned())?;
+        .ok_or_else(|| "a header must have the form 'NAME: VALUE'".to_owned())?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 

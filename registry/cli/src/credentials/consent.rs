@@ -8,12 +8,12 @@ use url::Url;
 use crate::command_error::CommandError;
 use crate::{confirm, terminal};
 
-/// Most scopes that are shown.
+/// Number of scopes shown.
 const MAX_LISTED_SCOPES: usize = 20;
-/// Longest text of a card in the question, in columns.
+/// Maximum length of a card's text in the prompt, in columns.
 const MAX_TEXT_COLUMNS: usize = 300;
 
-/// What the user has agreed to for one agent.
+/// Addresses that the user has agreed to for one agent.
 pub(super) struct SignInConsent {
     /// The agent, as the user named it.
     pub agent: String,
@@ -21,15 +21,15 @@ pub(super) struct SignInConsent {
     pub origin: String,
     /// Origins that the user confirmed on the command line.
     pub preconfirmed_origins: Vec<String>,
-    /// Addresses that were confirmed before.
+    /// Addresses that were confirmed earlier.
     pub confirmed_urls: BTreeSet<String>,
 }
 
 impl SignInConsent {
-    /// Makes sure that the user agrees to these addresses, and remembers them.
+    /// Requires the user's consent to these addresses, and remembers it.
     ///
     /// # Errors
-    /// Where the user does not agree, or there is no terminal to ask at.
+    /// If the user does not agree, or there is no terminal for the prompt.
     pub fn require(
         &mut self,
         addresses: &[(&str, &Url)],
@@ -55,8 +55,7 @@ impl SignInConsent {
         Ok(())
     }
 
-    /// Makes sure that the user agrees to addresses that a confirmed document names: those at its own origin are
-    /// confirmed with it.
+    /// Requires consent to addresses that a confirmed document names. Those at its own origin are confirmed with it.
     pub fn require_from_document(
         &mut self,
         document: &Url,
@@ -91,11 +90,13 @@ impl SignInConsent {
                 "nothing was sent to {}, because you did not agree",
                 distinct_origins(unconfirmed).join(" and ")
             ))),
-            Err(error) => Err(CommandError::new(format!("no answer can be read: {error}"))),
+            Err(error) => Err(CommandError::new(format!(
+                "the answer cannot be read: {error}"
+            ))),
         }
     }
 
-    /// The failure where nobody can be asked.
+    /// Error if there is no terminal for the prompt.
     fn no_terminal_error(&self, unconfirmed: &[(&str, &Url)]) -> CommandError {
         let origins = distinct_origins(unconfirmed);
         let flags = origins
@@ -110,7 +111,7 @@ impl SignInConsent {
         ))
     }
 
-    /// The question, with everything that the card says made visible.
+    /// Text of the prompt, with invisible characters of the card escaped.
     fn prompt(&self, unconfirmed: &[(&str, &Url)], scopes: &[String]) -> String {
         let shorten = |text: &str| terminal::escape_and_truncate(text, MAX_TEXT_COLUMNS);
         let mut lines = vec![format!(
@@ -138,7 +139,7 @@ impl SignInConsent {
     }
 }
 
-/// The origins of addresses, each once.
+/// Origins of addresses, each once.
 fn distinct_origins(addresses: &[(&str, &Url)]) -> Vec<String> {
     let mut origins: Vec<String> = Vec::new();
     for (_, url) in addresses {

@@ -1,4 +1,4 @@
-//! The credentials file: only its owner reads it, it is written as a whole, and one process changes it at a time.
+//! Credentials file: only its owner can read it, it is replaced as a whole, and one process changes it at a time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -10,28 +10,28 @@ use super::file_format::StoredCredentials;
 use super::secret::read_private_file;
 use crate::command_error::CommandError;
 
-/// Most bytes of the file.
+/// Size limit of the file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Where credentials are kept.
+/// Location of the stored credentials.
 #[derive(Debug, Clone)]
 pub(crate) struct CredentialsFile {
     path: PathBuf,
 }
 
-/// The file while this process alone may change it.
+/// Credentials file that only this process may change.
 pub(crate) struct LockedCredentials {
     file: CredentialsFile,
     _lock: File,
-    /// What it contains, to be changed and then saved.
+    /// Its content, to be changed and then saved.
     pub stored: StoredCredentials,
 }
 
 impl CredentialsFile {
-    /// The user's file: in the folder for configuration (XDG Base Directory Specification), which need not exist.
+    /// The user's file, in the folder for configuration (XDG Base Directory Specification), which may not exist yet.
     ///
     /// # Errors
-    /// Where the user has no home.
+    /// If the user has no home folder.
     pub fn for_user() -> Result<Self, CommandError> {
         let absolute_path_variable = |name: &str| {
             let path = std::env::var_os(name).map(PathBuf::from);
@@ -56,10 +56,10 @@ impl CredentialsFile {
         &self.path
     }
 
-    /// What it contains; nothing where there is none.
+    /// Reads the content; it is empty if there is no file.
     ///
     /// # Errors
-    /// Where it cannot be read, is in another form, or others can read it.
+    /// If it cannot be read, has another format, or others can read it.
     pub fn read(&self) -> Result<StoredCredentials, CommandError> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -72,10 +72,10 @@ impl CredentialsFile {
         stored.map_err(|reason| self.error(&reason))
     }
 
-    /// Waits until no other process changes it.
+    /// Locks the file, once no other process changes it.
     ///
     /// # Errors
-    /// Where the folder cannot be written to, and as for [`Self::read`].
+    /// If the folder cannot be written to, and as for [`Self::read`].
     pub async fn lock(&self) -> Result<LockedCredentials, CommandError> {
         let file = self.clone();
         let locked = tokio::task::spawn_blocking(move || file.lock_blocking()).await;
@@ -114,11 +114,11 @@ impl CredentialsFile {
 }
 
 impl LockedCredentials {
-    /// Replaces the file by one with the changed content, for its owner alone. Who reads it sees either the old or the
-    /// new content.
+    /// Replaces the file by one with the changed content, readable by its owner only. Readers see either the old or
+    /// the new content.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn save(&self) -> Result<(), CommandError> {
         let write_error = |reason: String| {
             let reason = format!("it cannot be written: {reason}");
@@ -128,7 +128,7 @@ impl LockedCredentials {
             .map_err(|error| write_error(error.to_string()))?;
         text.push(b'\n');
         let write = || -> std::io::Result<()> {
-            // It is made with mode 600.
+            // The file is created with mode 600.
             let mut new = NamedTempFile::new_in(self.file.folder())?;
             new.write_all(&text)?;
             new.as_file().sync_all()?;
@@ -139,7 +139,7 @@ impl LockedCredentials {
     }
 }
 
-/// Makes the folder, for its owner alone where it is new.
+/// Creates the folder, accessible to its owner only if it is new.
 fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -184,7 +184,7 @@ mod tests {
         for (origin, agent) in &stored.agents {
             assert_eq!(agent.bearer, Some(Secret(format!("of {origin}"))));
         }
-        // No unfinished file is left behind.
+        // No unfinished file remains.
         assert_eq!(fs::read_dir(folder.path().join("new")).unwrap().count(), 2);
     }
 
@@ -219,7 +219,7 @@ mod tests {
         fs::write(file.path(), &whole[..whole.len() / 2]).unwrap();
         for refused in [file.read().map(drop), file.lock().await.map(drop)] {
             let line = line(refused.unwrap_err());
-            assert!(line.contains("no credentials file"), "{line}");
+            assert!(line.contains("not a credentials file"), "{line}");
         }
         assert_eq!(fs::read(file.path()).unwrap(), &whole[..whole.len() / 2]);
         let large = vec![b' '; usize::try_from(MAX_FILE_BYTES).unwrap() + 1];

@@ -1,4 +1,4 @@
-//! The content of the credentials file: what is kept for each agent, by the origin of its interface.
+//! Content of the credentials file: the credentials for each agent, by the origin of its interface.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::secret::Secret;
 
-/// The form of the file that this program writes.
+/// Format version that this program writes.
 const FORMAT_VERSION: u32 = 1;
 
-/// Longest time before its end at which a token is renewed.
+/// Longest time before its expiry at which a token is renewed.
 const MAX_RENEWAL_MARGIN: i64 = MINUTE;
 
-/// The whole content. A member that this program does not know would be lost when the file is written, so it is refused.
+/// Content of the file. Unknown members are rejected, because they would be lost when the file is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredCredentials {
@@ -21,7 +21,7 @@ pub(crate) struct StoredCredentials {
     /// By origin, such as `https://agent.example`.
     #[serde(default)]
     pub agents: BTreeMap<String, AgentCredentials>,
-    /// By the origin of an agent's interface: the addresses at which the user agreed to sign in for it.
+    /// Addresses at which the user agreed to sign in, by the origin of the agent's interface.
     #[serde(default)]
     pub confirmed: BTreeMap<String, BTreeSet<String>>,
 }
@@ -37,29 +37,29 @@ impl Default for StoredCredentials {
 }
 
 impl StoredCredentials {
-    /// Reads the content of a file.
+    /// Parses the content of a file.
     ///
     /// # Errors
-    /// With the reason and the place, and nothing of the content.
+    /// The reason and the position, without any content.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let stored: Self = serde_json::from_slice(text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
-            format!("it is no credentials file of this program (line {line}, column {column})")
+            format!("it is not a credentials file of this program (line {line}, column {column})")
         })?;
         match stored.version {
             FORMAT_VERSION => Ok(stored),
             other => Err(format!(
-                "its form {other} is not known to this program; a newer one wrote it"
+                "its format {other} is unknown; a newer version of this program wrote it"
             )),
         }
     }
 }
 
-/// What is kept for one agent.
+/// Credentials stored for one agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AgentCredentials {
-    /// A token that somebody issued by hand.
+    /// Token that was issued manually.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer: Option<Secret>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub(crate) struct AgentCredentials {
     pub sign_in: Option<StoredSignIn>,
 }
 
-/// A user with a password.
+/// User name and password.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredLogin {
@@ -80,7 +80,7 @@ pub(crate) struct StoredLogin {
     pub password: Secret,
 }
 
-/// The files of a client certificate, as absolute paths. They are read anew for each command.
+/// Files of a client certificate, as absolute paths. They are read again for each command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredCertificate {
@@ -89,15 +89,15 @@ pub(crate) struct StoredCertificate {
     pub key: std::path::PathBuf,
 }
 
-/// A sign-in at an authorization server.
+/// Sign-in at an authorization server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredSignIn {
-    /// The address in the card by which the sign-in is known again.
+    /// Address in the card that identifies the sign-in.
     pub declared: String,
-    /// Where the tokens were issued.
+    /// Endpoint that issued the tokens.
     pub token_endpoint: String,
-    /// Where they are renewed, if elsewhere.
+    /// Endpoint that renews them, if it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_endpoint: Option<String>,
     pub client_id: String,
@@ -107,27 +107,26 @@ pub(crate) struct StoredSignIn {
     /// Whether the secret is sent in the body.
     #[serde(default)]
     pub secret_in_body: bool,
-    /// Whether the client signs in for itself, and so again without a person.
+    /// Whether the client signs in as itself, and so can sign in again without a person.
     #[serde(default)]
     pub unattended: bool,
-    /// The scopes that were asked for.
+    /// Requested scopes.
     pub scopes: Vec<String>,
     /// The token for the agent.
     pub access_token: Secret,
-    /// Until when it is valid, in microseconds since 1970, if the server said so.
+    /// Expiry of the access token in microseconds since 1970, if the server stated it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
-    /// From when on it is renewed.
+    /// Time from which the access token is renewed, in the same unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renew_at: Option<i64>,
-    /// The token that renews it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Secret>,
 }
 
 impl StoredSignIn {
-    /// Takes newly issued tokens over. They are renewed a minute before their end, short ones after three quarters of
-    /// their time.
+    /// Sets newly issued tokens. They are renewed a minute before they expire, short-lived ones after three quarters
+    /// of their lifetime.
     pub fn set_tokens(&mut self, tokens: &a2a_client::oauth::TokenSet, now: Timestamp) {
         self.access_token = Secret(tokens.access_token.clone());
         self.refresh_token = tokens.refresh_token.clone().map(Secret);
@@ -142,7 +141,7 @@ impl StoredSignIn {
             .map(|(end, lifetime)| end - MAX_RENEWAL_MARGIN.min(lifetime / 4));
     }
 
-    /// Whether the token can be used now, and is not the refused one.
+    /// Whether the token can be used now, and is not the rejected one.
     pub fn is_usable(&self, rejected: Option<&str>, now: Timestamp) -> bool {
         let in_time = self.renew_at.is_none_or(|at| now.0 < at);
         in_time && rejected != Some(self.access_token.0.as_str())

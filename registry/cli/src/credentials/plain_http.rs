@@ -7,7 +7,7 @@ use url::Url;
 use super::url_origin;
 use crate::terminal;
 
-/// Warns where the card names a plain http address for what the credentials are sent to.
+/// Warns if the card sends the credentials to a plain http address.
 pub(crate) fn warn_of_plain_http(options: &SendOptions, card: &AgentCard) {
     let has_credentials = options.bearer_token.is_some()
         || options.api_key.is_some()
@@ -20,7 +20,7 @@ pub(crate) fn warn_of_plain_http(options: &SendOptions, card: &AgentCard) {
     if has_credentials && is_unencrypted(&interface) {
         let origin = url_origin(&interface);
         terminal::eprint_note(&format!(
-            "warning: the credentials go to {origin} without encryption, so others on the way can read them"
+            "warning: the credentials go to {origin} without encryption, so others on the network can read them"
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! Secrets: read from files, standard input, variables or a terminal, and never shown.
+//! Secrets: read from files, standard input, variables or a terminal, and never displayed.
 
 use std::fmt;
 use std::fs::File;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::command_error::CommandError;
 use crate::terminal;
 
-/// Most bytes of a secret.
+/// Size limit of a secret, in bytes.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
 /// A secret that debug output does not show.
@@ -24,21 +24,21 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a secret may come from, other than a terminal.
+/// Sources of a secret, other than a terminal.
 pub(crate) struct SecretSources<'a> {
     /// The flag, such as `--bearer`.
     pub flag: &'static str,
-    /// What was given with it: the secret, `@FILE`, or `@-` for standard input.
+    /// Value of the flag: the secret, `@FILE`, or `@-` for standard input.
     pub flag_value: Option<&'a str>,
-    /// The variable that is read without the flag.
+    /// Variable that is read if the flag is absent.
     pub variable: &'static str,
 }
 
 impl SecretSources<'_> {
-    /// The secret; `None` where it is given nowhere. An empty variable is a variable that is not set.
+    /// Reads the secret; `None` if it is not given. An empty variable counts as unset.
     ///
     /// # Errors
-    /// Where a file cannot be read or holds no secret.
+    /// If a file cannot be read or contains no secret.
     pub fn read(&self) -> Result<Option<Secret>, CommandError> {
         let Some(flag_value) = self.flag_value else {
             let set = std::env::var(self.variable).ok();
@@ -61,7 +61,7 @@ impl SecretSources<'_> {
         Ok(Some(Secret(text.to_owned())))
     }
 
-    /// Whether the secret itself was typed, so that others see it in the list of processes.
+    /// Whether the secret itself was typed, so that others can see it in the list of processes.
     pub fn is_exposed(&self) -> bool {
         self.flag_value.is_some_and(|given| !given.starts_with('@'))
     }
@@ -77,18 +77,18 @@ fn read_bounded_text(input: impl Read) -> Result<String, String> {
     }
 }
 
-/// Asks for a secret at the terminal, which does not show it; `instead` says how to give it where there is no terminal.
+/// Prompts for a secret without echo; `alternative` says how to give it if there is no terminal.
 ///
 /// # Errors
-/// Where there is no terminal, or nothing was typed.
+/// If there is no terminal, or nothing was typed.
 pub(crate) fn prompt_hidden(label: &str, alternative: &str) -> Result<Secret, CommandError> {
     prompt_terminal(label, alternative, rpassword::prompt_password).map(Secret)
 }
 
-/// Asks for a text at the terminal.
+/// Prompts for a text at the terminal.
 ///
 /// # Errors
-/// Where there is no terminal, or nothing was typed.
+/// If there is no terminal, or nothing was typed.
 pub(crate) fn prompt_visible(label: &str, alternative: &str) -> Result<String, CommandError> {
     prompt_terminal(label, alternative, |prompt| {
         use std::io::Write as _;
@@ -123,10 +123,10 @@ fn prompt_terminal(
     }
 }
 
-/// The content of a file that only its owner may read, such as a private key.
+/// Reads a file that only its owner may read, such as a private key.
 ///
 /// # Errors
-/// Where it cannot be read, is too long, or others can read it.
+/// If it cannot be read, is too long, or others can read it.
 pub(crate) fn read_private_file(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     check_owner_only(&file, path)?;
@@ -151,7 +151,7 @@ fn check_owner_only(file: &File, path: &Path) -> Result<(), String> {
         ));
     }
     let owner = metadata.uid();
-    // Root may read all files, and so is trusted with its own.
+    // Files of root are accepted, because root can read all files.
     if owner != rustix::process::geteuid().as_raw() && owner != 0 {
         return Err("it belongs to another user".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Signs in at an authorization server that a card names, once the user agrees.
+//! Sign-in at an authorization server that a card names, after the user has agreed.
 
 use std::sync::Arc;
 
@@ -19,33 +19,33 @@ use super::secret::{Secret, SecretSources, prompt_visible};
 use crate::command_error::CommandError;
 use crate::terminal;
 
-/// How a sign-in is made.
+/// Options of a sign-in.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Sign-in")]
 pub(crate) struct SignInArgs {
     /// The client that you have registered with the authorization server (or in `A2A_AGENT_CLIENT_ID`)
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// Its secret, if it has one: `@FILE`, `@-` for standard input, or the secret itself, which other users of this machine
-    /// can see (or in `A2A_AGENT_CLIENT_SECRET`)
+    /// Secret of the client, if it has one: `@FILE`, `@-` for standard input, or the secret itself, which other users
+    /// of this machine can see (or in `A2A_AGENT_CLIENT_SECRET`)
     #[arg(long, value_name = "@FILE|SECRET")]
     client_secret: Option<String>,
-    /// How to sign in, where the card or the server offers several ways [default: the first one offered]
+    /// Flow to sign in with, if the card or the server offers several [default: the first one offered]
     #[arg(long, value_name = "FLOW")]
     flow: Option<FlowArg>,
-    /// A scope to ask for, instead of those that the card names
+    /// A scope to request, instead of those in the card
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
-    /// Open the browser for `--flow code`, rather than only print its address
+    /// Open the browser for `--flow code`, instead of only printing the address
     #[arg(long)]
     browser: bool,
-    /// Trust this origin with the sign-in, instead of being asked: a token, authorization, device or discovery address of
-    /// the card
+    /// Trust this origin with the sign-in without a prompt: a token, authorization, device or discovery address of the
+    /// card
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
     confirm_token_endpoint: Vec<String>,
 }
 
-/// A flow, as it is typed.
+/// Flow, as given on the command line.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum FlowArg {
     /// In a browser on this machine
@@ -57,17 +57,17 @@ enum FlowArg {
 }
 
 impl SignInArgs {
-    /// Origins that the user confirms.
+    /// Origins that the user confirmed with a flag.
     pub fn confirmed_origins(&self) -> &[String] {
         &self.confirm_token_endpoint
     }
 
-    /// Whether the user named a client, and so wants to sign in.
+    /// Whether the user gave a client, and so wants to sign in.
     pub fn is_requested(&self) -> bool {
         self.client_id.is_some() || self.flow.is_some()
     }
 
-    /// Says once that a secret can be seen in the list of processes.
+    /// Warns once about a secret that others can see in the list of processes.
     pub fn warn_about_exposure(&self) {
         if self.secret_sources().is_exposed() {
             terminal::eprint_note(
@@ -101,7 +101,7 @@ impl SignInArgs {
         })
     }
 
-    /// The ways that the user wants, the preferred one first.
+    /// Grants that the user accepts, the preferred one first.
     fn preferred_grants(&self, has_secret: bool) -> Vec<GrantType> {
         match self.flow {
             Some(FlowArg::Code) => vec![GrantType::AuthorizationCode],
@@ -160,7 +160,7 @@ pub(super) async fn sign_in(
     Ok(stored)
 }
 
-/// The way that is taken.
+/// Flow that is used.
 struct ChosenFlow {
     grant: GrantType,
     endpoints: OauthEndpoints,
@@ -168,7 +168,7 @@ struct ChosenFlow {
     declared: Url,
 }
 
-/// The first of these ways that the card, or the document that it names, offers; its addresses are confirmed.
+/// Chooses the first of these grants that the card, or the document that it names, offers; confirms its addresses.
 async fn choose_flow(
     scheme: &OauthScheme,
     grants: &[GrantType],
@@ -285,13 +285,14 @@ pub(super) fn map_oauth_error(error: OauthError) -> CommandError {
     }
 }
 
-/// The origin of an address, as it is typed.
+/// Parses an origin.
 fn parse_origin(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let url = url.filter(|url| url.path() == "/" && url.query().is_none());
     let origin = url.map(|url| url.origin().ascii_serialization());
-    origin.ok_or_else(|| "an origin is written as https://HOST or https://HOST:PORT".to_owned())
+    origin
+        .ok_or_else(|| "an origin must have the form https://HOST or https://HOST:PORT".to_owned())
 }
 
 #[cfg(test)]

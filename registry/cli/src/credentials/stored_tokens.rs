@@ -1,4 +1,4 @@
-//! Access tokens from the credentials file, renewed when they end or are refused.
+//! Access tokens from the credentials file, renewed when they expire or are rejected.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::credentials_file::CredentialsFile;
 use super::file_format::StoredSignIn;
 use crate::command_error::CommandError;
 
-/// The tokens that are kept for one origin.
+/// Tokens stored for one origin.
 pub(crate) struct StoredTokens {
     pub file: CredentialsFile,
     /// The origin of the agent's interface.
@@ -56,10 +56,10 @@ impl StoredTokens {
         if sign_in.refresh_token.is_none() && !sign_in.unattended {
             return match rejected {
                 Some(_) => Ok(None),
-                None => Err(self.sign_in_ended_error("the sign-in has ended")),
+                None => Err(self.sign_in_ended_error("the sign-in has expired")),
             };
         }
-        // Servers take a refresh token once, so one process renews at a time, and the others use what it got.
+        // Servers accept a refresh token once, so one process renews at a time, and the others use the result.
         let mut locked = self.file.lock().await?;
         let agent = locked.stored.agents.get_mut(&self.origin);
         let Some(sign_in) = agent.and_then(|agent| agent.sign_in.as_mut()) else {
@@ -95,7 +95,7 @@ impl StoredTokens {
     }
 }
 
-/// New tokens from the server that issued the old ones: whatever the card says now, they go nowhere else.
+/// Requests new tokens from the server that issued the old ones. They go nowhere else, whatever the card says now.
 async fn renew_tokens(sign_in: &StoredSignIn) -> Result<TokenSet, OauthError> {
     let refresh = sign_in
         .refresh_endpoint

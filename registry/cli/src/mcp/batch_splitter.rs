@@ -1,32 +1,32 @@
-//! Batches of messages, as revision 2025-03-26 of the Model Context Protocol has them: a line that holds a list becomes one
-//! line for each message in it.
+//! Batches of messages, as in revision 2025-03-26 of the Model Context Protocol: a line with a list becomes one line
+//! for each message in it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// An input whose batches are read as single messages. Bytes are replaced where they are, so nothing is kept of a line.
+/// Input whose batches are read as single messages. Bytes are replaced in place, so no line is buffered.
 pub(super) struct BatchSplitter<R> {
     input: R,
     state: LineState,
 }
 
-/// Where in a line the next byte stands.
+/// Parser state within a line.
 #[derive(Debug, Clone, Copy)]
 enum LineState {
-    /// Nothing but blanks came so far.
+    /// Only blanks so far.
     Start,
-    /// In a line that holds no batch, or behind one.
+    /// In a line without a batch, or after one.
     Message,
-    /// In a list, outside of its texts, in so many objects and lists.
+    /// In a list, outside of strings, at this nesting depth.
     Batch(usize),
-    /// In a text that stands in so many of them, and whether the byte before escapes this one.
+    /// In a string at this nesting depth, and whether the byte before escapes this one.
     Text(usize, bool),
 }
 
 impl<R> BatchSplitter<R> {
-    /// The messages of an input.
+    /// Splits the batches of an input.
     pub(super) const fn new(input: R) -> Self {
         let state = LineState::Start;
         Self { input, state }
@@ -48,7 +48,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for BatchSplitter<R> {
     }
 }
 
-/// The place after a byte, and what the byte becomes.
+/// State after a byte, and the byte's replacement.
 const fn rewrite_byte(state: LineState, byte: u8) -> (LineState, u8) {
     let next_state = match (state, byte) {
         (_, b'\n') => LineState::Start,
@@ -81,7 +81,7 @@ mod tests {
                 " {\"a\":[1,{}],\"b\":\"],\\\"[,\"}\n{\"c\":1} \n{\"d\":[1]}\n",
             ),
             (" [1, \"\\\\\",2]\r\n[]\n", "  1\n \"\\\\\"\n2 \r\n  \n"),
-            // A list that does not end is over with its line.
+            // A list without an end ends with its line.
             ("[{\"a\": \"x\n[1,2]\n", " {\"a\": \"x\n 1\n2 \n"),
             ("nonsense, [1,2]\n", "nonsense, [1,2]\n"),
         ] {

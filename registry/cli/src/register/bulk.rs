@@ -1,4 +1,4 @@
-//! Many names, as many in one request as the registry takes.
+//! Bulk registration: as many names in one request as the registry accepts.
 
 use a2a_registry_api::limits::{MAX_BULK_REGISTRATIONS, MAX_REGISTRATIONS_BODY_BYTES};
 use a2a_registry_api::{BulkRegistration, OutcomeProblem, Registration, RegistrationOutcome};
@@ -13,19 +13,19 @@ use super::super::name_parsing::parse_registration;
 use super::crawl_results::are_only_recorded;
 use super::{RegisterArgs, RegisteredName, RegistrationResults, report_rejection};
 
-/// Bytes of a request around its registrations.
+/// Size of a request without its registrations, in bytes.
 const ENVELOPE_BYTES: usize = r#"{"registrations":[]}"#.len();
 
-/// Names that fit into one request.
+/// Names for one request.
 #[derive(Default)]
 struct RegistrationBatch<'a> {
     names: Vec<&'a str>,
     registrations: Vec<Registration>,
-    /// The registrations as they are sent, with a comma for each.
+    /// Size of the registrations as sent, with a comma for each.
     bytes: usize,
 }
 
-/// Registers these names, whatever becomes of single ones.
+/// Registers these names, even if some fail.
 pub(super) async fn register_all(
     arguments: &RegisterArgs,
     client: &Client,
@@ -55,7 +55,7 @@ pub(super) async fn register_all(
                 })?
             }
             Ok(_) => Some(CommandError::new(
-                "the registry has not answered each registration; check that it is of the same version as this program",
+                "the registry's response does not cover each registration; check that it has this version too",
             )),
             Err(error) => {
                 let failure = CommandError::from(error);
@@ -75,7 +75,7 @@ pub(super) async fn register_all(
     Ok(results)
 }
 
-/// The requests for these names, and those of them that cannot be sent.
+/// Splits names into requests, and returns the names that cannot be sent.
 fn split_into_batches(
     names: &[String],
     approve: bool,
@@ -95,7 +95,7 @@ fn split_into_batches(
         if ENVELOPE_BYTES + bytes > MAX_REGISTRATIONS_BODY_BYTES {
             let short: String = name.chars().take(100).collect();
             unsendable.push(CommandError::new(format!(
-                "{short}…: it is too long to be sent to a registry"
+                "{short}…: it is too long for a request"
             )));
             continue;
         }
@@ -114,7 +114,7 @@ fn split_into_batches(
     (batches, unsendable)
 }
 
-/// Takes the results of a request; why no further one is sent, where the registry's database fails.
+/// Collects the results of a request. Returns why no further one is sent, if the registry's database fails.
 fn collect_results<'a>(
     results: &mut RegistrationResults,
     console: &Console,
@@ -126,7 +126,7 @@ fn collect_results<'a>(
         if let Some(problem) = outcome.problem {
             if problem.status == 503 {
                 stop_error = Some(CommandError::new(
-                    "the registry's database fails; run the command again later, which registers what is missing",
+                    "the registry's database fails; run the command again later to register what is missing",
                 ));
             }
             results.outcome = CommandOutcome::Negative;
@@ -149,7 +149,7 @@ fn collect_results<'a>(
     Ok(stop_error)
 }
 
-/// A refusal of one registration, as the registry would have refused it alone.
+/// Rejection of one registration, as the registry would have rejected it alone.
 fn rejection_error(problem: OutcomeProblem) -> CommandError {
     let raw = serde_json::to_vec(&problem).unwrap_or_default();
     CommandError::from(ClientError::Rejected {
@@ -164,7 +164,7 @@ fn rejection_error(problem: OutcomeProblem) -> CommandError {
     })
 }
 
-/// Says of the names of a failed request that nothing is known of them.
+/// Reports that the results for the names of a failed request are unknown.
 fn report_without_result(console: &Console, names: &[&str]) -> Result<(), CommandError> {
     names.iter().try_for_each(|name| {
         let line = format!("{name}: no result, because the request failed");
@@ -172,15 +172,15 @@ fn report_without_result(console: &Console, names: &[&str]) -> Result<(), Comman
     })
 }
 
-/// Says of the names that were not sent any more that they are not registered.
+/// Reports that the names that were not sent are not registered.
 fn report_unsent(console: &Console, names: &[&str]) -> Result<(), CommandError> {
     names.iter().try_for_each(|name| {
-        let line = format!("{name}: not registered, because a request before it failed");
+        let line = format!("{name}: not registered, because an earlier request failed");
         report_rejection(console, CommandError::Negative(line))
     })
 }
 
-/// How many of the names are sent; drawn on a terminal only.
+/// Progress bar for sent names; visible on a terminal only.
 fn new_progress_bar(names: usize) -> ProgressBar {
     let progress = ProgressBar::new(names as u64);
     progress.set_draw_target(ProgressDrawTarget::stderr());

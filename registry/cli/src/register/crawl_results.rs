@@ -21,7 +21,7 @@ use super::super::program_name;
 use super::RegisteredName;
 use super::registered_agents::RegisteredAgents;
 
-/// How long to wait for the next result of the first crawls.
+/// Time to wait for the next result of the first crawls.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pauses between two polls; the last one repeats.
 const POLL_DELAYS: [Duration; 3] = [
@@ -32,8 +32,8 @@ const POLL_DELAYS: [Duration; 3] = [
 /// Domains polled at the same time.
 const MAX_CONCURRENT_POLLS: usize = 8;
 
-/// Waits for the first crawls and prints the result of each name as soon as it is known: [`CommandOutcome::No`] if one has
-/// no card. With `--json` it prints each name's domain instead, at the end.
+/// Waits for the first crawls and prints the result of each name as soon as it is known: [`CommandOutcome::Negative`]
+/// if one has no card. With `--json` it prints each name's domain instead, at the end.
 pub async fn print_crawl_results(
     client: &Client,
     console: &Console,
@@ -98,19 +98,19 @@ pub async fn print_crawl_results(
 
 fn new_spinner() -> ProgressBar {
     let progress = ProgressBar::new_spinner();
-    // Draws nothing where standard error is no terminal.
+    // Hidden if standard error is not a terminal.
     progress.set_draw_target(ProgressDrawTarget::stderr());
     progress.enable_steady_tick(Duration::from_millis(100));
     progress.set_message("waiting for the first crawl");
     progress
 }
 
-/// A domain as the registry shows it, if it does.
+/// Result of looking a domain up.
 enum DomainLookup {
     Domain(Box<RegistryResponse<DomainView>>),
     /// Hidden until it is approved, because the caller has no account for it.
     Hidden,
-    /// The registry did not say.
+    /// The registry did not return it.
     Unknown,
 }
 
@@ -123,14 +123,15 @@ impl DomainLookup {
         }
     }
 
-    /// Whether nothing more is to be waited for.
+    /// Whether there is nothing more to wait for.
     fn is_settled(&self, registered_name: &RegisteredName) -> bool {
         match self {
             Self::Domain(_) if registered_name.is_recorded => true,
             Self::Domain(reply) => {
                 let sources = sources_for_registration(&registered_name.registration, &reply.value);
                 let has_crawl_result = |source: &&SourceView| has_result(source);
-                // What a catalog names is for the visits after the first, and waited for where nothing else came.
+                // Entries of a catalog are fetched by later crawls, and are waited for only if there is no other
+                // result.
                 let (entries, named_sources): (Vec<_>, Vec<_>) = sources
                     .into_iter()
                     .partition(|source| source.kind == SourceKind::Entry);
@@ -146,7 +147,7 @@ impl DomainLookup {
     }
 }
 
-/// Whether the sources of a name in the answer to its registration tell that it is recorded, and nothing else.
+/// Whether the sources in the response to a registration say only that it is recorded.
 pub(super) fn are_only_recorded(sources: &[&SourceView]) -> bool {
     !sources.is_empty() && sources.iter().all(|source| is_recorded(source))
 }
@@ -163,12 +164,12 @@ fn has_result(source: &SourceView) -> bool {
             .is_some_and(|last| last.outcome != "card")
 }
 
-/// Whether the registry tells nothing of a source but that it was registered, whatever it gives.
+/// Whether the registry shows nothing of a source except its registration, whatever it contains.
 fn is_recorded(source: &SourceView) -> bool {
     source.state == SourceState::Recorded
 }
 
-/// Whether the last fetch of a source brought a catalog.
+/// Whether the last fetch of a source returned a catalog.
 fn returned_catalog(source: &SourceView) -> bool {
     let last = source.last_attempt.as_ref();
     last.is_some_and(|last| last.outcome == "catalog")
@@ -179,7 +180,7 @@ fn returned_card(source: &SourceView) -> bool {
     outcome.is_some_and(|last| matches!(last.outcome.as_str(), "card" | "not_modified"))
 }
 
-/// The sources of a domain that a name stands for.
+/// Sources of a domain that belong to a registration.
 pub(super) fn sources_for_registration<'a>(
     registration: &Registration,
     domain: &'a DomainView,
@@ -188,8 +189,8 @@ pub(super) fn sources_for_registration<'a>(
     let matches_name = |source: &&SourceView| match &url {
         Some(Ok(url)) => fetches_url(source, &normalize_url(url.clone())),
         Some(Err(_)) => false,
-        // A bare name is asked over https: other card URLs of the domain were named by themselves, and so was what is
-        // asked over plain http. What a catalog names may lie anywhere.
+        // A bare name is fetched over https: other card URLs of the domain were registered by themselves, and so was
+        // everything on plain http. The entries of a catalog can be anywhere.
         None => match source.kind.known_value() {
             Some(SourceKind::Url) | None => false,
             Some(SourceKind::Entry) => true,
@@ -198,7 +199,7 @@ pub(super) fn sources_for_registration<'a>(
             }
         },
     };
-    // A catalog that was named by its URL leads to the cards that it lists.
+    // A catalog that was registered by its URL includes the cards that it lists.
     let mut all = domain.sources.iter();
     let lists =
         url.is_some() && all.any(|source| matches_name(&source) && returned_catalog(source));
@@ -209,7 +210,7 @@ pub(super) fn sources_for_registration<'a>(
         .collect()
 }
 
-/// What came of a name, and whether it has brought a card as far as anybody can tell.
+/// Result for a name, and whether it has a card as far as is known.
 async fn describe_result(
     registered_name: &RegisteredName,
     lookup: &DomainLookup,
@@ -254,11 +255,11 @@ async fn describe_result(
     }
     if is_recorded_only {
         lines.push(format!(
-            "{name}: recorded; what it gives shows once an agent there is listed that you may see"
+            "{name}: recorded; its content is shown once it has a listed agent that you may see"
         ));
     }
-    // If an agent was found, the other URLs that were tried need no line; what a catalog lists and what of it was skipped is
-    // told in any case.
+    // If an agent was found, other URLs that were tried need no line. Entries of a catalog, including skipped ones,
+    // are always reported.
     let sources_without_agent = sources.iter().filter(|source| {
         source.agent.is_none()
             && (by_url || source.state != SourceState::Absent)
@@ -267,12 +268,12 @@ async fn describe_result(
     });
     lines.extend(sources_without_agent.map(|source| describe_source_without_agent(name, source)));
     if lines.is_empty() {
-        lines.push(format!("{name}: no URL of it is fetched yet"));
+        lines.push(format!("{name}: none of its URLs was fetched yet"));
     }
     (lines, has_card)
 }
 
-/// A source from which no agent was created, in one line.
+/// Source without an agent, in one line.
 fn describe_source_without_agent(name: &str, source: &SourceView) -> String {
     let label = if name == source.url {
         name.to_owned()

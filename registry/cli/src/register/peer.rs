@@ -1,5 +1,5 @@
-//! The agents of another registry, as names to register here: each is then fetched from its own origin, so that nothing is
-//! taken over from the other registry but where to look.
+//! Agents of another registry, as names to register here. Each agent is fetched from its own origin, so only its
+//! address is taken from the other registry.
 
 use std::collections::BTreeSet;
 
@@ -11,20 +11,20 @@ use url::Url;
 use crate::command_error::CommandError;
 use crate::fetch::fetch_document;
 
-/// The longest answer that is read, in bytes.
+/// Size limit of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
-/// The most agents that are registered at once.
+/// Number of agents registered in one run.
 const MAX_AGENTS: usize = 1_000;
-/// Where a registry says where its API is.
+/// Path of the catalog that names a registry's API.
 const CATALOG_PATH: &str = "/.well-known/ard.json";
 
-/// The entries of a catalog, of which only those of registries are looked at.
+/// Entries of a catalog, of which only registries are used.
 #[derive(Debug, Deserialize)]
 struct PeerCatalog {
     entries: Vec<Value>,
 }
 
-/// A page of a list, of which every item is read for itself: an odd one costs itself only.
+/// Page of a list. Items are parsed one by one, so that an invalid one affects only itself.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PeerListPage {
@@ -32,7 +32,7 @@ struct PeerListPage {
     page_token: Option<String>,
 }
 
-/// What is read of an item. ARD demands the identifier alone.
+/// Members used of an item. ARD requires only the identifier.
 #[derive(Debug, Clone, Copy)]
 struct PeerItem<'a> {
     identifier: &'a str,
@@ -49,16 +49,16 @@ impl<'a> PeerItem<'a> {
     }
 }
 
-/// What to register of a registry, and what is left out and why.
+/// Names to register from a registry, and agents that are skipped, with reasons.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PeerAgents {
-    /// Domains and URLs of cards, each once.
+    /// Domains and card URLs, each once.
     pub(super) names: BTreeSet<String>,
-    /// One line for each agent that is left out.
+    /// One line for each skipped agent.
     pub(super) skipped: Vec<String>,
 }
 
-/// Asks a registry for its agents.
+/// Fetches the agents of a registry.
 pub(super) async fn fetch_peer_agents(registry: &str) -> Result<PeerAgents, CommandError> {
     let base = find_api_base(registry).await?;
     let mut agents = PeerAgents::default();
@@ -76,18 +76,14 @@ pub(super) async fn fetch_peer_agents(registry: &str) -> Result<PeerAgents, Comm
         let list: PeerListPage = serde_json::from_slice(
             &fetch_document(&url, MAX_RESPONSE_BYTES).await?,
         )
-        .map_err(|_| {
-            CommandError::new(format!(
-                "{base}/agents answers with something that is no list of ARD"
-            ))
-        })?;
+        .map_err(|_| CommandError::new(format!("{base}/agents does not return a list of ARD")))?;
         let is_last = list.page_token.is_none() || list.items.is_empty();
         for item in list.items {
             let entry = PeerItem::from_json(&item);
             agent_count += 1;
             if agent_count > MAX_AGENTS {
                 let line =
-                    format!("{registry} lists more than {MAX_AGENTS} agents; the rest is left out");
+                    format!("{registry} lists more than {MAX_AGENTS} agents; the rest is skipped");
                 agents.skipped.push(line);
                 return Ok(agents);
             }
@@ -105,7 +101,7 @@ pub(super) async fn fetch_peer_agents(registry: &str) -> Result<PeerAgents, Comm
     }
 }
 
-/// The base URL of a registry's API: what its catalog says, or the URL itself where that has a path.
+/// Base URL of a registry's API: from its catalog, or the URL itself if it has a path.
 async fn find_api_base(registry: &str) -> Result<String, CommandError> {
     let url = Url::parse(registry).map_err(|_| not_a_registry_url(registry))?;
     if url.path() != "/" {
@@ -116,7 +112,7 @@ async fn find_api_base(registry: &str) -> Result<String, CommandError> {
         .map_err(|_| not_a_registry_url(registry))?;
     let bytes = fetch_document(&catalog, MAX_RESPONSE_BYTES).await?;
     let read: PeerCatalog = serde_json::from_slice(&bytes)
-        .map_err(|_| CommandError::new(format!("{catalog} is no catalog of ARD")))?;
+        .map_err(|_| CommandError::new(format!("{catalog} is not a catalog of ARD")))?;
     let text = |entry: &Value, name: &str| Some(entry.get(name)?.as_str()?.to_owned());
     let registries = read.entries.iter();
     let base = registries
@@ -124,12 +120,12 @@ async fn find_api_base(registry: &str) -> Result<String, CommandError> {
         .find_map(|entry| text(entry, "url"));
     base.map(|base| base_url(&base).to_owned()).ok_or_else(|| {
         CommandError::new(format!(
-            "{catalog} names no registry; give the base URL of its API, such as {registry}/ard"
+            "{catalog} lists no registry; give the base URL of its API, such as {registry}/ard"
         ))
     })
 }
 
-/// The type of a registry's entry, or the short form of it, which is legal too.
+/// Whether this is the type of a registry's entry, or its short form, which is valid too.
 fn is_registry_type(media_type: &str) -> bool {
     let kind = media_type.trim();
     kind.eq_ignore_ascii_case(REGISTRY_TYPE)
@@ -137,17 +133,17 @@ fn is_registry_type(media_type: &str) -> bool {
 }
 
 fn not_a_registry_url(registry: &str) -> CommandError {
-    CommandError::new(format!("{registry} is no URL of a registry"))
+    CommandError::new(format!("{registry} is not a URL of a registry"))
 }
 
-/// What to register for an entry: the card where its publisher serves it itself, else the publisher's domain.
+/// Name to register for an entry: its card if its publisher serves the card itself, otherwise the publisher's domain.
 fn name_to_register(entry: PeerItem<'_>) -> Result<String, &'static str> {
     let publisher = entry
         .identifier
         .strip_prefix("urn:air:")
         .and_then(|rest| rest.split(':').next())
         .filter(|publisher| publisher.contains('.'))
-        .ok_or("its identifier names no domain")?;
+        .ok_or("its identifier has no domain")?;
     let url = Url::parse(entry.url).ok();
     let own = url.filter(|url| url.host_str() == Some(publisher));
     Ok(own.map_or_else(|| publisher.to_owned(), String::from))
@@ -176,10 +172,10 @@ mod tests {
             (
                 "urn:air:localhost:x",
                 "",
-                Err("its identifier names no domain"),
+                Err("its identifier has no domain"),
             ),
-            ("something", "", Err("its identifier names no domain")),
-            ("", "", Err("its identifier names no domain")),
+            ("something", "", Err("its identifier has no domain")),
+            ("", "", Err("its identifier has no domain")),
         ] {
             let item = json!({"identifier": identifier, "url": url});
             let name = name_to_register(PeerItem::from_json(&item));

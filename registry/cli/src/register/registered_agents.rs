@@ -1,5 +1,5 @@
-//! An agent that a name has brought: where it stands and why, what its signatures are worth, what was found in its
-//! card, and what to do next.
+//! Agents of a registered name: their state and its reason, the signature verdict, the findings of the card, and the
+//! next step.
 
 use std::collections::HashMap;
 
@@ -14,21 +14,21 @@ use super::super::program_name;
 use super::super::review::ReviewFilterArgs;
 use super::super::signature_text::signature_lines;
 
-/// Pages of open reviews that are looked through for one of an agent.
+/// Pages of open reviews that are searched for a review of an agent.
 const MAX_REVIEW_PAGES: usize = 20;
 /// Columns of a foreign text in a line on a terminal.
 const MAX_TEXT_COLUMNS: usize = 200;
 
-/// The agents of one registration, and the reviews that wait for them.
+/// Agents of one registration, and their open reviews.
 pub struct RegisteredAgents<'a> {
     client: &'a Client,
     console: &'a Console,
-    /// Open reviews by agent; `None` where the caller may not see them.
+    /// Open reviews by agent; `None` if the caller may not see them.
     open_reviews: Option<HashMap<Uuid, Uuid>>,
 }
 
 impl<'a> RegisteredAgents<'a> {
-    /// Nothing is asked yet.
+    /// Creates it without any requests.
     pub fn new(client: &'a Client, console: &'a Console) -> Self {
         Self {
             client,
@@ -67,7 +67,7 @@ impl<'a> RegisteredAgents<'a> {
         lines
     }
 
-    /// The command that takes an agent further, where there is one.
+    /// Command for the next step of an agent, if there is one.
     async fn next_step_hint(&mut self, id: Uuid, state: Option<ShownLifecycle>) -> String {
         let program = program_name::program_name();
         match state {
@@ -80,11 +80,11 @@ impl<'a> RegisteredAgents<'a> {
                 }
                 None => "; a curator decides on it".to_owned(),
             },
-            _ => format!("; `{program} show {id}` says why"),
+            _ => format!("; see `{program} show {id}`"),
         }
     }
 
-    /// The open review of an agent, where the caller may see reviews.
+    /// Open review of an agent, if the caller may see reviews.
     async fn find_open_review(&mut self, agent: Uuid) -> Option<Uuid> {
         if let Some(review) = self.open_reviews.as_ref()?.get(&agent) {
             return Some(*review);
@@ -108,11 +108,11 @@ impl<'a> RegisteredAgents<'a> {
         self.open_reviews.as_ref()?.get(&agent).copied()
     }
 
-    /// How many findings of which severity the card has.
+    /// Number of the card's findings by severity.
     async fn describe_findings(&self, id: Uuid) -> String {
         let findings = match self.client.findings(id).await {
             Ok(reply) => reply.value.findings,
-            Err(error) => return format!("findings: not known: {error}"),
+            Err(error) => return format!("findings: unknown: {error}"),
         };
         let count = |severity: &str| {
             findings
@@ -134,7 +134,7 @@ impl<'a> RegisteredAgents<'a> {
     }
 }
 
-/// Why an agent stands where it does.
+/// Reasons for the state of an agent.
 fn status_reasons(console: &Console, agent: &Agent, domain: &DomainView) -> Vec<String> {
     let id = agent.hit.summary.id.to_string();
     let mut lines: Vec<String> = domain

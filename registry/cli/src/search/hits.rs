@@ -1,4 +1,4 @@
-//! Hits as a person reads them: each agent with what of it matched, and how its score came about.
+//! Hits for people: each agent with its matches, and how its score was computed.
 
 use a2a_registry_api::{Fragment, Hit};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::super::console::Console;
 use super::super::terminal;
 use super::{format_interfaces, trust_level_text};
 
-/// Columns of a name, and of another piece of text, on a terminal. Elsewhere nothing is cut.
+/// Columns of a name on a terminal. Elsewhere nothing is cut.
 const NAME_COLUMNS: usize = 80;
 const SNIPPET_COLUMNS: usize = 160;
 /// Columns of a reason for a score.
@@ -17,29 +17,29 @@ const REASON_COLUMNS: usize = 300;
 /// Columns of an id.
 const ID_COLUMNS: usize = 36;
 
-/// Levels of a score's parts that are shown on a terminal, and lines of them.
+/// Depth of a score explanation on a terminal, and number of its lines.
 const MAX_EXPLAIN_LEVELS: usize = 8;
 const MAX_EXPLAIN_LINES: usize = 200;
 
-/// What begins and ends bold writing on a terminal.
+/// Start and end of bold text on a terminal.
 const BOLD: (&str, &str) = ("\u{1b}[1m", "\u{1b}[22m");
 
-/// What stands before the first hit that fits the search badly.
-const WEAK_MATCHES_HEADING: &str = "These fit less well:";
+/// Heading above the first weak match.
+const WEAK_MATCHES_HEADING: &str = "Weak matches:";
 
-/// How hits are written.
+/// Style of hits.
 #[derive(Debug, Clone, Copy)]
 pub struct HitStyle {
-    /// Whether the text around what matched is shown.
+    /// Whether snippets around matches are shown.
     pub snippets: bool,
-    /// Whether what matched is bold.
+    /// Whether matches are bold.
     pub bold: bool,
-    /// The columns that a line has; as many as it takes where there are none.
+    /// Width of a line in columns; `None` for no limit.
     pub columns: Option<usize>,
 }
 
 impl HitStyle {
-    /// The style for a console: snippets are for who looks at a terminal, bold where `NO_COLOR` is not set.
+    /// Style for a console: snippets on a terminal only, bold unless `NO_COLOR` is set.
     pub fn for_console(console: &Console) -> Self {
         Self {
             snippets: console.interactive,
@@ -50,7 +50,7 @@ impl HitStyle {
         }
     }
 
-    /// At most so many columns of a text on a terminal, and all of it elsewhere.
+    /// Cuts a text to this many columns on a terminal; elsewhere it stays complete.
     fn shorten(self, text: &str, columns: usize) -> String {
         match self.columns {
             Some(_) => terminal::escape_and_truncate(text, columns),
@@ -59,7 +59,7 @@ impl HitStyle {
     }
 }
 
-/// Writes hits below each other.
+/// Prints hits one below the other.
 pub fn print_hits(console: &Console, hits: &[Hit]) -> Result<(), CommandError> {
     let style = HitStyle::for_console(console);
     let first_weak = hits.iter().find(|hit| hit.matched.weak);
@@ -67,7 +67,7 @@ pub fn print_hits(console: &Console, hits: &[Hit]) -> Result<(), CommandError> {
         if first_weak.is_some_and(|weak| weak.summary.id == hit.summary.id) {
             console.print_line(WEAK_MATCHES_HEADING)?;
         }
-        // The lines are safe already, and what is bold would be escaped.
+        // The lines are already escaped, and escaping again would break bold text.
         let lines: String = format_hit(hit, style)
             .iter()
             .map(|line| format!("{line}\n"))
@@ -77,14 +77,14 @@ pub fn print_hits(console: &Console, hits: &[Hit]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What is said of a hit, every foreign text made safe.
+/// Lines of a hit, with every foreign text escaped.
 fn format_hit(hit: &Hit, style: HitStyle) -> Vec<String> {
     let summary = &hit.summary;
     let name = match find_highlight(hit, &["name"], None) {
         Some(fragments) => render_fragments(fragments, NAME_COLUMNS, style),
         None => style.shorten(&summary.name, NAME_COLUMNS),
     };
-    // A name that would be broken by the end of the window stands alone.
+    // A name that does not fit on the line has a line of its own.
     let together = summary.name.width() + 2 + ID_COLUMNS;
     let mut lines = match style.columns {
         Some(columns) if together > columns => vec![name, format!("  {}", summary.id)],
@@ -132,7 +132,7 @@ fn format_hit(hit: &Hit, style: HitStyle) -> Vec<String> {
     lines
 }
 
-/// Adds the score and its reasons, if the hit is explained.
+/// Adds the score and its reasons, if the hit has an explanation.
 fn add_explanation(hit: &Hit, style: HitStyle, lines: &mut Vec<String>) {
     if let Some(explanation) = &hit.matched.explain {
         let score = hit.matched.score.unwrap_or_default();
@@ -155,7 +155,7 @@ fn add_explanation(hit: &Hit, style: HitStyle, lines: &mut Vec<String>) {
     }
 }
 
-/// Says which skill matches, and by which words.
+/// Adds which skill matches, and by which words.
 fn add_skill(hit: &Hit, id: &str, style: HitStyle, lines: &mut Vec<String>) {
     let name = match find_highlight(hit, &["skill.name"], Some(id)) {
         Some(fragments) => render_fragments(fragments, NAME_COLUMNS, style),
@@ -178,7 +178,7 @@ fn add_skill(hit: &Hit, id: &str, style: HitStyle, lines: &mut Vec<String>) {
     }
 }
 
-/// The first highlight of one of these fields, in their order.
+/// First highlight of one of these fields, in their order.
 fn find_highlight<'a>(
     hit: &'a Hit,
     fields: &[&str],
@@ -192,7 +192,7 @@ fn find_highlight<'a>(
     })
 }
 
-/// Pieces of text in one line of so many columns, what matched bold.
+/// Fragments in one line of at most this many columns, with matches in bold.
 fn render_fragments(fragments: &[Fragment], columns: usize, style: HitStyle) -> String {
     let mut line = String::new();
     let mut remaining = style.columns.map_or(usize::MAX, |_| columns);
@@ -200,7 +200,7 @@ fn render_fragments(fragments: &[Fragment], columns: usize, style: HitStyle) -> 
         if remaining == 0 {
             break;
         }
-        // A snippet goes on over the ends of a text's lines.
+        // A snippet can contain line breaks of the text.
         let text = fragment.text.replace(['\n', '\r', '\t'], " ");
         let text = terminal::escape_and_truncate(&text, remaining);
         remaining = remaining.saturating_sub(text.width());
@@ -212,7 +212,7 @@ fn render_fragments(fragments: &[Fragment], columns: usize, style: HitStyle) -> 
     line
 }
 
-/// Adds a part of a score and what it is made of, one line each.
+/// Adds a part of a score and its subparts, one line each.
 fn add_score_parts(part: &Value, level: usize, style: HitStyle, lines: &mut Vec<String>) {
     if style.columns.is_some()
         && (level > MAX_EXPLAIN_LEVELS || lines.len() > 2 * MAX_EXPLAIN_LINES)
@@ -245,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// A hit whose texts try to steer the terminal.
+    /// Hit whose texts contain terminal control characters.
     fn hit() -> Hit {
         serde_json::from_value(json!({
             "id": "00000000-0000-0000-0000-000000000007",

@@ -1,4 +1,4 @@
-//! The agent to talk to: its card, and what the registry holds against it.
+//! Agent to call: its card, and the registry's warnings about it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,13 +28,13 @@ use crate::program_name::{program_name, shell_quote};
 use crate::signature_text::signature_lines;
 use crate::terminal;
 
-/// Time limits where none are given, in seconds.
+/// Default time limit, in seconds.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
 
-/// Which agent is talked to, and how.
+/// Options that select the agent and how it is called.
 #[derive(Args, Clone)]
 pub(crate) struct AgentCallArgs {
-    /// Its id, URN, host or card URL, or its whole name where no other agent has it
+    /// Its id, URN, host or card URL, or its full name if no other agent has it
     #[arg(value_name = "AGENT", help_heading = None::<&str>)]
     pub agent: String,
     #[command(flatten)]
@@ -51,10 +51,10 @@ pub(crate) struct AgentCallArgs {
     /// Use only interfaces with this protocol version, such as 0.3
     #[arg(long, value_name = "VERSION")]
     protocol_version: Option<String>,
-    /// The tenant to name in every request, instead of the card's
+    /// Tenant to send in every request, instead of the card's
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
-    /// Call this address instead of those that the card names, or where it names none
+    /// Call this URL instead of those in the card, or if the card has none
     #[arg(id = "interface_url", long = "url", value_name = "URL")]
     url: Option<String>,
     /// Call a gRPC interface that the card names as a bare HOST:PORT without TLS
@@ -66,21 +66,21 @@ pub(crate) struct AgentCallArgs {
     /// Fetch the card directly from this URL or host, without a registry
     #[arg(long)]
     direct: bool,
-    /// Send nothing to an agent that is on hold, not approved or deprecated, whose signature is invalid, whose card changed
-    /// since it was approved or names no address, or that you may not call
+    /// Send nothing to an agent that is on hold, not approved or deprecated, that has an invalid signature, that
+    /// changed its card since it was approved, that has no URL in its card, or that you may not call
     #[arg(long, conflicts_with = "direct")]
     strict: bool,
-    /// Print the agent's text as it came, terminal escapes included
+    /// Print the agent's text unchanged, including terminal escapes
     #[arg(long)]
     pub raw: bool,
-    /// Whether a program asks, and nobody reads what is printed.
+    /// Whether a program is the caller, so that no one reads what is printed.
     #[arg(skip)]
     unattended: bool,
 }
 
 impl AgentCallArgs {
-    /// As a program names an agent: as strictly as can be, and without credentials of its own. `plaintext` is what its user
-    /// allowed.
+    /// Options for an agent that a program calls: as strict as possible, and without credentials of its own.
+    /// `plaintext` is the user's setting.
     pub fn for_unattended(agent: String, plaintext: bool) -> Self {
         Self {
             agent,
@@ -100,7 +100,7 @@ impl AgentCallArgs {
         }
     }
 
-    /// Which interfaces may be used.
+    /// Filter for the interfaces that may be used.
     pub fn interface_filter(&self) -> InterfaceFilter {
         InterfaceFilter {
             binding: non_empty(&self.binding),
@@ -112,11 +112,11 @@ impl AgentCallArgs {
         }
     }
 
-    /// A `task` command about a task of this agent, as it is typed.
+    /// Command line of a `task` command about a task of this agent.
     pub fn task_command(&self, action: &str, task: &str) -> String {
         let mut words = vec![program_name(), "task".to_owned(), action.to_owned()];
         let names = [shell_quote(&self.agent), shell_quote(task)];
-        // What follows two dashes is no option, however the agent's id begins.
+        // Everything after two dashes is a value, even if the agent's id starts with a dash.
         if task.starts_with('-') {
             words.extend(self.interface_flags());
             words.push("--".to_owned());
@@ -128,7 +128,7 @@ impl AgentCallArgs {
         words.join(" ")
     }
 
-    /// What tells this agent from all others that the user talks to, by name.
+    /// Key that distinguishes this agent from all others that the user calls.
     pub fn agent_key(&self, client: &Client) -> String {
         match self.direct {
             true => format!("direct {}", self.agent),
@@ -136,7 +136,7 @@ impl AgentCallArgs {
         }
     }
 
-    /// The `send` command that continues a task, as it is typed.
+    /// Command line of the `send` command that continues a task.
     fn send_command(&self, task: Option<&str>, context: Option<&str>) -> String {
         let mut words = vec![
             program_name(),
@@ -154,7 +154,7 @@ impl AgentCallArgs {
         words.join(" ")
     }
 
-    /// The flags that lead to the same interface, as they are typed.
+    /// Flags that select the same interface, as command-line words.
     pub fn interface_flags(&self) -> impl Iterator<Item = String> {
         let values = [
             ("--binding", &self.binding),
@@ -171,7 +171,7 @@ impl AgentCallArgs {
         value_flags.chain(set.map(|(flag, _)| flag.to_owned()))
     }
 
-    /// What can be done about an answer that is not the end, in one line; `None` if it is the end.
+    /// Advice for an answer that is not final, in one line; `None` if it is final.
     pub fn next_step_hint(&self, response: &AgentResponse) -> Option<String> {
         let task = response.task_id.as_deref();
         let task_command = |action| {
@@ -179,9 +179,9 @@ impl AgentCallArgs {
                 .unwrap_or_default()
         };
         match (&response.unfinished_reason, response.state.as_deref()) {
-            (Some(reason), _) if task.is_none() => Some(format!("not the last word: {reason}")),
+            (Some(reason), _) if task.is_none() => Some(format!("not the final answer: {reason}")),
             (Some(reason), _) => Some(format!(
-                "not the last word: {reason}; see {}",
+                "not the final answer: {reason}; see {}",
                 task_command("get")
             )),
             (None, Some("input-required")) => {
@@ -191,7 +191,8 @@ impl AgentCallArgs {
                 ))
             }
             (None, Some("auth-required")) => Some(format!(
-                "the agent asks for an authorization that is given outside of this conversation; then follow the task with {}",
+                "the agent asks for an authorization outside of this conversation; give it, then follow the task with \
+                 {}",
                 task_command("subscribe")
             )),
             _ => None,
@@ -199,19 +200,20 @@ impl AgentCallArgs {
     }
 }
 
-/// The agent of these arguments. Nothing is sent to it yet; what speaks against it was printed.
+/// Opens the agent in these arguments. Nothing is sent to it yet; warnings about it were printed.
 pub(crate) async fn open_agent(
     arguments: &AgentCallArgs,
     client: &Client,
     console: &Console,
 ) -> Result<a2a_client::AgentClient, CommandError> {
-    // Files that cannot be read are told of before anything is asked for or sent.
+    // Unreadable files are reported before any prompt or request.
     let parsed_credentials = arguments.credentials.resolve()?;
     let (card, options) = prepare_call(arguments, parsed_credentials, client, console).await?;
     Ok(a2a_client::AgentClient::new(&card, &options)?)
 }
 
-/// The card of the agent of these arguments and the options of a call, with these credentials beside those that are kept.
+/// Loads the card of the agent in these arguments, and builds the options of a call with these credentials and the
+/// stored ones.
 pub(crate) async fn prepare_call(
     arguments: &AgentCallArgs,
     parsed_credentials: ParsedCredentials,
@@ -236,16 +238,16 @@ pub(crate) async fn prepare_call(
     Ok((card, options))
 }
 
-/// An agent's card, and how it is called.
+/// Card of an agent, and how it is called.
 pub(crate) struct CalledAgent {
     pub card: AgentCard,
-    /// Which interfaces may be used, and the address where the card names none.
+    /// Filter for the interfaces, and the address if the card has none.
     pub interface_filter: InterfaceFilter,
-    /// Whether nobody named that address, and it is where such agents usually are.
+    /// Whether that address was not given by anyone, and is the usual one of such agents.
     pub is_assumed: bool,
 }
 
-/// The card of the agent of these arguments; what speaks against it was printed.
+/// Loads the card of the agent in these arguments, and prints warnings about it.
 pub(crate) async fn load_called_agent(
     arguments: &AgentCallArgs,
     client: &Client,
@@ -260,7 +262,7 @@ pub(crate) async fn load_called_agent(
     Ok(called_agent)
 }
 
-/// The card in these bytes.
+/// Parses a card.
 fn parse_card(arguments: &AgentCallArgs, bytes: &[u8]) -> Result<ParsedCard, CommandError> {
     a2a_card::parse_card(bytes).map_err(|error| {
         CommandError::new(format!(
@@ -271,7 +273,7 @@ fn parse_card(arguments: &AgentCallArgs, bytes: &[u8]) -> Result<ParsedCard, Com
 }
 
 impl CalledAgent {
-    /// The agent is called at the user's address or, where neither the user nor the card names one, at `assumed`.
+    /// The agent is called at the user's address or, if neither the user nor the card has one, at `assumed_url`.
     fn new(arguments: &AgentCallArgs, parsed: ParsedCard, assumed_url: Option<String>) -> Self {
         let mut interface_filter = arguments.interface_filter();
         interface_filter.protocol_skill_first =
@@ -288,7 +290,7 @@ impl CalledAgent {
     }
 }
 
-/// The agent of a card that is fetched from the agent's host; a warning says where its address is assumed.
+/// Fetches a card from the agent's host. A warning says if its address is assumed.
 async fn load_card_directly(arguments: &AgentCallArgs) -> Result<CalledAgent, CommandError> {
     let (url, bytes) = fetch_card_directly(&arguments.agent).await?;
     let mut parsed = parse_card(arguments, &bytes)?;
@@ -302,7 +304,7 @@ async fn load_card_directly(arguments: &AgentCallArgs) -> Result<CalledAgent, Co
         .filter(|_| called_agent.is_assumed)
     {
         terminal::eprint_note(&format!(
-            "warning: the card of {} {}; --url names another",
+            "warning: the card of {} {}; set another with --url",
             arguments.agent,
             assumption_text(url)
         ));
@@ -310,12 +312,12 @@ async fn load_card_directly(arguments: &AgentCallArgs) -> Result<CalledAgent, Co
     Ok(called_agent)
 }
 
-/// That an address is assumed, as a phrase about the agent.
+/// Phrase about an agent whose address is assumed.
 fn assumption_text(url: &str) -> String {
     format!("names no address, so {url} is assumed")
 }
 
-/// Takes the user's word for the binding of an address that the card names without one.
+/// Applies the user's binding to an address that the card lists without one.
 fn set_unknown_binding(
     card: &mut AgentCard,
     arguments: &AgentCallArgs,
@@ -330,7 +332,7 @@ fn set_unknown_binding(
             false => "; add --binding JSONRPC if the agent speaks JSON-RPC there",
         };
         return Err(CommandError::new(format!(
-            "the card of {} names an address, but not how it is called{hint}",
+            "the card of {} lists an address without a protocol binding{hint}",
             arguments.agent
         )));
     };
@@ -340,13 +342,12 @@ fn set_unknown_binding(
     Ok(())
 }
 
-/// An empty variable is a variable that is not set.
+/// The text, or `None` if it is empty: an empty variable counts as unset.
 fn non_empty(value: &Option<String>) -> Option<String> {
     value.clone().filter(|value| !value.is_empty())
 }
 
-/// An agent that the registry knows, after warnings about what speaks against it. Its card is the very one that these
-/// warnings are about.
+/// Loads an agent from the registry, and prints warnings about it. Its card is the one that these warnings are about.
 async fn load_card_from_registry(
     arguments: &AgentCallArgs,
     client: &Client,
@@ -369,7 +370,7 @@ async fn load_card_from_registry(
         let hint = if arguments.unattended {
             ""
         } else {
-            "; --url names another"
+            "; set another with --url"
         };
         warnings.push(assumption_text(url) + hint);
     }
@@ -378,7 +379,7 @@ async fn load_card_from_registry(
     let bytes = client.card_version(id, &summary.card_digest).await?;
     let mut parsed = parse_card(arguments, &bytes)?;
     let card = &mut parsed.card;
-    // The registry knows the URL of the card, which completes them.
+    // The registry knows the URL of the card, which completes relative addresses.
     if has_partial_address(card) && card.interfaces.len() == summary.interfaces.len() {
         for (own, indexed) in card.interfaces.iter_mut().zip(&summary.interfaces) {
             own.url.clone_from(&indexed.url);
@@ -387,7 +388,7 @@ async fn load_card_from_registry(
     Ok(CalledAgent::new(arguments, parsed, assumed_url))
 }
 
-/// The id of the agent that these arguments name; a note says whom a name has found.
+/// Resolves the id of the agent in these arguments. A note says which agent a name has matched.
 async fn resolve_agent_id(
     arguments: &AgentCallArgs,
     client: &Client,
@@ -419,7 +420,7 @@ async fn resolve_agent_id(
     }
 }
 
-/// Prints what speaks against an agent for whoever reads it, and refuses to send anything where the caller is strict.
+/// Prints warnings about an agent for people, and rejects the call if the caller is strict.
 fn check_warnings(
     arguments: &AgentCallArgs,
     name: &str,
@@ -442,12 +443,12 @@ fn check_warnings(
     )))
 }
 
-/// The card at a URL, at the well-known path under it, or at a host's well-known paths, with its URL.
+/// Fetches a card from a URL, the well-known path under it, or a host's well-known paths. Returns it with its URL.
 async fn fetch_card_directly(url_or_host: &str) -> Result<(Url, Bytes), CommandError> {
     let url = match AgentReference::parse(url_or_host)? {
         AgentReference::Url(url) => url,
         AgentReference::Host(host) => Url::parse(&format!("https://{host}/"))
-            .map_err(|error| CommandError::new(format!("{host} is no host: {error}")))?,
+            .map_err(|error| CommandError::new(format!("{host} is not a host: {error}")))?,
         _ => {
             return Err(CommandError::new(
                 "--direct needs a URL or a host, because it uses no registry",

@@ -14,13 +14,13 @@ use crate::console::Console;
 use crate::signals::{HangupAction, ShutdownSignals};
 use crate::terminal;
 
-/// Columns of each earlier turn that are shown when a conversation is resumed.
+/// Columns of each earlier turn when a conversation is resumed.
 const TURN_COLUMNS: usize = 400;
-/// Earlier turns that are shown.
+/// Number of earlier turns shown.
 const MAX_LISTED_TURNS: usize = 10;
 
-/// Reads messages until the input ends, and prints the answer to each. What fails is told, and the conversation goes on; the last
-/// answer decides about success.
+/// Reads messages until the input ends, and prints the answer to each. Errors are printed and the conversation
+/// continues; the last answer decides the outcome.
 pub(super) async fn run(
     arguments: &SendArgs,
     client: &Client,
@@ -64,7 +64,7 @@ pub(super) async fn run(
             }
             Ok((outcome, None)) => outcome,
             Err(CommandError::OutputClosed) => return Err(CommandError::OutputClosed),
-            // The user stopped waiting for this answer; the next message can be typed.
+            // The user stopped waiting for this answer, and can type the next message.
             Err(CommandError::Interrupted) => CommandOutcome::Negative,
             Err(failure) => {
                 failure.print();
@@ -77,7 +77,7 @@ pub(super) async fn run(
     }
 }
 
-/// The conversation to go on with: the last one, or a new one. Flags say what the first message continues.
+/// Conversation to continue: the last one, or a new one. Flags select what the first message continues.
 fn start_or_resume(
     arguments: &SendArgs,
     path: Option<&PathBuf>,
@@ -87,11 +87,13 @@ fn start_or_resume(
         (true, kept) => {
             let saved = kept?.flatten();
             saved.ok_or_else(|| {
-                CommandError::Negative("there is no earlier conversation with it".to_owned())
+                CommandError::Negative(
+                    "there is no earlier conversation with this agent".to_owned(),
+                )
             })?
         }
         (false, Ok(Some(Some(kept)))) if !kept.turns.is_empty() => {
-            terminal::eprint_note("the earlier conversation can be gone on with by --resume");
+            terminal::eprint_note("--resume continues the earlier conversation");
             SavedConversation::default()
         }
         (false, _) => SavedConversation::default(),
@@ -109,7 +111,7 @@ fn start_or_resume(
     Ok(conversation)
 }
 
-/// What an answer leaves for the next message: its context, and its task if that waits for the user.
+/// Stores what the next message needs of an answer: its context, and its task if that waits for the user.
 fn record_response(conversation: &mut SavedConversation, response: &AgentResponse) {
     conversation.push_turn(false, &response.text);
     if response.context_id.is_some() {
@@ -121,11 +123,11 @@ fn record_response(conversation: &mut SavedConversation, response: &AgentRespons
     };
 }
 
-/// The user's lines, edited at a terminal, or read as they come.
+/// Input lines of the user, edited at a terminal, or read as they come.
 struct InputLines(Option<DefaultEditor>);
 
 impl InputLines {
-    /// Earlier messages can be taken back with the arrow keys.
+    /// Earlier messages are available with the arrow keys.
     fn new(conversation: &SavedConversation) -> Result<Self, CommandError> {
         let mut editor = DefaultEditor::new().map_err(input_error)?;
         for turn in conversation.turns.iter().filter(|turn| turn.mine) {
@@ -134,7 +136,7 @@ impl InputLines {
         Ok(Self(Some(editor)))
     }
 
-    /// The next line; `None` at the end of the input.
+    /// Reads the next line; `None` at the end of the input.
     async fn next_line(
         &mut self,
         signals: &mut ShutdownSignals,

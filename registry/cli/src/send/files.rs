@@ -10,17 +10,17 @@ use serde_json::Value;
 use crate::command_error::CommandError;
 use crate::terminal;
 
-/// Most bytes of the files and data of a message.
+/// Size limit of the files and data of a message, in bytes.
 const MAX_SENT_BYTES: u64 = 32 * 1024 * 1024;
-/// Longest name of a file that is written, in bytes; file systems allow 255.
+/// Limit for the name of a written file, in bytes; file systems allow 255.
 const MAX_NAME_BYTES: usize = 120;
-/// Most files of one name in the folder.
+/// Number of files with one name in the folder.
 const MAX_SAME_NAME_FILES: u32 = 1000;
 
-/// Reads the files and data of a message; a datum is JSON, or `@` and the path of a file with JSON.
+/// Reads the files and data of a message. Data is JSON, or `@` with the path of a JSON file.
 ///
 /// # Errors
-/// Where one cannot be read, is no JSON, or all together are longer than the limit.
+/// If one cannot be read or is not JSON, or all together exceed the limit.
 pub(super) fn read_parts(files: &[PathBuf], data: &[String]) -> Result<Vec<Part>, CommandError> {
     let mut remaining = MAX_SENT_BYTES;
     let mut parts = Vec::new();
@@ -41,13 +41,13 @@ pub(super) fn read_parts(files: &[PathBuf], data: &[String]) -> Result<Vec<Part>
             None => datum.clone().into_bytes(),
         };
         let value: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| CommandError::new(format!("--data {datum} is no JSON: {error}")))?;
+            .map_err(|error| CommandError::new(format!("--data {datum} is not JSON: {error}")))?;
         parts.push(Part::Data(value));
     }
     Ok(parts)
 }
 
-/// Reads a file as far as the limit allows; a folder or a device without an end is an error too.
+/// Reads a file up to the limit; a folder or an endless device is an error too.
 fn read_file(path: &Path, remaining: &mut u64) -> Result<Vec<u8>, CommandError> {
     let read_error =
         |error: io::Error| CommandError::new(format!("{} cannot be read: {error}", path.display()));
@@ -59,15 +59,15 @@ fn read_file(path: &Path, remaining: &mut u64) -> Result<Vec<u8>, CommandError> 
         .map_err(read_error)?;
     *remaining = remaining.checked_sub(length as u64).ok_or_else(|| {
         CommandError::new(format!(
-            "the files and data of a message have at most {MAX_SENT_BYTES} bytes, and {} goes beyond that",
+            "the files and data of a message must have at most {MAX_SENT_BYTES} bytes, and {} exceeds that",
             path.display()
         ))
     })?;
     Ok(bytes)
 }
 
-/// Writes the files and data of an answer into a folder, which is made if it does not exist. Nothing is overwritten, and no name
-/// leads out of it.
+/// Writes the files and data of an answer into a folder, which is created if it does not exist. Nothing is
+/// overwritten, and names cannot lead out of it.
 pub(super) fn save_response_files(
     response: &AgentResponse,
     folder: &Path,
@@ -86,7 +86,7 @@ pub(super) fn save_response_files(
                 continue;
             }
             FileContent::Unreadable => {
-                terminal::eprint_note(&format!("not saved: {name}, which is no base64"));
+                terminal::eprint_note(&format!("not saved: {name}, which is not base64"));
                 continue;
             }
         };
@@ -97,7 +97,7 @@ pub(super) fn save_response_files(
     Ok(())
 }
 
-/// Writes a file that did not exist; where the name is taken, by a link too, a number is put before its ending.
+/// Writes a new file. If the name is taken, even by a link, a number is added before its extension.
 fn write_new_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     let (stem, extension) = match name.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
@@ -120,8 +120,8 @@ fn write_new_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// A name for a file of an agent that is one plain name on every system: the last segment of the agent's own, with letters,
-/// digits and a few marks, and no dot at its beginning.
+/// File name for an agent's file that is valid on every system: the last segment of the agent's name, reduced to
+/// letters, digits and a few marks, without a leading dot.
 fn safe_file_name(file: &AgentFile, number: usize) -> String {
     let own = file.name.as_deref().unwrap_or_default();
     let last = own.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -143,7 +143,7 @@ fn safe_file_name(file: &AgentFile, number: usize) -> String {
     }
 }
 
-/// Names that Windows keeps for devices, with any ending.
+/// Names that Windows reserves for devices, with any extension.
 fn is_device_name(name: &str) -> bool {
     let stem = name
         .split('.')

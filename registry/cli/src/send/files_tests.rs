@@ -1,4 +1,4 @@
-//! Names from agents stay in the folder, and what is sent is bounded.
+//! Names from agents stay in the folder, and the size of sent files is bounded.
 
 #![allow(clippy::unwrap_used)]
 

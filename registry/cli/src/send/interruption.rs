@@ -1,4 +1,4 @@
-//! Ctrl-C during an answer: the task is cancelled if the user says so.
+//! Ctrl-C during an answer: the task is cancelled if the user agrees.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -10,7 +10,7 @@ use crate::confirm;
 use crate::signals::ShutdownSignals;
 use crate::terminal;
 
-/// Before the agent named a task there is nothing to cancel.
+/// Ends without a cancellation, because the agent has not named a task yet.
 pub(super) fn interrupt_before_task() -> CommandResult {
     terminal::eprint_note(
         "interrupted before the agent named a task; it may have received the message",
@@ -18,7 +18,7 @@ pub(super) fn interrupt_before_task() -> CommandResult {
     Err(CommandError::Interrupted)
 }
 
-/// Asks whether to cancel the task, where there is a terminal; a second signal ends at once.
+/// Asks whether to cancel the task, if there is a terminal; a second signal ends at once.
 pub(super) async fn interrupt_task(
     stream: &EventStream,
     arguments: &AgentCallArgs,
@@ -50,7 +50,7 @@ pub(super) async fn interrupt_task(
     })?;
     let state = response.state.as_deref().unwrap_or("unknown");
     terminal::eprint_note(&match state {
-        // Some agents answer before they have done it.
+        // Some agents respond before the task is cancelled.
         "submitted" | "working" => format!(
             "the agent was asked to cancel task {task}, which is still {state}; see {}",
             arguments.task_command("get", task)
@@ -64,11 +64,11 @@ async fn confirm_cancel(task: String) -> bool {
     let prompting = tokio::task::spawn_blocking(move || {
         prompt_cancel(&task, &mut std::io::stdin().lock(), &mut std::io::stderr())
     });
-    // Without a legible answer the task is left alone.
+    // Without a readable answer, the task is not cancelled.
     matches!(prompting.await, Ok(Ok(true)))
 }
 
-/// Only a plain yes is one.
+/// Only an explicit yes confirms.
 fn prompt_cancel(
     task: &str,
     input: &mut impl BufRead,

@@ -1,4 +1,4 @@
-//! The last conversation with each agent, kept on this machine so that it can be resumed.
+//! Last conversation with each agent, stored on this machine so that it can be resumed.
 
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::command_error::CommandError;
 
-/// Most turns that are kept; older ones are dropped.
+/// Number of turns stored; older ones are dropped.
 const MAX_TURNS: usize = 100;
-/// Most bytes of the text of a turn that are kept.
+/// Size limit of a stored turn's text, in bytes.
 const MAX_TURN_BYTES: usize = 16 * 1024;
-/// Most bytes of a file that are read: more than what is written at most, each character escaped.
+/// Size limit of a file that is read, in bytes: more than the maximum that is written, with each character escaped.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What was said so far, and what the next message continues.
+/// Turns so far, and what the next message continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SavedConversation {
     /// The context that the agent named.
@@ -36,7 +36,7 @@ pub(super) struct ConversationTurn {
 }
 
 impl SavedConversation {
-    /// Adds a turn, and forgets the oldest if there are too many.
+    /// Adds a turn, and drops the oldest if there are too many.
     pub fn push_turn(&mut self, mine: bool, text: &str) {
         let mut end = text.len().min(MAX_TURN_BYTES);
         while !text.is_char_boundary(end) {
@@ -48,7 +48,7 @@ impl SavedConversation {
         self.turns.drain(..too_many);
     }
 
-    /// The conversation in a file; `None` if there is no file.
+    /// Loads a conversation from a file; `None` if there is no file.
     pub fn load(path: &Path) -> Result<Option<Self>, CommandError> {
         let file_error = |why: String| CommandError::new(format!("{}: {why}", path.display()));
         let file = match fs::File::open(path) {
@@ -58,19 +58,17 @@ impl SavedConversation {
         let mut bytes = Vec::new();
         let read = file.take(MAX_FILE_BYTES).read_to_end(&mut bytes);
         read.map_err(|error| file_error(error.to_string()))?;
-        serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-            file_error(format!(
-                "this is no conversation ({error}); remove the file"
-            ))
-        })
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| file_error(format!("not a conversation ({error}); remove the file")))
     }
 
-    /// Writes the file as a whole, so that it is never half a conversation. Nobody else may read it.
+    /// Writes the file as a whole, so that it never has half a conversation. Others cannot read it.
     pub fn save(&self, path: &Path) -> Result<(), CommandError> {
         let write = || -> std::io::Result<()> {
             let folder = path.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(folder)?;
-            // Temporary files are the user's alone from the beginning.
+            // Temporary files are readable only by the user from the start.
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             serde_json::to_writer(&mut file, self)?;
             file.flush()?;
@@ -81,7 +79,8 @@ impl SavedConversation {
     }
 }
 
-/// Where the conversation with an agent is kept; `None` where the system names no folder for it. `agent` tells it from all others.
+/// Path of the conversation with an agent; `None` if the system has no folder for it. `agent_key` distinguishes
+/// agents.
 pub(super) fn conversation_path(agent_key: &str) -> Option<PathBuf> {
     let absolute_path_variable = |name: &str| {
         let value = std::env::var_os(name)?;

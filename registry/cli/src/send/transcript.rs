@@ -1,4 +1,4 @@
-//! An answer as it is read on a terminal: the agent's text on standard output, all else beside it.
+//! Answer on a terminal: the agent's text on standard output, everything else on standard error.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,34 +9,34 @@ use crate::command_error::CommandError;
 use crate::console::Console;
 use crate::terminal;
 
-/// How much of a part that is no text is told, in columns.
+/// Columns of the description of a part without text.
 const PART_COLUMNS: usize = 120;
-/// Most bytes of text that wait for the next piece.
+/// Limit for pending text, in bytes.
 const MAX_PENDING_BYTES: usize = 16;
-/// How much of the text of a passing state is told, in columns.
+/// Columns of the text of a transient state.
 const STATUS_COLUMNS: usize = 400;
 
-/// What was printed so far.
+/// Output so far.
 pub(crate) struct Transcript<'a> {
     pub console: &'a Console,
-    /// Whether the user's next line continues what this answer leaves open, so that no command for it is told.
+    /// Whether the user's next line continues this answer, so that no command for it is printed.
     pub in_conversation: bool,
     raw: bool,
-    /// The text of each artifact that was printed, by its id. The stream's limit bounds them.
+    /// Printed text of each artifact, by its id. The stream's limit bounds them.
     printed_artifacts: HashMap<String, String>,
-    /// The artifact that the last text belongs to.
+    /// Artifact of the last text.
     current_artifact: Option<String>,
     printed_parts: HashSet<String>,
     last_status: Option<(String, String)>,
-    /// Whether any text was printed, and whether a line is begun.
+    /// Whether any text was printed, and whether the current line is unfinished.
     has_written_text: bool,
     is_mid_line: bool,
-    /// The end of the last piece of text, as far as its meaning depends on the next one.
+    /// End of the last piece of text whose meaning depends on the next piece.
     pending_text: String,
 }
 
 impl<'a> Transcript<'a> {
-    /// Nothing was printed; with `raw`, text is printed as it came.
+    /// Creates an empty transcript; with `raw`, text is printed unchanged.
     pub fn new(console: &'a Console, raw: bool) -> Self {
         Self {
             console,
@@ -52,7 +52,8 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    /// Prints what an event adds. The states of an answer that was waited for are not printed: it is printed at its end.
+    /// Prints what an event adds. The states of an answer without a stream are not printed, because it is printed at
+    /// its end.
     pub fn print_event(
         &mut self,
         event: &StreamEvent,
@@ -110,7 +111,7 @@ impl<'a> Transcript<'a> {
             }
             (Some(step), _) => terminal::eprint_note(&step),
             (None, Some("completed") | None) if !self.has_written_text => {
-                terminal::eprint_note("the agent answered without a text; --json shows everything");
+                terminal::eprint_note("the agent answered without text; --json shows everything");
             }
             (None, Some("completed") | None) => {}
             (None, Some(state)) => terminal::eprint_note(&format!("the task is {state}")),
@@ -118,7 +119,7 @@ impl<'a> Transcript<'a> {
         Ok(())
     }
 
-    /// Ends the line that is begun, so that something else can be printed.
+    /// Ends an unfinished line, so that something else can be printed.
     pub fn end_line(&mut self) -> Result<(), CommandError> {
         if self.is_mid_line {
             self.console.write_bytes(b"\n")?;
@@ -127,7 +128,7 @@ impl<'a> Transcript<'a> {
         Ok(())
     }
 
-    /// A passing state is told beside the answer, once. The text of the last one is part of the answer.
+    /// Prints a transient state on standard error, once. The text of the final state is part of the answer.
     fn print_status(&mut self, state: &str, text: &str) -> Result<(), CommandError> {
         let status = Some((state.to_owned(), text.to_owned()));
         if !is_transient_state(state) || text.is_empty() || self.last_status == status {
@@ -140,7 +141,7 @@ impl<'a> Transcript<'a> {
         Ok(())
     }
 
-    /// Parts that are no text are told beside the answer, each once.
+    /// Describes parts without text on standard error, each once.
     fn print_other_parts(&mut self, parts: &[String]) -> Result<(), CommandError> {
         for part in parts {
             let part = terminal::escape_and_truncate(part, PART_COLUMNS);
@@ -163,7 +164,7 @@ impl<'a> Transcript<'a> {
         let new_text = match (append, unprinted_text(printed, &artifact.text)) {
             (true, _) => artifact.text.clone(),
             (false, Some(rest)) => rest.to_owned(),
-            // It was replaced by something else, which is printed as a whole.
+            // The text was replaced by another one, which is printed as a whole.
             (false, None) => {
                 printed.clear();
                 self.current_artifact = None;
@@ -181,7 +182,7 @@ impl<'a> Transcript<'a> {
         self.print_other_parts(&artifact.other_parts)
     }
 
-    /// Separates the next text from the one before it by an empty line.
+    /// Separates the next text from the previous one by an empty line.
     fn start_paragraph(&mut self) -> Result<(), CommandError> {
         self.end_line()?;
         if self.has_written_text {
@@ -211,7 +212,7 @@ impl<'a> Transcript<'a> {
         Ok(())
     }
 
-    /// On a terminal, where both outputs meet, a note begins a line of its own.
+    /// Ends an unfinished line on a terminal, where both outputs meet, before a note.
     fn end_line_on_terminal(&mut self) -> Result<(), CommandError> {
         match self.console.interactive {
             true => self.end_line(),
@@ -220,23 +221,24 @@ impl<'a> Transcript<'a> {
     }
 }
 
-/// Takes the end of a piece of text off whose meaning depends on the next piece: the beginning of a line break of two characters.
+/// Cuts off the end of a piece of text whose meaning depends on the next piece: the first character of a two-character
+/// line break.
 fn split_incomplete_break(text: &mut String) -> String {
     let settled = text.trim_end_matches('\r').len();
     match text.len() - settled {
-        // More of them than any text needs is a text of its own.
+        // A longer sequence is ordinary text.
         more if more > MAX_PENDING_BYTES => String::new(),
         _ => text.split_off(settled),
     }
 }
 
-/// Whether the agent leaves a state by itself; its text is told when it arrives.
+/// Whether the agent leaves a state by itself; its text is printed on arrival.
 fn is_transient_state(state: &str) -> bool {
     matches!(state, "submitted" | "working" | "unknown")
 }
 
-/// What `whole` has beyond the text that was shown; `None` if it does not begin with that. Line breaks do not count:
-/// between the parts of an artifact they are the reader's.
+/// Text of `full_text` after the printed one; `None` if it does not start with that. Line breaks do not count: those
+/// between the parts of an artifact were added by the reader.
 fn unprinted_text<'a>(printed: &str, full_text: &'a str) -> Option<&'a str> {
     let is_break = |character: &char| matches!(character, '\n' | '\r');
     let mut rest = full_text.char_indices();
@@ -246,7 +248,7 @@ fn unprinted_text<'a>(printed: &str, full_text: &'a str) -> Option<&'a str> {
             return None;
         }
     }
-    // Those at the end of the shown text were shown.
+    // Line breaks at the end of the printed text were printed.
     let mut rest = rest.as_str();
     for _ in printed.chars().rev().take_while(is_break) {
         rest = rest.strip_prefix(['\n', '\r']).unwrap_or(rest);

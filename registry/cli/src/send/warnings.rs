@@ -1,4 +1,4 @@
-//! What speaks against calling an agent.
+//! Warnings about calling an agent.
 
 use a2a_registry_api::{Agent, DecisionRequest};
 use a2a_registry_domain::lifecycle::ShownLifecycle;
@@ -11,8 +11,8 @@ use crate::list_format::PageArgs;
 use crate::program_name::program_name;
 use crate::terminal;
 
-/// What whoever sends to an agent should know before: all that the registry holds against it, as phrases about it. What cannot be
-/// found out counts too. Commands are named to a reader who has a shell.
+/// Collects the registry's warnings about an agent, as phrases about it. Facts that cannot be checked are warnings
+/// too. Commands are included only for a reader with a shell.
 pub(super) async fn collect_warnings(
     agent: &Agent,
     client: &Client,
@@ -30,12 +30,12 @@ pub(super) async fn collect_warnings(
     warnings
 }
 
-/// Whether the agent has shown another card since the one that is served was approved.
+/// Whether the agent has published another card since the served one was approved.
 async fn changed_card_warning(agent: &Agent, client: &Client, has_shell: bool) -> Option<String> {
     let id = agent.hit.summary.id;
     let served = &agent.hit.summary.card_digest;
     match client.versions(id, &PageArgs::with_max_limit(None)).await {
-        // The newest one comes first. Callers who may not see others see the served one alone.
+        // The newest one comes first. Callers who may not see others get only the served one.
         Ok(list) => {
             let newest = list.value.versions.first()?;
             let what = "has changed its card since it was approved";
@@ -51,10 +51,10 @@ async fn changed_card_warning(agent: &Agent, client: &Client, has_shell: bool) -
     }
 }
 
-/// Whether policies forbid the caller to call an agent that anybody may call otherwise.
+/// Whether policies forbid the caller to call an agent that is otherwise open to everyone.
 async fn policy_warning(agent: &Agent, client: &Client, has_shell: bool) -> Option<String> {
     let summary = &agent.hit.summary;
-    // About all others no policy is asked: nobody may call them.
+    // Policies are not evaluated for other agents, which cannot be called.
     let is_listed = matches!(
         summary.lifecycle.known_value(),
         Some(ShownLifecycle::Approved | ShownLifecycle::Deprecated)
@@ -74,7 +74,7 @@ async fn policy_warning(agent: &Agent, client: &Client, has_shell: bool) -> Opti
             Some(format!("may not be called by you: {reason}"))
         }
         Err(error) => Some(format!(
-            "could not be held against the policies: {}",
+            "could not be checked against the policies: {}",
             error_text(&error, has_shell)
         )),
     }
@@ -87,7 +87,7 @@ fn error_text(error: &ClientError, has_shell: bool) -> String {
     }
 }
 
-/// What its page says.
+/// Warnings from the agent's state.
 fn state_warnings(agent: &Agent, now: Timestamp) -> Vec<String> {
     let summary = &agent.hit.summary;
     let mut warnings = Vec::new();
@@ -107,13 +107,13 @@ fn state_warnings(agent: &Agent, now: Timestamp) -> Vec<String> {
                 .collect();
             warnings.push(format!("is on hold ({})", holds.join("; ")));
         }
-        // A newer registry has it. What it stands for may be as bad as a hold.
+        // A newer registry has this state. It may be as serious as a hold.
         None => warnings.push(format!(
             "is in a state that this program does not know: {}",
             summary.lifecycle
         )),
     }
-    // A hold does not take a deprecation away. One that was made before messages were kept has none.
+    // A hold does not end a deprecation. A deprecation from before messages were stored has none.
     let deprecation = summary.deprecation.as_ref();
     if deprecation.is_some() || summary.lifecycle == ShownLifecycle::Deprecated {
         let text = deprecation.map(|deprecation| format!(": {}", deprecation.sentence()));

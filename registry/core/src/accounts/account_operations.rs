@@ -1,4 +1,4 @@
-//! Accounts, their roles, and whether they may be used.
+//! Accounts: their roles, and whether they are enabled.
 
 use std::collections::BTreeSet;
 
@@ -36,9 +36,11 @@ pub async fn me(context: &AppContext, caller: &Caller) -> Result<Me> {
             (Some(token_view(context, token, &row)), None)
         }
         Credential::AccessToken(issuer) => (None, Some(issuer.clone())),
-        // The API takes no cookies, and the secret of a feed only for that feed.
+        // The API accepts no cookies, and accepts the secret of a feed only for that feed.
         Credential::Session(_) | Credential::Feed => {
-            return Err(AppError::internal("a session or a feed asks who it is"));
+            return Err(AppError::internal(
+                "own_account was called with a session or feed credential",
+            ));
         }
     };
     Ok(Me {
@@ -93,7 +95,7 @@ pub async fn account_create(
         .is_some()
     {
         return Err(AppError::conflict(format!(
-            "There is an account {} already.",
+            "The account {} already exists.",
             new.name
         )));
     }
@@ -152,8 +154,7 @@ pub async fn account_patch(
     Ok(after)
 }
 
-/// Changes the row of an account. Disabling removes its tokens, sessions and feed, so that enabling it restores none of
-/// them.
+/// Changes the row of an account. Disabling deletes its tokens, sessions and feed; enabling restores none of them.
 async fn update_account(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
@@ -185,7 +186,7 @@ async fn update_account(
         let admins = accounts::enabled_accounts_by_role(write, Role::Admin).await?;
         if admins.iter().all(|admin| admin.id == row.id) {
             return Err(AppError::conflict(format!(
-                "{} is the last enabled admin; make another one first.",
+                "{} is the last enabled admin. Create another admin first.",
                 row.name
             )));
         }
@@ -202,7 +203,7 @@ fn parse_roles(roles: &[Role]) -> Result<Roles> {
     if roles.is_empty() {
         return Err(AppError::invalid(
             "/roles",
-            "an account has one role at least",
+            "an account must have at least one role",
         ));
     }
     Ok(roles.iter().copied().collect())
@@ -212,14 +213,14 @@ fn check_group_names(names: &[String]) -> Result<()> {
     if names.len() > MAX_GROUPS_PER_ACCOUNT {
         return Err(AppError::invalid(
             "/groups",
-            format!("an account has {MAX_GROUPS_PER_ACCOUNT} groups at most"),
+            format!("an account can be in at most {MAX_GROUPS_PER_ACCOUNT} groups"),
         ));
     }
     let mut numbered = names.iter().enumerate();
     numbered.try_for_each(|(at, name)| check_name(&format!("/groups/{at}"), name))
 }
 
-/// Sets the groups of the origin `admin` of an account; those of other origins stay.
+/// Sets the groups of an account that have the origin `admin`; groups of other origins stay.
 async fn set_memberships(write: &WriteTransaction, account: Uuid, names: &[String]) -> Result<()> {
     // A name may occur twice.
     let names: BTreeSet<&String> = names.iter().collect();
@@ -235,14 +236,14 @@ async fn set_memberships(write: &WriteTransaction, account: Uuid, names: &[Strin
     for name in names {
         let group = groups::group_by_name(write, ADMIN_ORIGIN, name).await?;
         let group = group.ok_or_else(|| {
-            AppError::conflict(format!("There is no group {name} yet; make it first."))
+            AppError::conflict(format!("The group {name} does not exist. Create it first."))
         })?;
         if current_groups.iter().any(|(_, known)| known.id == group.id) {
             continue;
         }
         if groups::group_member_count(write, group.id).await? >= MAX_GROUP_MEMBERS as u64 {
             return Err(AppError::limit_reached(format!(
-                "The group {name} has {MAX_GROUP_MEMBERS} members."
+                "The group {name} already has {MAX_GROUP_MEMBERS} members, the maximum."
             )));
         }
         let row = group_member::Model {

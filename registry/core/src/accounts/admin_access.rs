@@ -1,7 +1,7 @@
-//! The last way in: an act of a person never leaves a registry that no admin can enter.
+//! Admin access: no action may leave a registry that no admin can enter.
 //!
-//! A way in is a token or a session of an enabled admin that may administer, or an identity provider that can sign one
-//! in. Expiry and signing out are not prevented.
+//! Admin access is a token or session of an enabled admin that has admin rights, or an identity provider that can sign
+//! an admin in. Expiry and signing out are not prevented.
 
 use a2a_registry_api::limits::MAX_TOKENS_PER_ACCOUNT;
 use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
@@ -50,8 +50,8 @@ fn can_administer(
         && roles.has_permission(scopes, Permission::Administer)
 }
 
-/// Refuses a change after which no admin could get in. It is called after the change, in its transaction and under the
-/// lock of accounts: of two processes that each end one of the last two ways in, the second finds none.
+/// Rejects a change after which no admin could get in. The caller makes the change first and calls this in the same
+/// transaction, under the lock of accounts: if two processes each end one of the last two ways in, the second fails.
 pub async fn require_admin_access(context: &AppContext, write: &WriteTransaction) -> Result<()> {
     if context.providers.can_make_admins() {
         return Ok(());
@@ -62,7 +62,7 @@ pub async fn require_admin_access(context: &AppContext, write: &WriteTransaction
         }
     }
     Err(AppError::conflict(
-        "This is the last way in for an admin: no other valid token or session may administer, and no identity provider \
+        "This is the last admin access: no other valid token or session has admin rights, and no identity provider \
          signs an admin in. Create another token with the scope admin first.",
     ))
 }

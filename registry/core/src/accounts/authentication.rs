@@ -1,4 +1,4 @@
-//! Authentication of callers by the secret of a token or of a session, or by an access token. Nothing is cached between
+//! Authenticates callers by the secret of a token or session, or by an access token. Nothing is cached between
 //! requests, so a change of an account, a token or a session takes effect at the next request in every process.
 
 use a2a_registry_domain::role::{Roles, Scopes};
@@ -25,10 +25,10 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
             .map_err(|error| error.with_provider_refusal(RefusalReason::AccessToken))?;
         return authenticate_access_token(context, &token_subject).await;
     }
-    // The caller gets the same answer in each case.
+    // The caller gets the same error in each case.
     let token_error = |reason| {
         AppError::unauthenticated(
-            "This token is unknown or has ended; ask an admin for another one.",
+            "This token is unknown or has expired. Ask an admin for a new one.",
         )
         .with_refusal(reason)
     };
@@ -56,15 +56,15 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
     build_caller(context, account, roles, token.scopes(), credential).await
 }
 
-/// Since when the tokens, sessions and feed of an account are suspended until its next sign-in, because its identity
-/// provider has issued no valid claims about it for too long.
+/// The time since which the tokens, sessions and feed of an account are suspended until its next sign-in, because its
+/// identity provider has issued no valid claims about it for too long.
 pub fn suspended_at(context: &AppContext, account: &account::Model) -> Option<Timestamp> {
     let valid_at = Timestamp(account.claims_valid_at?);
     let end = context.config.identity.absence_end(valid_at)?;
     (end <= context.now()).then_some(end)
 }
 
-/// The caller for an access token: its account, with all that its roles allow.
+/// Authenticates the account of an access token, with every scope that its roles allow.
 async fn authenticate_access_token(
     context: &AppContext,
     token_subject: &TokenSubject,
@@ -103,12 +103,12 @@ async fn build_caller(
     })
 }
 
-/// The scopes of a token that its account's roles allow now.
+/// The scopes of a token that the roles of its account currently allow.
 pub fn token_scopes(token: &token::Model, roles: &Roles) -> Scopes {
     effective_scopes(token.scopes(), roles)
 }
 
-/// These scopes as far as the roles allow them; all that they allow if none are given.
+/// The given scopes as far as the roles allow them; every allowed scope if none are given.
 pub fn effective_scopes(scopes: Option<Scopes>, roles: &Roles) -> Scopes {
     match scopes {
         Some(scopes) => scopes.within(&roles.scopes()),
@@ -131,8 +131,8 @@ pub fn policy_group_names(groups: &[(Uuid, account_group::Model)]) -> Vec<String
     named.collect()
 }
 
-/// Authenticates the reader of a feed by its secret; `None` for an unknown one, and if the account is disabled or
-/// suspended. The caller may only read the feed, and do no more than the token or session that made the feed could.
+/// Authenticates the reader of a feed by its secret; `None` if the secret is unknown or the account is disabled or
+/// suspended. The caller may only read the feed, with at most the rights of the token or session that created it.
 pub async fn authenticate_feed(context: &AppContext, secret: &str) -> Result<Option<Caller>> {
     let feed_and_account = feeds::feed_by_hash(&context.store, &sha256_hex(secret)).await?;
     let feed_and_account = feed_and_account
@@ -147,7 +147,7 @@ pub async fn authenticate_feed(context: &AppContext, secret: &str) -> Result<Opt
     Ok(Some(caller))
 }
 
-/// How far behind the stored time of a session's last use may be, in microseconds.
+/// Maximum delay of a session's stored time of last use, in microseconds.
 const LAST_SEEN_INTERVAL: i64 = 5 * 60 * 1_000_000;
 
 #[derive(Debug)]
@@ -157,8 +157,9 @@ pub struct SessionCaller {
     pub new_secret: Option<String>,
 }
 
-/// Authenticates a caller by the secret of a session; `None` for one that is unknown or has ended, which is no failure:
-/// a browser sends it to every page. With `may_rotate`, a session whose account has other roles now gets a new secret.
+/// Authenticates a caller by the secret of a session; `None` if it is unknown or expired, which is not an error
+/// because a browser sends it to every page. With `may_rotate`, a session whose account's roles have changed gets a
+/// new secret.
 pub async fn authenticate_session(
     context: &AppContext,
     secret: &str,
@@ -170,7 +171,7 @@ pub async fn authenticate_session(
     let Some((session, account)) = session_and_account else {
         return Ok(None);
     };
-    // A provider that the operator has removed signs nobody in.
+    // Sessions of a provider that the operator has removed are invalid.
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
     if !account.is_active() || !is_trusted || suspended_at(context, &account).is_some() {
@@ -189,7 +190,7 @@ pub async fn authenticate_session(
     }))
 }
 
-/// Gives a session a new secret. Of two concurrent requests only one does; the other has no secret to return.
+/// Gives a session a new secret. Of two concurrent requests only one rotates it; the other gets no secret.
 async fn rotate_session_secret(
     context: &AppContext,
     session: &session::Model,
@@ -211,7 +212,7 @@ pub fn random_secret(context: &AppContext) -> String {
     BASE64URL_NOPAD.encode(&random)
 }
 
-/// Records that a session is used, outside the request and at most once per interval.
+/// Records the use of a session, outside the request and at most once per interval.
 fn record_session_use(context: &AppContext, session: &session::Model, now: i64) {
     if now.saturating_sub(session.last_seen_at) < LAST_SEEN_INTERVAL {
         return;
@@ -224,12 +225,12 @@ fn record_session_use(context: &AppContext, session: &session::Model, now: i64) 
             write.commit().await
         };
         if let Err(error) = recording.await {
-            tracing::debug!(%error, session = %id, "the use of a session is not noted");
+            tracing::debug!(%error, session = %id, "the last use of a session was not recorded");
         }
     });
 }
 
-/// Records the hour of a token's use outside the request, which neither waits nor fails for it.
+/// Records the hour of a token's last use outside the request, which neither waits for it nor fails with it.
 fn record_token_use(context: &AppContext, token: &token::Model, now: i64) {
     let Some(hour) = context
         .token_uses
@@ -245,7 +246,7 @@ fn record_token_use(context: &AppContext, token: &token::Model, now: i64) {
             write.commit().await
         };
         if let Err(error) = recording.await {
-            tracing::debug!(%error, token = %id, "the use of a token is not noted");
+            tracing::debug!(%error, token = %id, "the last use of a token was not recorded");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! The first account and its token: from the environment, or made at the first start.
+//! The first account and its token, which is taken from the environment or generated at the first start.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::identifiers::Entropy;
@@ -17,7 +17,7 @@ use crate::error::StartError;
 const MIN_BOOTSTRAP_TOKEN_CHARS: usize = 32;
 pub(super) const BOOTSTRAP_ACCOUNT: &str = "admin";
 
-/// Makes sure that an admin token exists: the one from the environment, else that of an earlier start, else a new one,
+/// Ensures that an admin token exists: the one from the environment, else that of an earlier start, else a new one,
 /// which is returned.
 pub async fn ensure_bootstrap_token(
     store: &Store,
@@ -61,8 +61,8 @@ pub async fn reset_bootstrap_token(
     Ok(secret)
 }
 
-/// Makes the account of the bootstrap token an enabled admin and curator again, even if others have changed it: whoever
-/// holds the data folder is in charge.
+/// Makes the account of the bootstrap token an enabled admin and curator again, even if others have changed it:
+/// whoever controls the data folder controls the registry.
 async fn restore_bootstrap_admin(
     store: &Store,
     now: Timestamp,
@@ -111,7 +111,7 @@ enum IfTokenExists {
     Replace,
 }
 
-/// Makes this the bootstrap token; returns whether it is the bootstrap token afterwards.
+/// Stores the bootstrap token; returns whether this secret is the bootstrap token afterwards.
 async fn set_bootstrap_token(
     store: &Store,
     secret: &str,

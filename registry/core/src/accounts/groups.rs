@@ -1,4 +1,4 @@
-//! Groups of accounts. Those of the origin `admin` are made here; those of other origins are read-only.
+//! Groups of accounts. Groups of the origin `admin` are managed here; those of other origins are read-only.
 
 use std::collections::{HashMap, HashSet};
 
@@ -56,7 +56,7 @@ pub async fn group_put(
     if_match: &IfMatch,
 ) -> Result<Group> {
     let admin = caller.require(Permission::Administer)?;
-    // An invalid name in the path belongs to no group.
+    // A group with an invalid name cannot exist.
     check_name("group", name).map_err(|_| AppError::no_group(name))?;
     check_members(&members.members)?;
     let write = context.store.begin_write().await?;
@@ -84,7 +84,7 @@ pub async fn group_put(
     Ok(after)
 }
 
-/// Deletes a group of the origin `admin`. Its accounts stay.
+/// Deletes a group of the origin `admin`. Its member accounts stay.
 pub async fn group_delete(
     context: &AppContext,
     caller: &Caller,
@@ -113,7 +113,7 @@ async fn create_group(
     check_new_name("group", name)?;
     if groups::group_count(write, ADMIN_ORIGIN).await? >= MAX_GROUPS {
         return Err(AppError::limit_reached(format!(
-            "There are {MAX_GROUPS} groups; delete some first."
+            "The limit of {MAX_GROUPS} groups is reached. Delete some first."
         )));
     }
     let now = context.now();
@@ -131,7 +131,7 @@ fn check_members(names: &[String]) -> Result<()> {
     if names.len() > MAX_GROUP_MEMBERS {
         return Err(AppError::invalid(
             "/members",
-            format!("a group has {MAX_GROUP_MEMBERS} members at most"),
+            format!("a group can have at most {MAX_GROUP_MEMBERS} members"),
         ));
     }
     let mut numbered = names.iter().enumerate();
@@ -163,7 +163,7 @@ async fn set_members(
     Ok(())
 }
 
-/// Refuses accounts that have reached the limit of groups.
+/// Rejects accounts that have reached the limit of groups.
 async fn check_group_limit(write: &WriteTransaction, accounts: &[&account::Model]) -> Result<()> {
     let ids: Vec<Uuid> = accounts.iter().map(|account| account.id).collect();
     let memberships = groups::groups_by_account(write, &ids).await?;
@@ -177,7 +177,7 @@ async fn check_group_limit(write: &WriteTransaction, accounts: &[&account::Model
     match at_limit {
         None => Ok(()),
         Some(account) => Err(AppError::limit_reached(format!(
-            "The account {} is in {MAX_GROUPS_PER_ACCOUNT} groups.",
+            "The account {} is already in {MAX_GROUPS_PER_ACCOUNT} groups, the maximum.",
             account.name
         ))),
     }
@@ -189,8 +189,8 @@ async fn load_group(db: &impl Executor, row: account_group::Model) -> Result<Gro
     views.pop().ok_or_else(|| AppError::no_group(name))
 }
 
-/// Groups as callers see them, in the order of their rows, with members by name. A group of an issuer may have more
-/// members than are named.
+/// Loads groups as callers see them, in the order of their rows, with members sorted by name. The members of an
+/// identity provider's group may be listed incompletely.
 async fn load_groups(db: &impl Executor, rows: Vec<account_group::Model>) -> Result<Vec<Group>> {
     let mut views = Vec::with_capacity(rows.len());
     for row in rows {

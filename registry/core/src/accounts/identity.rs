@@ -1,10 +1,12 @@
 //! Accounts of the people and services of identity providers: created at their first token, and updated by every newer
 //! one.
 //!
-//! Roles set by an admin stay: the map changes the roles of an account only while they are what it gave last.
+//! Roles set by an admin stay: the role map changes the roles of an account only while they equal those it assigned
+//! last.
 //!
-//! Claims that do not admit a person end the access of the account, if they are newer than those applied last: its
-//! roles and groups from the provider, its sessions, tokens and feed. Newer claims that admit it restore the roles.
+//! Claims that do not admit a person end the access of the account if they are newer than the claims applied last: the
+//! account loses its roles and groups from the provider, its sessions, tokens and feed. Newer claims that admit it
+//! restore the roles.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +27,8 @@ use crate::providers::{AccountGrant, GrantRejection, TokenSubject};
 const MAX_ACCOUNTS: u64 = 100_000;
 const MAX_GROUPS: u64 = 10_000;
 
-/// The account of the holder of a token, as the token describes it. It may be disabled.
+/// Finds or creates the account of a token's subject and updates it by the token's claims. The account may be
+/// disabled.
 pub async fn account_for_subject(
     context: &AppContext,
     token_subject: &TokenSubject,
@@ -55,7 +58,7 @@ pub async fn account_for_subject(
     sync_account(context, token_subject, grant).await
 }
 
-/// Refuses a token if claims issued no earlier have ended the access of the account.
+/// Rejects a token if claims that are as new or newer have ended the access of the account.
 fn reject_outdated_claims(
     identity: &identity::Model,
     account: &account::Model,
@@ -91,7 +94,7 @@ async fn is_current(
     Ok(current_names == names.iter().map(String::as_str).collect())
 }
 
-/// Creates or changes the account, under the lock of all accounts, so that two processes do so once.
+/// Creates or changes the account under the lock of all accounts, so that two processes do it only once.
 async fn sync_account(
     context: &AppContext,
     token_subject: &TokenSubject,
@@ -113,8 +116,8 @@ async fn sync_account(
     Ok(account)
 }
 
-/// The refusal of a holder whom the claims do not admit. It ends the access of the account, if there is one and the
-/// claims are complete enough and newer than those applied last.
+/// Returns the error for a subject that the claims do not admit. The access of its account ends, if the account exists
+/// and the claims are complete enough and newer than the claims applied last.
 async fn reject_subject(
     context: &AppContext,
     token_subject: &TokenSubject,
@@ -143,8 +146,8 @@ async fn reject_subject(
     Ok(error.with_refusal(RefusalReason::NotAdmitted))
 }
 
-/// Ends what an account has from its provider, and everything by which it is authenticated. Roles that an admin has set
-/// stay until it is admitted again, and so does the role of the last enabled admin.
+/// Ends everything that an account has from its provider, and all its credentials. Roles set by an admin stay until
+/// the account is admitted again, and so does the role of the last enabled admin.
 async fn end_access(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
@@ -157,7 +160,7 @@ async fn end_access(
         ..identity.clone()
     };
     if account.access_ended_at.is_some() {
-        // Only the time is new: tokens issued before it no longer admit the account.
+        // Only the time changes: tokens issued before it no longer admit the account.
         return Ok(write.update_identity(&updated_identity).await?);
     }
     let roles_before = account.roles.clone();
@@ -188,10 +191,10 @@ async fn end_access(
 
 async fn account_by_id(write: &WriteTransaction, id: Uuid) -> Result<account::Model> {
     let account = accounts::accounts_by_ids(write, &[id]).await?.pop();
-    account.ok_or_else(|| AppError::internal("an identity without its account"))
+    account.ok_or_else(|| AppError::internal("an identity has no account"))
 }
 
-/// Gives an account roles, and records them as what the map gave last.
+/// Gives an account roles, and records them as those assigned last by the role map.
 fn set_mapped_roles(account: &mut account::Model, identity: &mut identity::Model, roles: &Roles) {
     account.role = roles.main_role().into();
     account.roles = Some(roles.to_string());
@@ -206,7 +209,7 @@ async fn create_account(
 ) -> Result<account::Model> {
     if identities::identity_count(write, &token_subject.issuer).await? >= MAX_ACCOUNTS {
         return Err(AppError::limit_reached(format!(
-            "There are {MAX_ACCOUNTS} accounts of this identity provider."
+            "The limit of {MAX_ACCOUNTS} accounts of this identity provider is reached."
         )));
     }
     let name = unused_account_name(write, grant, &token_subject.subject).await?;
@@ -247,7 +250,7 @@ async fn create_account(
     Ok(row)
 }
 
-/// A name that no account has.
+/// Chooses a name that no account has.
 async fn unused_account_name(
     write: &WriteTransaction,
     grant: &AccountGrant,
@@ -262,7 +265,7 @@ async fn unused_account_name(
         }
     }
     Err(AppError::conflict(
-        "Another account has the name that yours would get; an admin has to look into it.",
+        "Another account already has the name that your account would get. Ask an admin to resolve this.",
     ))
 }
 
@@ -275,7 +278,7 @@ async fn update_account(
 ) -> Result<account::Model> {
     let mut account = account_by_id(write, identity.account_id).await?;
     reject_outdated_claims(&identity, &account, token_subject)?;
-    // An older token has nothing new, and a disabled account stays as it is.
+    // An older token brings no news, and a disabled account is not changed.
     if account.disabled_at.is_some() || token_subject.issued_at < identity.claims_at {
         return Ok(account);
     }
@@ -318,7 +321,7 @@ async fn update_account(
     Ok(account)
 }
 
-/// Whether an account may get these roles: the last enabled admin stays one.
+/// Whether an account may get these roles: the last enabled admin must stay an admin.
 async fn can_assign_roles(
     write: &WriteTransaction,
     account: &account::Model,
@@ -330,7 +333,8 @@ async fn can_assign_roles(
     let admins = accounts::enabled_accounts_by_role(write, Role::Admin).await?;
     let another = admins.iter().any(|admin| admin.id != account.id);
     if !another {
-        tracing::warn!(account = %account.id, "the last enabled admin keeps that role, whatever the identity provider says");
+        tracing::warn!(account = %account.id, "the last enabled admin keeps the admin role, although the identity \
+         provider does not grant it");
     }
     Ok(another)
 }
@@ -345,8 +349,8 @@ async fn provider_groups(
     Ok(own.filter(|group| group.origin == issuer).collect())
 }
 
-/// Sets the groups that an issuer puts an account in; those of other origins stay. Returns the names before, if they
-/// differ.
+/// Sets the groups that an issuer assigns to an account; groups of other origins stay. Returns the previous names if
+/// they differ.
 async fn sync_provider_groups(
     write: &WriteTransaction,
     change_set: &ChangeSet<'_>,
@@ -360,8 +364,8 @@ async fn sync_provider_groups(
         .filter(|group| !names.contains(&group.name))
     {
         write.delete_members(group.id, &[account]).await?;
-        // A group of an issuer is only known by its members. What is shown to it names the row, and is shown to those
-        // who join it again.
+        // Only its members know a group of an issuer. Agents that are shown to the group refer to its row, so that
+        // members who rejoin see them again.
         if groups::is_group_empty(write, group.id).await?
             && !groups::is_group_in_audience(write, group.id).await?
         {
@@ -393,7 +397,7 @@ async fn find_or_create_group(
     }
     if groups::group_count(write, issuer).await? >= MAX_GROUPS {
         return Err(AppError::limit_reached(format!(
-            "There are {MAX_GROUPS} groups of this identity provider."
+            "The limit of {MAX_GROUPS} groups of this identity provider is reached."
         )));
     }
     let row = account_group::Model {

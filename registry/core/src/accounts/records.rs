@@ -1,4 +1,4 @@
-//! Rows of accounts and tokens, how they are made, and how callers see them.
+//! Rows of accounts and tokens: creation, lookup and views.
 
 use a2a_registry_api::{Account, GroupName, Token};
 use a2a_registry_domain::identifiers::{Entropy, new_uuid};
@@ -14,7 +14,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::name_rules::check_new_name;
 
-/// Characters of a token that lists show.
+/// Leading characters of a token that lists show.
 const TOKEN_PREFIX_CHARS: usize = 10;
 
 pub fn new_account_row(
@@ -49,7 +49,7 @@ pub fn new_token_row(
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> token::Model {
-    // The beginning of a token that an operator chose may be enough to guess the rest; a generated token is random.
+    // The prefix of an operator's own token may be enough to guess the rest; a generated token is random.
     let prefix_chars = if secret.starts_with(TOKEN_PREFIX) {
         TOKEN_PREFIX_CHARS
     } else {
@@ -75,11 +75,14 @@ pub fn new_secret(entropy: &dyn Entropy) -> String {
     format!("{TOKEN_PREFIX}{}", BASE64URL_NOPAD.encode(&random))
 }
 
-/// Refuses an invalid name of a new account. A name that parses as an id could stand for another account in a path.
+/// Rejects an invalid name of a new account. In a path, a name that parses as an id could refer to another account.
 pub fn check_account_name(pointer: &str, name: &str) -> Result<()> {
     check_new_name(pointer, name)?;
     if Uuid::try_parse(name).is_ok() {
-        return Err(AppError::invalid(pointer, "an account's name is no id"));
+        return Err(AppError::invalid(
+            pointer,
+            "the name of an account cannot be an id",
+        ));
     }
     Ok(())
 }

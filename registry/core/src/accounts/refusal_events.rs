@@ -1,4 +1,4 @@
-//! Events of refused credentials and sign-ins: one for each network and minute, up to a limit.
+//! Events for rejected credentials and sign-ins: one for each network and minute, up to a limit.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -11,11 +11,11 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::process_state::refusal_counters::{RefusalCount, RefusalSummary, SIGN_IN_LOG};
 
-/// The subject of the event for all networks that have none of their own.
+/// The subject of the event that counts all networks without an event of their own.
 const OTHER_NETWORKS: &str = "other networks";
 
-/// Writes an event for each network whose credentials or sign-ins were refused since the last call, and a log line if
-/// not each refusal had one. If the database fails, the next call writes the counts.
+/// Writes an event for each network whose credentials or sign-ins were rejected since the last call, and a log line if
+/// some rejections were not logged individually. If the database fails, the next call writes the counts.
 pub async fn write_refusal_events(context: &AppContext) -> Result<()> {
     let Some(summary) = context.refusals.take_summary() else {
         return Ok(());
@@ -28,7 +28,8 @@ pub async fn write_refusal_events(context: &AppContext) -> Result<()> {
         let more = count.unlogged();
         if more > 0 {
             let reasons = &count.reasons;
-            tracing::warn!(target: SIGN_IN_LOG, network, more, ?reasons, "and more were refused in this minute");
+            tracing::warn!(target: SIGN_IN_LOG, network, more, ?reasons, "more sign-ins or credentials were rejected \
+             in this minute");
         }
     }
     Ok(())

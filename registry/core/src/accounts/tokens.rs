@@ -1,5 +1,5 @@
-//! Access tokens. A secret is shown once and stored as a hash. An account makes and revokes its own, an admin
-//! everyone's.
+//! Access tokens. A secret is shown once and stored as a hash. An account creates and revokes its own tokens; an admin
+//! can do so for every account.
 
 use a2a_registry_api::limits::{DEFAULT_TOKEN_DAYS, MAX_TOKEN_DAYS, MAX_TOKENS_PER_ACCOUNT};
 use a2a_registry_api::{CreatedToken, NewToken, Token, TokenList};
@@ -24,7 +24,7 @@ use crate::name_rules::check_name;
 use crate::paging::{ListPage, PageRequest};
 use crate::visibility::caller::{Caller, CallerAccount};
 
-/// Makes a token. An admin may name an account that does not exist yet, which is created too.
+/// Creates a token. An admin may name an account that does not exist yet, which is then created too.
 pub async fn token_create(
     context: &AppContext,
     caller: &Caller,
@@ -35,7 +35,7 @@ pub async fn token_create(
     let is_own = new.account.is_empty() || new.account == actor.name;
     if !is_own && !actor.has_permission(Permission::Administer) {
         return Err(AppError::forbidden(
-            "Only an admin may make tokens of other accounts.",
+            "Only an admin may create tokens for other accounts.",
         ));
     }
     let now = context.now();
@@ -62,7 +62,7 @@ pub async fn token_create(
     })
 }
 
-/// Refuses an invalid request; returns the days that the token will last.
+/// Rejects an invalid request; returns the token's lifetime in days.
 fn validate_new_token(new: &NewToken) -> Result<u32> {
     if !new.account.is_empty() {
         check_name("/account", &new.account)?;
@@ -71,14 +71,14 @@ fn validate_new_token(new: &NewToken) -> Result<u32> {
     if new.scopes.as_ref().is_some_and(Vec::is_empty) {
         return Err(AppError::invalid(
             "/scopes",
-            "a token has one scope at least",
+            "a token must have at least one scope",
         ));
     }
     let days = new.expires_in_days.unwrap_or(DEFAULT_TOKEN_DAYS);
     if days == 0 || days > MAX_TOKEN_DAYS {
         return Err(AppError::invalid(
             "/expires_in_days",
-            format!("A token ends after 1 to {MAX_TOKEN_DAYS} days."),
+            format!("A token must expire after 1 to {MAX_TOKEN_DAYS} days."),
         ));
     }
     Ok(days)
@@ -100,14 +100,16 @@ async fn find_or_create_account(
     if let Some(account) = accounts::account_by_name(write, name).await? {
         let roles = account.roles()?;
         if new.role.is_some_and(|role| !roles.has(role)) {
-            return conflict(format!("The account {name} has the roles {roles}."));
+            return conflict(format!(
+                "The account {name} already exists with the roles {roles}."
+            ));
         }
         if account.disabled_at.is_some() {
             return conflict(format!("The account {name} is disabled."));
         }
         if account.access_ended_at.is_some() {
             return conflict(format!(
-                "The identity provider of the account {name} does not let it in any more: it needs to sign in first."
+                "The identity provider no longer admits the account {name}. The account must sign in again first."
             ));
         }
         return Ok(account);
@@ -116,7 +118,7 @@ async fn find_or_create_account(
     let role = new.role.ok_or_else(|| {
         AppError::invalid(
             "/role",
-            format!("there is no account {name}; name its role"),
+            format!("the account {name} does not exist; give a role to create it"),
         )
     })?;
     let roles: Roles = [role].into_iter().collect();
@@ -127,8 +129,8 @@ async fn find_or_create_account(
     Ok(account)
 }
 
-/// The scopes of the new token: at most those of the account's roles, and of the token that makes one for its own
-/// account.
+/// The scopes of the new token: at most those that the account's roles allow, and those of the calling token if that
+/// creates one for its own account.
 fn new_token_scopes(
     new: &NewToken,
     account: &account::Model,
@@ -148,13 +150,13 @@ fn new_token_scopes(
     }
     if let Some(scope) = requested.beyond(&max_scopes) {
         return Err(AppError::forbidden(format!(
-            "A token without the scope {scope} cannot make one with it."
+            "A token without the scope {scope} cannot create a token with that scope."
         )));
     }
     Ok(requested)
 }
 
-/// Refuses a token beyond the account's limit. Expired ones make way.
+/// Rejects a token beyond the account's limit. Expired tokens are deleted to make room.
 async fn enforce_token_limit(
     write: &WriteTransaction,
     account: &account::Model,
@@ -165,12 +167,12 @@ async fn enforce_token_limit(
         return Ok(());
     }
     Err(AppError::limit_reached(format!(
-        "The account {} has {MAX_TOKENS_PER_ACCOUNT} tokens; revoke some first.",
+        "The account {} has {MAX_TOKENS_PER_ACCOUNT} tokens, the maximum. Revoke some first.",
         account.name
     )))
 }
 
-/// Tokens, newest first, without their secrets: all for an admin, else the caller's own.
+/// Lists tokens, newest first, without their secrets: all of them for an admin, else the caller's own.
 pub async fn token_list(
     context: &AppContext,
     caller: &Caller,
@@ -252,7 +254,7 @@ async fn find_revocable_row(
         && let Some(scope) = missing_scope()
     {
         return Err(AppError::forbidden(format!(
-            "A token without the scope {scope} cannot revoke one with it."
+            "A token without the scope {scope} cannot revoke a token with that scope."
         )));
     }
     let owner = accounts::accounts_by_ids(db, &[row.account_id])
@@ -262,7 +264,8 @@ async fn find_revocable_row(
     Ok((row, owner))
 }
 
-/// Refuses one of the caller's own that may do more than the token of the request, and the last way in of an admin.
+/// Revokes a token. Rejects one of the caller's own that has more scopes than the calling token, and the last admin
+/// access.
 pub async fn token_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
     let actor = caller.require(Permission::Read)?;
     let write = context.store.begin_write().await?;

@@ -1,4 +1,4 @@
-//! Facts about an agent from its rows and card: what its document in the index and the policies share.
+//! Facts about an agent from its rows and card, shared by its index document and the policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::signatures::DomainKeyBinding;
 
-/// An agent with the content that a policy is asked about.
+/// An agent with the content that policies evaluate.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicySubject<'a> {
     pub agent: &'a agent::Model,
@@ -25,9 +25,9 @@ pub struct PolicySubject<'a> {
     pub card: &'a AgentCard,
     pub binding: &'a DomainKeyBinding,
     pub has_verified_domain: bool,
-    /// The methods that prove the domain, separated by spaces.
+    /// The methods by which the domain is verified, separated by spaces.
     pub proof_methods: &'a str,
-    /// Whether the content is the domain's own, or was admitted for it.
+    /// Whether the content comes from the domain itself, or was admitted on its behalf.
     pub is_admitted: bool,
     /// The change from the approved content; `None` if nothing was approved.
     pub change: Option<ChangeClass>,

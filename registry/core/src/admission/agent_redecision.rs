@@ -1,5 +1,4 @@
-//! What changed admission rules mean for one agent: it is put on hold or released, and its approval stays or is
-//! revoked.
+//! Applies changed admission rules to one agent: places or lifts its hold, and keeps or revokes its approval.
 
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
@@ -14,8 +13,8 @@ use crate::commit::decision_maker::POLICY_ACTOR;
 use crate::context::AppContext;
 use crate::error::{ErrorKind, Result};
 
-/// Decides by the rules on one agent that they may concern: it is put on the hold `denied` or released, its approval by
-/// `--approve-all` is revoked, policies put it on hold or release it, and its pending version is decided.
+/// Applies the rules to one agent that they may affect: places or lifts the hold `denied`, revokes an approval by
+/// `--approve-all`, lets policies place or lift their hold, and decides the pending version.
 pub async fn apply_rules_to_agent(
     context: &AppContext,
     write: &WriteTransaction,
@@ -24,7 +23,7 @@ pub async fn apply_rules_to_agent(
 ) -> Result<()> {
     let mut state = match load_agent_state(write, id).await {
         Ok(state) => state,
-        // Deleted in the meantime.
+        // The agent was deleted in the meantime.
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -45,13 +44,13 @@ pub async fn apply_rules_to_agent(
             redecide_pending(context, write, change_set, &mut state, POLICY_ACTOR).await?;
         }
     }
-    // An agent in a state that only a later build knows is shown to no one, and left to that build.
+    // An agent in a state of a later build is hidden from everyone, and left to that build.
     if state.agent.lifecycle.known_value().is_some()
         && is_approved_by_approve_all(context, write, &state).await?
     {
         has_event = true;
         revoke_approval(context, write, change_set, &mut state, POLICY_ACTOR).await?;
-        // For a denied domain nothing is decided, which writes no row.
+        // Nothing is decided for a denied domain, so no row would be written otherwise.
         change_set.mark_changed(&mut state);
     }
     update_policy_hold(context, write, change_set, &mut state).await?;
@@ -60,14 +59,14 @@ pub async fn apply_rules_to_agent(
             change_set.remove_hold(&mut state, Hold::RulesChanged);
         }
         false => {
-            let reason = "it is decided by the present rules";
+            let reason = "decided by the current rules";
             change_set.lift_hold(&mut state, Hold::RulesChanged, POLICY_ACTOR, reason);
         }
     }
     Ok(())
 }
 
-/// Whether an agent's served version has its latest approval from `--approve-all`, which is no longer set.
+/// Whether the latest approval of an agent's served version is by `--approve-all`, which is no longer set.
 async fn is_approved_by_approve_all(
     context: &AppContext,
     write: &WriteTransaction,

@@ -1,4 +1,4 @@
-//! The difference between two cards of an agent, and the class of that change.
+//! The difference between two cards of an agent, and its change class.
 
 use a2a_card::{CardDiff, SignatureState, SignatureStates, diff_verified_cards};
 use a2a_registry_domain::review::ChangeClass;
@@ -10,8 +10,8 @@ use a2a_registry_store::{Executor, StoreError};
 use crate::context::AppContext;
 use crate::signatures::{DomainKeyBinding, StoredSignatures};
 
-/// The class of a card's change against another version of it. Bytes that are not in `known`, such as the ones that this write
-/// inserts, are read through `on`.
+/// The class of a change between two versions of a card. Bytes that are not in `loaded_bodies` are read through `db`,
+/// which also sees those that this write inserts.
 pub async fn classify_change(
     context: &AppContext,
     db: &impl Executor,
@@ -37,7 +37,7 @@ pub async fn classify_change(
     })
 }
 
-/// The difference of two cards; `None` if this build cannot read one of them.
+/// Compares two cards; `None` if this build cannot read one of them.
 pub fn diff_cards(
     context: &AppContext,
     before: &[u8],
@@ -47,13 +47,13 @@ pub fn diff_cards(
     diff_verified_cards(before, after, Some(&owner_extension(context)), states).ok()
 }
 
-/// The extension by which an owner proves a card to be theirs (docs/ownership.md#proofs).
+/// The extension by which a card names its owner (docs/ownership.md#proofs).
 pub fn owner_extension(context: &AppContext) -> String {
     format!("{}/ext/owner/v1", context.config.public_url())
 }
 
 /// The signature states of two versions, by the stored state and keys of each. A card signed by a pinned key counts as
-/// verified although that key has left its key set since: nobody gains by removing a key.
+/// verified even if that key has left its key set since, so removing a key gains nothing.
 pub fn signature_states(
     agent: &agent::Model,
     binding: &DomainKeyBinding,
@@ -72,21 +72,21 @@ pub fn signature_states(
     }
 }
 
-/// The class of a card's change, given the states of both signatures.
+/// Classifies a change, given the states of both signatures.
 pub fn classify_diff(diff: Option<&CardDiff>, states: SignatureStates) -> ChangeClass {
     use SignatureState::{Untrusted, Valid};
     let verified = |state| matches!(state, Valid | Untrusted);
     match diff {
         Some(difference) => difference.class.into(),
-        // A card that this build cannot read cannot be compared: a person decides, before anything of it is served if
-        // its signature does not verify any more.
+        // A card that this build cannot read cannot be compared, so a person decides. If its signature no longer
+        // verifies, that happens before any of it is served.
         None if verified(states.before) && !verified(states.after) => ChangeClass::Critical,
         None => ChangeClass::High,
     }
 }
 
-/// The bytes with that digest: among the known ones, else from the database. Damaged ones count as missing, so
-/// that the agent's next card can still be decided on.
+/// The bytes with this digest: from the loaded bodies, else from the database. Damaged bytes count as missing, so that
+/// the agent's next card can still be decided.
 pub async fn load_body_bytes(
     db: &impl Executor,
     digest: &str,

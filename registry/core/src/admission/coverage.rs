@@ -1,4 +1,4 @@
-//! Loads the facts by which [`coverage_level`] decides whether a domain covers a source.
+//! Loads the evidence by which [`coverage_level`] decides whether a domain covers a source.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -63,8 +63,8 @@ impl CoverageEvidence {
         self.registrants.entry(row.source_id).or_default().push(row);
     }
 
-    /// The coverage of the last card of a source; `all` includes at least the live sources of its domain with the same
-    /// card URL, and their catalogs.
+    /// The coverage of the last card of a source. `domain_sources` must include the live sources of its domain with
+    /// the same card URL, and their catalogs.
     pub fn source_coverage<'a>(
         &self,
         row: &source::Model,
@@ -75,13 +75,14 @@ impl CoverageEvidence {
         self.response_coverage(row, &answered_by, domain_sources)
     }
 
-    /// The coverage of a catalog. One at a registered URL depends on who registered it, and not on what lists that URL.
+    /// The coverage of a catalog. That of a catalog at a registered URL depends on who registered it, not on what
+    /// lists the URL.
     pub fn catalog_coverage(&self, row: &source::Model) -> CoverageLevel {
         self.source_coverage(row, std::iter::once(row))
     }
 
-    /// The identifier of a catalog entry, if the catalog is the domain's: at a well-known path, or registered by the
-    /// owner. Another catalog names no agent of the domain, and neither does one that has ended.
+    /// The identifier of a catalog entry, if the catalog belongs to the domain: it is at a well-known path or was
+    /// registered by the owner. Other and ended catalogs cannot name an agent of the domain.
     pub fn own_catalog_identifier<'r>(
         &self,
         row: &'r source::Model,
@@ -93,7 +94,7 @@ impl CoverageEvidence {
         is_own.then_some(identifier)
     }
 
-    /// The coverage of a source that the caller registers now.
+    /// The coverage of a source that the caller is registering.
     pub fn new_source_coverage<'a>(
         &self,
         row: &source::Model,
@@ -112,7 +113,7 @@ impl CoverageEvidence {
             is_in_own_catalog: false,
             registrants: vec![registrant_facts(new_registrant)],
         };
-        // Other sources of the same URL may have a higher level already.
+        // Other sources of the same URL may already have a higher level.
         let same = domain_sources
             .clone()
             .filter(|one| card_url(one) == row.url && one.domain_id == row.domain_id);
@@ -122,14 +123,14 @@ impl CoverageEvidence {
         coverage_level(domain, &facts).max(others.unwrap_or(CoverageLevel::Nomination))
     }
 
-    /// The coverage of a source's card that this origin gave.
+    /// The coverage of a source's card that was served by this origin.
     pub fn response_coverage<'a>(
         &self,
         row: &source::Model,
         answered_by: &str,
         domain_sources: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> CoverageLevel {
-        // A source of an unknown kind, written by a later build, is not covered.
+        // A source of an unknown kind, written by a later build, has no coverage.
         let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), coverage_kind(row))
         else {
             return CoverageLevel::Nomination;
@@ -137,7 +138,7 @@ impl CoverageEvidence {
         if row.ended_at.is_some() {
             return CoverageLevel::Nomination;
         }
-        // The registrants of all sources of this URL count together.
+        // The registrants of all sources of this URL are counted together.
         let yields_card =
             |one: &source::Model| one.kind == SourceKind::Url || one.kind == SourceKind::Entry;
         let is_same_url = |one: &&source::Model| {
@@ -169,7 +170,7 @@ impl CoverageEvidence {
         coverage_level(domain, &facts)
     }
 
-    /// The coverage of a version: the highest of the sources that gave it.
+    /// The coverage of a version: the highest level of its sources.
     pub fn version_coverage<'a>(
         &self,
         version_sources: impl Iterator<Item = &'a version_source::Model>,
@@ -192,7 +193,7 @@ pub fn url_origin(url: &str) -> String {
     Url::parse(url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
 }
 
-/// The proved owner of a domain.
+/// The verified owner of a domain.
 fn verified_owner(row: &domain::Model) -> Option<Uuid> {
     row.owner_id.filter(|_| row.state == DomainState::Verified)
 }

@@ -1,4 +1,4 @@
-//! Updates the agents of a domain when the coverage of their cards changes: names, trust levels, slots and decisions
+//! Updates a domain's agents when the coverage of their cards changes: names, trust levels, slots and decisions
 //! (docs/ownership.md#coverage).
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub struct DomainCoverageState<'a> {
 }
 
 impl<'a> DomainCoverageState<'a> {
-    /// The caller has locked the domain.
+    /// Loads the state of a domain that the caller has locked.
     pub async fn load(
         write: &WriteTransaction,
         row: &'a domain::Model,
@@ -72,14 +72,14 @@ impl<'a> DomainCoverageState<'a> {
         all.find_map(|one| one.account_id)
     }
 
-    /// The identifier of an entry, if a catalog of the domain gave it.
+    /// The identifier of a catalog entry, if a catalog of the domain contains it.
     fn own_catalog_identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
         let mut sources = self.sources.iter();
         let catalog = sources.find(|other| Some(other.id) == row.catalog_id);
         self.evidence.own_catalog_identifier(row, catalog)
     }
 
-    /// The sources of an agent with the coverage of each, the oldest first.
+    /// The sources of an agent with the coverage of each, oldest first.
     fn sources_of_agent(&self, agent: Uuid) -> Vec<(&source::Model, CoverageLevel)> {
         let is_of_agent = |row: &&source::Model| row.agent_id == Some(agent);
         let source_coverage =
@@ -106,7 +106,8 @@ pub async fn update_domain_coverage(
     Ok(())
 }
 
-/// Updates one agent for the coverage of its cards: which sources keep the slot, its URN, and the decisions.
+/// Updates one agent after the coverage of its cards changed: the sources that keep its slot, its URN, and its
+/// decisions.
 pub async fn update_agent_coverage(
     context: &AppContext,
     write: &WriteTransaction,
@@ -174,8 +175,8 @@ pub async fn update_agent_coverage(
     update_policy_hold(context, write, change_set, state).await
 }
 
-/// Separates the sources of an agent that differ in coverage: those with the highest level keep the agent, among equals
-/// the oldest; nominated ones become agents of their own.
+/// Separates the sources of an agent that differ in coverage: those with the highest level keep the agent, and the
+/// oldest one on a tie; nominated sources become separate agents.
 async fn split_agent_sources(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
@@ -230,9 +231,9 @@ async fn split_agent_sources(
     Ok(())
 }
 
-/// Whether all agents of a domain are on hold for the domain's state. Nothing is decided on them meanwhile: approvals
-/// are valid again when the hold ends, unless the domain has a new owner by then. A state that only a later build knows
-/// counts as such a hold, because its agents are shown to no one.
+/// Whether all agents of a domain are on hold because of the domain's state. They are not decided during that hold:
+/// their approvals are valid again when it ends, unless the domain has a new owner by then. A state of a later build
+/// counts as such a hold, because its agents are hidden from everyone.
 fn is_on_domain_hold(row: &domain::Model) -> bool {
     match row.state.known_value() {
         Some(DomainState::Unverified | DomainState::Verified) => false,
@@ -240,7 +241,7 @@ fn is_on_domain_hold(row: &domain::Model) -> bool {
     }
 }
 
-/// Whether the served version was approved only by a rule that trusts the domain: such an approval ends with that
+/// Whether the served version was approved only by a rule that trusts the domain. Such an approval ends with that
 /// trust.
 async fn is_approved_by_domain_trust(
     write: &WriteTransaction,
@@ -253,9 +254,9 @@ async fn is_approved_by_domain_trust(
     ))
 }
 
-/// Whether the last decision that is not on a small change was by such a rule: a small change relies on the one before,
-/// and so does an approval that is not confirmed. An approval by a rule that only a later build knows is left for that
-/// build to revoke.
+/// Whether the last approval that stands by itself was by such a rule. An approval of a small change relies on the one
+/// before, and so does one that is not confirmed. An approval by a rule of a later build is left for that build to
+/// revoke.
 fn last_approval_trusts_domain(
     agent_decisions: &[decision::Model],
     approved: Option<Uuid>,
@@ -271,7 +272,7 @@ fn last_approval_trusts_domain(
     let mut until_served = approvals.skip_while(|made| Some(made.version_id) != approved);
     let root = until_served.find(|made| !is_small_change(made));
     root.is_some_and(|made| {
-        // A written policy may trust the domain too, so it is evaluated again.
+        // A custom policy may trust the domain too, so it is evaluated again.
         let trusts = [Rule::AllowDomains, Rule::VerifiedDomain, Rule::Policy];
         rule(made).is_some_and(|rule| trusts.contains(&rule))
     })
@@ -286,8 +287,8 @@ async fn newest_card_name(
     let card = rows
         .first()
         .map(|row| serde_json::from_str::<AgentCard>(&row.model));
-    let card = card
-        .transpose()
-        .map_err(|error| AppError::internal(format!("a kept model is broken: {error}")))?;
+    let card = card.transpose().map_err(|error| {
+        AppError::internal(format!("a stored card model cannot be parsed: {error}"))
+    })?;
     Ok(card.map(|card| card.name))
 }

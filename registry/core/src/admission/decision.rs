@@ -1,4 +1,4 @@
-//! The decision on a version of a card: the input of the rules, and the consequences of their ruling.
+//! The decision on a version of a card: the input of the admission rules, and the effects of their decision.
 
 use a2a_registry_domain::admission_rules::{
     AdmissionDecision, AdmissionFacts, Rule, decide_admission,
@@ -27,20 +27,21 @@ use crate::signatures::DomainKeyBinding;
 
 pub struct AdmissionInput<'a> {
     pub version: &'a VersionKey,
-    /// The class of its change against the served version; `None` if none is served.
+    /// The class of the change against the served version; `None` if none is served.
     pub change: Option<ChangeClass>,
     pub has_error: bool,
     pub domain: Option<&'a domain::Model>,
     pub decisions: &'a [decision::Model],
     pub registration_approval: Option<DecisionMaker>,
     pub submitter: Option<String>,
-    /// The actor whose act or fetch submits it to the rules.
+    /// The actor whose action or fetch led to the decision.
     pub actor: &'a str,
 }
 
 impl AdmissionInput<'_> {
-    /// The last decision of a person on exactly this content, in this generation of the domain. An approval from before
-    /// `oldest` has ended; an earlier decision that took effect again later still counts from its own time.
+    /// The last decision of a person on exactly this content, in this ownership generation of the domain. Approvals
+    /// older than `approvals_since` have expired; an earlier decision that took effect again later counts from its
+    /// original time.
     fn last_person_decision(&self, approvals_since: i64) -> Option<bool> {
         let since = self.domain.map_or(0, |row| row.generation_since);
         let key = self.version;
@@ -54,8 +55,8 @@ impl AdmissionInput<'_> {
     }
 }
 
-/// Decides on a version by the rules: it is approved, rejected or put in review. Nothing happens for a denied domain:
-/// the caller puts its agents on hold.
+/// Decides a version by the rules: it is approved, rejected or put in review. For a denied domain nothing happens: the
+/// caller places the hold on its agents.
 pub async fn decide_version(
     context: &AppContext,
     write: &WriteTransaction,
@@ -115,8 +116,8 @@ pub async fn decide_version(
     Ok(ruling)
 }
 
-/// Who approves by a rule: the person who approved with the registration, or the rule, with the written policy as its
-/// reason.
+/// The decision maker of an approval by a rule: the person who approved with the registration, or the rule, with the
+/// custom policy as its reason.
 fn rule_approver(
     rule: Rule,
     registration_approval: Option<DecisionMaker>,
@@ -133,13 +134,13 @@ fn rule_approver(
     }
 }
 
-/// The time from which approvals by persons count; older ones have ended.
+/// The time since which approvals by persons are valid; older approvals have expired.
 fn approvals_valid_since(context: &AppContext, now: Timestamp) -> i64 {
     let term = context.config.governance.approval_term();
     term.map_or(i64::MIN, |term| now.plus_micros(-term).0)
 }
 
-/// Applies the rules again to an agent's newest version, if it is not decided yet.
+/// Applies the rules again to an agent's newest version, if that is undecided.
 pub async fn redecide_pending(
     context: &AppContext,
     write: &WriteTransaction,
@@ -158,7 +159,7 @@ pub async fn redecide_pending(
     Ok(())
 }
 
-/// Applies the rules to an agent's newest version, as ingest does to a new one.
+/// Applies the rules to an agent's newest version, as ingest does with a new one.
 pub async fn decide_newest_version(
     context: &AppContext,
     write: &WriteTransaction,
@@ -207,7 +208,7 @@ pub async fn revoke_approval(
     state: &mut AgentState,
     actor: &str,
 ) -> Result<()> {
-    // An agent in a state that only a later build knows is shown to no one, and left to that build.
+    // An agent in a state of a later build is hidden from everyone, and left to that build.
     if state.agent.lifecycle.known_value().is_none() {
         return Ok(());
     }

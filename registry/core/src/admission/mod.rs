@@ -1,4 +1,4 @@
-//! Admission: which sources cover an agent, and the decision on its card.
+//! Admission: the coverage of an agent's sources, and the decision on its card.
 
 pub mod agent_facts;
 pub mod agent_redecision;

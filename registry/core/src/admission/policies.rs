@@ -1,4 +1,4 @@
-//! What policies say about admitting a card, for the account that registered it.
+//! Evaluates the policies on admitting a card, with the account that registered it as the principal.
 
 use a2a_card::AgentCard;
 use a2a_registry_domain::admission_rules::Rule;
@@ -23,28 +23,29 @@ use crate::error::AppError;
 use crate::policy_sets::default_policy_rule;
 use crate::signatures::DomainKeyBinding;
 
-/// What policies say about a card.
+/// The policies' decision on a card.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdmissionPolicyDecision {
-    /// The rule by which the card may be approved, with the identifier of the policy where somebody has written it.
+    /// The rule by which the card may be approved, with the identifier of the policy if that is a custom one.
     pub permit: Option<(Rule, Option<String>)>,
-    /// The policies that forbid it, without those that are waived.
+    /// The policies that forbid it, except waived ones.
     pub forbidden_by: Vec<String>,
-    /// The places of policies on a dry run that would have changed this.
+    /// The positions of policies on a dry run that would have changed this.
     dry_run_positions: Vec<u16>,
 }
 
-/// A version that policies are asked about.
+/// A version that policies evaluate.
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionCandidate<'a> {
     pub version: &'a VersionKey,
-    /// The class of its change against what is served; `None` where nothing is.
+    /// The class of its change against the served content; `None` if nothing is served.
     pub change: Option<ChangeClass>,
     pub has_error: bool,
     pub domain: Option<&'a domain::Model>,
 }
 
-/// What the newest policies say about a version that is decided on; what policies on a dry run would have changed is counted.
+/// Evaluates the newest policies on a version that is being decided, and counts the policies on a dry run that would
+/// have changed the result.
 pub async fn evaluate_and_count_dry_runs(
     context: &AppContext,
     write: &WriteTransaction,
@@ -65,7 +66,7 @@ pub async fn evaluate_and_count_dry_runs(
     Ok(decision)
 }
 
-/// What the newest policies say about admitting a version of an agent.
+/// Evaluates the newest policies on admitting a version of an agent.
 async fn evaluate_version(
     context: &AppContext,
     write: &WriteTransaction,
@@ -101,7 +102,7 @@ async fn evaluate_version(
     ))
 }
 
-/// What a set says about a card that these of its policies match.
+/// The decision of a policy set on a card that these of its policies match.
 fn evaluate_admission(
     set: &PolicySet,
     principal: &Principal,
@@ -126,8 +127,8 @@ fn evaluate_admission(
     }
 }
 
-/// The permit that a decision names: a shipped one that trusts the domain, then the first that somebody has written, then a
-/// shipped one about small changes.
+/// The permit that a decision names: a built-in one that trusts the domain, else the first custom one, else a built-in
+/// one about small changes.
 fn select_permit(set: &PolicySet, permits: &[String]) -> Option<(Rule, Option<String>)> {
     let named = |id: &String| set.policies().iter().find(|policy| policy.id == *id);
     let permit_policies = permits.iter().filter_map(named);
@@ -143,7 +144,7 @@ fn select_permit(set: &PolicySet, permits: &[String]) -> Option<(Rule, Option<St
         .map(|(_, permit)| permit)
 }
 
-/// The facts that the shipped policies ask for, which need no further rows.
+/// The attributes that the built-in policies use, which need no further rows.
 fn default_policy_facts(
     context: &AppContext,
     change_set: &ChangeSet<'_>,
@@ -163,7 +164,7 @@ fn default_policy_facts(
     }
 }
 
-/// The methods by which the domain is verified, with spaces between.
+/// The methods by which the domain is verified, separated by spaces.
 fn domain_proof_methods<'a>(candidate: AdmissionCandidate<'a>) -> &'a str {
     let methods = candidate
         .domain
@@ -175,7 +176,7 @@ fn is_verified(row: &domain::Model) -> bool {
     row.state == DomainState::Verified
 }
 
-/// All facts about a version, with the changes that this act has made so far.
+/// Loads all attributes of a version, including the changes made so far in this change set.
 async fn load_agent_facts(
     context: &AppContext,
     write: &WriteTransaction,
@@ -230,7 +231,7 @@ async fn load_waived_policies(
     Ok(counts.map(|one| one.policy).collect())
 }
 
-/// An account as policies see it, with its groups; nobody where there is none that may be used.
+/// An account as a policy principal, with its groups; an anonymous one without an account that may be used.
 pub async fn registrant_principal(
     db: &impl Executor,
     account: Option<Uuid>,
@@ -247,7 +248,7 @@ pub async fn registrant_principal(
     })
 }
 
-/// Puts an agent on hold whose content policies forbid, and lifts that hold where none does.
+/// Puts an agent on hold if policies forbid its content, and lifts that hold if none does.
 pub fn apply_policy_hold(
     change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
@@ -266,7 +267,7 @@ pub fn apply_policy_hold(
     }
 }
 
-/// Whether policies could put an agent on hold, or release it.
+/// Whether policies could place or lift a hold on an agent.
 pub fn can_change_policy_hold(set: &PolicySet, state: &AgentState) -> bool {
     let mut about = set.for_action(Action::Admit);
     state.holds.contains(&Hold::Policy)
@@ -277,7 +278,8 @@ pub fn can_change_policy_hold(set: &PolicySet, state: &AgentState) -> bool {
         })
 }
 
-/// Puts an agent on hold, or releases it, as policies say about the content that it shows: what is served, or else the newest.
+/// Places or lifts the policy hold of an agent by its current content: the served version, or the newest if none is
+/// served.
 pub async fn update_policy_hold(
     context: &AppContext,
     write: &WriteTransaction,
@@ -320,7 +322,7 @@ mod tests {
     use crate::policy_sets::default_policies;
     use crate::process_state::active_policy_sets::DefaultPolicyMatches;
 
-    /// The ruling by the shipped policies, beside a set that says nothing about admitting.
+    /// The decision by the built-in policies, with a set that has no policies about admission.
     fn decide(facts: &AdmissionFacts<'_>, rules: &AdmissionRules) -> AdmissionDecision {
         let set = PolicySet::compile_with_defaults(1, &[], &default_policies(rules)).unwrap();
         let asked = AgentAttributes {
@@ -390,7 +392,7 @@ mod tests {
         );
     }
 
-    /// However trusted the domain is, an invalid signature waits for a person, whose decision counts.
+    /// However trusted the domain is, a card with an invalid signature waits for a person, whose decision counts.
     #[test]
     fn no_rule_admits_an_invalid_signature() {
         let allow = rules(&[], &["*.example.com"], false);
@@ -436,7 +438,7 @@ mod tests {
         assert_eq!(decide(&invalid, &denied), AdmissionDecision::Denied);
     }
 
-    /// What was evaluated for one card holds for every other one of which the shipped policies are told the same.
+    /// The result for one card applies to every other card with the same attributes in the built-in policies.
     #[test]
     fn shipped_policies_ask_for_the_facts_alone_by_which_they_are_evaluated_once() {
         let set = default_policies(&rules(&[], &["*.example.com"], false));
@@ -515,8 +517,8 @@ mod tests {
         assert_eq!(decide(&facts(None), &none), AdmissionDecision::Pending);
     }
 
-    /// A nomination waits for a person, even on an allowed or proved domain; a small change to a card that a person has
-    /// approved does not.
+    /// A nomination waits for a person, even on an allowed or verified domain; a small change to a card that a person
+    /// has approved does not.
     #[test]
     fn rules_that_trust_a_domain_decide_on_no_nomination() {
         let nominated = |change| AdmissionFacts {

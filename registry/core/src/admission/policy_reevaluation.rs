@@ -1,5 +1,5 @@
-//! Applies policies to existing agents: they are put on hold or released, and pending versions are decided again, after
-//! a new policy set, a change of an agent, or the end of a waiver.
+//! Applies policies to existing agents after a new policy set, a change of an agent, or the end of a waiver: places
+//! and lifts holds, and decides pending versions again.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +20,15 @@ use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::process_state::active_policy_sets::PendingReevaluation;
 
-/// The setting that holds the number of the last set by which open reviews were decided again.
+/// The setting with the number of the last set by which open reviews were decided again.
 const REDECIDED_SET_SETTING: &str = "settled_policies";
-/// Agents in one transaction. Other writes wait for it, and policies may take ten milliseconds for each.
+/// Agents per transaction. Other writes wait for it, and policies may take ten milliseconds for each agent.
 const BATCH_SIZE: usize = 50;
 
-/// Checks every agent whose status may have changed by policies, and holds or releases it. Processes may do so at the
-/// same time: the first one changes, the others find nothing to do. Returns whether it finished. A failure does not
-/// stop the others, is returned after them, and is tried again in the next round. If the database fails as a whole, all
-/// agents stay to be checked.
+/// Reevaluates every agent that policies may affect, and places or lifts its hold. Several processes may do so at
+/// once: the first one makes the change, the others find nothing to do. Returns whether it finished. A failure does
+/// not stop the other agents; it is returned at the end, and retried in the next round. If the database fails as a
+/// whole, all agents remain to be checked.
 pub async fn reevaluate_holds(
     context: &AppContext,
     is_cancelled: impl Fn() -> bool,
@@ -81,7 +81,7 @@ async fn reevaluate_all_agents(
         if settled.unwrap_or_else(|| "0".to_owned()) == number {
             return Ok(true);
         }
-        // Policies that were removed may have kept cards waiting.
+        // Removed policies may have kept cards waiting.
         redecide_open_reviews(context).await?;
         let write = context.store.begin_write().await?;
         write.set_setting(REDECIDED_SET_SETTING, &number).await?;
@@ -102,7 +102,7 @@ async fn reevaluate_all_agents(
     }
 }
 
-/// Settles these agents in one transaction, or each alone if that fails.
+/// Reevaluates these agents in one transaction, or each alone if that fails.
 async fn reevaluate_agents(
     context: &AppContext,
     ids: &BTreeSet<Uuid>,
@@ -118,7 +118,7 @@ async fn reevaluate_agents(
         for id in chunk {
             if let Err(error) = reevaluate_in_transaction(context, &[*id]).await {
                 let text = error.log_message();
-                tracing::error!(error = text, agent = %id, "policies could not act on an agent");
+                tracing::error!(error = text, agent = %id, "policies could not be applied to an agent");
                 failed.agents.push(*id);
                 failed.first_error.get_or_insert(error);
             }
@@ -133,7 +133,7 @@ async fn reevaluate_in_transaction(context: &AppContext, ids: &[Uuid]) -> Result
     for id in ids {
         let mut state = match load_agent_state(&write, *id).await {
             Ok(state) => state,
-            // Deleted in the meantime.
+            // The agent was deleted in the meantime.
             Err(error) if error.kind == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };

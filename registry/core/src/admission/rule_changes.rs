@@ -1,5 +1,5 @@
-//! Changed admission rules at a start: what they may forbid is hidden before this process answers anybody, and everything is
-//! decided afterwards, in the background.
+//! Changed admission rules at a start: agents that they may forbid are hidden before this process serves requests, and
+//! everything is decided afterwards in the background.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -29,20 +29,20 @@ use crate::context::AppContext;
 use crate::error::AppError;
 use crate::process_state::active_policy_sets::DefaultPolicyMatches;
 
-/// Reviews per page, whose changes are one transaction.
+/// Reviews per page; the changes of a page are one transaction.
 const REVIEWS_PER_PAGE: u64 = 500;
-/// What policies call the fact that a domain is on `allow_domains`.
+/// The policy attribute for a domain on `allow_domains`.
 const ALLOW_LISTED_FACT: &str = "allow_listed";
-/// The reason of the hold of agents that are not decided yet.
+/// The reason of the hold on agents that are not decided yet.
 const UNDECIDED_REASON: &str =
-    "the admission rules have changed, and it is not decided by them yet";
+    "the admission rules have changed, and the agent is not decided by them yet";
 
-/// Hides what the rules of this process may forbid and no process has decided on by them: agents get the hold
-/// `rules_changed` until they are decided. A few statements, however many there are. Returns every agent that waits for a
-/// decision; the index may still have their documents of before.
+/// Hides the agents that the rules of this process may forbid and that no process has decided by them: they get the
+/// hold `rules_changed` until they are decided. This takes a few statements, however many agents there are. Returns
+/// every agent that waits for a decision; the index may still have an older document of it.
 pub async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, AppError> {
     let write = context.store.begin_write().await?;
-    // First of all: from here on no process decides by other rules what is read below.
+    // This comes first: from here on no process decides by other rules what is read below.
     let stored_run = register_rules(context, &write).await?;
     let mut forbidden = agents_to_deny(context, &write).await?;
     forbidden.extend(agents_to_revoke(context, &write).await?);
@@ -63,7 +63,10 @@ pub async fn hide_forbidden_agents(context: &AppContext) -> Result<Vec<Uuid>, Ap
     write.commit().await?;
     if !forbidden.is_empty() {
         let agents = forbidden.len();
-        tracing::info!(agents, "hidden until they are decided by the changed rules");
+        tracing::info!(
+            agents,
+            "agents are hidden until they are decided by the changed rules"
+        );
     }
     Ok(undecided.into_iter().map(|(id, _)| id).collect())
 }
@@ -82,7 +85,7 @@ pub async fn agents_to_deny(
     Ok(denied.map(|(id, _)| id).collect())
 }
 
-/// The agents on the hold `denied` whose domain is not on `deny_domains` any more.
+/// The agents on the hold `denied` whose domain is no longer on `deny_domains`.
 pub async fn agents_to_release(
     context: &AppContext,
     db: &impl Executor,
@@ -95,8 +98,8 @@ pub async fn agents_to_release(
     Ok(free.map(|(id, _)| id).collect())
 }
 
-/// The agents whose domain `allow_domains` lists otherwise than one of these lists, where a policy that somebody has written asks
-/// for that: what the policies say of them may be of that list, in the index too.
+/// The agents whose domain is on `allow_domains` but not on one of these lists, or the reverse, if a custom policy
+/// uses that attribute: the results of policies may depend on that list, in the index too.
 async fn agents_with_changed_allowance(
     context: &AppContext,
     write: &WriteTransaction,
@@ -127,7 +130,7 @@ async fn agents_with_changed_allowance(
     Ok(other.map(|(id, _)| id).collect())
 }
 
-/// The agents that `--approve-all` alone has approved, where the option is not set any more.
+/// The agents approved only by `--approve-all`, if the option is no longer set.
 pub async fn agents_approved_by_approve_all(
     context: &AppContext,
     db: &impl Executor,
@@ -138,7 +141,7 @@ pub async fn agents_approved_by_approve_all(
     }
 }
 
-/// Those of these agents that are certain to be approved by no other rule, or of which only a decision tells.
+/// The agents among these that no other rule is certain to approve again.
 async fn agents_to_revoke(
     context: &AppContext,
     write: &WriteTransaction,
@@ -149,14 +152,14 @@ async fn agents_to_revoke(
     Ok(leave.filter(move |id| !stay.contains(id)))
 }
 
-/// Those of these agents that the shipped policies are certain to approve again, which are served meanwhile.
+/// The agents among these that the built-in policies are certain to approve again, and that are served meanwhile.
 async fn agents_still_approved(
     context: &AppContext,
     write: &WriteTransaction,
     agents: &[ApprovedAgent],
 ) -> Result<BTreeSet<Uuid>, AppError> {
     let set = load_admission_policies(context, write).await?;
-    // What somebody has written asks for whole cards, which would be read for a long time.
+    // Custom policies need whole cards, which would take long to read.
     if agents.is_empty() || set.has_custom(Action::Admit) {
         return Ok(BTreeSet::new());
     }
@@ -168,7 +171,7 @@ async fn agents_still_approved(
             verified: verified.contains(&agent.domain_id),
             allow_listed: allowed.matches(&agent.domain),
         };
-        // Another card than the served one may wait, and that one is decided on.
+        // If another card than the served one is pending, that one is decided.
         let served = agent.approved_version;
         let newest = agent
             .newest_version
@@ -190,14 +193,14 @@ async fn agents_still_approved(
     Ok(still_approved)
 }
 
-/// Why the shipped policies may trust a domain.
+/// Reasons for the built-in policies to trust a domain.
 #[derive(Debug, Clone, Copy)]
 struct DomainTrust {
     verified: bool,
     allow_listed: bool,
 }
 
-/// Whether the shipped policies admit a version as a first card.
+/// Whether the built-in policies admit a version as a first card.
 fn admits_as_first_card(
     set: &PolicySet,
     match_cache: &DefaultPolicyMatches,
@@ -229,10 +232,10 @@ pub fn open_admission_filter() -> ReviewFilter {
     }
 }
 
-/// Decides again, by changed policies, on every agent with an open review. One that fails stops none of the others.
+/// Decides every agent with an open review again by the changed policies. A failure does not stop the others.
 ///
 /// # Errors
-/// Where the database fails as a whole; else the first failure of those that failed, after the others.
+/// The failure of the database as a whole; else the first failure, after the other reviews.
 pub async fn redecide_open_reviews(context: &AppContext) -> Result<(), AppError> {
     let open = open_admission_filter();
     let (mut after, mut failed) = (None, Ok(()));
@@ -251,14 +254,14 @@ pub async fn redecide_open_reviews(context: &AppContext) -> Result<(), AppError>
             let decided = redecide_reviews(context, std::slice::from_ref(review)).await;
             if let Err(error) = &decided {
                 let text = error.log_message();
-                tracing::error!(error = text, review = %review.id, "rules could not act on a review");
+                tracing::error!(error = text, review = %review.id, "the rules could not be applied to a review");
             }
             failed = failed.and(decided);
         }
     }
 }
 
-/// Decides again on the agents of these reviews, in one transaction.
+/// Decides the agents of these reviews again, in one transaction.
 async fn redecide_reviews(
     context: &AppContext,
     open_reviews: &[review::Model],

@@ -1,5 +1,5 @@
-//! The lease of the decisions by changed rules: which process decides, by which rules, and how far it is. It is stored
-//! in the database, so that the next process continues from there.
+//! The lease for decisions by changed rules: the deciding process, its rules, and its progress. It is stored in the
+//! database, so that the next process continues from there.
 
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_store::{WriteTransaction, settings};
@@ -11,33 +11,33 @@ use crate::error::{AppError, Result};
 
 const RULES_RUN_SETTING: &str = "rules_pass";
 
-/// The stored pass. Each of its transactions locks this row first, so that no two processes decide at the same time,
-/// and none by rules that a later start has replaced.
+/// The stored rules run. Each of its transactions locks this row first, so that no two processes decide at the same
+/// time, and none decides by rules that a later start has replaced.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StoredRulesRun {
     pub rules: String,
-    /// The lists of `allow_domains` by which agents may be decided: that of the last complete pass, and those of the
-    /// passes begun since.
+    /// The `allow_domains` lists by which agents may be decided: that of the last complete run, and those of the runs
+    /// begun since.
     pub allow_lists: Vec<Vec<DomainPattern>>,
     pub holder: Option<Uuid>,
-    /// When the lease ends unless it is renewed, in microseconds.
+    /// The time at which the lease ends unless it is renewed, in microseconds.
     pub until: i64,
     pub after: Option<Uuid>,
-    /// Whether all of them are decided. Those that the pass itself opens are not decided twice.
+    /// Whether all reviews are decided. Reviews that the run itself opens are not decided twice.
     pub reviews_done: bool,
-    /// Whether one of them up to `after` failed; then the next pass begins with the first one again.
+    /// Whether a review up to `after` failed; then the next run starts from the first one again.
     pub review_failed: bool,
-    /// Agents and reviews that are decided.
+    /// Agents and reviews decided so far.
     pub decided: u64,
-    /// Agents and reviews to decide in all.
+    /// Total number of agents and reviews to decide.
     pub total: u64,
 }
 
 impl StoredRulesRun {
-    /// Reads and locks it.
+    /// Reads and locks the stored run.
     pub async fn lock(write: &WriteTransaction) -> Result<Self> {
         let text = settings::lock_setting(write, RULES_RUN_SETTING).await?;
-        // If this build cannot read it, it begins anew.
+        // A run that this build cannot read starts from the beginning.
         let stored = text.and_then(|text| serde_json::from_str(&text).ok());
         Ok(stored.unwrap_or_default())
     }
@@ -49,8 +49,8 @@ impl StoredRulesRun {
     }
 }
 
-/// Records that this process was started with its rules, before it reads what they forbid: from the commit on, no
-/// process decides by other rules. An interrupted pass by the same rules continues. Returns the stored pass.
+/// Records that this process was started with its rules, before it reads what they forbid: after the commit no process
+/// decides by other rules. An interrupted run by the same rules continues. Returns the stored run.
 pub async fn register_rules(
     context: &AppContext,
     write: &WriteTransaction,
@@ -72,7 +72,7 @@ pub async fn register_rules(
         stored_run.allow_lists.push(list);
     }
     if !context.store.is_postgres() {
-        // No other process uses this database, so the previous holder was killed.
+        // No other process uses this database, so the previous holder has been killed.
         stored_run.holder = None;
     }
     stored_run.store(write).await?;

@@ -1,5 +1,5 @@
-//! The pass: decides by changed admission rules, in the background, on open reviews and on the agents that the rules
-//! concern. One process does it; its progress is stored in the database, so that the next one continues from there.
+//! The rules run: decides open reviews and affected agents by changed admission rules, in the background. One process
+//! does it and stores its progress in the database, so that the next one continues from there.
 
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -26,15 +26,15 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::process_state::rules_progress::RulesStage;
 
-/// The setting that holds the rules by which everything is decided; empty while a pass by other rules runs.
+/// The setting with the rules by which everything is decided; empty during a run by other rules.
 const DECIDED_RULES_SETTING: &str = "rules";
-/// Agents or reviews in one transaction, for which other writes wait.
+/// Agents or reviews per transaction, during which other writes wait.
 const BATCH_SIZE: usize = 50;
-/// Decisions between two log lines, and the maximum that the index of this process lags behind them.
+/// Decisions between two log lines, and the maximum lag of this process's index behind them.
 const DECISIONS_PER_LOG: u64 = 1_000;
-/// How long the pass is this process's after its last transaction.
+/// Lifetime of the lease after the last transaction.
 const LEASE_DURATION: i64 = MINUTE;
-/// The longest wait for the index: decisions go on if it cannot be written.
+/// Maximum wait for the index: decisions continue if it cannot be written.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,14 +44,14 @@ pub enum RulesRunEnd {
     OtherProcess,
     /// Another process was started with other rules since, and decides by those.
     Superseded,
-    /// It was cancelled; the next one goes on from there.
+    /// The run was cancelled; the next one continues from there.
     Cancelled,
-    /// Some could not be decided. They stay as hidden as they are.
+    /// Some decisions failed. Those agents stay as hidden as they are.
     Failed,
 }
 
-/// Decides by the rules of this process on everything that they concern, unless another process does so. A failure does
-/// not stop the others. If the database fails, the next call continues from there.
+/// Decides everything that the rules of this process affect, unless another process does so. A failure does not stop
+/// the others. If the database fails, the next call continues from there.
 pub async fn redecide_by_changed_rules(
     context: &AppContext,
     cancel: &CancellationToken,
@@ -66,7 +66,7 @@ pub async fn redecide_by_changed_rules(
     let is_ours = stored_run
         .holder
         .is_none_or(|holder| holder == progress.lease_owner);
-    // A clock that was ahead must not extend the lease beyond the usual time.
+    // A clock that was ahead must not extend the lease beyond its lifetime.
     let left = stored_run.until.saturating_sub(context.now().0);
     if !is_ours && (1..=LEASE_DURATION).contains(&left) {
         let (decided, total) = (stored_run.decided, stored_run.total);
@@ -75,8 +75,8 @@ pub async fn redecide_by_changed_rules(
     }
     let decided = settings::setting_value(&write, DECIDED_RULES_SETTING).await?;
     if decided.is_some_and(|rules| rules != stored_run.rules) {
-        // From the first decision on, these are no longer the rules by which everything is decided: reverting them has
-        // the open reviews decided again.
+        // After the first decision, these are no longer the rules by which everything is decided: if they are set
+        // again, open reviews are decided again.
         write.set_setting(DECIDED_RULES_SETTING, "").await?;
     }
     stored_run.holder = Some(progress.lease_owner);
@@ -134,11 +134,11 @@ struct RulesRun<'a> {
 }
 
 impl<'a> RulesRun<'a> {
-    /// Collects the ids of what is to be decided, for each agent at most once.
+    /// Collects the ids of agents and reviews to decide, each agent at most once.
     async fn begin(context: &'a AppContext, mut stored: StoredRulesRun) -> Result<Self> {
         let store = &context.store;
         let decided = settings::setting_value(store, DECIDED_RULES_SETTING).await?;
-        // The same rules would decide a review as they did when it was opened.
+        // The same rules would give the decision that opened the review.
         let is_decided = decided.as_ref() == Some(&stored.rules);
         if std::mem::take(&mut stored.review_failed) {
             (stored.after, stored.reviews_done) = (None, false);
@@ -189,7 +189,7 @@ impl<'a> RulesRun<'a> {
         }
     }
 
-    /// Decides again on the agents with an open review; returns how the pass ended, if it did.
+    /// Decides the agents with an open review again; returns how the run ended, if it did.
     async fn decide_reviews(&mut self, cancel: &CancellationToken) -> Result<Option<RulesRunEnd>> {
         let open = open_admission_filter();
         while !self.stored.reviews_done {
@@ -211,7 +211,7 @@ impl<'a> RulesRun<'a> {
         Ok(None)
     }
 
-    /// Decides in one transaction, and if that fails, on each alone; returns how the pass ended, if it did.
+    /// Decides a batch in one transaction, or each item alone if that fails; returns how the run ended, if it did.
     async fn decide_batch(
         &mut self,
         batch: DecisionBatch<'_>,
@@ -236,7 +236,7 @@ impl<'a> RulesRun<'a> {
                 Err(error) if error.is_database_failure() => return Err(error),
                 Err(error) => {
                     let text = error.log_message();
-                    tracing::error!(error = text, %id, "the changed rules could not decide");
+                    tracing::error!(error = text, %id, "a decision by the changed rules failed");
                     self.failed_count += 1;
                     self.stored.review_failed |= matches!(single, DecisionBatch::Reviews(_));
                 }
@@ -247,7 +247,7 @@ impl<'a> RulesRun<'a> {
         Ok(None)
     }
 
-    /// Decides in one transaction, unless the pass is no longer this process's.
+    /// Decides in one transaction, unless this process no longer holds the lease.
     async fn decide_in_transaction(
         &mut self,
         batch: DecisionBatch<'_>,
@@ -281,7 +281,7 @@ impl<'a> RulesRun<'a> {
         Ok(None)
     }
 
-    /// Locks the pass; returns how it has ended for this process, if it has.
+    /// Locks the stored run; returns how the run has ended for this process, if it has.
     async fn lock(&self, write: &WriteTransaction) -> Result<Option<RulesRunEnd>> {
         let present = StoredRulesRun::lock(write).await?;
         if present.rules != self.stored.rules {
@@ -291,7 +291,8 @@ impl<'a> RulesRun<'a> {
         Ok((!is_ours).then_some(RulesRunEnd::OtherProcess))
     }
 
-    /// Reports the progress since `before`; after each thousand it is logged, and the index catches up first.
+    /// Reports the progress since `decided_before`; every thousand decisions are logged, and the index catches up
+    /// first.
     async fn report_progress(&self, decided_before: u64, cancel: &CancellationToken) {
         let (decided, total) = (self.stored.decided, self.stored.total);
         let context = self.context;
@@ -322,7 +323,7 @@ impl<'a> RulesRun<'a> {
         }
     }
 
-    /// Gives the lease back, with the result: complete, or where the next pass continues.
+    /// Releases the lease with the result: complete, or the position from which the next run continues.
     async fn finish(&self, is_complete: bool) -> Result<RulesRunEnd> {
         let write = self.context.store.begin_write().await?;
         if let Some(end) = self.lock(&write).await? {

@@ -1,4 +1,4 @@
-//! The URNs of agents, given for good once their domain is proved (docs/model.md#lasting-names).
+//! URNs of agents, which are permanent once their domain is verified (docs/model.md#lasting-names).
 
 use std::collections::HashSet;
 
@@ -14,9 +14,9 @@ use crate::commit::change_set::ChangeSet;
 use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::error::Result;
 
-/// Gives an agent its URN: its identifier in the domain's own catalog, else one derived from its name. It keeps the URN
-/// forever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not proved, or if the
-/// proof does not cover the card. The caller has locked the domain's row.
+/// Gives an agent its URN: its identifier in the domain's own catalog, else one derived from its name. The agent keeps
+/// the URN forever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not verified, or
+/// if the verification does not cover the card. The caller has locked the domain's row.
 pub async fn assign_urn<'i>(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,

@@ -1,4 +1,4 @@
-//! Names of agents on pages for callers who see the agents.
+//! Names of agents on pages, for callers who may see the agents.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::text::{self, LINE};
 
-/// An agent as pages name it: its name with a link to its page, or its identifier if it no longer exists.
+/// An agent's name on a page, with a link to its page; its identifier if it no longer exists.
 pub struct AgentNameView {
     pub link: Option<String>,
     pub name: String,

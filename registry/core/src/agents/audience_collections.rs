@@ -1,4 +1,4 @@
-//! The collections to whose audience a restricted agent is shown: named by its owner or a curator, and followed when
+//! The collections whose audience may see a restricted agent: set by its owner or a curator, and applied again when
 //! their audience changes.
 
 use std::collections::BTreeSet;
@@ -32,8 +32,8 @@ pub(super) fn check_collection_names(names: &[String]) -> Result<()> {
     Err(AppError::invalid("/collections", detail))
 }
 
-/// Sets the collections to whose audience an agent is shown; returns whether one is new. The caller holds the lock of
-/// collections. A collection that the caller may not see is refused like one that does not exist.
+/// Sets the collections whose audience may see an agent; returns whether one of them is new. The caller holds the lock
+/// of collections. A collection that the caller may not see is rejected like one that does not exist.
 pub(super) async fn set_audience_collections(
     write: &WriteTransaction,
     caller: &Caller,
@@ -51,12 +51,12 @@ pub(super) async fn set_audience_collections(
             row.filter(|row| can_see_collection(caller, row) || current_ids.contains(&row.id));
         let row = row.ok_or_else(|| {
             let name: String = name.chars().take(MAX_COLLECTION_NAME).collect();
-            let text = format!("There is no collection {name} that you may name.");
+            let text = format!("The collection {name} does not exist, or you may not name it.");
             AppError::conflict(text)
         })?;
         if row.audience.is_none() {
             return Err(AppError::conflict(format!(
-                "Everybody sees the collection {name}: it has no audience to show an agent to."
+                "The collection {name} is visible to everyone: it has no audience to restrict an agent to."
             )));
         }
         selected.push(row);
@@ -66,7 +66,7 @@ pub(super) async fn set_audience_collections(
         let limit = MAX_AGENTS_PER_COLLECTION as u64;
         if agents_shown_to_collection(write, *id, limit).await?.len() >= MAX_AGENTS_PER_COLLECTION {
             return Err(AppError::limit_reached(format!(
-                "A collection is named by {MAX_AGENTS_PER_COLLECTION} agents at most."
+                "A collection can be named by at most {MAX_AGENTS_PER_COLLECTION} agents."
             )));
         }
     }
@@ -91,7 +91,7 @@ fn apply_collections<'a>(
     agent.collection_audience = has_collections.then(|| encode_ids(&groups));
 }
 
-/// Updates the agents that name a collection after its audience was changed, or it was deleted, in this write.
+/// Updates the agents that name a collection after this write changed its audience or deleted it.
 pub async fn update_audience_agents(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,

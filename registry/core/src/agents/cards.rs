@@ -21,8 +21,8 @@ use crate::sources::agent_card_url;
 use crate::visibility::caller::Caller;
 use crate::visibility::{ListingState, is_listed, visibility_labels};
 
-/// The card of an agent: the approved bytes, or with `version` a stored version by its digest. The approved bytes are
-/// cached while the agent has not changed.
+/// Loads the card of an agent: the approved bytes, or with `version` a stored version by its digest. The approved
+/// bytes are cached while the agent does not change.
 pub async fn load_agent_card(
     context: &AppContext,
     caller: &Caller,
@@ -40,7 +40,7 @@ pub async fn load_agent_card(
     {
         return Ok(Arc::clone(&entry.card));
     }
-    // A cached card that the caller may not see must not be refused faster than a missing one.
+    // A cached card that the caller may not see must not be rejected faster than a missing one.
     let id = require_visible_agent(context, caller, agent).await?.id;
     let entry = load_served_card(context, id, agent).await?;
     if is_visible_to(&labels, &entry.visible_to) {
@@ -50,7 +50,7 @@ pub async fn load_agent_card(
     }
 }
 
-/// The served card of an agent, if it is cached and nothing has changed since.
+/// The served card of an agent, if it is cached and still current.
 fn cached_card(context: &AppContext, id: Uuid) -> Option<Arc<ServedCardEntry>> {
     let current_stamps = (
         context.change_counters.count(id),
@@ -60,8 +60,8 @@ fn cached_card(context: &AppContext, id: Uuid) -> Option<Arc<ServedCardEntry>> {
     ((entry.stamp, entry.policies) == current_stamps).then_some(entry)
 }
 
-/// The card of an agent, as [`agent_card`] gives it, converted to another protocol version: never signed, and marked as
-/// converted.
+/// The card of an agent, as [`load_agent_card`] returns it, converted to another protocol version: never signed, and
+/// marked as converted.
 pub async fn convert_agent_card(
     context: &AppContext,
     caller: &Caller,
@@ -76,7 +76,7 @@ pub async fn convert_agent_card(
     }
     let mut parsed =
         parse_card(&original.bytes).map_err(|_| AppError::no_version(agent, &original.digest))?;
-    // The same bytes have other addresses at another URL, so such a card is not cached by its digest.
+    // Relative addresses of the same bytes differ by URL, so such a card is not cached by its digest.
     let is_relative = has_partial_address(&parsed.card);
     if is_relative {
         let row = require_visible_agent(context, caller, agent).await?;
@@ -94,13 +94,13 @@ pub async fn convert_agent_card(
     Ok(card)
 }
 
-/// The served card of an agent; `agent` is its id or URN from the request, for the error.
+/// Loads the served card of an agent; `agent` is its id or URN from the request, for the error.
 async fn load_served_card(
     context: &AppContext,
     id: Uuid,
     agent: &str,
 ) -> Result<Arc<ServedCardEntry>> {
-    // The stamp is read before the database, so that a change in between is noticed later.
+    // The stamp is read before the database, so that a change in between is detected later.
     let (stamp, policies) = (
         context.change_counters.count(id),
         context.policy_sets.set_numbers(),

@@ -1,5 +1,5 @@
-//! Agents as entries of ARD catalogs (ARD 0.91 section 4, AI Catalog 1.0): made from the rendered hit that the index
-//! and the database both have, so that entries are searched, listed and filtered by what is shown.
+//! Agents as entries of ARD catalogs (ARD 0.91 section 4, AI Catalog 1.0). They are built from the rendered hit that
+//! both the index and the database have, so that entries are searched, listed and filtered by what callers see.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,22 +12,22 @@ use serde_json::{Map, Value};
 
 use crate::config::Config;
 
-/// The path of the attribute that every entry has, and nothing else.
+/// The path of an attribute that every entry has and nothing else has.
 const ENTRY_ATTRIBUTE: &str = "entry";
-/// The path of names in lower case, by which lists are filtered.
+/// The path of lower-case names, by which lists are filtered.
 pub const LOWERCASE_NAME_ATTRIBUTE: &str = "displayName.lower";
 /// The prefix of identifiers in catalogs.
 const URN_PREFIX: &str = "urn:air:";
-/// Characters of a name.
+/// Maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 200;
-/// Characters of a description.
+/// Maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
-/// Maximum number of tags and capabilities; further ones can still be searched.
+/// Maximum number of tags and capabilities; further ones are still searchable.
 const MAX_TAGS: usize = 64;
-/// The type of attestation for a card's own signature.
+/// The attestation type for a card's own signature.
 const CARD_SIGNATURE_ATTESTATION: &str = "A2A-Card-JWS";
 
-/// The members of a rendered hit or agent that an entry needs; others are ignored.
+/// The members of a rendered hit or agent that an entry needs.
 #[derive(Debug, Clone, Deserialize)]
 pub struct AgentExcerpt<'a> {
     #[serde(borrow)]
@@ -113,7 +113,7 @@ impl AgentExcerpt<'_> {
         serde_json::from_slice(hit).ok()
     }
 
-    /// The entry of the agent; `None` without a catalog URN, which only agents of proved domains get.
+    /// The entry of the agent; `None` if it has no catalog URN, which only agents of verified domains get.
     pub fn to_entry(&self) -> Option<Entry> {
         let urn = self.urn.as_deref()?;
         let publisher = urn_publisher(urn)?;
@@ -157,7 +157,7 @@ impl AgentExcerpt<'_> {
         }
     }
 
-    /// Whether the domain is proved and the proof covers the card.
+    /// Whether the domain is verified and its proof covers the card.
     fn is_proved(&self) -> bool {
         self.trust.domain == "verified" && self.trust.level.as_deref() != Some("L0")
     }
@@ -206,7 +206,7 @@ impl AgentExcerpt<'_> {
     }
 }
 
-/// The attributes of the entry that the index keeps beside the facets, to filter and count by.
+/// The attributes of an entry that the index stores beside the facets, for filters and counts.
 pub fn entry_attributes(entry: &Entry) -> Vec<(String, String)> {
     let mut attributes = vec![
         (ENTRY_ATTRIBUTE.to_owned(), "1".to_owned()),
@@ -251,7 +251,7 @@ pub fn ard_base_url(config: &Config) -> String {
     format!("{}/ard", config.public_url())
 }
 
-/// A filter that only entries fit.
+/// A filter that matches every entry and nothing else.
 pub fn any_entry_filter() -> ExactFilter {
     ExactFilter {
         property: AgentProperty::Attribute(ENTRY_ATTRIBUTE.to_owned()),
@@ -284,8 +284,8 @@ pub fn normalize_media_type(text: &str) -> String {
         .join(";")
 }
 
-/// The publisher of a catalog identifier, as the schema of ARD reads it: `urn:air:<publisher>:…:<name>` in ASCII;
-/// `None` for anything else.
+/// The publisher of a catalog identifier as defined by the ARD schema: `urn:air:<publisher>:…:<name>` in ASCII; `None`
+/// for anything else.
 pub fn urn_publisher(identifier: &str) -> Option<&str> {
     let (publisher, path) = identifier.strip_prefix(URN_PREFIX)?.split_once(':')?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);

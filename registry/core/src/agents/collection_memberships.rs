@@ -1,4 +1,4 @@
-//! Memberships: the collections that hold an agent, read from its rows and never from the index.
+//! Memberships of agents in collections, read from the agents' rows and never from the index.
 
 use a2a_registry_policy::CollectionMembership;
 use a2a_registry_store::collections;
@@ -12,7 +12,7 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::visibility::caller::Caller;
 
-/// The names of the collections that hold an agent, as far as the caller may see both.
+/// The names of the collections that contain an agent, if the caller may see both.
 pub async fn agent_collections(
     context: &AppContext,
     caller: &Caller,
@@ -22,7 +22,7 @@ pub async fn agent_collections(
     containing_collections(context, caller, &record).await
 }
 
-/// As [`agent_collections`], for an agent that the caller may see.
+/// Like [`agent_collections`], for an agent that the caller is known to see.
 pub async fn containing_collections(
     context: &AppContext,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! The differences between two contents of an agent's card, and their importance (docs/model.md#changes-and-reviews).
+//! Differences between two versions of an agent's card, and their importance (docs/model.md#changes-and-reviews).
 
 use a2a_registry_api::{Change, Diff};
 use a2a_registry_domain::role::Permission;
@@ -16,7 +16,7 @@ use crate::error::{AppError, Result};
 use crate::signatures::DomainKeyBinding;
 use crate::visibility::caller::Caller;
 
-/// Which two versions of a card are compared.
+/// The two versions of a card to compare.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
@@ -72,7 +72,7 @@ pub async fn agent_diff(
     Ok(diff_versions(context, &row, from, to, &key_binding))
 }
 
-/// Compares two versions by their bytes, with today's verdicts on their signatures.
+/// Compares two versions by their bytes, with the current results for their signatures.
 pub fn diff_versions(
     context: &AppContext,
     agent: &agent::Model,

@@ -1,4 +1,4 @@
-//! The search documents and summaries of agents, both built from their rows.
+//! Search documents and summaries of agents, both built from their rows.
 
 use std::collections::HashSet;
 
@@ -89,8 +89,8 @@ fn build_links(context: &AppContext, record: &AgentRecord) -> Links {
     }
 }
 
-/// The URL at which the publisher serves a card: of several the one that answers best, and of those a well-known one. `None`
-/// where the card is only inside catalogs.
+/// The URL at which the publisher serves a card: among several, the one that responds best, preferably a well-known
+/// one. `None` if only catalogs contain the card.
 fn card_url(sources: &[source::Model]) -> Option<String> {
     let is_inline =
         |source: &source::Model| Url::parse(&source.url).is_ok_and(|url| url.fragment().is_some());
@@ -148,7 +148,7 @@ pub fn build_document(
 }
 
 /// The summary of an agent without values that change without an event, such as the last fetch: in the index they
-/// would be out of date, differently in every process.
+/// would be out of date, and differ between processes.
 fn build_indexed_summary(context: &AppContext, record: &AgentRecord) -> Summary {
     let mut summary = build_summary(context, record);
     summary.liveness.last_seen = None;
@@ -161,16 +161,16 @@ fn to_json_bytes(value: &impl Serialize) -> Result<Vec<u8>, AppError> {
 }
 
 fn serialization_error(error: &serde_json::Error) -> AppError {
-    AppError::internal(format!("an agent cannot be written as JSON: {error}"))
+    AppError::internal(format!("an agent cannot be serialized to JSON: {error}"))
 }
 
-/// Renders a hit and its skills apart from each other, as the index takes them, with marks around the members that are not
+/// Renders a hit and its skills separately, as the index stores them, with markers around the members that are not
 /// shown by default.
 fn render_hit_and_skills(
     card: &AgentCard,
     mut summary: Summary,
 ) -> Result<(Vec<u8>, Vec<SkillText>), AppError> {
-    /// The member of a hit without skills. Within a text its quotes would be escaped.
+    /// The skills member of a hit without skills. Within a text its quotes would be escaped.
     const EMPTY_SKILLS: &str = r#""skills":[],"#;
     let hit_skills = std::mem::take(&mut summary.skills);
     let mut hit = to_json_bytes(&summary)?;
@@ -184,7 +184,7 @@ fn render_hit_and_skills(
     Ok((hit, skills.collect::<Result<_, _>>()?))
 }
 
-/// A skill as it is indexed, and as hits show it.
+/// A skill in its indexed form, and as hits show it.
 fn render_skill(skill: &Skill, hit_skill: &HitSkill) -> Result<SkillText, AppError> {
     let rendered =
         serde_json::to_string(hit_skill).and_then(|skill| mark_hidden_skill_members(&skill));
@@ -211,7 +211,7 @@ pub fn card_interfaces(card: &AgentCard) -> Vec<Interface> {
         .collect()
 }
 
-/// The key by which agents of this name are looked up.
+/// The key by which agents are looked up by name.
 pub fn name_lookup_key(name: &str) -> String {
     format!("name:{}", name.trim().to_lowercase())
 }
@@ -248,7 +248,8 @@ fn lookup_keys(record: &AgentRecord) -> Vec<String> {
     keys
 }
 
-/// The documents of these agents, and the ids of agents to remove. An agent that cannot be read is in neither list.
+/// Loads the documents of these agents, and the ids of agents to remove. An agent that cannot be read is in neither
+/// list.
 pub async fn load_documents(
     context: &AppContext,
     ids: &[Uuid],
@@ -262,7 +263,7 @@ pub async fn load_documents(
     Ok((build_documents(context, &read_tx, rows).await?, removed_ids))
 }
 
-/// The documents of the next agents by id, and the id to continue after; `None` at the end.
+/// Loads the documents of the next agents by id, and the id to continue after; `None` at the end.
 pub async fn load_documents_after(
     context: &AppContext,
     after: Option<Uuid>,
@@ -276,12 +277,12 @@ pub async fn load_documents_after(
     Ok((build_documents(context, &read_tx, rows).await?, last))
 }
 
-/// Whether the index has an agent: one that is not retired, and has a card.
+/// Whether the index contains an agent: it is not retired, and has a card.
 fn is_indexed(row: &agent::Model) -> bool {
     row.retired_at.is_none() && current_version_id(row).is_some()
 }
 
-/// The documents of those of these agents that have one.
+/// Builds the documents of these agents; agents without one are left out.
 pub async fn build_documents(
     context: &AppContext,
     db: &impl Executor,
@@ -347,7 +348,7 @@ mod tests {
                 ],
                 Some(other),
             ),
-            // The card stands in the catalog, where no client finds it by its URL.
+            // The card is inside the catalog, where no client finds it by its URL.
             (
                 vec![source(1, Entry, "https://a.example/ard.json#a", Fresh)],
                 None,

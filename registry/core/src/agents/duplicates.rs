@@ -1,14 +1,14 @@
-//! Which agents are duplicates of one another, and which of them represents the others (docs/model.md#duplicates).
+//! Duplicate agents, and the choice of the one that represents the others (docs/model.md#duplicates).
 
 use a2a_card::AgentCard;
 use ring::digest::{Context, SHA256};
 use url::Url;
 
-/// Preference for an agent whose endpoint is on its own domain: above every level of trust.
+/// Preference for an agent whose endpoint is on its own domain; higher than every trust level.
 const OWN_DOMAIN_PREFERENCE: u8 = 8;
 
-/// The key that an agent shares with its duplicates: its name and first endpoint. Cards of the same content share both,
-/// unless their addresses are relative. For a card without one of them only copies of its content are duplicates.
+/// The key that an agent shares with its duplicates: its name and first endpoint. Cards of the same content share
+/// both, unless their addresses are relative. If a card lacks one of them, only copies of its content are duplicates.
 pub fn duplicate_key(card: &AgentCard, content_digest: &str) -> u128 {
     let name = card.name.trim().to_lowercase();
     let parts = match first_endpoint(card).filter(|_| !name.is_empty()) {
@@ -17,7 +17,7 @@ pub fn duplicate_key(card: &AgentCard, content_digest: &str) -> u128 {
     };
     let mut context = Context::new(&SHA256);
     for part in parts {
-        // The length in front makes the boundary of each part unambiguous.
+        // The length prefix makes the boundary of each part unambiguous.
         context.update(&(part.len() as u64).to_le_bytes());
         context.update(part.as_bytes());
     }
@@ -38,7 +38,7 @@ fn first_endpoint(card: &AgentCard) -> Option<(String, String)> {
 }
 
 /// The preference of an agent among its duplicates: first the one whose endpoint is on the domain that publishes the
-/// card, which holds for no copy on another domain, then the more trusted one.
+/// card, which no copy on another domain fulfils, then the more trusted one.
 pub fn duplicate_preference(card: &AgentCard, domain: &str, trust: Option<u8>) -> u8 {
     let trust = trust
         .map_or(0, |level| level + 1)

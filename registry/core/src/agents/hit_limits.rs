@@ -1,23 +1,23 @@
-//! The bounds of a hit: what lists show of an agent is cut when it is indexed, so that no card makes a page large. The
-//! agent itself shows everything.
+//! Size limits of a hit: an agent's data in lists is truncated when it is indexed, so that no card makes a page large.
+//! The agent's own page shows everything.
 
 use a2a_registry_api::{HitSkill, Summary};
 use a2a_registry_search::{MAX_SHOWN_SKILLS, MAX_SKILLS, MAX_VALUE_BYTES};
 
-/// Bytes of a name and other single-line texts.
+/// Maximum length of a name and other single-line texts, in bytes.
 const MAX_LINE_BYTES: usize = 1024;
 const MAX_DESCRIPTION_BYTES: usize = 2048;
-/// Bytes of an address: a longer one is left out, because a part of it leads nowhere.
+/// Maximum length of an address, in bytes. A longer one is omitted, because a truncated address is useless.
 const MAX_URL_BYTES: usize = 2048;
-/// Values of a list, such as tags and interfaces.
+/// Maximum number of values in a list, such as tags and interfaces.
 const MAX_LIST_ITEMS: usize = 64;
 const MAX_LIST_BYTES: usize = 8 * 1024;
 const MAX_SKILL_DESCRIPTION_BYTES: usize = 512;
 pub const MAX_SKILL_TAGS: usize = 10;
 const MAX_SKILL_TAG_BYTES: usize = 1024;
 
-/// Cuts the summary of an agent to the bounds, with as many skills as are indexed: a hit shows [`MAX_SHOWN_SKILLS`] of
-/// them.
+/// Truncates the summary of an agent to the limits, with as many skills as are indexed; a hit shows
+/// [`MAX_SHOWN_SKILLS`] of them.
 pub fn truncate_summary(mut summary: Summary) -> Summary {
     let mut truncator = Truncator::default();
     truncator.cut_text(&mut summary.name, MAX_LINE_BYTES);
@@ -57,7 +57,7 @@ pub fn truncate_summary(mut summary: Summary) -> Summary {
 
 #[derive(Default)]
 struct Truncator {
-    /// Whether anything was cut or left out.
+    /// Whether anything was truncated or omitted.
     is_cut: bool,
 }
 
@@ -82,7 +82,7 @@ impl Truncator {
         self.is_cut |= was_present && url.is_none();
     }
 
-    /// Keeps the first values that fit; one that is too long by itself is left out.
+    /// Keeps the first values that fit; a value that is too long by itself is omitted.
     fn cut_list<T>(
         &mut self,
         list: &mut Vec<T>,
@@ -102,7 +102,7 @@ impl Truncator {
         self.is_cut |= list.len() < len_before;
     }
 
-    /// Values that can be filtered by: those that no filter accepts are left out.
+    /// Truncates a list of filterable values; values that no filter accepts are omitted.
     fn cut_filter_values(&mut self, list: &mut Vec<String>, max_items: usize, max_bytes: usize) {
         let len_before = list.len();
         list.retain(|value| value.len() <= MAX_VALUE_BYTES);

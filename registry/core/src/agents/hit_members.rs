@@ -1,5 +1,5 @@
-//! The members of a rendered hit. The usual ones come first in its text, and marks enclose the others, so that a search
-//! cuts out the usual ones without parsing; any others are found by name.
+//! Members of a rendered hit. The default ones come first in its text, and markers enclose the others, so that a
+//! search extracts the default ones without parsing; any others are found by name.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Encloses the members that are not shown by default. It is white space in JSON, and escaped within a text.
+/// The marker around members that are not shown by default. It is white space in JSON, and escaped within a text.
 const HIDDEN_MARKER: char = '\t';
 
-/// The members of a JSON object in their order, each as it is written.
+/// The members of a JSON object in their order, each with its original text.
 struct RawMembers<'a>(Vec<(&'a str, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for RawMembers<'de> {
@@ -38,7 +38,7 @@ impl<'de> Deserialize<'de> for RawMembers<'de> {
     }
 }
 
-/// A hit with its usual members first and marks around the others, and likewise each of its skills.
+/// Writes a hit with its default members first and markers around the others; its skills likewise.
 pub fn mark_hidden_members(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
     let fields = HitFields::default();
     let hit = write_object(
@@ -55,7 +55,7 @@ pub fn mark_hidden_skill_members(skill: &str) -> serde_json::Result<String> {
     write_object(skill, HitFields::SKILLS, fields, HiddenMembers::Marked)
 }
 
-/// A hit with the members that are asked for and no others.
+/// A hit with the requested members and no others.
 pub fn select_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
     let text = std::str::from_utf8(hit).unwrap_or_default();
     if !fields.shows_default_summary() {
@@ -70,16 +70,16 @@ pub fn select_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
     selected
 }
 
-/// What happens to the members of an object that are not shown.
+/// The treatment of an object's members that are not shown by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HiddenMembers {
-    /// They follow the others, enclosed in marks.
+    /// They follow the others, enclosed in markers.
     Marked,
-    /// They are left out.
+    /// They are omitted.
     Omitted,
 }
 
-/// Writes an object that is the hit or within one of its members, with the members that `fields` shows first.
+/// Writes an object, which is the hit or within one of its members, with the members that `fields` selects first.
 fn write_object(
     json: &str,
     parent: &str,
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// A hit whose texts look like members, marks and skills.
+    /// A hit whose texts look like members, markers and skills.
     fn hit() -> Value {
         json!({
             "links": {"self": "x\t,\"skills\":[", "card": "\t"},
@@ -182,7 +182,7 @@ mod tests {
         members.retain(|name, _| !["links", "labels", "card_digest"].contains(&name.as_str()));
         members["skills"] = json!([{"id": "s1", "name": "one\t"}, {"id": "s2", "name": "two"}]);
         assert_eq!(read(&usual), expected);
-        // What is found by names is the same.
+        // Selecting members by name gives the same result.
         let named = write_object(
             std::str::from_utf8(&marked).unwrap(),
             "",
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(shown(&all), whole);
     }
 
-    /// The index joins skills to their hit, each marked by itself.
+    /// The index joins skills to their hit; each skill has its own markers.
     #[test]
     fn skills_that_are_joined_to_a_hit_are_cut_as_well() {
         let mut whole = hit();

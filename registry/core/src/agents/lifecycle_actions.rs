@@ -1,4 +1,4 @@
-//! Acts on agents: suspend by curators; deprecate, undeprecate and retire by owners too.
+//! Lifecycle actions on agents: curators suspend; owners may also deprecate, undeprecate and retire.
 
 use a2a_registry_api::{Act, Agent, Deprecate, Deprecation};
 use a2a_registry_domain::event::EventKind;
@@ -30,7 +30,7 @@ pub async fn agent_suspend(
     .await
 }
 
-/// It stays listed, with the reason, sunset and replacement.
+/// Deprecates an agent. It stays listed, with the reason, sunset and replacement.
 pub async fn agent_deprecate(
     context: &AppContext,
     caller: &Caller,
@@ -43,7 +43,7 @@ pub async fn agent_deprecate(
     };
     let now = context.now();
     if request.sunset.is_some_and(|sunset| sunset < now) {
-        return Err(AppError::invalid("/sunset", "this time has passed"));
+        return Err(AppError::invalid("/sunset", "the time is in the past"));
     }
     let deprecation = Deprecation {
         message: request.reason.clone(),
@@ -65,7 +65,9 @@ pub async fn agent_deprecate(
                 "sunset": deprecation.sunset,
             });
             let deprecation_json = serde_json::to_string(&deprecation).map_err(|error| {
-                AppError::internal(format!("a deprecation cannot be written as JSON: {error}"))
+                AppError::internal(format!(
+                    "a deprecation cannot be serialized to JSON: {error}"
+                ))
             })?;
             state.agent.deprecation = Some(deprecation_json);
             change_set.mark_changed(state);
@@ -94,7 +96,7 @@ pub async fn agent_undeprecate(
         agent,
         &act.reason,
         |change_set, state, account| {
-            require_lifecycle(state, Lifecycle::Deprecated, "taken back")?;
+            require_lifecycle(state, Lifecycle::Deprecated, "undeprecated")?;
             state.agent.lifecycle = Lifecycle::Approved.into();
             state.agent.deprecation = None;
             change_set.mark_changed(state);
@@ -122,7 +124,7 @@ async fn resolve_replacement(
         Err(error) if error.kind == ErrorKind::NotFound => {
             return Err(AppError::invalid(
                 "/replacement",
-                "this agent is not registered",
+                "the agent is not registered",
             ));
         }
         Err(error) => return Err(error),
@@ -132,12 +134,15 @@ async fn resolve_replacement(
         return Err(AppError::invalid("/replacement", detail));
     }
     if row.retired_at.is_some() {
-        return Err(AppError::invalid("/replacement", "it has been retired"));
+        return Err(AppError::invalid(
+            "/replacement",
+            "the replacement has been retired",
+        ));
     }
     Ok(row.id)
 }
 
-/// Retires an agent for good; its id is never used again.
+/// Retires an agent permanently; its id is never used again.
 pub async fn agent_retire(
     context: &AppContext,
     caller: &Caller,
@@ -193,7 +198,9 @@ async fn change_agent(
     let write = context.store.begin_write().await?;
     let mut state = load_agent_state(&write, id).await?;
     if state.agent.retired_at.is_some() {
-        return Err(AppError::conflict("The agent has been retired for good."));
+        return Err(AppError::conflict(
+            "The agent has been retired permanently.",
+        ));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     change(&mut change_set, &mut state, account)?;
@@ -201,7 +208,7 @@ async fn change_agent(
     agent_show(context, caller, &id.to_string()).await
 }
 
-/// Refuses an act on an agent that is not in the lifecycle state it needs.
+/// Rejects an action on an agent that is not in the required lifecycle state.
 fn require_lifecycle(state: &AgentState, required: Lifecycle, action: &str) -> Result<()> {
     let now = state.agent.lifecycle()?;
     if now == required {

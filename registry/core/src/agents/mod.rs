@@ -1,4 +1,4 @@
-//! Agents: their views, cards and versions, and the acts on them.
+//! Agents: their views, cards and versions, and the actions on them.
 
 pub mod agent_names;
 pub mod audience_collections;

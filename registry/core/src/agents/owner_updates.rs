@@ -1,4 +1,4 @@
-//! Changes of an agent by its owner, and the check of ownership.
+//! Changes of an agent by its owner, and the ownership check.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +30,8 @@ use crate::visibility::audience::{
 };
 use crate::visibility::caller::{Caller, CallerAccount};
 
-/// Sets an agent's visibility with its groups, which its owner may only narrow, its labels and the acceptance of
-/// derived queries, which only curators set, and its sponsor.
+/// Changes an agent's visibility and groups, which its owner may only narrow, its labels and the acceptance of derived
+/// queries, which only curators may set, and its sponsor.
 pub async fn agent_patch(
     context: &AppContext,
     caller: &Caller,
@@ -44,7 +44,7 @@ pub async fn agent_patch(
     let (row, account) = require_changeable_agent(context, caller, agent).await?;
     let write = context.store.begin_write().await?;
     if patch.collections.is_some() {
-        // Locked before the agent, as a change of a collection does.
+        // Collections are locked before the agent, as a change of a collection does.
         write.lock_collections().await?;
     }
     let mut state = load_agent_state(&write, row.id).await?;
@@ -72,7 +72,7 @@ pub async fn agent_patch(
     agent_show(context, caller, &row.id.to_string()).await
 }
 
-/// The data of the event: the members that the change sets, and always visibility and labels.
+/// The event data: the changed members, and always visibility and labels.
 fn update_event_data(patch: &AgentPatch) -> serde_json::Value {
     let mut data = json!({"visibility": patch.visibility, "labels": patch.labels});
     if let Some(groups) = &patch.groups {
@@ -90,8 +90,8 @@ fn update_event_data(patch: &AgentPatch) -> serde_json::Value {
     data
 }
 
-/// Sets who finds an agent: its visibility, and the groups that see it while it is restricted. An owner can only narrow
-/// both.
+/// Sets who may see an agent: its visibility, and the groups that see it while it is restricted. An owner may only
+/// narrow both.
 async fn set_visibility(
     write: &WriteTransaction,
     caller: &Caller,
@@ -121,7 +121,8 @@ async fn set_visibility(
             Some(encode_audience(&current_groups))
         }
         (_, Some(names)) if !names.is_empty() => {
-            let detail = "only a restricted agent is shown to groups; set its visibility too";
+            let detail =
+                "only a restricted agent can have groups; set its visibility to restricted too";
             return Err(AppError::invalid("/groups", detail));
         }
         _ => None,
@@ -135,7 +136,7 @@ async fn set_visibility(
         }
         (Visibility::Restricted, None) => {}
         (_, Some(names)) if !names.is_empty() => {
-            let detail = "only a restricted agent is shown to audiences; set its visibility too";
+            let detail = "only a restricted agent can have collections; set its visibility to restricted too";
             return Err(AppError::invalid("/collections", detail));
         }
         _ => (agent.collections, agent.collection_audience) = (None, None),
@@ -151,7 +152,7 @@ fn widening_error(subject: &str) -> AppError {
     ))
 }
 
-/// The account with this name, which must be enabled; `None` for an empty name.
+/// Finds the account with this name, which must be enabled; `None` for an empty name.
 async fn find_sponsor(write: &WriteTransaction, name: &str) -> Result<Option<Uuid>> {
     if name.is_empty() {
         return Ok(None);
@@ -160,7 +161,7 @@ async fn find_sponsor(write: &WriteTransaction, name: &str) -> Result<Option<Uui
     match account.filter(account::Model::is_active) {
         Some(account) => Ok(Some(account.id)),
         None => Err(AppError::conflict(
-            "The sponsor is no account that may be used; make it first.",
+            "The sponsor is not an enabled account. Create the account first.",
         )),
     }
 }
@@ -172,7 +173,7 @@ pub async fn require_changeable_agent<'a>(
 ) -> Result<(agent::Model, &'a CallerAccount)> {
     let row = match require_visible_agent(context, caller, agent).await {
         Ok(row) => row,
-        // An agent on hold for the dispute is hidden from a party that has not registered it.
+        // An agent on hold for a dispute is hidden from a party that has not registered it.
         Err(error) => {
             return Err(agent_dispute_error(context, caller, agent)
                 .await?
@@ -183,7 +184,7 @@ pub async fn require_changeable_agent<'a>(
     Ok((row, account))
 }
 
-/// The caller's account, if it owns the agent or its domain, or curates.
+/// The caller's account, if it owns the agent or its domain, or is a curator.
 pub async fn require_agent_owner_or_curator<'a>(
     context: &AppContext,
     caller: &'a Caller,
@@ -195,7 +196,7 @@ pub async fn require_agent_owner_or_curator<'a>(
         .ok_or_else(|| AppError::no_agent(agent.id))?;
     let now = context.now();
     match &caller.account {
-        // While its domain has no owner and no dispute, the account that the card itself names owns the agent.
+        // While its domain has no owner and no dispute, the account that the card names as owner owns the agent.
         Some(account)
             if domain.owner_at(now).is_none()
                 && !is_disputed(domain)?
@@ -213,8 +214,8 @@ pub async fn require_agent_owner_or_curator<'a>(
     }
 }
 
-/// Refuses an owner that an admin vouches for if all cards of the agent come from another origin than the vouched one:
-/// a host that was registered by plain http also has what is served there over TLS.
+/// Rejects a vouched owner if all cards of the agent come from another origin than the vouched one: registering a host
+/// by plain http also registers what it serves over TLS.
 async fn require_vouched_origin(
     context: &AppContext,
     domain: &domain::Model,
@@ -236,7 +237,7 @@ async fn require_vouched_origin(
         return Ok(());
     }
     Err(AppError::forbidden(format!(
-        "An admin vouches for the owner of {origin}, and this agent is served elsewhere."
+        "An admin vouches for the owner of {origin} only, and this agent is served from another origin."
     )))
 }
 

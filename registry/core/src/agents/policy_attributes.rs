@@ -1,4 +1,4 @@
-//! Agents as policies see them: their facts, and the labels that they carry by the policies that match.
+//! Policy attributes of agents, and the labels that matching policies give them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub fn agent_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttr
     record.policy_subject().agent_facts(&context.rules)
 }
 
-/// The facts about an agent as lists show it: one on hold is `held` there, which policies cannot ask for.
+/// The attributes of an agent as lists show it: one on hold has the lifecycle `held`, which policies cannot query.
 pub fn listed_attributes(context: &AppContext, record: &AgentRecord) -> AgentAttributes {
     AgentAttributes {
         lifecycle: record.effective_lifecycle().as_str().to_owned(),
@@ -27,7 +27,7 @@ pub fn listed_attributes(context: &AppContext, record: &AgentRecord) -> AgentAtt
     }
 }
 
-/// The forbids of a set that a waiver lifts for the shown content of an agent.
+/// The forbid policies of a set that a waiver lifts for the current content of an agent.
 pub fn waived_forbids(
     context: &AppContext,
     record: &AgentRecord,
@@ -37,7 +37,7 @@ pub fn waived_forbids(
     set.forbid_indices(&ids)
 }
 
-/// The written policies of a set that match an agent with these facts, each with its subject.
+/// The custom policies of a set that match an agent with these attributes, each with its subject.
 pub fn matching_policies<'a>(
     set: &'a PolicySet,
     attributes: &AgentAttributes,
@@ -53,12 +53,12 @@ pub fn matching_policies<'a>(
         let policy = set.policies().get(usize::from(place))?;
         Some((policy, actions))
     });
-    // A shipped policy is explained by its rule.
+    // A built-in policy is explained by its rule.
     matched.filter(|(policy, _)| !policy.is_built_in).collect()
 }
 
-/// The labels that an agent carries: those of who may find it, and those of the matching policies in every set that
-/// agents are evaluated under. Its owner, which is its submitter while it has none, sees it whatever policies say.
+/// The labels of an agent: those of its audience, and those of the matching policies in every set by which agents are
+/// evaluated. Its owner, or its submitter while it has none, sees it regardless of policies.
 pub fn visibility_labels(context: &AppContext, record: &AgentRecord) -> Vec<String> {
     let mut labels = record.visible_to();
     let owner = record.responsible_account().map(account_label);
@@ -78,7 +78,7 @@ pub fn visibility_labels(context: &AppContext, record: &AgentRecord) -> Vec<Stri
     labels
 }
 
-/// The labels of these agents, by agent; agents that no one may see are left out.
+/// The labels of these agents, by agent. Agents that no one may see are omitted.
 pub async fn visibility_labels_by_agent(
     context: &AppContext,
     db: &impl Executor,
@@ -91,8 +91,8 @@ pub async fn visibility_labels_by_agent(
     Ok(labelled.collect())
 }
 
-/// As [`labels_of_all`], or for any other agent if none of these exists: where policies are evaluated, a caller must
-/// not be able to tell a hidden agent from a missing one by the work that is done.
+/// Like [`visibility_labels_by_agent`], or for any other agent if none of these exists: where policies are evaluated,
+/// the amount of work must not reveal whether an agent is hidden or missing.
 pub async fn visibility_labels_or_decoy(
     context: &AppContext,
     db: &impl Executor,
@@ -103,7 +103,7 @@ pub async fn visibility_labels_or_decoy(
     visibility_labels_by_agent(context, db, judged).await
 }
 
-/// Whether rows alone say who sees an agent, because no policy asks for anything else.
+/// Whether rows alone determine who may see an agent, because no policy needs anything else.
 pub fn is_visibility_policy_free(context: &AppContext) -> bool {
     context
         .policy_sets
@@ -111,7 +111,7 @@ pub fn is_visibility_policy_free(context: &AppContext) -> bool {
         .all(|set| is_unrestricted(&set))
 }
 
-/// The matching policies about calling an agent, of the set in force, without waived forbids.
+/// The policies of the current set that match calling an agent, without waived forbid policies.
 pub fn invoke_matches(context: &AppContext, record: &AgentRecord) -> PolicyMatches {
     let set = context.policy_sets.enforced_set();
     let mut matches = match set.is_unconditional(Action::Invoke) {
@@ -122,7 +122,7 @@ pub fn invoke_matches(context: &AppContext, record: &AgentRecord) -> PolicyMatch
     matches
 }
 
-/// The matching policies about finding an agent, of the set in force; `None` if none of them is on a dry run.
+/// The policies of the current set that match finding an agent; `None` if none of them is on a dry run.
 pub fn dry_run_matches(context: &AppContext, record: &AgentRecord) -> Option<PolicyMatches> {
     let set = context.policy_sets.enforced_set();
     if !set.has_dry_run(Action::Discover) {

@@ -1,4 +1,4 @@
-//! Loads agents to show them: all rows of an agent as one record.
+//! Loads agents for display: all rows of an agent as one record.
 
 use std::collections::HashMap;
 
@@ -23,13 +23,13 @@ use crate::error::AppError;
 use crate::signatures::DomainKeyBinding;
 use crate::visibility::{ListingState, visibility_labels, visible_submitter};
 
-/// The states in an agent's rows, all of them known to this build.
+/// The states in an agent's rows; this build knows all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownAgentStates {
     lifecycle: Lifecycle,
     pub visibility: Visibility,
     liveness: LivenessState,
-    /// The decision on the version shown.
+    /// The decision on the current version.
     pub version_state: VersionState,
     coverage_level: CoverageLevel,
     domain_state: DomainState,
@@ -56,13 +56,13 @@ impl KnownAgentStates {
 #[derive(Debug, Clone)]
 pub struct AgentRecord {
     pub agent: agent::Model,
-    /// The version shown: the approved one, or the newest if none is approved.
+    /// The current version: the approved one, or the newest if none is approved.
     pub version: version::Model,
     pub card: AgentCard,
     pub states: KnownAgentStates,
-    /// The methods by which its domain is verified, with spaces between.
+    /// The methods by which its domain is verified, separated by spaces.
     pub proof_methods: String,
-    /// Whether an account has proved the domain, and the keys enrolled for it; an admin's vouch is no proof
+    /// Whether an account has proved the domain, and the keys enrolled for it; an admin's vouch is not a proof
     /// (docs/ownership.md#coverage).
     key_binding: DomainKeyBinding,
     pub holds: Vec<hold::Model>,
@@ -71,7 +71,7 @@ pub struct AgentRecord {
     source_registrants: Vec<Uuid>,
     /// The account that first registered its domain.
     first_registrant: Option<Uuid>,
-    /// The waivers in force.
+    /// The waivers that are in force.
     pub waivers: Vec<waiver::Model>,
 }
 
@@ -93,12 +93,12 @@ impl AgentRecord {
         is_listed(self.states.lifecycle, &self.hold_kinds())
     }
 
-    /// Whether a proof of the domain covers the version shown.
+    /// Whether a proof of the domain covers the current version.
     pub fn coverage(&self) -> Coverage {
         self.states.coverage_level.coverage()
     }
 
-    /// The policies that are waived for the content shown.
+    /// The policies that are waived for the current content.
     pub fn waived_policies(&self, now: Timestamp) -> Vec<&str> {
         let content = self.version.content_digest.as_str();
         let waivers = self.waivers.iter();
@@ -106,20 +106,20 @@ impl AgentRecord {
         counting.map(|one| one.policy.as_str()).collect()
     }
 
-    /// The labels that may find it.
+    /// The labels of callers who may see it.
     pub fn visible_to(&self) -> Vec<String> {
         let openness = ListingState::new(self.is_listed(), !self.holds.is_empty());
         let first = self.first_registrant;
         visibility_labels(&self.agent, openness, first, &self.source_registrants)
     }
 
-    /// Its owner, or while it has none its submitter, as far as that one sees it.
+    /// Its owner, or its submitter while it has none and the submitter may see it.
     pub fn responsible_account(&self) -> Option<Uuid> {
         let submitter = || visible_submitter(&self.agent, self.is_listed(), self.first_registrant);
         self.agent.owner_id.or_else(submitter)
     }
 
-    /// Its deprecation. A caller who sees the agent on hold sees this too.
+    /// Its deprecation. A caller who may see the agent on hold also sees this.
     pub fn deprecation(&self) -> Option<Deprecation> {
         let deprecation_json = self.agent.deprecation.as_deref();
         let deprecation_json =
@@ -131,8 +131,8 @@ impl AgentRecord {
         self.key_binding.signature_verdict(Some(&self.version))
     }
 
-    /// The trust level. The stored signature state is that of an unproved domain: a key on the card's own site is
-    /// bound by a proof of the domain, which is added here.
+    /// The trust level. The stored signature state is that of an unverified domain. A proof of the domain binds a key
+    /// on the card's own site, which is added here.
     pub fn trust(&self) -> Trust {
         let (level, signature) = trust_and_signature(&self.agent, &self.version, &self.key_binding);
         Trust {
@@ -160,7 +160,7 @@ impl AgentRecord {
             state: self.states.liveness.into(),
             reason: self.agent.liveness_reason.clone(),
             last_seen: self.agent.last_seen_at.map(Timestamp),
-            // Of the version shown: a waiting version is not public.
+            // Taken from the current version: a pending version is not public.
             last_changed: Some(Timestamp(self.version.observed_at)),
             next_due: self
                 .sources
@@ -171,8 +171,8 @@ impl AgentRecord {
     }
 }
 
-/// The records of these agents, in no order, without agents that never had a card, and those whose card or state this
-/// build cannot read.
+/// Loads the records of these agents, in no order. Agents that never had a card are left out, and those whose card or
+/// state this build cannot read.
 pub async fn load_records(
     db: &impl Executor,
     rows: Vec<agent::Model>,
@@ -180,7 +180,7 @@ pub async fn load_records(
     build_records(db, AgentRows::load(db, rows).await?).await
 }
 
-/// The same where the first rows are read already.
+/// Like [`load_records`], if the agents' rows are already read.
 pub async fn build_records(
     db: &impl Executor,
     rows: AgentRows,
@@ -197,7 +197,7 @@ pub async fn build_records(
         .collect())
 }
 
-/// Rows by the agent, the domain or the source that they belong to.
+/// Rows by the agent, domain or source that they belong to.
 struct RelatedRows {
     /// By their own ids.
     versions: HashMap<Uuid, version::Model>,
@@ -217,7 +217,7 @@ impl RelatedRows {
         holds: HashMap<Uuid, Vec<hold::Model>>,
         domains: HashMap<i64, domain::Model>,
     ) -> Result<Self, StoreError> {
-        // As much is read of an agent that shows no version: nothing has the nil id.
+        // An agent without a current version causes the same reads: no row has the nil id.
         let version_ids = rows
             .iter()
             .map(|row| current_version_id(row).unwrap_or_default());
@@ -242,10 +242,10 @@ impl RelatedRows {
         })
     }
 
-    /// The record of an agent; `None` if it is left out, which is logged unless it never had a card.
+    /// The record of an agent; `None` if it is left out, which is logged unless the agent never had a card.
     fn take_record(&mut self, agent: agent::Model) -> Option<AgentRecord> {
         let version = current_version_id(&agent).and_then(|id| self.versions.remove(&id))?;
-        // A newer build may have written it: only this agent is left out.
+        // A newer build may have written the model; only this agent is left out.
         let card = serde_json::from_str(&version.model)
             .inspect_err(|error| {
                 let (agent, version) = (agent.id, version.id);
@@ -253,7 +253,7 @@ impl RelatedRows {
             })
             .ok()?;
         let domain = self.domains.get(&agent.domain_id)?;
-        // As it is with the card.
+        // The same applies to the states.
         let states = KnownAgentStates::from_rows(&agent, &version, &domain.state)
             .inspect_err(|error| tracing::error!(agent = %agent.id, %error, "an agent is left out"))
             .ok()?;
@@ -293,7 +293,7 @@ async fn load_sources_by_agent(
 ) -> Result<HashMap<Uuid, Vec<source::Model>>, StoreError> {
     let mut sources: HashMap<Uuid, Vec<source::Model>> = HashMap::new();
     for row in domains::live_sources_by_agent(db, agents).await? {
-        // A source of a kind that only a later build knows does not count.
+        // A source of a kind that only a later build knows is ignored.
         if let Some(agent) = row.agent_id.filter(|_| row.kind.known_value().is_some()) {
             sources.entry(agent).or_default().push(row);
         }
@@ -301,7 +301,7 @@ async fn load_sources_by_agent(
     Ok(sources)
 }
 
-/// The accounts that have registered the sources of these agents, by the source.
+/// The accounts that have registered the sources of these agents, by source.
 async fn load_registrants_by_source(
     db: &impl Executor,
     agents: &[agent::Model],
@@ -313,7 +313,7 @@ async fn load_registrants_by_source(
         .map(|source| source.id)
         .collect();
     if source_ids.is_empty() && !agents.is_empty() {
-        // As much is read of an agent without sources: nothing has this key.
+        // An agent without sources causes the same reads: no row has this key.
         source_ids.push(0);
     }
     let mut registrants: HashMap<i64, Vec<Uuid>> = HashMap::new();
@@ -324,7 +324,7 @@ async fn load_registrants_by_source(
     Ok(registrants)
 }
 
-/// The version shown of an agent: the approved one, or the newest if none is approved.
+/// The current version of an agent: the approved one, or the newest if none is approved.
 pub fn current_version_id(agent: &agent::Model) -> Option<Uuid> {
     agent.approved_version.or(agent.newest_version)
 }

@@ -1,4 +1,4 @@
-//! Agents as they are answered: rendered once for each class of callers, and kept while nothing of them has changed.
+//! Rendered agents for responses, one for each class of callers, cached while the agent does not change.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::process_state::agent_cache::{AgentCacheStamp, RenderedAgent, Rendered
 use crate::process_state::dry_runs::ObservedResponse;
 use crate::visibility::caller::Caller;
 
-/// One agent in full, as [`agent_show`](crate::agents::views::agent_show) gives it, rendered.
+/// One agent in full, as [`agent_show`](crate::agents::views::agent_show) returns it, rendered.
 ///
 /// # Errors
-/// `NotFound` where there is none, or none the caller may see; `Unavailable` if the database has not responded for too
-/// long.
+/// `NotFound` if the agent does not exist or the caller may not see it; `Unavailable` if the database has not
+/// responded for too long.
 pub async fn render_agent(
     context: &AppContext,
     caller: &Caller,
@@ -40,7 +40,7 @@ pub async fn render_agent(
     let sees_holds = caller.has_permission(Permission::SeeAll)
         || caller.is_account(rendered.responsible_account);
     if sees_holds && rendered.has_audience {
-        // The names of groups and collections are not of the rows that the entry is kept by.
+        // The names of groups and collections come from rows that do not invalidate the entry.
         return RenderedJson::render(&agent_show(context, caller, agent).await?);
     }
     let with_holds = rendered.with_holds.as_ref().filter(|_| sees_holds);
@@ -57,7 +57,7 @@ pub async fn render_agent(
     Ok(response.clone())
 }
 
-/// The entry of an agent that the caller may see.
+/// The cached entry of an agent that the caller may see.
 pub async fn require_rendered_agent(
     context: &AppContext,
     caller: &Caller,
@@ -74,7 +74,7 @@ pub async fn require_rendered_agent(
         Err(_) => return Err(missing()),
     };
     if let Some(cached) = id.and_then(|id| cached_agent(context, id)) {
-        // Most callers have no account, and all of those see the same agents.
+        // Most callers have no account, and all of these see the same agents.
         let is_visible = match caller.account {
             None => cached.is_public,
             Some(_) => cached.is_visible_to(caller, &context.policy_sets.enforced_set()),
@@ -83,7 +83,8 @@ pub async fn require_rendered_agent(
             return Ok(cached);
         }
     }
-    // A kept answer that the caller may not see must not be refused faster than a missing one, nor be made for it.
+    // A cached entry that the caller may not see must neither be rejected faster than a missing one nor be rendered
+    // for the caller.
     let id = require_visible_agent(context, caller, agent).await?.id;
     let rendered = load_rendered_agent(context, id)
         .await?
@@ -94,10 +95,10 @@ pub async fn require_rendered_agent(
     }
 }
 
-/// The kept answer about an agent, parsed.
+/// The cached view of an agent, parsed.
 ///
 /// # Errors
-/// `NotFound` for an agent that is missing or that the caller may not see, and failures of the database.
+/// `NotFound` for an agent that does not exist or that the caller may not see, and database failures.
 pub async fn load_rendered_view(
     context: &AppContext,
     caller: &Caller,
@@ -110,7 +111,7 @@ pub fn parse_rendered(rendered: &RenderedJson) -> Result<Agent, AppError> {
     serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
 }
 
-/// The entry of an agent with that identifier, whoever may see it; `None` if there is none that anybody may see.
+/// The entry of an agent by its identifier, whoever may see it; `None` if no caller may see the agent.
 pub async fn load_rendered_unfiltered(
     context: &AppContext,
     id: Uuid,
@@ -118,7 +119,7 @@ pub async fn load_rendered_unfiltered(
     load_rendered_agent(context, id).await
 }
 
-/// The entry of an agent; `None` if there is none that anybody may see.
+/// Loads the entry of an agent; `None` if no caller may see the agent.
 async fn load_rendered_agent(
     context: &AppContext,
     id: Uuid,
@@ -129,7 +130,7 @@ async fn load_rendered_agent(
     let Some(domain) = load_agent_row(context, id).await?.map(|row| row.domain_id) else {
         return Ok(None);
     };
-    // Before the rows, so that a change in between is noticed later.
+    // The stamp is read before the rows, so that a change in between is detected later.
     let (stamp, read_at) = (cache_stamp(context, id, domain), context.uptime());
     let row = load_agent_row(context, id).await?;
     let rows = row.into_iter().collect();
@@ -151,7 +152,7 @@ async fn load_rendered_agent(
         stamp,
         read_at,
         domain,
-        // The stamp is of these policies, or does not hold any more.
+        // Either the stamp belongs to these policies, or the entry is already stale.
         is_public: is_visible_to(&Caller::default().labels(&policies), &visible_to),
         visible_to,
         invoke_matches: invoke_matches(context, &record),
@@ -166,7 +167,7 @@ async fn load_rendered_agent(
     Ok(Some(entry))
 }
 
-/// The entry of an agent, if it is kept and nothing of it has changed since.
+/// The entry of an agent, if it is cached and still current.
 fn cached_agent(context: &AppContext, id: Uuid) -> Option<Arc<RenderedAgent>> {
     let cached = context.agent_cache.get(id, context.uptime())?;
     (cached.stamp == cache_stamp(context, id, cached.domain)).then_some(cached)

@@ -1,4 +1,4 @@
-//! Replacements of deprecated agents: they are shown only to callers who may see them.
+//! Replacements of deprecated agents, which are shown only to callers who may see them.
 
 use a2a_registry_api::Agent;
 use a2a_registry_search::HitRow;
@@ -11,7 +11,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::visibility::caller::Caller;
 
-/// What the text of a stored hit with a replacement contains.
+/// The text that every stored hit with a replacement contains.
 const REPLACEMENT_MEMBER: &str = r#""replacement":""#;
 
 /// Whether the caller may see a replacement. It may have been hidden, retired or deleted since it was named.
@@ -52,7 +52,7 @@ pub async fn redact_hit_replacements(
     rows: &mut [HitRow],
 ) -> Result<()> {
     for row in rows {
-        // Every search passes here: the standard library's substring search compares many bytes at once.
+        // Every search passes here; the standard library's substring search compares many bytes at once.
         if !std::str::from_utf8(&row.hit).is_ok_and(|hit| hit.contains(REPLACEMENT_MEMBER)) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Similar agents of one agent, and its duplicates.
+//! Similar agents and duplicates of an agent.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::process_state::semantic_search::Mode;
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
-/// How many similar agents.
+/// The number of similar agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
@@ -39,7 +39,7 @@ pub async fn agent_similar(
 ) -> Result<Similar> {
     let size = query.page_size.unwrap_or(DEFAULT_SIMILAR_AGENTS);
     let is_allowed = (1..=MAX_SIMILAR_AGENTS).contains(&size);
-    // An agent that the index shows to the caller needs no query of the database; any other may be newer than the
+    // If the index shows the agent to the caller, no database query is needed; any other agent may be newer than the
     // index.
     if let Some(id) = agent.parse::<Uuid>().ok().filter(|_| is_allowed)
         && let Some(similar) = find_similar_if_visible(context, caller, id, size).await?
@@ -54,7 +54,7 @@ pub async fn agent_similar(
     find_similar(context, caller, row.id, size).await
 }
 
-/// The same for an agent that the caller may see.
+/// Like [`agent_similar`], for an agent that the caller is known to see.
 pub async fn find_similar(
     context: &AppContext,
     caller: &Caller,
@@ -69,7 +69,7 @@ pub async fn find_similar(
     build_response(context, caller, results).await
 }
 
-/// The same for an agent that the index shows to the caller; `None` for any other.
+/// Like [`find_similar`], for an agent that the index shows to the caller; `None` for any other.
 async fn find_similar_if_visible(
     context: &AppContext,
     caller: &Caller,
@@ -131,14 +131,14 @@ async fn build_response(
     })
 }
 
-/// Similar agents, by words if the vectors cannot be read.
+/// Similar agents, by text if the vectors cannot be read.
 fn search_with_fallback(
     index: &Index,
     request: &SimilarRequest,
 ) -> Result<SimilarAgents, IndexError> {
     match index.find_similar(request) {
         Err(IndexError::Vectors(error)) => {
-            tracing::warn!(%error, "vectors cannot be read; similar agents are found by words");
+            tracing::warn!(%error, "vectors cannot be read; similar agents are found by text");
             index.find_similar(&SimilarRequest {
                 vectors: None,
                 ..request.clone()

@@ -1,17 +1,17 @@
-//! An agent in words, for whoever reads and for models. What comes from cards stands in double quotes.
+//! Text descriptions of an agent, for people and for language models. Text from cards is in double quotes.
 
 use a2a_registry_api::{Agent, Deprecation, Interface, Summary};
 
 use crate::text::{ADDRESS, LINE, QUOTED_NOTE, TEASER, line, quoted_line};
 
-/// Characters of what an agent says of itself.
+/// Maximum length of an agent's own description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
-/// The most skills that are named.
+/// Maximum number of skills that are listed.
 const MAX_SKILLS: usize = 20;
-/// The most addresses and alternatives of authentication that are named.
+/// Maximum number of addresses and authentication alternatives that are listed.
 const MAX_INTERFACES: usize = 10;
 
-/// What is known about an agent.
+/// Describes an agent.
 pub fn describe_agent(agent: &Agent) -> String {
     let summary = &agent.hit.summary;
     let mut lines = vec![
@@ -59,7 +59,7 @@ pub fn describe_agent(agent: &Agent) -> String {
     lines.join("\n")
 }
 
-/// What the registry itself knows, and who is behind the agent.
+/// Lines about what the registry itself knows, and who is responsible for the agent.
 fn identity_lines(summary: &Summary) -> Vec<String> {
     let id = summary.id.to_string();
     let identifier = summary.urn.as_deref().unwrap_or(&id);

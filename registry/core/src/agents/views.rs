@@ -1,4 +1,4 @@
-//! Agents one by one: the agent, its versions, its findings.
+//! Views of single agents, their versions and findings.
 
 use a2a_card::{Finding, Severity, assumed_address, security_sentences};
 use a2a_registry_api::{
@@ -34,16 +34,16 @@ use crate::visibility::audience::{decode_audience, group_names_by_id};
 use crate::visibility::caller::Caller;
 use crate::visibility::{ListingState, is_listed, visibility_labels};
 
-/// Which version's findings.
+/// The version whose findings are requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct FindingsQuery {
-    /// Digest of a version; by default the shown one.
+    /// Digest of a version; by default the current one.
     pub version: Option<String>,
 }
 
-/// New versions in a day beyond which a card is said to flap (docs/model.md#two-digests).
+/// New versions per day beyond which a card is reported as flapping (docs/model.md#two-digests).
 const MAX_CHANGES_PER_DAY: i32 = 10;
 
 pub async fn agent_show(context: &AppContext, caller: &Caller, agent: &str) -> Result<Agent> {
@@ -70,8 +70,9 @@ pub async fn build_agent_view(
     Ok(view)
 }
 
-/// An agent with its holds and without its groups. It is cached as rendered (`agents::rendered`), so it may read only
-/// rows whose changes the store counts for the agent or its domain, and must not depend on the time.
+/// Builds the view of an agent with its holds and without its groups. It is cached in rendered form
+/// (`agents::rendering`), so it may read only rows whose changes the store counts for the agent or its domain, and
+/// must not depend on the time.
 pub async fn build_view_with_holds(context: &AppContext, record: &AgentRecord) -> Result<Agent> {
     Ok(Agent {
         hit: Hit {
@@ -93,7 +94,7 @@ pub async fn build_view_with_holds(context: &AppContext, record: &AgentRecord) -
     })
 }
 
-/// The address to assume if a card names none: at the first of its hosts that publishes it at a well-known path.
+/// The address to assume if a card names none: the first of its hosts that publishes the card at a well-known path.
 fn assumed_url(record: &AgentRecord) -> Option<String> {
     let mut urls = record
         .sources()
@@ -103,7 +104,7 @@ fn assumed_url(record: &AgentRecord) -> Option<String> {
     address.map(Into::into)
 }
 
-/// The break-glass under which an agent is served, until it is confirmed.
+/// The break-glass approval under which an agent is served, until it is confirmed.
 async fn load_open_break_glass(context: &AppContext, agent: Uuid) -> Result<Option<BreakGlass>> {
     let open =
         approval_terms::break_glasses_by_agent(&context.store, agent, ReviewState::Open).await?;
@@ -134,7 +135,7 @@ async fn audience_group_names(context: &AppContext, agent: &agent::Model) -> Res
     Ok(names)
 }
 
-/// The name of an agent's sponsor. Accounts are neither renamed nor deleted, so it only changes with the agent's row.
+/// The name of an agent's sponsor. Accounts are neither renamed nor deleted, so it changes only with the agent's row.
 pub async fn sponsor_name(context: &AppContext, agent: &agent::Model) -> Result<Option<String>> {
     let sponsor: Vec<Uuid> = agent.sponsor_id.into_iter().collect();
     let found = accounts::accounts_by_ids(&context.store, &sponsor).await?;
@@ -146,7 +147,7 @@ async fn load_version_decision(context: &AppContext, record: &AgentRecord) -> Re
     let break_glasses =
         approval_terms::break_glasses_by_agent(&context.store, record.agent.id, ReviewState::Open)
             .await?;
-    // One that was not confirmed has no effect any more.
+    // A break-glass approval that was not confirmed has no effect any more.
     let has_break_glass = !break_glasses.is_empty();
     let state = record.states.version_state.into();
     // Approved content whose approval was not renewed also has a rejection, which the hold explains.
@@ -179,7 +180,7 @@ async fn load_version_decision(context: &AppContext, record: &AgentRecord) -> Re
     })
 }
 
-/// When the approval of the shown version ends, unless its content is approved again.
+/// The time at which the approval of the current version ends, unless its content is approved again.
 fn approval_ends_at(context: &AppContext, record: &AgentRecord) -> Option<Timestamp> {
     let agent = &record.agent;
     let is_served = agent.approved_version == Some(record.version.id);
@@ -192,8 +193,8 @@ fn approval_ends_at(context: &AppContext, record: &AgentRecord) -> Option<Timest
     agent.recertify_at.or_else(certified).map(Timestamp)
 }
 
-/// The stored versions of an agent, newest first: those approved once, or all of them for a caller who sees everything
-/// or owns the agent.
+/// Lists the stored versions of an agent, newest first: those that were ever approved, or all of them for a caller who
+/// sees everything or owns the agent.
 pub async fn agent_versions(
     context: &AppContext,
     caller: &Caller,
@@ -204,7 +205,7 @@ pub async fn agent_versions(
     list_versions(context, caller, &row, page).await
 }
 
-/// As [`agent_versions`], for an agent that the caller may see.
+/// Like [`agent_versions`], for an agent that the caller is known to see.
 pub async fn list_versions(
     context: &AppContext,
     caller: &Caller,
@@ -237,7 +238,7 @@ pub async fn load_key_binding(context: &AppContext, domain: i64) -> Result<Domai
     Ok(bindings.remove(&domain).unwrap_or_default())
 }
 
-/// The findings of a version: the one with that digest, or the one shown.
+/// The findings of a version, given by its digest, or of the current one.
 pub async fn agent_findings(
     context: &AppContext,
     caller: &Caller,
@@ -259,7 +260,10 @@ pub fn version_findings(
     version: version::Model,
 ) -> Result<FindingList> {
     let findings: Vec<Finding> = serde_json::from_str(&version.findings).map_err(|error| {
-        AppError::internal(format!("findings of {} are broken: {error}", version.id))
+        AppError::internal(format!(
+            "the findings of {} cannot be parsed: {error}",
+            version.id
+        ))
     })?;
     let findings = findings.into_iter().chain(flapping_finding(context, agent));
     Ok(FindingList {
@@ -283,7 +287,7 @@ pub async fn require_visible_version(
         .ok_or_else(|| AppError::no_version(agent.id, digest))
 }
 
-/// The finding that a card changes too often: no single version can show it.
+/// The finding that a card changes too often, which no single version can show.
 fn flapping_finding(context: &AppContext, agent: &agent::Model) -> Option<Finding> {
     let today = context.now().0 - agent.changes_since < DAY;
     (today && agent.changes > MAX_CHANGES_PER_DAY).then(|| Finding {
@@ -298,8 +302,8 @@ fn flapping_finding(context: &AppContext, agent: &agent::Model) -> Option<Findin
     })
 }
 
-/// The row of an agent, by id or URN, if the caller may see it. That is decided before anything else of it is loaded,
-/// and a missing agent causes the same reads, so that the response time does not tell the two apart.
+/// Loads the row of an agent, by id or URN, if the caller may see it. That is decided before anything else of it is
+/// loaded, and a missing agent causes the same reads, so that the response time does not reveal whether it exists.
 pub async fn require_visible_agent(
     context: &AppContext,
     caller: &Caller,
@@ -316,8 +320,8 @@ pub async fn require_visible_agent(
     row.filter(|_| is_visible).ok_or_else(missing)
 }
 
-/// Whether the caller may see an agent; never a missing one, for which the same is read. A write passes itself, so that
-/// it needs no second connection while it holds row locks.
+/// Whether the caller may see an agent; false for a missing one, for which the same is read. A write passes its
+/// transaction, so that no second connection is needed while it holds row locks.
 pub async fn is_agent_visible(
     context: &AppContext,
     db: &impl Executor,
@@ -353,15 +357,16 @@ pub async fn is_agent_visible(
     Ok(is_visible_to(&labels, &agent_labels))
 }
 
-/// Whether this build knows the state of an agent's domain; if not, this is logged, and the agent is shown to no one.
+/// Whether this build knows the state of an agent's domain; if not, this is logged, and the agent is hidden from
+/// everyone.
 pub fn is_domain_state_known(domain: &domain::Model, agent: &agent::Model) -> bool {
     let state = domain.state().inspect_err(|error| {
-        tracing::error!(agent = %agent.id, %error, "an agent is not shown");
+        tracing::error!(agent = %agent.id, %error, "an agent is hidden because the state of its domain is unknown");
     });
     state.is_ok()
 }
 
-/// As [`agent_visible`], with everything that is shown of it.
+/// Like [`require_visible_agent`], with everything that is shown of the agent.
 pub async fn require_visible_record(
     context: &AppContext,
     caller: &Caller,
@@ -374,8 +379,8 @@ pub async fn require_visible_record(
         .ok_or_else(|| AppError::no_agent(agent))
 }
 
-/// Whether the caller owns the agent, or registered its domain and its source first while the domain never had an
-/// owner.
+/// Whether the caller owns the agent, or was the first to register its domain and its source while the domain never
+/// had an owner.
 pub async fn is_own_agent(
     context: &AppContext,
     caller: &Caller,
@@ -387,7 +392,7 @@ pub async fn is_own_agent(
     Ok(caller.is_account(load_responsible_account(context, agent).await?))
 }
 
-/// The account whose own an agent is.
+/// The account that is responsible for an agent.
 pub async fn load_responsible_account(
     context: &AppContext,
     agent: &agent::Model,
@@ -408,7 +413,7 @@ fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {
     }
 }
 
-/// A version as it is shown; `None`, which is logged, if this build does not know the decision on it.
+/// The view of a version; `None`, which is logged, if this build does not know the decision on it.
 fn version_view(
     row: version::Model,
     served: Option<Uuid>,

@@ -1,8 +1,8 @@
-//! Stored collections: who sees them, and the filter that their agents fit.
+//! Rows of collections: who sees them, and the filter that selects their agents.
 //!
-//! A filter is written as `label:env=prod tag:finance provider:"Acme Corp"`: values of one name are alternatives,
-//! different names must all fit, as in a search. It has neither words nor other collections, so it can be evaluated on
-//! an agent's rows.
+//! A filter has the form `label:env=prod tag:finance provider:"Acme Corp"`: values of one name are alternatives, and
+//! different names must all match, as in a search. It contains neither words nor other collections, so it can be
+//! evaluated on an agent's rows.
 
 use a2a_registry_api::limits::{MAX_FILTER_TERMS, MAX_FILTER_TEXT};
 use a2a_registry_domain::facet::{Facet, FacetMap};
@@ -16,15 +16,15 @@ use crate::error::{AppError, Result};
 use crate::visibility::audience::decode_audience;
 use crate::visibility::caller::Caller;
 
-/// Where a request has the text of a filter.
+/// The JSON pointer to the text of a filter in a request.
 const FILTER_POINTER: &str = "/filter";
 
 pub fn collection_owners(row: &collection::Model) -> Vec<Uuid> {
     serde_json::from_str(&row.owners).unwrap_or_default()
 }
 
-/// Whether a caller sees a collection: everyone if it has no audience, else the members of its groups, its owners, and
-/// those who see everything.
+/// Whether a caller may see a collection: everyone if it has no audience, else the members of its groups, its owners,
+/// and those who see everything.
 pub fn can_see_collection(caller: &Caller, row: &collection::Model) -> bool {
     let Some(audience) = row.audience.as_deref() else {
         return true;
@@ -42,7 +42,7 @@ pub fn can_see_collection(caller: &Caller, row: &collection::Model) -> bool {
         })
 }
 
-/// The text of a filter, with one space between its terms, and its parsed form.
+/// Parses the text of a filter; returns it with one space between its terms, and the parsed filters.
 pub fn parse_filter(text: &str) -> Result<(String, Filters)> {
     if text.chars().count() > MAX_FILTER_TEXT {
         let detail = format!("at most {MAX_FILTER_TEXT} characters");
@@ -50,14 +50,15 @@ pub fn parse_filter(text: &str) -> Result<(String, Filters)> {
     }
     let terms = parse_terms(text)?;
     if terms.is_empty() || terms.len() > MAX_FILTER_TERMS {
-        let detail = format!("a filter has 1 to {MAX_FILTER_TERMS} terms such as tag:finance");
+        let detail =
+            format!("a filter must have 1 to {MAX_FILTER_TERMS} terms such as tag:finance");
         return Err(AppError::invalid(FILTER_POINTER, detail));
     }
     let mut values = FacetMap::<Vec<String>>::default();
     for (name, value) in &terms {
         let facet: Facet = name.parse().map_err(|_| unknown_filter(name))?;
         if facet == Facet::Trust && !values[facet].is_empty() {
-            let detail = "trust is a least level and stands once";
+            let detail = "trust is a minimum level and may be given only once";
             return Err(AppError::invalid(FILTER_POINTER, detail));
         }
         values[facet].push(value.clone());
@@ -73,7 +74,7 @@ pub fn parse_filter(text: &str) -> Result<(String, Filters)> {
 fn unknown_filter(name: &str) -> AppError {
     let name: String = name.chars().take(50).collect();
     let names = Facet::joined_names();
-    let detail = format!("{name} is no filter of a collection; those are {names}");
+    let detail = format!("{name} is not a filter for collections; the filters are {names}");
     AppError::invalid(FILTER_POINTER, detail)
 }
 
@@ -85,17 +86,17 @@ fn parse_terms(text: &str) -> Result<Vec<(String, String)>> {
         let (name, after) = rest
             .split_once(':')
             .filter(|(name, _)| !name.is_empty() && !name.contains(char::is_whitespace))
-            .ok_or_else(|| invalid("a filter has terms such as tag:finance, and no words"))?;
+            .ok_or_else(|| invalid("a filter must have terms such as tag:finance, and no words"))?;
         let (value, after) = match after.strip_prefix('"') {
             Some(quoted) => quoted
                 .split_once('"')
                 .filter(|(_, after)| after.is_empty() || after.starts_with(char::is_whitespace))
-                .ok_or_else(|| invalid("a value in quotes ends with its quote"))?,
+                .ok_or_else(|| invalid("a quoted value must end with a quote"))?,
             None => after.split_at(after.find(char::is_whitespace).unwrap_or(after.len())),
         };
         if value.is_empty() || value.contains(['"', '\0']) {
             return Err(invalid(
-                "a value has a character at least, and no quote or U+0000",
+                "a value must have at least one character, and no quote or U+0000",
             ));
         }
         terms.push((name.to_owned(), value.to_owned()));

@@ -1,12 +1,12 @@
-//! Filters of agents, validated and in the form that the index compares: those of a search and those of a collection.
+//! Filters of agents for searches and collections, validated and in the form that the index compares.
 
 use a2a_registry_domain::facet::FacetMap;
 use a2a_registry_search::Filters;
 
 use crate::error::{AppError, Result};
 
-/// Filters for these values of facets, in the form that the index compares. A value that does not exist is `Invalid`;
-/// the error names the filter.
+/// Builds filters from values of facets, in the form that the index compares. A value that does not exist is
+/// `Invalid`; the error names the filter.
 pub fn build_filters(mut values: FacetMap<Vec<String>>) -> Result<Filters> {
     for (facet, values) in values.entries_mut() {
         let parsed = facet.matching_values(std::mem::take(values));

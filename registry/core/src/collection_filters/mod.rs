@@ -1,4 +1,4 @@
-//! Collections as filters: which of them hold an agent, evaluated on its facts and never by the index.
+//! Collections as filters: which of them contain an agent, evaluated on its attributes and never by the index.
 
 pub mod collection_rows;
 pub mod filters;
@@ -28,7 +28,7 @@ impl CollectionFilters {
     pub fn from_stored(kept: &str) -> Self {
         let stored_filters: Vec<(String, String)> = serde_json::from_str(kept)
             .inspect_err(
-                |error| tracing::error!(%error, "the collections of a policy set are broken"),
+                |error| tracing::error!(%error, "the collections of a policy set cannot be parsed"),
             )
             .unwrap_or_default();
         Self::from_named_filters(
@@ -46,13 +46,14 @@ impl CollectionFilters {
     }
 }
 
-/// The filter of a collection; `None`, which is logged, if this program does not understand it: no agent is in it.
+/// Parses the filter of a collection; `None`, which is logged, if this build does not understand it: then the
+/// collection contains no agent.
 pub fn parse_stored_filter(name: &str, filter: &str) -> Option<Filters> {
     let parsed = parse_filter(filter);
     parsed
         .map(|(_, filters)| filters)
         .inspect_err(|error| {
-            tracing::error!(collection = name, %error, "a collection's filter is not understood");
+            tracing::error!(collection = name, %error, "the filter of a collection cannot be parsed");
         })
         .ok()
 }
@@ -71,7 +72,7 @@ impl CollectionMembership for CollectionFilters {
     }
 }
 
-/// All collections as they are stored with a policy set that asks about them: a list of names and filters, by name.
+/// All collections, in the form stored with a policy set that uses them: a list of names and filters, by name.
 pub async fn snapshot_collections(db: &impl Executor) -> Result<String, StoreError> {
     let rows = collections::all_collections(db).await?;
     let named_filters: Vec<(&str, &str)> = rows

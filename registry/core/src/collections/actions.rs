@@ -1,4 +1,5 @@
-//! Acts on collections: everyone lists and shows those that they may see; curators create, change and delete them.
+//! Actions on collections: everyone can list and show those that they may see; curators create, change and delete
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +70,7 @@ pub async fn collection_put(
     .await
 }
 
-/// Makes a collection that does not exist yet.
+/// Creates a collection that must not exist yet.
 pub async fn collection_create(
     context: &AppContext,
     caller: &Caller,
@@ -79,11 +80,11 @@ pub async fn collection_create(
     put_collection(context, caller, name, content, PutCondition::Absent).await
 }
 
-/// What the caller expects to exist before its change.
+/// The precondition of a change.
 enum PutCondition<'a> {
-    /// What the caller has seen.
+    /// The version that the caller has seen.
     Matches(&'a IfMatch),
-    /// No collection of that name.
+    /// No collection has this name.
     Absent,
 }
 
@@ -93,7 +94,7 @@ impl PutCondition<'_> {
             (Self::Matches(precondition), before) => precondition.check(before),
             (Self::Absent, None) => Ok(()),
             (Self::Absent, Some(_)) => {
-                let detail = "There is a collection of this name; change it on its page.";
+                let detail = "A collection of this name already exists. Change it on its page.";
                 Err(AppError::invalid("/name", detail))
             }
         }
@@ -108,7 +109,7 @@ async fn put_collection(
     condition: PutCondition<'_>,
 ) -> Result<Collection> {
     let curator = caller.require(Permission::Curate)?;
-    // An invalid name in the path belongs to no collection.
+    // A collection with an invalid name cannot exist.
     if !is_valid_name(name) {
         return Err(AppError::no_collection(name));
     }
@@ -158,7 +159,7 @@ async fn put_collection(
     Ok(after)
 }
 
-/// Its agents are not changed.
+/// Deletes a collection. Its agents are not changed.
 pub async fn collection_delete(
     context: &AppContext,
     caller: &Caller,
@@ -182,7 +183,7 @@ pub async fn collection_delete(
     commit_changes(context, write, change_set).await
 }
 
-/// A write in which no other one changes collections or makes policy sets: always locked in this order.
+/// Begins a write that locks changes of collections and of policy sets, always in this order.
 async fn begin_locked_write(context: &AppContext) -> Result<WriteTransaction> {
     let write = context.store.begin_write().await?;
     write.lock_policy_sets().await?;
@@ -200,13 +201,13 @@ async fn allocate_collection_id(
 ) -> Result<Uuid> {
     if all_collections(write).await?.len() >= MAX_COLLECTIONS {
         return Err(AppError::limit_reached(format!(
-            "There are {MAX_COLLECTIONS} collections; delete some first."
+            "The limit of {MAX_COLLECTIONS} collections is reached. Delete some first."
         )));
     }
     Ok(change_set.new_id())
 }
 
-/// Lower-case letters and digits, with `.`, `_` and `-` inside.
+/// Whether a name has only lower-case letters and digits, with `.`, `_` and `-` inside.
 fn is_valid_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (1..=MAX_COLLECTION_NAME).contains(&name.len())
@@ -220,7 +221,8 @@ fn check_description(description: &str) -> Result<()> {
     if description.chars().count() <= MAX_DESCRIPTION && !description.contains('\0') {
         return Ok(());
     }
-    let detail = format!("a description has at most {MAX_DESCRIPTION} characters, without U+0000");
+    let detail =
+        format!("a description must have at most {MAX_DESCRIPTION} characters, without U+0000");
     Err(AppError::invalid("/description", detail))
 }
 
@@ -234,8 +236,8 @@ async fn collection_view(
     views.pop().ok_or_else(|| AppError::no_collection(name))
 }
 
-/// Collections as the caller sees them, in the order of their rows: a caller who does not see everything is shown only
-/// its own groups.
+/// Views of collections, in the order of their rows. A caller who does not see everything is shown only its own
+/// groups.
 async fn collection_views(
     db: &impl Executor,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! What is lost with a collection, for the page that asks before it is deleted.
+//! Consequences of deleting a collection, for the confirmation page.
 
 use a2a_registry_store::agents::agents_shown_to_collection;
 use a2a_registry_store::collections::collections_by_names;
@@ -13,7 +13,7 @@ const MAX_COUNTED_AGENTS: u64 = 1_000;
 /// Maximum number of policies that are named.
 const MAX_NAMED_POLICIES: usize = 20;
 
-/// What refers to a collection by its name and loses it: a sentence each.
+/// One sentence for each kind of reference to a collection that is lost with it.
 pub async fn deletion_losses(context: &AppContext, name: &str) -> Result<Vec<String>> {
     let mut lost = Vec::new();
     let policies = policies_naming_collection(context, name).await?;
@@ -23,10 +23,10 @@ pub async fn deletion_losses(context: &AppContext, name: &str) -> Result<Vec<Str
             named_policies.fold(first.clone(), |named, id| format!("{named}, {id}"));
         lost.push(match policies.len() {
             1 => format!(
-                "The policy {named_policies} asks about it: no agent is in it for the policy any more."
+                "The policy {named_policies} refers to it: for the policy, no agent will be in it any more."
             ),
             count => format!(
-                "{count} policies ask about it ({named_policies}): no agent is in it for them any more."
+                "{count} policies refer to it ({named_policies}): for them, no agent will be in it any more."
             ),
         });
     }
@@ -38,7 +38,7 @@ pub async fn deletion_losses(context: &AppContext, name: &str) -> Result<Vec<Str
     Ok(lost)
 }
 
-/// What happens to the agents that are shown to the audience of a collection.
+/// A sentence about the agents that are shown to the audience of a collection.
 fn lost_agents_sentence(count: u64) -> Option<String> {
     let agents = match count {
         0 => return None,
@@ -47,11 +47,11 @@ fn lost_agents_sentence(count: u64) -> Option<String> {
         count => format!("{count} restricted agents are"),
     };
     Some(format!(
-        "{agents} shown to its audience, and will not be shown to it any more."
+        "{agents} shown to its audience and will be hidden from it."
     ))
 }
 
-/// The policies of the newest set whose text asks about collections and names this one.
+/// The policies of the newest set that refer to collections and name this one.
 async fn policies_naming_collection(context: &AppContext, name: &str) -> Result<Vec<String>> {
     let Some(newest) = newest_policy_set(&context.store).await? else {
         return Ok(Vec::new());

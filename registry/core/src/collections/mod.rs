@@ -1,4 +1,4 @@
-//! Collections: agents that fit a filter, under a name, for an audience.
+//! Collections: named sets of agents that match a filter, with an audience.
 
 pub mod actions;
 pub mod deletion_impact;

@@ -1,4 +1,4 @@
-//! The policy set by which a write admits and registers.
+//! The policy set that decides admission and registration in a write.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::context::AppContext;
 use crate::error::AppError;
 use crate::policy_sets::compile_stored_set;
 
-/// The set by which cards are admitted and domains registered in a write: the newest of all, also where this process does not
-/// show agents by it yet. One that this version of the program cannot compile admits nothing.
+/// Loads the set by which a write admits cards and registers domains: the newest one, even if this process does not
+/// evaluate visibility by it yet. A set that this build cannot compile admits nothing.
 pub async fn load_admission_policies(
     context: &AppContext,
     db: &impl Executor,
@@ -29,8 +29,9 @@ pub async fn load_admission_policies(
                 error = error.internal.unwrap_or(error.public),
                 "nothing is admitted until the policies can be read"
             );
-            PolicySet::compile(number, &[])
-                .map_err(|_| AppError::internal("no policies".to_owned()))
+            PolicySet::compile(number, &[]).map_err(|_| {
+                AppError::internal("the empty policy set cannot be compiled".to_owned())
+            })
         })?;
     let set = Arc::new(set);
     context.policy_sets.set_newest(Arc::clone(&set));

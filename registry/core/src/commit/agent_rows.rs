@@ -1,4 +1,4 @@
-//! The rows that say who may see agents.
+//! Rows that determine who may see agents.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::visibility::{ListingState, is_listed, visibility_labels};
 
-/// Agents, their holds by the agent, and their domains by the key: with these everything that is read of agents begins.
+/// Agents, their holds by agent, and their domains by key. Every read of agents starts with these.
 #[derive(Debug)]
 pub struct AgentRows {
     /// In no order.
@@ -21,7 +21,7 @@ pub struct AgentRows {
 }
 
 impl AgentRows {
-    /// The rows of the agents with these ids, as far as there are any.
+    /// Loads the rows of the agents with these ids; missing ones are left out.
     pub async fn load_by_ids(db: &impl Executor, ids: &[Uuid]) -> Result<Self, StoreError> {
         Self::load(db, agents_by_ids(db, ids).await?).await
     }
@@ -39,7 +39,7 @@ impl AgentRows {
         })
     }
 
-    /// The labels that may see the agents with these ids.
+    /// The labels of callers who may see the agents with these ids.
     pub fn changed_agents(&self, ids: &[Uuid]) -> Vec<ChangedAgent> {
         let first = |domain: i64| self.domains.get(&domain)?.account_id;
         to_changed_agents(ids, &self.agents, &self.holds, first)
@@ -57,8 +57,8 @@ pub async fn load_holds_by_agent(
     Ok(holds)
 }
 
-/// The labels that may see the agents with these ids, by their rows and holds; `first` is the account that first registered
-/// a domain. Nobody sees an agent without a row.
+/// The labels of callers who may see the agents with these ids, by their rows and holds; `first_registrant` gives the
+/// account that first registered a domain. An agent without a row is visible to no one.
 pub fn to_changed_agents(
     ids: &[Uuid],
     rows: &[agent::Model],
@@ -79,8 +79,8 @@ pub fn to_changed_agents(
         let openness = ListingState::new(listed, !agent_holds.is_empty());
         ChangedAgent {
             id: row.id,
-            // A registrant of an unlisted agent that is not its submitter sees it only once the index has it: never too
-            // early.
+            // A registrant of an unlisted agent that is not its submitter sees it only once the index has it: never
+            // too early.
             visible_to: visibility_labels(row, openness, first_registrant(row.domain_id), &[]),
             listed,
         }

@@ -1,4 +1,4 @@
-//! An agent while an act changes it: its row, its holds and its open review.
+//! The state of an agent during a change: its row, its holds and its open review.
 
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ChangeClass, ReviewKind};
@@ -18,7 +18,7 @@ pub struct AgentState {
 }
 
 impl AgentState {
-    /// Whether the open review is of this version and this class of change.
+    /// Whether the open review is about this version and this change class.
     pub fn is_under_review(&self, version: Uuid, change_class: Option<ChangeClass>) -> bool {
         self.open_review.as_ref().is_some_and(|review| {
             let is_same_class = match (&review.change_class, change_class) {
@@ -41,7 +41,7 @@ impl AgentState {
         of_kind.map(|one| one.id).collect()
     }
 
-    /// Pins the keys with these thumbprints instead of the previous ones; an empty text keeps those.
+    /// Pins the keys with these thumbprints instead of the previous ones; an empty text changes nothing.
     pub fn pin_keys(&mut self, thumbprints: &str) {
         if !thumbprints.is_empty() {
             thumbprints.clone_into(&mut self.agent.pins);
@@ -49,7 +49,7 @@ impl AgentState {
     }
 }
 
-/// Reads an agent with its holds and open review, inside a write.
+/// Loads an agent with its holds and open review, inside a write.
 pub async fn load_agent_state(
     write: &WriteTransaction,
     agent: Uuid,

@@ -1,5 +1,5 @@
-//! The changes of one act, collected in memory and written in one transaction together with their events. Ingest and
-//! the curators' acts share it, so that an approval is the same thing wherever it comes from.
+//! The changes of one action, collected in memory and written in one transaction together with their events. Ingest
+//! and the curators' actions share it, so that an approval has the same effects wherever it comes from.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::commit::decision_maker::{DecisionMaker, POLICY_ACTOR};
 use crate::context::AppContext;
 use crate::error::AppError;
 
-/// The collected changes of one act.
+/// The collected changes of one action.
 #[derive(Debug)]
 pub struct ChangeSet<'a> {
     now: Timestamp,
@@ -38,9 +38,9 @@ pub struct ChangeSet<'a> {
     pub bodies: Vec<card_body::Model>,
     pub versions: Vec<version::Model>,
     pub repeated_versions: Vec<Uuid>,
-    /// Versions whose signatures have another state with the present keys.
+    /// Versions whose signature state changed with the current keys.
     pub reverified: Vec<version::Model>,
-    /// The sources of stored and of new versions.
+    /// The sources of stored and new versions.
     pub version_sources: Vec<version_source::Model>,
     coverage_levels: BTreeMap<Uuid, CoverageLevel>,
     version_states: Vec<(Uuid, VersionState)>,
@@ -50,9 +50,9 @@ pub struct ChangeSet<'a> {
     lifted_holds: Vec<(Uuid, Hold)>,
     retired_agents: Vec<Uuid>,
     events: Vec<NewEvent>,
-    /// The account that first registered a domain, by the domain, as far as that is known without reading it.
+    /// The account that first registered a domain, by domain, if it is known without a read.
     pub first_registrants: HashMap<i64, Option<Uuid>>,
-    /// The policies by which this act admits.
+    /// The policies by which this change set admits cards.
     admission_policies: OnceCell<Arc<PolicySet>>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> ChangeSet<'a> {
         }
     }
 
-    /// The policies by which this act admits and registers, read once.
+    /// The policies by which this change set admits and registers, read once.
     pub async fn admission_policies(
         &self,
         context: &AppContext,
@@ -94,18 +94,18 @@ impl<'a> ChangeSet<'a> {
         self.now
     }
 
-    /// A new identifier with the time of the act.
+    /// A new identifier with the time of this change set.
     pub fn new_id(&self) -> Uuid {
         new_uuid(self.now, self.entropy)
     }
 
-    /// Whether an agent of this act has this URN.
+    /// Whether an agent in this change set has this URN.
     pub fn has_agent_with_urn(&self, urn: &str) -> bool {
         let mut agents = self.agents.values();
         agents.any(|agent| agent.urn.as_deref() == Some(urn))
     }
 
-    /// Writes this agent's row, without an event: callers learn of a change by events only.
+    /// Writes this agent's row, without an event. Callers learn of changes only by events.
     pub fn put_agent(&mut self, agent: &agent::Model) {
         self.agents.insert(agent.id, agent.clone());
     }
@@ -121,7 +121,7 @@ impl<'a> ChangeSet<'a> {
         });
     }
 
-    /// Appends an event of anything else.
+    /// Appends an event about a subject other than an agent.
     pub fn add_event(&mut self, kind: EventKind, subject: impl ToString, actor: &str, data: Value) {
         self.events.push(NewEvent {
             at: self.now,
@@ -133,8 +133,8 @@ impl<'a> ChangeSet<'a> {
         });
     }
 
-    /// Approves a version: it is served from now on, the open review ends, and holds that an approval lifts are lifted.
-    /// A change of class none keeps the bytes that are served.
+    /// Approves a version: it is served from now on, the open review ends, and holds that an approval lifts are
+    /// lifted. A change of class none keeps the served bytes.
     pub fn approve(
         &mut self,
         state: &mut AgentState,
@@ -212,8 +212,8 @@ impl<'a> ChangeSet<'a> {
         self.mark_changed(state);
     }
 
-    /// Opens a review of a version; an open one is superseded. A critical change puts the agent on hold at once. `actor` is
-    /// whose act or fetch led to it.
+    /// Opens a review of a version; an open one is superseded. A critical change puts the agent on hold at once.
+    /// `actor` is the one whose action or fetch caused it.
     pub fn open_review(
         &mut self,
         state: &mut AgentState,
@@ -256,14 +256,14 @@ impl<'a> ChangeSet<'a> {
                 state,
                 Hold::CriticalChange,
                 POLICY_ACTOR,
-                "the card changed critically",
+                "the card had a critical change",
             );
         }
         self.mark_changed(state);
     }
 
-    /// Closes the open review, if there is one: with the given outcome if it is of this version or is withdrawn, else
-    /// as superseded.
+    /// Closes the open review, if there is one: with the given outcome if it is about this version or is withdrawn,
+    /// else as superseded.
     pub fn close_review(
         &mut self,
         state: &mut AgentState,
@@ -303,7 +303,7 @@ impl<'a> ChangeSet<'a> {
         self.reviews.insert(review.id, review.clone());
     }
 
-    /// Puts an agent on hold; nothing happens if it is on this hold already.
+    /// Puts an agent on hold; does nothing if it already has this hold.
     pub fn place_hold(&mut self, state: &mut AgentState, hold: Hold, actor: &str, reason: &str) {
         if state.holds.contains(&hold) {
             return;
@@ -321,7 +321,7 @@ impl<'a> ChangeSet<'a> {
         self.add_agent_event(EventKind::AgentHeld, state.agent.id, actor, data);
     }
 
-    /// Lifts a hold; returns whether the agent was on it.
+    /// Lifts a hold; returns whether the agent had it.
     pub fn lift_hold(
         &mut self,
         state: &mut AgentState,
@@ -337,7 +337,7 @@ impl<'a> ChangeSet<'a> {
         was_held
     }
 
-    /// Ends a hold without an event, for a change of the agent that has one; returns whether the agent was on it.
+    /// Removes a hold without an event, for a change of the agent that has an event; returns whether the agent had it.
     pub fn remove_hold(&mut self, state: &mut AgentState, hold: Hold) -> bool {
         let Some(index) = state.holds.iter().position(|current| *current == hold) else {
             return false;
@@ -348,7 +348,7 @@ impl<'a> ChangeSet<'a> {
         true
     }
 
-    /// Retires an agent for good, and ends its sources.
+    /// Retires an agent permanently, and ends its sources.
     pub fn retire(&mut self, state: &mut AgentState, actor: &str, reason: &str) {
         let decision_maker = DecisionMaker {
             actor: actor.into(),
@@ -385,9 +385,9 @@ impl<'a> ChangeSet<'a> {
         self.coverage_levels.insert(version, level);
     }
 
-    /// The coverage of a version, as of this act.
+    /// The coverage of a version, including the changes of this change set.
     pub fn coverage_level(&self, version: &VersionKey) -> CoverageLevel {
-        // A level that only a later build knows is none that the rules may rely on.
+        // The rules must not rely on a level that only a later build knows.
         let stored_level = || {
             version
                 .standing
@@ -405,7 +405,7 @@ impl<'a> ChangeSet<'a> {
         self.version_states.push((version, state));
     }
 
-    /// Records a decision on a version, without what follows from it.
+    /// Records a decision on a version, without its consequences.
     pub fn record_decision(
         &mut self,
         agent: Uuid,
@@ -428,12 +428,12 @@ impl<'a> ChangeSet<'a> {
         });
     }
 
-    /// Gives new versions the states that were set since, so that their rows are written once, and not changed after that.
+    /// Applies the states set since to new versions, so that their rows are written once and not changed afterwards.
     fn apply_states_to_new_versions(&mut self) {
         let rows = self.versions.iter_mut();
         let mut new_rows: HashMap<Uuid, &mut version::Model> =
             rows.map(|row| (row.id, row)).collect();
-        // In the order in which states of stored versions are written.
+        // States are applied in the order in which those of stored versions are written.
         for state in VersionState::ALL {
             for (id, _) in self.version_states.iter().filter(|(_, to)| to == state) {
                 if let Some(row) = new_rows.get_mut(id) {
@@ -446,8 +446,8 @@ impl<'a> ChangeSet<'a> {
             .retain(|(id, _)| !new_rows.contains_key(id));
     }
 
-    /// Writes everything, events last, and returns what was touched, which the caller commits and publishes by
-    /// `commit_written`.
+    /// Writes everything, events last, and returns the committed changes, which the caller commits and publishes by
+    /// `commit_and_publish`.
     pub async fn write(mut self, write: &WriteTransaction) -> Result<CommittedChanges, AppError> {
         self.apply_states_to_new_versions();
         let mut agents: Vec<Uuid> = self

@@ -1,4 +1,4 @@
-//! The agents and acts that a write touched, for caches, search index and log.
+//! Agents and actions changed by a write, for caches, search index and log.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,25 +15,25 @@ use crate::commit::agent_rows::{load_holds_by_agent, to_changed_agents};
 use crate::commit::decision_maker::{CRAWLER_ACTOR, POLICY_ACTOR, SYSTEM_ACTOR};
 use crate::error::AppError;
 
-/// The agents and acts that a written ledger touched.
+/// The agents and actions that a written change set has changed.
 #[derive(Debug, Clone, Default)]
-#[must_use = "what is written must be committed and published, as `commit_written` does"]
+#[must_use = "the write must be committed and published, as `commit_and_publish` does"]
 pub struct CommittedChanges {
     /// Agents whose cached responses are stale.
     pub changed_ids: Vec<Uuid>,
-    /// The same agents, with the labels that may see them now.
+    /// The same agents, with the labels of callers who may see them now.
     pub changed_agents: Vec<ChangedAgent>,
-    /// The highest event appended.
+    /// The number of the last event that was appended.
     pub last_seq: Option<i64>,
-    /// The acts and decisions, for the log.
+    /// Actions and decisions, for the log.
     audit_lines: Vec<AuditLogLine>,
 }
 
-/// What a write knows without reading it of the agents that it touches.
+/// The rows that a write already has of the agents that it changes.
 #[derive(Debug)]
 pub struct WrittenRows {
     pub agents: Vec<agent::Model>,
-    /// The account that first registered a domain, by the domain.
+    /// The account that first registered a domain, by domain.
     pub first_registrants: HashMap<i64, Option<Uuid>>,
 }
 
@@ -46,7 +46,7 @@ struct AuditLogLine {
 
 impl AuditLogLine {
     fn from_event(event: &NewEvent) -> Option<Self> {
-        // An agent is also updated without an act; an update by an account is one.
+        // Agents are also updated by the system; only updates by an account are logged.
         let is_account_update = event.kind == EventKind::AgentUpdated
             && ![POLICY_ACTOR, CRAWLER_ACTOR, SYSTEM_ACTOR].contains(&event.actor.as_str());
         (event.kind.is_action() || is_account_update).then(|| Self {
@@ -58,7 +58,7 @@ impl AuditLogLine {
 }
 
 impl CommittedChanges {
-    /// Reads what is not known of these agents, as the write leaves them; the events are not appended yet.
+    /// Loads the missing rows of these agents, as the write leaves them; the events are not appended yet.
     pub async fn load(
         write: &WriteTransaction,
         agents: Vec<Uuid>,
@@ -91,7 +91,7 @@ impl CommittedChanges {
         })
     }
 
-    /// Logs one line for each act, after the commit. The span names the request.
+    /// Logs one line for each action, after the commit. The span names the request.
     pub fn log_actions(&self) {
         for AuditLogLine {
             kind,

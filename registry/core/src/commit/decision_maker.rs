@@ -1,4 +1,4 @@
-//! Who decided and why: a rule or a person, with the reason that a person must give.
+//! The maker of a decision, a rule or a person, with the reason that a person must give.
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::admission_rules::Rule;
@@ -9,14 +9,14 @@ use crate::visibility::caller::CallerAccount;
 
 /// The actor of decisions by a rule.
 pub const POLICY_ACTOR: &str = "policy";
-/// The actor of what the crawler finds.
+/// The actor of the crawler's results.
 pub const CRAWLER_ACTOR: &str = "crawler";
-/// The actor of consequences that no one decides, such as of elapsed time or a failed check.
+/// The actor of consequences without a decision, such as those of elapsed time or a failed check.
 pub const SYSTEM_ACTOR: &str = "system";
 
 #[derive(Debug, Clone)]
 pub struct DecisionMaker {
-    /// The account's name, or [`POLICY`].
+    /// The account's name, or [`POLICY_ACTOR`].
     pub actor: String,
     /// [`Rule::Person`] for a person.
     pub rule: Rule,
@@ -65,6 +65,6 @@ pub fn check_reason(reason: &str) -> Result<(), AppError> {
     }
     Err(AppError::invalid(
         "/reason",
-        format!("A reason has 1 to {MAX_REASON} characters, without U+0000."),
+        format!("A reason must have 1 to {MAX_REASON} characters, without U+0000."),
     ))
 }

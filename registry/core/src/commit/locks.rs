@@ -1,4 +1,4 @@
-//! Locks of domains while they are changed, together with their followers.
+//! Locks of domains during a change, together with their followers.
 
 use a2a_registry_store::entity::domain;
 use a2a_registry_store::{WriteTransaction, domains, owner_vouches, registrants};
@@ -6,8 +6,8 @@ use a2a_registry_store::{WriteTransaction, domains, owner_vouches, registrants};
 use crate::context::AppContext;
 use crate::error::AppError;
 
-/// Locks a domain until the write ends, and reads it. Domains are locked before their agents, in the order of ingest:
-/// so no card is ingested half-way, and there is no deadlock.
+/// Locks a domain until the write ends, and reads it. Domains are locked before their agents, in the order of ingest,
+/// so that no card is half ingested and deadlocks are impossible.
 pub async fn lock_domain(
     write: &WriteTransaction,
     known_domain: &domain::Model,
@@ -18,9 +18,9 @@ pub async fn lock_domain(
         .ok_or_else(|| AppError::no_domain(&known_domain.name))
 }
 
-/// Begins a write that locks a domain and its followers: domains with a source that a redirect to this one has
-/// answered, whose coverage depends on the owner of this one, and hosts whose owner vouch may end by a proof of this
-/// one. All are locked in one order and before any event is appended, which rules out a deadlock.
+/// Begins a write that locks a domain and its followers: domains with a source whose response came from this one by a
+/// redirect, whose coverage depends on the owner of this one, and hosts whose owner vouch may end by a proof of this
+/// one. All are locked in one order and before any event is appended, so that deadlocks are impossible.
 pub async fn begin_write_with_followers(
     context: &AppContext,
     known_domain: &domain::Model,
@@ -33,8 +33,8 @@ pub async fn begin_write_with_followers(
         let mut followers = registrants::lock_domains(&write, &ids).await?;
         let position = followers.iter().position(|row| row.id == known_domain.id);
         let position = position.ok_or_else(|| AppError::no_domain(&known_domain.name))?;
-        // Ingest locks the domain that a redirect leads to, so no follower is added from here on. One that was added
-        // during the wait would now be locked out of order.
+        // Ingest locks the domain that a redirect leads to, so no follower can be added after this. One that was added
+        // during the wait would be locked out of order.
         let now = follower_ids(&write, &origin, known_domain).await?;
         if now.iter().all(|id| ids.contains(id)) {
             let row = followers.remove(position);

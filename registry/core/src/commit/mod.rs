@@ -1,5 +1,5 @@
-//! The one way an act is written and published: its rows are locked and read, its changes gathered in a ledger and
-//! written with their events in one transaction; then caches are invalidated and the index follows.
+//! Commits and publishes actions: rows are locked and read, changes are collected in a change set and written with
+//! their events in one transaction; then caches are invalidated and the index is updated.
 
 pub mod admission_policies;
 pub mod agent_rows;

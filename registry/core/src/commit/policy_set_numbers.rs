@@ -1,5 +1,5 @@
-//! Numbers of policy sets: each new set has the next one, and the newest set gets another when collections change that
-//! it asks about, so that every process evaluates agents under a number in the same way.
+//! Numbers of policy sets: each new set has the next number. The newest set gets another number when collections that
+//! it uses change, so that every process evaluates agents under a number in the same way.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_policy::PolicyText;
@@ -53,8 +53,8 @@ pub async fn add_policy_set(
     Ok(number)
 }
 
-/// Gives the newest policy set another number if this write changes the collections that it asks about. The caller
-/// holds the locks of policies and of collections.
+/// Gives the newest policy set another number if this write changes the collections that it uses. The caller holds the
+/// locks of policies and of collections.
 pub async fn renumber_for_collections(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,

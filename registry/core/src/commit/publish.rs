@@ -1,5 +1,5 @@
-//! Commits the write of an act and publishes it: caches are invalidated, followers woken, and the index is waited for.
-//! Nothing else commits a ledger, so that no act can forget a part of that.
+//! Commits a write and publishes it: invalidates caches, wakes followers, and waits for the index. Nothing else
+//! commits a change set, so that no action can omit one of these steps.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::commit::committed_changes::CommittedChanges;
 use crate::context::AppContext;
 use crate::error::AppError;
 
-/// Writes the ledger of a caller's act, and commits and publishes it. If an agent is listed afterwards this waits until
-/// the index has it, so that the caller's next search finds it.
+/// Writes the change set of a caller's action, and commits and publishes it. If it makes an agent listed, this waits
+/// until the index has the agent, so that the caller's next search finds it.
 pub async fn commit_and_await_index(
     context: &AppContext,
     write: WriteTransaction,
@@ -24,7 +24,7 @@ pub async fn commit_and_await_index(
     Ok(())
 }
 
-/// The same without waiting for the index, if no agent becomes listed or no caller waits.
+/// Like [`commit_and_await_index`] without waiting for the index, if no agent becomes listed or no caller waits.
 pub async fn commit_changes(
     context: &AppContext,
     write: WriteTransaction,
@@ -34,8 +34,8 @@ pub async fn commit_changes(
     commit_and_publish(context, write, [&committed]).await
 }
 
-/// Commits ledgers that are already written, in the order given, and publishes them: invalidates the caches that they
-/// have made stale, and wakes the followers.
+/// Commits change sets that are already written, in the given order, and publishes them: invalidates the caches that
+/// they made stale, and wakes the followers.
 pub async fn commit_and_publish<'a>(
     context: &AppContext,
     write: WriteTransaction,
@@ -49,7 +49,8 @@ pub async fn commit_and_publish<'a>(
     Ok(())
 }
 
-/// The same without a log line for each act: a caller that writes very many logs its progress.
+/// Like [`commit_and_publish`] without a log line for each action: a caller that writes very many logs its own
+/// progress.
 pub async fn commit_and_publish_unlogged<'a>(
     context: &AppContext,
     write: WriteTransaction,
@@ -70,7 +71,7 @@ fn publish_changes(context: &AppContext, committed: &CommittedChanges) {
     }
 }
 
-/// Waits until the index of this process has every agent that one of these writes has listed.
+/// Waits until the index of this process has every agent that one of these writes made listed.
 pub async fn await_searchable(context: &AppContext, change_sets: &[&CommittedChanges]) {
     let lists =
         |touched: &&&CommittedChanges| touched.changed_agents.iter().any(|agent| agent.listed);
@@ -80,8 +81,8 @@ pub async fn await_searchable(context: &AppContext, change_sets: &[&CommittedCha
     }
 }
 
-/// Waits until the index of this process has applied an event, for [`APPLIED_WITHIN`] at most: the act is committed
-/// whether or not a search shows it. Returns at once if this process does not follow the events.
+/// Waits until the index of this process has applied an event, for at most [`INDEX_WAIT_TIMEOUT`]: the change is
+/// committed whether or not a search shows it. Returns at once if this process does not follow the events.
 pub async fn await_index(context: &AppContext, seq: i64) {
     let mut applied = context.signals.applied_event.subscribe();
     let reached = || context.index.applied_seq() >= seq;

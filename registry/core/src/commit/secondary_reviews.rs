@@ -1,4 +1,4 @@
-//! Reviews of other kinds than that of a change, and the term of an approval that some of them are about.
+//! Reviews of other kinds than admission, and the approval term that some of them are about.
 
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::event::EventKind;
@@ -18,11 +18,11 @@ use crate::commit::decision_maker::{DecisionMaker, POLICY_ACTOR};
 pub struct SecondaryReview {
     pub kind: ReviewKind,
     pub version: Uuid,
-    /// The version that was served before.
+    /// The version that was served previously.
     pub previous: Option<Uuid>,
     /// The class of the change between them.
     pub change_class: Option<ChangeClass>,
-    /// The time by which it is to be decided, in microseconds.
+    /// The time by which it must be decided, in microseconds.
     pub due_at: Option<i64>,
     pub submitter: Option<String>,
 }
@@ -41,7 +41,7 @@ impl SecondaryReview {
 }
 
 impl ChangeSet<'_> {
-    /// Opens a review that hides nothing and closes no other.
+    /// Opens a review that hides nothing and closes no other review.
     pub fn open_secondary_review(
         &mut self,
         state: &mut AgentState,
@@ -76,7 +76,7 @@ impl ChangeSet<'_> {
         id
     }
 
-    /// Closes an open review of another kind than an admission.
+    /// Closes an open review of another kind than admission.
     pub fn close_secondary_review(
         &mut self,
         state: &mut AgentState,
@@ -97,7 +97,7 @@ impl ChangeSet<'_> {
         self.put_review(&review);
     }
 
-    /// Withdraws the open reviews of an approval that was renewed or revoked.
+    /// Withdraws the open reviews about an approval that was renewed or revoked.
     pub fn withdraw_approval_reviews(
         &mut self,
         state: &mut AgentState,
@@ -110,7 +110,7 @@ impl ChangeSet<'_> {
         }
     }
 
-    /// Approves content that is already served, by a review of another kind than an admission.
+    /// Approves content that is already served, by a review of another kind than admission.
     pub fn approve_current_version(
         &mut self,
         state: &mut AgentState,
@@ -141,7 +141,7 @@ impl ChangeSet<'_> {
         );
     }
 
-    /// Refuses to approve the served content again: the agent is put on hold.
+    /// Rejects a recertification of the served content: the agent is put on hold.
     pub fn reject_recertification(
         &mut self,
         state: &mut AgentState,
@@ -163,9 +163,9 @@ impl ChangeSet<'_> {
         );
     }
 
-    /// The effect of an approval on the term. One by a person begins a new term. A rule only continues the current one,
-    /// or a card that changes a little every week would never be approved anew; and so does an earlier decision of a
-    /// person that takes effect again.
+    /// Updates the approval term after an approval. An approval by a person begins a new term. A rule only continues
+    /// the current one, because otherwise a card with a small change every week would never need a new approval; the
+    /// same applies to an earlier decision of a person that takes effect again.
     pub(super) fn update_approval_term(
         &mut self,
         state: &mut AgentState,
@@ -181,7 +181,7 @@ impl ChangeSet<'_> {
         self.retarget_recertification(state);
     }
 
-    /// Begins a new term of the approval of what is served, and lifts the hold that the end of the last one has set.
+    /// Begins a new approval term of the served content, and lifts the hold that the end of the previous term placed.
     fn begin_approval_term(&mut self, state: &mut AgentState, decision_maker: &DecisionMaker) {
         state.agent.certified_at = Some(self.now().0);
         state.agent.recertify_at = None;

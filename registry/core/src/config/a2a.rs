@@ -1,4 +1,4 @@
-//! `[a2a]`: the registry as an agent that A2A clients talk to.
+//! `[a2a]`: the registry as an A2A agent.
 
 use std::path::PathBuf;
 
@@ -35,8 +35,8 @@ section! {
         pub task_hours: u32 = 24,
         /// Tasks kept for one account; another one replaces the oldest.
         pub tasks_per_account: u32 = 200,
-        /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; another one replaces their
-        /// oldest.
+        /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; another one replaces
+        /// their oldest.
         pub anonymous_tasks_per_address: u32 = 200,
         /// Tasks kept for all clients without an account together; another one replaces the oldest of the address that
         /// has most.
@@ -47,7 +47,7 @@ section! {
 }
 
 impl A2aConfig {
-    /// One sentence each. Key files are not read yet.
+    /// Validation errors, one sentence each. Key files are not read yet.
     pub fn validation_errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         let mut push_error = |text: String| errors.push(format!("a2a.{text}"));
@@ -58,7 +58,9 @@ impl A2aConfig {
             ("kid", &self.kid),
         ] {
             if text.chars().count() > MAX_TEXT_CHARS {
-                push_error(format!("{name} has at most {MAX_TEXT_CHARS} characters"));
+                push_error(format!(
+                    "{name} must have at most {MAX_TEXT_CHARS} characters"
+                ));
             }
         }
         let site = &self.provider_url;
@@ -67,7 +69,9 @@ impl A2aConfig {
             push_error("provider_url must begin with https:// or http://".into());
         }
         if self.old_key_files.len() > MAX_KEY_FILES {
-            push_error(format!("old_key_files names at most {MAX_KEY_FILES} files"));
+            push_error(format!(
+                "old_key_files must name at most {MAX_KEY_FILES} files"
+            ));
         }
         if !(1..=24 * 365).contains(&self.task_hours) {
             push_error("task_hours must be between 1 and 8760".into());

@@ -5,10 +5,10 @@ use crate::config::section::section;
 section! {
     #[derive(PartialEq, Eq)]
     pub struct ArdConfig {
-        /// Whether the catalog and the API of ARD are served; otherwise they are not found, and no page links to them.
+        /// Whether the catalog and the API of ARD are served; otherwise they return 404, and no page links to them.
         pub enabled: bool = true,
-        /// Whether agents whose cards have fewer than two examples get representative queries derived from their
-        /// skills. If not, a curator may accept that for one agent.
+        /// Whether representative queries are derived from an agent's skills if its card has fewer than two examples.
+        /// If not, a curator may still allow that for single agents.
         pub derive_queries: bool,
     }
 }

@@ -14,14 +14,14 @@ use crate::config::section::section;
 use crate::config::validate::ports_error;
 use crate::config::{AllowPorts, Secret};
 
-/// Maximum length of a model's name, in bytes.
+/// Maximum length of a model name, in bytes.
 const MAX_MODEL_NAME_BYTES: usize = 200;
 
 section! {
     /// `[embedding]`: an encoder behind an HTTP endpoint that speaks OpenAI's embeddings API.
     ///
-    /// Requests pass a guard with the lists of this section. The lists of `[crawler]` open nothing for the encoder, and
-    /// these lists open nothing for the crawler.
+    /// Requests pass a guard with the lists of this section. The lists of `[crawler]` do not apply to the encoder, and
+    /// these lists do not apply to the crawler.
     pub struct EmbeddingConfig {
         /// The URL that texts are posted to, such as `https://api.example.com/v1/embeddings`. Empty: no endpoint is
         /// used.
@@ -29,18 +29,18 @@ section! {
         /// The model's name at the endpoint.
         pub model: String,
         /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number,
-        /// determined by a request at the start.
+        /// determined by a request at startup.
         pub dimensions: Option<usize>,
-        /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`. It
-        /// is never shown.
+        /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`.
+        /// It is never shown.
         pub key: Secret,
         /// A file with the key, instead of `key`.
         pub key_file: Option<PathBuf>,
-        /// Timeout of a batch of cards, in seconds; queries have a shorter timeout of their own.
+        /// Timeout of a batch of cards, in seconds; queries have a shorter, separate timeout.
         pub timeout_seconds: u64 = 30,
         /// Networks that may be reached although they are private or loopback.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the rules refuse them, such as `encoder.corp.internal`.
+        /// Names that are allowed although the guard would reject them, such as `encoder.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,
@@ -54,8 +54,8 @@ section! {
 }
 
 impl EmbeddingConfig {
-    /// The endpoint of this section; reads its key and root certificates from their files. The error does not quote the
-    /// key.
+    /// Builds the endpoint of this section; reads its key and root certificates from their files. Errors do not quote
+    /// the key.
     pub fn endpoint_options(&self) -> Result<EndpointOptions, String> {
         Ok(EndpointOptions {
             url: self.url.clone(),
@@ -69,7 +69,7 @@ impl EmbeddingConfig {
         })
     }
 
-    /// `None` if neither `key` nor `key_file` is set.
+    /// Reads the key; `None` if neither `key` nor `key_file` is set.
     fn read_key(&self) -> Result<Option<BearerToken>, String> {
         let bearer = |name: &str, key: &str| {
             let bearer = BearerToken::new(key).map(Some);
@@ -82,7 +82,7 @@ impl EmbeddingConfig {
         }
     }
 
-    /// One sentence each. The key file is not read yet.
+    /// Validation errors, one sentence each. The key file is not read yet.
     pub fn validation_errors(&self) -> Vec<String> {
         let mut errors: Vec<String> = ports_error("embedding", &self.allow_ports)
             .into_iter()
@@ -93,20 +93,20 @@ impl EmbeddingConfig {
                 Ok(_) => {}
                 Err(GuardError::Scheme { .. }) => {
                     push_error(
-                        "url must begin with https://, or with http:// where embedding.allow_http is set",
+                        "url must begin with https://, or with http:// if embedding.allow_http is set",
                     );
                 }
                 Err(GuardError::UserInfo) => {
                     push_error(
-                        "url carries a user name or password; a key belongs into embedding.key_file",
+                        "url must not contain a user name or password; put the key into embedding.key_file",
                     );
                 }
                 Err(refusal) => push_error(&format!(
-                    "url is not asked with the lists of [embedding]: {refusal}"
+                    "url is rejected by the lists of [embedding]: {refusal}"
                 )),
             }
             if self.model.is_empty() {
-                push_error("model must name the model that the endpoint is to use");
+                push_error("model must name the model to use at the endpoint");
             }
         }
         if self.model.len() > MAX_MODEL_NAME_BYTES {
@@ -126,10 +126,12 @@ impl EmbeddingConfig {
         }
         let key = self.key.reveal();
         if self.key_file.is_some() && key.is_some() {
-            push_error("key and embedding.key_file say the same: set one of them");
+            push_error("key and embedding.key_file are alternatives: set only one of them");
         }
         if self.key.is_placeholder() {
-            push_error("key stands for one that was not printed; give the key itself, or key_file");
+            push_error(
+                "key is the placeholder of a printed configuration; set the key itself, or key_file",
+            );
         } else if let Some(Err(error)) = key.map(BearerToken::new) {
             push_error(&format!("key cannot be sent: {error}"));
         }
@@ -139,7 +141,7 @@ impl EmbeddingConfig {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of the rules of the section, and that its key is never shown.
+    //! Tests of the section's validation, and that its key is never shown.
 
     #![allow(clippy::unwrap_used)]
 
@@ -169,7 +171,7 @@ mod tests {
         assert_eq!(own.validation_errors(), [""; 0]);
     }
 
-    /// Sets one value to a wrong one.
+    /// Sets one value to an invalid one.
     type Spoil = fn(&mut EmbeddingConfig);
 
     #[test]

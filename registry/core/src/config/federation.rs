@@ -1,4 +1,4 @@
-//! `[federation]`: other registries that ARD searches reach, and the network rules for querying them.
+//! `[federation]`: other registries that ARD searches query, and the network rules for these requests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::config::AllowPorts;
 use crate::config::section::section;
 use crate::config::validate::ports_error;
 
-/// Every federated search queries all of them.
+/// Maximum number of peers; every federated search queries all of them.
 const MAX_PEERS: usize = 16;
 /// Maximum length of a peer's name, in bytes.
 const MAX_PEER_NAME_BYTES: usize = 60;
@@ -21,16 +21,16 @@ const MAX_PEER_NAME_BYTES: usize = 60;
 const DEADLINE_RANGE_MS: std::ops::RangeInclusive<u64> = 50..=10_000;
 
 section! {
-    /// `[federation]`: peers that speak ARD, and how long a search waits for them.
+    /// `[federation]`: peers that support ARD, and how long a search waits for them.
     ///
-    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them,
-    /// and these lists open nothing for others.
+    /// Requests to peers pass a guard with the lists of this section. Lists of other sections do not apply to them,
+    /// and these lists do not apply to other requests.
     pub struct FederationConfig {
         /// Milliseconds that a search waits for all peers together.
         pub deadline_ms: u64 = 1_500,
         /// Networks that may be reached although they are private or loopback.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the rules refuse them, such as `agents.corp.internal`.
+        /// Names that are allowed although the guard would reject them, such as `agents.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,
@@ -51,12 +51,12 @@ section! {
 pub struct PeerConfig {
     /// The base URL of its API, as in the entry of type `application/ai-registry+json` of its catalog.
     pub url: String,
-    /// Whether it receives what signed-in callers search for. It never gets a credential.
+    /// Whether it receives the queries of signed-in callers. It never receives a credential.
     pub share_private: bool,
 }
 
 impl PeerConfig {
-    /// The base URL without a trailing slash, and without an operation's name that an operator may have appended.
+    /// The base URL without a trailing slash, and without the name of an operation that an operator may have appended.
     pub fn base_url(&self) -> String {
         base_url(&self.url).to_owned()
     }
@@ -86,12 +86,13 @@ impl FederationConfig {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
             if name.is_empty() || name.len() > MAX_PEER_NAME_BYTES || !name.bytes().all(plain) {
                 errors.push(format!(
-                    "federation.peers.{name}: a name has letters, digits and `.`, `_`, `-`, {MAX_PEER_NAME_BYTES} at most"
+                    "federation.peers.{name}: a name must have only letters, digits and `.`, `_`, `-`, at most \
+                     {MAX_PEER_NAME_BYTES} in all"
                 ));
             }
             if let Err(refusal) = guard.check_url(&peer.url) {
                 errors.push(format!(
-                    "federation.peers.{name}.url is not asked with the lists of [federation] (allow_http, allow_ports, \
+                    "federation.peers.{name}.url is rejected by the lists of [federation] (allow_http, allow_ports, \
                      allow_networks, allow_names): {refusal}"
                 ));
             }

@@ -1,5 +1,5 @@
-//! `[identity]`: identity providers that people sign in with and services get access tokens from, and the network rules
-//! for requests to them.
+//! `[identity]`: identity providers that people sign in with and that issue access tokens to services, and the network
+//! rules for requests to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use crate::config::validate::ports_error;
 use crate::config::{AllowPorts, Secret};
 
 const MAX_PROVIDERS: usize = 16;
-/// Bytes of a provider's name, which is part of paths and of account names.
+/// Maximum length of a provider's name, which is part of paths and account names, in bytes.
 const MAX_PROVIDER_NAME_BYTES: usize = 30;
-/// Bytes of an issuer's URL.
+/// Maximum length of an issuer URL, in bytes.
 const MAX_ISSUER_BYTES: usize = 300;
-/// Bytes of any other text.
+/// Maximum length of any other text, in bytes.
 const MAX_TEXT_BYTES: usize = 300;
 const MAX_SELECTED_GROUPS: usize = 200;
 const DEFAULT_ABSENCE_DAYS: u16 = 7;
@@ -29,12 +29,12 @@ const MAX_ABSENCE_DAYS: u16 = 365;
 section! {
     /// `[identity]`: identity providers (OpenID Connect).
     ///
-    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them,
-    /// and these lists open nothing for others.
+    /// Requests to identity providers pass a guard with the lists of this section. Lists of other sections do not
+    /// apply to them, and these lists do not apply to other requests.
     pub struct IdentityConfig {
         /// Networks that may be reached although they are private or loopback.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the rules refuse them, such as `login.corp.internal`.
+        /// Names that are allowed although the guard would reject them, such as `login.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,
@@ -44,7 +44,7 @@ section! {
         pub allow_ports: AllowPorts,
         /// PEM files with additional root certificates.
         pub extra_ca: Vec<PathBuf>,
-        /// The days after which the tokens of a provider's account are suspended until its next sign-in, unless the
+        /// Days after which the tokens of a provider's account are suspended until its next sign-in, unless the
         /// provider has issued valid claims about it in the meantime. 0: never.
         pub max_absence: u16 = DEFAULT_ABSENCE_DAYS,
         /// `[identity.providers.NAME]`: each provider, by a short name.
@@ -53,51 +53,52 @@ section! {
 }
 
 section! {
-    /// `[identity.providers.NAME]`: one identity provider, and who may enter with which roles.
+    /// `[identity.providers.NAME]`: one identity provider, who may sign in, and with which roles.
     pub struct ProviderConfig {
         /// The URL of the issuer, exactly as in its tokens.
         pub issuer: String,
         /// Its name on the sign-in button. Empty: the provider's name.
         pub title: String,
-        /// The registry's name at the provider. Empty: no one can sign in with it, and it only issues access tokens.
+        /// The client id of the registry at the provider. Empty: no one can sign in with it, and it only issues access
+        /// tokens.
         pub client_id: String,
-        /// The registry's secret at the provider. Preferably set in the environment or in `client_secret_file`. It is
-        /// never shown.
+        /// The client secret of the registry at the provider. Preferably set in the environment or in
+        /// `client_secret_file`. It is never shown.
         pub client_secret: Secret,
         /// A file with the secret, instead of `client_secret`.
         pub client_secret_file: Option<PathBuf>,
-        /// The scopes to ask for.
+        /// The scopes to request.
         pub scopes: Vec<String> = ["openid", "profile", "email"].map(str::to_owned).to_vec(),
         /// The audiences of access tokens that are for this registry. Empty: no access token of this provider is
         /// accepted.
         pub audiences: Vec<String>,
         /// The claim with a person's groups.
         pub groups_claim: String = "groups".to_owned(),
-        /// The groups that count: each an exact name, or a prefix followed by `*`. Empty: all.
+        /// The groups that are used: each an exact name, or a prefix followed by `*`. Empty: all.
         pub select_groups: Vec<String>,
         /// The claim with a person's name, from which the name of the account is derived.
         pub name_claim: String = "preferred_username".to_owned(),
-        /// The roles of everyone who may enter.
+        /// The roles of everyone who may sign in.
         pub default_roles: Vec<Role> = vec![Role::Reader],
-        /// The roles of the members of each group, beside the default ones.
+        /// The roles of the members of each group, in addition to the default ones.
         pub roles: BTreeMap<String, Vec<Role>>,
-        /// Who may enter. Without it no one does.
+        /// The condition for signing in. Without it no one may sign in.
         pub require: Option<RequireConfig>,
     }
 }
 
-/// `require`: a claim, and the values of which it must have one.
+/// `require`: a claim, and its permitted values.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequireConfig {
     /// The name of the claim.
     pub claim: String,
-    /// The claim, or one of its values if it is a list, must be one of these.
+    /// The permitted values of the claim. If the claim is a list, one of its values must be permitted.
     pub values: Vec<String>,
 }
 
 impl ProviderConfig {
-    /// Whether a group of this name counts.
+    /// Whether a group with this name is used.
     pub fn selects_group(&self, name: &str) -> bool {
         let selects = |entry: &String| match entry.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
@@ -124,12 +125,12 @@ impl ProviderConfig {
         }
         let deselected = self.roles.keys().filter(|name| !self.selects_group(name));
         errors.extend(deselected.map(|name| {
-            format!("roles names the group {name:?}, which select_groups leaves out: add it there, or remove its roles")
+            format!("roles names the group {name:?}, which select_groups excludes: add it there, or remove its roles")
         }));
         errors
     }
 
-    /// The secret from `client_secret` or its file; `None` if neither is set. The error does not quote the secret.
+    /// Reads the secret from `client_secret` or its file; `None` if neither is set. Errors do not quote the secret.
     pub fn read_secret(&self) -> Result<Option<String>, String> {
         match &self.client_secret_file {
             Some(path) => read_secret_file("client_secret_file", path).map(Some),
@@ -153,36 +154,38 @@ impl ProviderConfig {
             }
         }
         if !self.client_id.is_empty() && !is_single_line(&self.client_id, "") {
-            push_error("client_id must be a text of one line".into());
+            push_error("client_id must be a single line of text".into());
         }
         if !self.title.is_empty() && !is_single_line(&self.title, "") {
-            push_error("title must be a text of one line".into());
+            push_error("title must be a single line of text".into());
         }
         if !all_single_lines(&self.audiences) {
-            push_error("audiences must be texts of one line".into());
+            push_error("audiences must be single lines of text".into());
         }
         let scopes_fit = self
             .scopes
             .iter()
             .all(|scope| is_single_line(scope, " \"\\"));
         if !scopes_fit || !self.scopes.iter().any(|scope| scope == "openid") {
-            push_error("scopes must be words, and openid among them".into());
+            push_error("scopes must be single words, and must include openid".into());
         }
         if let Some(require) = &self.require
             && !(is_single_line(&require.claim, "")
                 && !require.values.is_empty()
                 && all_single_lines(&require.values))
         {
-            push_error(
-                "require needs a claim, and the values of which one lets somebody in".into(),
-            );
+            push_error("require must have a claim and at least one permitted value".into());
         }
         if self.client_secret_file.is_some() && self.client_secret.reveal().is_some() {
-            push_error("client_secret and client_secret_file say the same: set one of them".into());
+            push_error(
+                "client_secret and client_secret_file are alternatives: set only one of them"
+                    .into(),
+            );
         }
         if self.client_secret.is_placeholder() {
             push_error(
-                "client_secret stands for one that was not printed; give the secret itself, or client_secret_file"
+                "client_secret is the placeholder of a printed configuration; set the secret itself, or \
+                 client_secret_file"
                     .into(),
             );
         }
@@ -192,32 +195,31 @@ impl ProviderConfig {
 }
 
 impl IdentityConfig {
-    /// The end of the permitted absence after a provider issued the last valid claims; `None` if absence does not
-    /// matter.
+    /// The end of the permitted absence after a provider last issued valid claims; `None` if absence is not limited.
     pub fn absence_end(&self, claims_valid_at: Timestamp) -> Option<Timestamp> {
         (self.max_absence > 0)
             .then(|| claims_valid_at.plus_micros(i64::from(self.max_absence) * DAY))
     }
 
-    /// The sentence that a provider leaves out a group, which is named as policies name it (`ISSUER#NAME`); `None` if
-    /// none does.
+    /// An error if a provider's `select_groups` excludes a group, which is named as in policies (`ISSUER#NAME`);
+    /// `None` if no provider does.
     pub fn deselection_error(&self, group: &str) -> Option<String> {
         let (issuer, name) = group.split_once('#')?;
         let mut providers = self.providers.iter();
         let (key, provider) = providers.find(|(_, provider)| provider.issuer == issuer)?;
         (!provider.selects_group(name)).then(|| {
-            format!("identity.providers.{key}.select_groups leaves out the group {name:?}; add it there first")
+            format!("identity.providers.{key}.select_groups excludes the group {name:?}; add it there first")
         })
     }
 
-    /// One sentence each. Files of secrets are not read yet.
+    /// Validation errors, one sentence each. Secret files are not read yet.
     pub fn validation_errors(&self) -> Vec<String> {
         let mut errors: Vec<String> = ports_error("identity", &self.allow_ports)
             .into_iter()
             .collect();
         if self.providers.len() > MAX_PROVIDERS {
             errors.push(format!(
-                "identity.providers: there are {MAX_PROVIDERS} providers at most"
+                "identity.providers: there must be at most {MAX_PROVIDERS} providers"
             ));
         }
         if self.max_absence > MAX_ABSENCE_DAYS {
@@ -234,14 +236,15 @@ impl IdentityConfig {
                     .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
             if !is_valid_name {
                 errors.push(format!(
-                    "identity.providers: a name has 1 to {MAX_PROVIDER_NAME_BYTES} lower-case letters, digits or hyphens"
+                    "identity.providers: a name must have 1 to {MAX_PROVIDER_NAME_BYTES} lower-case letters, digits \
+                     or hyphens"
                 ));
             }
             let provider_errors = provider.validation_errors(&guard).into_iter();
             errors.extend(provider_errors.map(|text| format!("identity.providers.{name}.{text}")));
             if !issuers.insert(&provider.issuer) {
                 errors.push(format!(
-                    "identity.providers.{name}.issuer is the issuer of another provider too"
+                    "identity.providers.{name}.issuer is also the issuer of another provider"
                 ));
             }
         }
@@ -249,13 +252,13 @@ impl IdentityConfig {
     }
 }
 
-/// The mistake in the URL of an issuer, if any.
+/// The error in the URL of an issuer, if any.
 fn issuer_error(issuer: &str, guard: &SsrfGuard) -> Option<String> {
     if issuer.len() > MAX_ISSUER_BYTES {
         return Some(format!("issuer must have at most {MAX_ISSUER_BYTES} bytes"));
     }
     match guard.check_url(issuer) {
-        // Group names contain the issuer, so it must not contain a number sign (docs/governance.md#policies).
+        // Group names contain the issuer, so an issuer must not contain a number sign (docs/governance.md#policies).
         Ok(url)
             if url.query().is_none() && !issuer.contains('#') && is_single_line(issuer, " ") =>
         {
@@ -263,16 +266,15 @@ fn issuer_error(issuer: &str, guard: &SsrfGuard) -> Option<String> {
         }
         Ok(_) => Some("issuer must be a URL without query and fragment".into()),
         Err(GuardError::Scheme { .. }) => Some(
-            "issuer must begin with https://, or with http:// where identity.allow_http is set"
-                .into(),
+            "issuer must begin with https://, or with http:// if identity.allow_http is set".into(),
         ),
         Err(refusal) => Some(format!(
-            "issuer is not asked with the lists of [identity]: {refusal}"
+            "issuer is rejected by the lists of [identity]: {refusal}"
         )),
     }
 }
 
-/// Whether a text is one line of a sensible length without any of these characters.
+/// Whether a text is a single line within the length limit, without any of these characters.
 fn is_single_line(text: &str, forbidden: &str) -> bool {
     !text.trim().is_empty()
         && text.len() <= MAX_TEXT_BYTES
@@ -304,7 +306,7 @@ mod tests {
         }
     }
 
-    /// Sets one value to a wrong one.
+    /// Sets one value to an invalid one.
     type Spoil = fn(&mut ProviderConfig);
 
     #[test]
@@ -420,7 +422,7 @@ mod tests {
             deselected.contains("providers.corp.select_groups"),
             "{deselected}"
         );
-        // Groups that count, of admins, and of nobody who is configured.
+        // Selected groups, groups of admins, and groups that are not configured.
         for other in [
             "leads",
             "https://other.example#leads",

@@ -1,4 +1,4 @@
-//! Reads the configuration from file, environment and flags.
+//! Loads the configuration from file, environment and flags.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use crate::config::Config;
 use crate::config::secret::read_secret_file;
 use crate::config::validate::validate_config;
 
-/// Variables with this prefix and `__` between section and key override the file.
+/// The prefix of environment variables that override the file, with `__` between section and key.
 const ENV_PREFIX: &str = "A2A_REGISTRY__";
 
-/// All mistakes in a configuration, not just the first.
+/// All errors in a configuration, not just the first.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("configuration: {}", .0.join("; "))]
 pub struct ConfigError(pub Vec<String>);
 
-/// Settings from command-line flags; `None` keeps the value of file and environment.
+/// Settings from command-line flags; `None` keeps the value from file and environment.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     pub listen: Option<SocketAddr>,
@@ -36,7 +36,7 @@ pub fn load_config(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Conf
     if let Some(file) = file {
         if !file.is_file() {
             return Err(ConfigError(vec![format!(
-                "there is no file {}",
+                "the file {} does not exist",
                 file.display()
             )]));
         }
@@ -59,8 +59,8 @@ pub fn load_config(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Conf
     }
 }
 
-/// The merged configuration of file, environment and flags. The parser stops at its first mistake, but all mistakes are
-/// to be listed; so each key that cannot be read is recorded, removed, and replaced by its default.
+/// Merges the configuration of file, environment and flags. The parser stops at its first error, but all errors must
+/// be listed; so each key that cannot be parsed is recorded, removed, and replaced by its default.
 fn extract_config(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
     let to_config_error = |errors: figment::Error| {
         ConfigError(
@@ -83,14 +83,14 @@ fn extract_config(figment: &Figment) -> Result<(Config, Vec<String>), ConfigErro
         error.profile = Some(Profile::Default);
         redact_type_error(&mut error.kind);
         errors.push(error.to_string());
-        // Each round removes a key, so the loop ends; a mistake without a key cannot be removed.
+        // Each round removes a key, so the loop ends; an error without a key cannot be removed.
         if !remove_key(&mut values, &error.path) {
             return Err(ConfigError(errors));
         }
     }
 }
 
-/// A mistake in the syntax of a file, without the lines of the file that the parser repeats: they may contain a secret.
+/// A syntax error in a file, without the lines of the file that the parser quotes: they may contain a secret.
 fn redacted_syntax_error(error: &figment::Error) -> String {
     let text = error.to_string();
     let lines = text
@@ -100,7 +100,7 @@ fn redacted_syntax_error(error: &figment::Error) -> String {
     lines.collect::<Vec<_>>().join(": ")
 }
 
-/// Hides the text that was given instead of a table. It may be a secret that belongs one level below.
+/// Removes the text that was given instead of a table from an error. It may be a secret that belongs one level below.
 fn redact_type_error(kind: &mut Kind) {
     if let Kind::InvalidType(given, expected) = kind
         && (expected.starts_with("struct ") || expected.contains("map"))
@@ -110,7 +110,7 @@ fn redact_type_error(kind: &mut Kind) {
     }
 }
 
-/// Removes the whole key at that path from its section, even if the mistake is deep inside its value.
+/// Removes the whole key at that path from its section, even if the error is deep inside its value.
 fn remove_key(values: &mut Dict, path: &[String]) -> bool {
     match path {
         [section, key, ..] => match values.get_mut(section) {
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(config.embedding.dimensions, Some(256));
         assert_eq!(config.embedding.key.reveal(), Some("hush-7"));
         assert_eq!(config.search.embed_timeout, 80);
-        // The lists of one section open nothing for the other.
+        // The lists of one section do not apply to the other.
         let url = config.embedding.url.as_str();
         let admits = |guard| {
             a2a_crawler::guard::SsrfGuard::new(guard)
@@ -272,7 +272,7 @@ mod tests {
         };
         assert!(admits(config.embedding.guard()) && !admits(config.crawler.guard()));
 
-        // Printed configuration can be read back, and then the key comes from its own source again.
+        // A printed configuration can be loaded again, and then the key comes from its original source.
         let printed = toml::to_string(&config).unwrap();
         assert!(!printed.contains("hush"), "{printed}");
         let (_folder, path) = file(&printed);

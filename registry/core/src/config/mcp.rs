@@ -4,7 +4,7 @@ use crate::config::section::section;
 
 section! {
     pub struct McpConfig {
-        /// Whether `POST /mcp` is served; it is not found otherwise.
+        /// Whether `POST /mcp` is served; otherwise it returns 404.
         pub enabled: bool = true,
     }
 }

@@ -1,4 +1,5 @@
-//! Configuration: file < environment < flags, one struct per concern, validated whole at start.
+//! Configuration from file, environment and flags (later ones take precedence), with one struct per concern, validated
+//! as a whole at startup.
 
 pub mod a2a;
 pub mod ard;

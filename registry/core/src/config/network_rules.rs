@@ -1,4 +1,4 @@
-//! Network rules of a configuration section, in the form that the guard and the fetcher need.
+//! Network rules of a configuration section, in the form used by the guard and the fetcher.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ impl AllowPorts {
     }
 }
 
-/// Gives each section that has network lists a guard with these lists and no others.
+/// Gives each section with network lists a guard with exactly these lists.
 macro_rules! guarded {
     ($($section:ty),*) => {$(
         impl $section {
@@ -42,7 +42,7 @@ guarded!(
     IdentityConfig
 );
 
-/// The contents of the files in `extra_ca`.
+/// Reads the contents of the files in `extra_ca`.
 pub fn read_root_certificates(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
     let read = files.iter().map(|path| {
         fs::read(path).map_err(|error| format!("extra_ca {}: {error}", path.display()))

@@ -1,4 +1,4 @@
-//! The configuration in force as TOML, with every key.
+//! The effective configuration as TOML, with every key.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use toml::ser::Error;
 use crate::config::Config;
 
 impl Config {
-    /// Every section with every key, as a file that can be read again. TOML has no null, so an unset key is printed as
-    /// a comment.
+    /// Every section with every key, as a file that can be loaded again. TOML has no null, so an unset key is printed
+    /// as a comment.
     pub fn to_toml(&self) -> Result<String, Error> {
         let Self {
             server,
@@ -54,7 +54,7 @@ fn section_to_toml(name: &str, keys: &impl Serialize) -> Result<String, Error> {
     for (key, _) in all.filter(|(_, value)| value.is_null()) {
         text.push_str(&format!("# {key} = (not set)\n"));
     }
-    // Under its section's name, so that a table within the section has both names.
+    // The keys are printed under the section's name, so that a table within the section gets both names.
     let keys = toml::to_string(&BTreeMap::from([(name, keys)]))?;
     Ok(text + keys.strip_prefix(&head).unwrap_or(&keys))
 }
@@ -100,8 +100,8 @@ mod tests {
         assert_eq!(read.to_toml().unwrap(), text);
     }
 
-    /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below: whoever adds one says
-    /// which it is.
+    /// Keys with texts that are printed. A key that is neither here nor hidden fails the test below, so adding a key
+    /// requires a choice.
     const SHOWN: [&str; 37] = [
         "allow_domains",
         "allow_names",
@@ -142,7 +142,7 @@ mod tests {
         "deny_networks",
     ];
 
-    /// A configuration with an entry in every table that has names of its own.
+    /// A configuration with an entry in every table with user-defined names.
     fn full() -> serde_json::Value {
         let text = "[identity.providers.corp]\nissuer = \"https://login.example\"\nroles = { leads = [\"curator\"] }\n\
             require = { claim = \"groups\", values = [\"staff\"] }\n\
@@ -200,7 +200,10 @@ mod tests {
             *both.pointer_mut(&file).unwrap() = "file".into();
             let both: Config = serde_json::from_value(both).unwrap();
             let mistakes = crate::config::validate::validate_config(&both).join("; ");
-            assert!(mistakes.contains("say the same"), "{pointer}: {mistakes}");
+            assert!(
+                mistakes.contains("are alternatives"),
+                "{pointer}: {mistakes}"
+            );
             hidden.push(pointer);
         }
         hidden.sort_unstable();

@@ -11,10 +11,10 @@ use url::Url;
 
 pub const HIDDEN_PLACEHOLDER: &str = "(hidden)";
 
-/// Bytes of a secret's file.
+/// Maximum size of a secret file, in bytes.
 const MAX_SECRET_FILE_BYTES: u64 = 8 * 1024;
 
-/// The secret in a file, which `setting` names, without the line end. The error does not quote it.
+/// Reads the secret in a file, which `setting` names, without the line end. Errors do not quote it.
 pub fn read_secret_file(setting: &str, path: &Path) -> Result<String, String> {
     let mut text = String::new();
     let result = File::open(path).and_then(|file| {
@@ -42,7 +42,7 @@ impl Secret {
         Some(self.0.as_str()).filter(|secret| !secret.is_empty())
     }
 
-    /// Whether this is the placeholder of a printed configuration, read back as a value.
+    /// Whether this is the placeholder from a printed configuration.
     pub fn is_placeholder(&self) -> bool {
         self.0 == HIDDEN_PLACEHOLDER
     }
@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// The URL of a database, which may carry a password. `Debug` and `--print-config` hide the password, and no error
+/// The URL of a database, which may contain a password. `Debug` and `--print-config` hide the password, and no error
 /// quotes it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DatabaseUrl(String);
@@ -106,7 +106,7 @@ impl DatabaseUrl {
         self.0.is_empty()
     }
 
-    /// Whether this is from a printed configuration, read back as a value.
+    /// Whether this contains the placeholder from a printed configuration.
     pub fn has_placeholder(&self) -> bool {
         self.0.contains(HIDDEN_PLACEHOLDER)
     }
@@ -124,14 +124,14 @@ impl From<String> for DatabaseUrl {
     }
 }
 
-/// The URL without what may be secret.
+/// The URL without parts that may be secret.
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A SQLite URL has no password.
         if self.is_empty() || self.0.starts_with("sqlite:") {
             return f.write_str(&self.0);
         }
-        // A password with an unescaped character may be read as any other part of a URL.
+        // A password with an unescaped character may be parsed as any other part of a URL.
         let Ok(mut url) = Url::parse(&self.0) else {
             return f.write_str(HIDDEN_PLACEHOLDER);
         };
@@ -176,14 +176,14 @@ impl<'de> Deserialize<'de> for DatabaseUrl {
     }
 }
 
-/// Deserializes text, and refuses any other type without quoting the value. Serde's own errors quote it, which would
-/// leak a key that consists of digits only.
+/// Deserializes text, and rejects any other type without quoting the value. Serde's own errors quote it, which would
+/// leak a key that consists only of digits.
 struct SecretVisitor;
 
 impl SecretVisitor {
     fn reject_type<T, E: Error>() -> Result<T, E> {
         Err(E::custom(
-            "a secret must be text; put it into quotes, also in the environment: '\"…\"'",
+            "a secret must be text; quote it, also in the environment: '\"…\"'",
         ))
     }
 }

@@ -1,7 +1,7 @@
-//! A macro for sections of the configuration.
+//! A macro for configuration sections.
 
-/// Defines a section of the configuration, or a table of one. What stands behind a key is its default; the default of
-/// any other key is that of its type.
+/// Defines a configuration section, or a table of one. The value after a key is its default; any other key has the
+/// default of its type.
 macro_rules! section {
     (
         $(#[$meta:meta])*

@@ -15,8 +15,8 @@ use crate::config::{
     A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig,
 };
 
-/// The whole configuration. Each section is a TOML table of that name; each key is also `A2A_REGISTRY__SECTION__KEY` in
-/// the environment.
+/// The whole configuration. Each section is a TOML table of that name; each key can also be set as
+/// `A2A_REGISTRY__SECTION__KEY` in the environment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -40,7 +40,7 @@ section! {
     pub struct ServerConfig {
         /// Address and port to listen on.
         pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
-        /// Address and port on which `/metrics` is served alone, in plain HTTP. If absent, `listen` serves it, to any
+        /// Address and port on which only `/metrics` is served, in plain HTTP. If absent, `listen` serves it to every
         /// client.
         pub metrics_listen: Option<SocketAddr>,
         /// The URL under which clients reach the registry. Empty: `http://<listen>`.
@@ -52,12 +52,13 @@ section! {
         /// `limits.connections_per_address`.
         #[serde(deserialize_with = "parse_networks")]
         pub trusted_proxies: Vec<IpNet>,
-        /// Seconds that requests in progress have to end at shutdown.
+        /// Seconds that requests in progress have to finish at shutdown.
         pub drain_seconds: u64 = 5,
     }
 }
 
-/// Networks, and single addresses as networks of one; IPv4 within IPv6 becomes IPv4, as for clients' addresses.
+/// Parses networks; single addresses become networks of one address, and IPv4 within IPv6 becomes IPv4, as for
+/// clients' addresses.
 fn parse_networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let networks = texts.iter().map(|text| {
@@ -87,16 +88,16 @@ section! {
     pub struct StoreConfig {
         /// Folder for the lock, the index and, with SQLite, the database.
         pub data_dir: PathBuf = PathBuf::from("./a2a-registry-data"),
-        /// `sqlite:…` or `postgres://…`. Empty: SQLite in the data folder. A password in it is never shown.
+        /// `sqlite:…` or `postgres://…`. Empty: SQLite in the data folder. A password in the URL is never shown.
         pub database: DatabaseUrl,
         /// A file with the URL, instead of `database`.
         pub database_file: Option<PathBuf>,
         /// The content of `database_file` when the configuration was read.
         #[serde(skip)]
         pub database_read: DatabaseUrl,
-        /// SQLite's `synchronous`: `normal` is safe against a crash, `full` against a power failure too.
+        /// SQLite's `synchronous`: `normal` is safe against a crash, `full` also against a power failure.
         pub synchronous: SynchronousConfig = SynchronousConfig::Normal,
-        /// Page cache of SQLite in megabytes, all connections together.
+        /// Page cache of SQLite in megabytes, for all connections together.
         pub sqlite_cache_megabytes: u64 = 36,
         /// Seconds without a response from the database after which search and cards answer 503.
         pub stale_limit: u64 = 60,
@@ -111,11 +112,11 @@ pub enum SynchronousConfig {
 }
 
 section! {
-    /// `[crawler]`: network rules, identity and pace of the crawler.
+    /// `[crawler]`: network rules, identity and rate of the crawler.
     pub struct CrawlerConfig {
         /// Networks that may be reached although they are private or loopback.
         pub allow_networks: Vec<IpNet>,
-        /// Names that are allowed although the rules refuse them, such as `*.corp.internal`.
+        /// Names that are allowed although the guard would reject them, such as `*.corp.internal`.
         pub allow_names: Vec<String>,
         /// Networks that are never reached, even if another setting allows them.
         pub deny_networks: Vec<IpNet>,
@@ -127,13 +128,14 @@ section! {
         pub extra_ca: Vec<PathBuf>,
         /// Hosts that may serve the key sets of any domain's signatures, such as `keys.example.com`; lower-case.
         pub key_hosts: Vec<String>,
-        /// A URL (`https:` or `mailto:`) for owners of crawled domains; sent with every request.
+        /// A URL (`https:` or `mailto:`) by which owners of crawled domains can contact the operator; sent with every
+        /// request.
         pub contact: String,
-        /// Maximum number of visits at once, each of which opens up to four files.
+        /// Maximum number of concurrent visits, each of which opens up to four files.
         pub concurrency: usize = 64,
-        /// Minimum rate of visits per second after a restart or an outage, used if twice the steady rate is less.
+        /// Minimum rate of visits per second after a restart or an outage, used if twice the steady rate is lower.
         pub least_rate: f64 = 1.0,
-        /// Seconds for which unused permission to start visits is kept.
+        /// Seconds for which unused permission to start visits accumulates.
         pub burst_seconds: u64 = 30,
     }
 }
@@ -144,7 +146,7 @@ section! {
 pub enum AllowPorts {
     List(Vec<u16>),
     One(u16),
-    /// `"any"`; any other word is refused when the configuration is validated.
+    /// `"any"`; validation rejects any other word.
     Word(String),
 }
 
@@ -157,7 +159,7 @@ impl Default for AllowPorts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Registration {
-    /// Holders of a token.
+    /// Callers with a token.
     #[default]
     Token,
     /// Anyone, as a nomination that a curator must approve.
@@ -176,9 +178,9 @@ pub struct GovernanceConfig {
     pub deny_domains: Vec<DomainPattern>,
     /// Approves everything that is not denied. For demonstrations and closed networks.
     pub approve_all: bool,
-    /// Whether neither the accounts that registered an agent nor its owner may decide its reviews.
+    /// Whether the accounts that registered an agent and its owner are excluded from deciding its reviews.
     pub four_eyes: bool,
-    /// The days after which an approval ends unless the content is approved again. Unset: never.
+    /// Days after which an approval ends unless the content is approved again. Unset: never.
     pub recertify_after: Option<u16>,
     /// How many accounts must approve.
     pub deciders: DecidersConfig,
@@ -199,12 +201,12 @@ section! {
 }
 
 impl GovernanceConfig {
-    /// How many accounts must approve a change of this class, or a first card. A report is decided by one: its subject
-    /// was approved before.
+    /// The number of accounts that must approve a change of this class, or a first card. A report needs one: its
+    /// subject was approved before.
     pub fn approvals_needed(&self, kind: ReviewKind, class: Option<ChangeClass>) -> u32 {
         let needed = match (kind, class) {
             (ReviewKind::Report, _) => 1,
-            // A recertification approves all of the served content anew, like a first card.
+            // A recertification approves all of the served content again, like a first card.
             (_, None) => self.deciders.first,
             (_, Some(ChangeClass::None | ChangeClass::Low)) => self.deciders.low,
             (_, Some(ChangeClass::High)) => self.deciders.high,
@@ -224,7 +226,7 @@ impl GovernanceConfig {
     }
 }
 
-/// One day more than the advance notice of its end.
+/// Minimum term of an approval in days: one more than the advance notice of its end.
 pub const MIN_TERM_DAYS: u16 = 15;
 pub const MAX_TERM_DAYS: u16 = 3650;
 
@@ -239,10 +241,9 @@ section! {
         pub cache_megabytes: u64 = 64,
         /// The installed sentence encoder to use, by its folder or identifier. Empty: the current one; `off`: none.
         pub model: String,
-        /// Milliseconds that a search waits for the vector of its query, before it falls back to full text alone.
+        /// Milliseconds that a search waits for the vector of its query, before it falls back to full text only.
         pub embed_timeout: u64 = 50,
-        /// Maximum number of agents that are embedded per second, to leave processor time for other work; 0 for no
-        /// limit.
+        /// Maximum number of agents embedded per second, to leave processor time for other work; 0 for no limit.
         pub embed_rate: u32 = 100,
     }
 }
@@ -260,15 +261,15 @@ section! {
         pub sources_per_account: u64 = 1000,
         /// Networks recorded per source from which anonymous clients have nominated it.
         pub networks_per_source: usize = 50,
-        /// Domains of one account.
+        /// Domains registered by one account.
         pub domains_per_account: u64 = 100,
-        /// Card sources nominated from one network without a token that wait for their first approval.
+        /// Card sources nominated from one network without a token that await their first approval.
         pub pending_nominations: u64 = 20,
         /// Anonymous writes per minute and address.
         pub anonymous_writes_per_minute: u32 = 30,
-        /// Connections open at once; fewer if the process may not open enough files.
+        /// Concurrent connections; fewer if the process may not open enough files.
         pub connections: usize = 10_000,
-        /// Connections open at once from one address, `trusted_proxies` excepted.
+        /// Concurrent connections from one address, except `trusted_proxies`.
         pub connections_per_address: usize = 256,
         /// Seconds from the first byte of a request to the first byte of its response.
         pub request_seconds: u64 = 120,
@@ -277,20 +278,20 @@ section! {
         /// Seconds without progress after which a client that does not read its response is disconnected.
         pub write_seconds: u64 = 30,
         /// Megabytes of responses that one address has not read yet. Responses of up to 64 KiB do not count, and an
-        /// address without any may read a response of any size.
+        /// address without unread responses may read a response of any size.
         pub unread_megabytes_per_address: u64 = 32,
-        /// Size of a JSON request in bytes.
+        /// Maximum size of a JSON request in bytes.
         pub json_bytes: usize = 64 * 1024,
         /// Maximum length of `q`, in characters.
         pub query_chars: usize = 512,
-        /// Filter values of one search.
+        /// Filter values per search.
         pub filters: usize = 20,
-        /// Facets of one search.
+        /// Facets per search.
         pub facets: usize = 12,
-        /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for
-        /// one account; callers without one have half as many slots of their own.
+        /// Concurrent event streams and task streams of callers with an account, at most a tenth of them for one
+        /// account; callers without an account have separate slots, half as many.
         pub streams: usize = 100,
-        /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
+        /// Megabytes of the cache of card bytes; the cache of rendered agents has half as many in addition.
         pub card_cache_megabytes: u64 = 128,
     }
 }
@@ -308,6 +309,6 @@ section! {
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }

@@ -1,4 +1,4 @@
-//! Checks of values that have the right type but are not allowed, and settings derived from them.
+//! Validates values that have the right type but are not allowed, and derives settings from them.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::config::{
     MAX_TERM_DAYS, MIN_TERM_DAYS, SearchConfig, ServerConfig, StoreConfig,
 };
 
-/// Every mistake in a configuration, one sentence each.
+/// All errors in a configuration, one sentence each.
 pub fn validate_config(config: &Config) -> Vec<String> {
     let mut errors = Vec::new();
     let mut push_error = |text: String| errors.push(text);
@@ -59,11 +59,14 @@ pub fn validate_config(config: &Config) -> Vec<String> {
 
 fn check_store(store: &StoreConfig, mut push_error: impl FnMut(String)) {
     if !store.database.is_empty() && store.database_file.is_some() {
-        push_error("store.database and store.database_file say the same: set one of them".into());
+        push_error(
+            "store.database and store.database_file are alternatives: set only one of them".into(),
+        );
     }
     if store.database.has_placeholder() {
         push_error(
-            "store.database stands for one that was not printed; give the URL itself, or store.database_file"
+            "store.database contains the placeholder of a printed configuration; set the URL itself, or \
+             store.database_file"
                 .into(),
         );
     }
@@ -89,26 +92,28 @@ fn check_server(server: &ServerConfig, mut push_error: impl FnMut(String)) {
         match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
             None => push_error("server.public_url must be an http or https URL, such as https://registry.example.com".into()),
             Some(url) if url[url::Position::BeforePath..] != *"/" || has_credentials(&url) => push_error(
-                "server.public_url must be a scheme and a host alone, such as https://registry.example.com: the registry \
-                 is served at the root of its host and nowhere below"
+                "server.public_url must be only a scheme and a host, such as https://registry.example.com: the \
+                 registry is served at the root of its host, not under a path"
                     .into(),
             ),
             Some(url) if has_unspecified_host(&url) => push_error(
-                "server.public_url must name the host that clients use: 0.0.0.0 and [::] stand for every address of this \
-                 machine and can be in no link"
+                "server.public_url must name the host that clients use: 0.0.0.0 and [::] mean every address of this \
+                 machine and cannot be used in links"
                     .into(),
             ),
             Some(_) => {}
         }
     } else if server.listen.ip().to_canonical().is_unspecified() {
         push_error(format!(
-            "server.public_url must be set to the URL that clients use, because server.listen ({}) stands for every address \
-             of this machine and can be in no link",
+            "server.public_url must be set to the URL that clients use, because server.listen ({}) means every \
+             address of this machine and cannot be used in links",
             server.listen
         ));
     }
     if server.tls_cert.is_some() != server.tls_key.is_some() {
-        push_error("server.tls_cert and server.tls_key go together: set both or none".into());
+        push_error(
+            "server.tls_cert and server.tls_key belong together: set both or neither".into(),
+        );
     }
 }
 
@@ -195,7 +200,7 @@ fn check_limits(limits: &LimitsConfig, mut push_error: impl FnMut(String)) {
     }
     if limits.request_seconds <= limits.body_seconds {
         push_error(
-            "limits.request_seconds must be more than limits.body_seconds, which is a part of it"
+            "limits.request_seconds must be more than limits.body_seconds, which it includes"
                 .into(),
         );
     }
@@ -204,8 +209,8 @@ fn check_limits(limits: &LimitsConfig, mut push_error: impl FnMut(String)) {
     }
 }
 
-/// The mistake in a log filter, if any. The library takes any word for a module name: a misspelled level would log that
-/// module in full and everything else not at all.
+/// The error in a log filter, if any. The library accepts any word as a module name: a misspelled level would log that
+/// module in full and nothing else.
 fn log_filter_error(filter: &str) -> Option<String> {
     let word = filter
         .split(',')
@@ -214,12 +219,14 @@ fn log_filter_error(filter: &str) -> Option<String> {
         .find(|directive| directive.parse::<LevelFilter>().is_err());
     if let Some(word) = word {
         return Some(format!(
-            "log.filter: `{word}` is no level (off, error, warn, info, debug, trace); for a part of the program write \
-             `{word}=debug`"
+            "log.filter: `{word}` is not a level (off, error, warn, info, debug, trace); for a part of the program \
+             write `{word}=debug`"
         ));
     }
     let error = EnvFilter::try_new(filter).err()?;
-    Some(format!("log.filter is no filter such as `info`: {error}"))
+    Some(format!(
+        "log.filter must be a filter such as `info`: {error}"
+    ))
 }
 
 pub fn ports_error(section: &str, ports: &AllowPorts) -> Option<String> {

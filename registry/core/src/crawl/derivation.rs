@@ -1,4 +1,4 @@
-//! The model and findings derived from a card's bytes, and deriving them again after an upgrade.
+//! Derives the model and findings from a card's bytes, also again after an upgrade.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -35,19 +35,19 @@ const VERSIONS_PER_PAGE: u64 = 200;
 
 #[derive(Debug)]
 pub struct DerivedCard {
-    /// JSON of the model.
+    /// The model as JSON.
     pub model: String,
     pub findings: String,
     pub has_error: bool,
     pub derivation: i32,
 }
 
-/// The derivation number of this build, as the database stores it.
+/// The derivation number of this build, in the database's type.
 pub fn current_derivation() -> i32 {
     i32::try_from(DERIVATION_VERSION).unwrap_or(i32::MAX)
 }
 
-/// The context of a card: its URL, which completes its addresses, and its previous version.
+/// The context of a card: its URL, which resolves relative addresses, and its previous version.
 #[derive(Debug, Default)]
 pub struct DerivationContext {
     card_url: Option<Url>,
@@ -55,7 +55,7 @@ pub struct DerivationContext {
 }
 
 impl DerivationContext {
-    /// The context of a card of that agent, given the agent's domain and previous bytes.
+    /// The context of a card of this agent, given the agent's domain and previous bytes.
     pub fn for_agent(
         agent: &agent::Model,
         domain: Option<&domain::Model>,
@@ -126,7 +126,7 @@ struct VerificationKeys {
     enrolled: Vec<enrolled_key::Model>,
 }
 
-/// The keys of the versions of these agents.
+/// Loads the verification keys of these agents' versions.
 async fn load_verification_keys(
     db: &impl Executor,
     agent_rows: &[agent::Model],
@@ -155,9 +155,9 @@ async fn load_verification_keys(
     Ok(agent_rows.iter().map(keys_for_agent).collect())
 }
 
-/// Derives again one page of versions that an older build has derived, or whose keys have changed since; returns how
-/// many there were. Bytes and decisions stay; if a result differs an event is appended for the agent, and the rules are
-/// applied again to waiting versions. If the database fails, the next call derives the same page.
+/// Derives one page of versions again that an older build has derived, or whose keys have changed since; returns their
+/// number. Bytes and decisions stay. If a result differs, an event is appended for the agent, and the rules are
+/// applied again to pending versions. If the database fails, the next call derives the same page.
 pub async fn rederive_page(context: &AppContext) -> Result<usize> {
     let outdated =
         versions::versions_derived_before(&context.store, current_derivation(), VERSIONS_PER_PAGE)
@@ -197,8 +197,8 @@ struct RederivedVersion {
 }
 
 impl RederivedVersion {
-    /// Whether content or signature is read differently, apart from keys that only became known now: no decision exists
-    /// on those yet.
+    /// Whether content or signature has a different result, apart from keys that became known only now: no decision
+    /// depends on those yet.
     fn content_or_signing_differs(&self) -> bool {
         let by_keys = self.before.derivation == versions::UNDERIVED;
         let (before, after) = (&self.before, &self.after);
@@ -217,7 +217,7 @@ impl RederivedVersion {
     }
 }
 
-/// Derives versions again before anything is locked: verification is slow, and no writer should wait for it.
+/// Derives versions again before anything is locked: verification is slow, and other writes must not wait for it.
 async fn rederive_versions(
     context: &AppContext,
     outdated: Vec<version::Model>,
@@ -247,7 +247,7 @@ async fn store_rederived(
     for pair in rederived {
         let (before, after) = (&pair.before, &pair.after);
         if pair.content_or_signing_differs() {
-            // Decisions were made on these bytes, however this build reads them.
+            // Decisions apply to these bytes, whatever this build derives from them.
             write
                 .update_decision_digests(before.id, &after.content_digest, &after.signing)
                 .await?;
@@ -267,9 +267,9 @@ async fn store_rederived(
     Ok(changed)
 }
 
-/// Updates an agent for versions whose results differ: a served card whose signature is found invalid is put on hold
-/// until a person decides; a version that was rejected for a signature that verifies now is decided again, and so is
-/// a waiting one.
+/// Updates an agent for versions whose results differ: if the signature of its served card is now invalid, it is put
+/// on hold until a person decides; a version that was rejected for a signature that now verifies is decided again, and
+/// so is a pending one.
 async fn apply_signature_changes(
     context: &AppContext,
     write: &WriteTransaction,
@@ -285,8 +285,8 @@ async fn apply_signature_changes(
     let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
     let invalid_served = find_version(approved).filter(|pair| is_invalid(&pair.after));
     let needs_review = match invalid_served {
-        // A version that a person approved with an invalid signature stays; one that a rule of an older build
-        // admitted does not.
+        // A version that a person approved despite an invalid signature stays approved; one that a rule of an older
+        // build approved does not.
         Some(RederivedVersion { before, after }) => {
             !is_invalid(before) || !is_approved_by_person(write, after).await?
         }
@@ -307,7 +307,7 @@ async fn apply_signature_changes(
                 );
             }
             _ => {
-                let reason = "the signature of the card served was found invalid";
+                let reason = "the signature of the served card is invalid";
                 change_set.place_hold(state, Hold::CriticalChange, POLICY_ACTOR, reason);
             }
         }
@@ -324,7 +324,7 @@ async fn apply_signature_changes(
     redecide_pending(context, write, change_set, state, SYSTEM_ACTOR).await
 }
 
-/// Whether a person gave the last approval of a version.
+/// Whether the last approval of a version is by a person.
 async fn is_approved_by_person(write: &WriteTransaction, row: &version::Model) -> Result<bool> {
     let agent_decisions = decisions::decisions_by_agent(write, &[row.agent_id]).await?;
     let mut newest_first = agent_decisions.iter().rev();
@@ -332,7 +332,7 @@ async fn is_approved_by_person(write: &WriteTransaction, row: &version::Model) -
     Ok(last.is_some_and(|made| made.rule == Rule::Person))
 }
 
-/// The row as this build derives it; a row whose bytes are missing, damaged or unreadable stays as it is.
+/// The row as derived by this build. A row whose bytes are missing, damaged or unreadable is not changed.
 fn rederive_version(
     row: &version::Model,
     bytes: Option<&[u8]>,

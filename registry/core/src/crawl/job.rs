@@ -1,4 +1,4 @@
-//! The crawler job: leases visits from the database, and ingests their outcomes into it.
+//! The crawler job: leases visits from the database, and ingests their outcomes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,14 +28,14 @@ use crate::visits::leases::{lease_due_visits, next_visit_due, release_visits};
 use crate::visits::networks::NetworkRecorder;
 use crate::visits::outage::open_breaker_for_shortage;
 
-/// How often to poll for due visits without a wake-up: other processes may have registered something.
+/// The interval for polling due visits without a wake-up: other processes may have registered something.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How much longer than the longest visit a lease lasts: outcomes wait for their group's transaction.
+/// The time by which a lease exceeds the longest visit: outcomes wait for the transaction of their batch.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
-/// Places of a crawler that are kept for visits that were requested one by one, in case the hosts of one requester are slow; an
-/// eighth of all at most.
+/// Crawler permits reserved for visits that were requested one by one, in case the hosts of one requester are slow; at
+/// most an eighth of all.
 const MAX_RESERVED_PERMITS: usize = 8;
 
 fn reserved_permits(context: &AppContext) -> usize {
@@ -58,7 +58,7 @@ pub fn start(
     tokio::spawn(worker::run_worker(frontier, sink, fetcher, config, cancel))
 }
 
-/// The [`Frontier`] that leases due visits from the database for `lease`.
+/// The [`CrawlFrontier`] that leases due visits from the database for `lease`.
 pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn CrawlFrontier> {
     Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
@@ -69,7 +69,7 @@ pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn 
     })
 }
 
-/// The [`Sink`] that ingests outcomes into the database.
+/// The [`OutcomeSink`] that ingests outcomes into the database.
 pub fn database_sink(
     context: &Arc<AppContext>,
     on_outcome: OutcomeCallback,
@@ -80,8 +80,8 @@ pub fn database_sink(
     })
 }
 
-/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain without sources is visited no
-/// more; one that was never visited is visited only if it has not opted out.
+/// Leases due visits for `lease_us` microseconds, each with its due sources. A domain without sources is no longer
+/// visited; one that was never visited is visited only if it has not opted out.
 pub async fn lease_visits(
     context: &AppContext,
     limit: usize,
@@ -93,9 +93,9 @@ pub async fn lease_visits(
 
 struct DatabaseFrontier {
     context: Arc<AppContext>,
-    /// Places that are kept for visits that were requested one by one.
+    /// Permits reserved for visits that were requested one by one.
     reserved_permits: usize,
-    /// Leased visits whose domains are looked up before they begin, by the keys of the domains.
+    /// Leased visits whose domains are checked before they begin, by the keys of the domains.
     unchecked_visits: Mutex<HashMap<i64, LeasedVisit>>,
     networks: NetworkRecorder,
     lease_us: i64,
@@ -142,7 +142,7 @@ impl CrawlFrontier for DatabaseFrontier {
         recorded.map_err(to_owner_error)
     }
 
-    /// Reads when the next visit is due, rather than trying to lease one: a lease is a write, for which others wait.
+    /// Reads the time of the next due visit instead of trying to lease one: a lease is a write, for which others wait.
     async fn wait_for_due(&self) {
         loop {
             let next = next_visit_due(&self.context).await;
@@ -198,7 +198,7 @@ fn to_visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp)
     }
 }
 
-/// The requests for a source; `registries` says whether the registries that catalogs name are read.
+/// The requests for a source; `read_registries` says whether the registries that catalogs list are read.
 fn to_source_task(
     row: source::Model,
     reads_registries: bool,
@@ -217,7 +217,8 @@ fn to_source_task(
             url,
             identifier: row.identifier.clone()?,
         },
-        // Once it has brought anything it is known what the URL is, and a failure is no reason to look elsewhere.
+        // After the first successful response the kind of the URL is known, and a failure is no reason to look
+        // elsewhere.
         SourceKind::Url => FetchTarget::RegisteredUrl {
             url,
             may_be_base: row.last_success_at.is_none(),
@@ -228,7 +229,7 @@ fn to_source_task(
     let wait = row.last_success_at.map_or(0, |at| now.0.saturating_sub(at));
     let wait = time::Duration::microseconds(wait);
     let full = row.full_wanted || needs_full_fetch(last_full, now.into(), wait);
-    // A URL without validators only tells where the card is.
+    // A URL without validators only gives the location of the card.
     let conditional = !full && (row.etag.is_some() || row.last_modified.is_some());
     let validators = row
         .validator_url
@@ -245,7 +246,7 @@ fn to_source_task(
     })
 }
 
-/// The [`Sink`] that ingests outcomes into the database.
+/// The [`OutcomeSink`] that ingests outcomes into the database.
 struct DatabaseSink {
     context: Arc<AppContext>,
     on_outcome: OutcomeCallback,
@@ -276,5 +277,5 @@ impl OutcomeSink for DatabaseSink {
     }
 }
 
-/// A callback that gets the outcome of every request of the crawler.
+/// A callback that receives the outcome of every request of the crawler.
 pub type OutcomeCallback = Arc<dyn Fn(AttemptOutcome) + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Acts on domains: list, show, vouch and recrawl.
+//! Actions on domains: list, show, vouch and recrawl.
 
 use a2a_registry_api::{DomainList, DomainView, Recrawl, RecrawlAccepted, Vouch};
 use a2a_registry_domain::event::EventKind;
@@ -52,10 +52,10 @@ pub async fn domain_list(
     })
 }
 
-/// Maximum number of domains that [`domains_own`] returns.
+/// Maximum number of domains that [`load_own_domains`] returns.
 const MAX_OWN_DOMAINS: u64 = 100;
 
-/// The first domains by name that the caller has registered or proved, whatever else it may see.
+/// Loads the first domains, by name, that the caller has registered or proved, even if it may see others.
 pub async fn load_own_domains(context: &AppContext, caller: &Caller) -> Result<Vec<DomainView>> {
     let account = caller.require(Permission::Read)?;
     let rows = domains::live_domains_page(
@@ -78,8 +78,8 @@ pub async fn domain_show(
     domain_view(context, caller, row.id).await
 }
 
-/// Records an admin's vouch for a host, and for a registrant of it, which makes the domain verified. It gives the host
-/// no owner: that is [`owner_vouch_set`](crate::domains::owner_vouch::owner_vouch_set).
+/// Records an admin's vouch for a host and one of its registrants, which makes the domain verified. The host gets no
+/// owner by it; an owner is vouched for with [`owner_vouch_set`](crate::domains::owner_vouch::owner_vouch_set).
 pub async fn domain_vouch(
     context: &AppContext,
     caller: &Caller,
@@ -120,7 +120,7 @@ async fn find_vouched_account(write: &WriteTransaction, vouch: &Vouch) -> Result
     Ok(Some(usable_account(write, name).await?.id))
 }
 
-/// The account with this name, which must be enabled.
+/// Loads the enabled account with this name.
 pub async fn usable_account(write: &WriteTransaction, name: &str) -> Result<account::Model> {
     let account = accounts::account_by_name(write, name).await?;
     let account = account.filter(account::Model::is_active);
@@ -130,7 +130,7 @@ pub async fn usable_account(write: &WriteTransaction, name: &str) -> Result<acco
     })
 }
 
-/// Stores an admin's vouch as the one proof of its method; returns whether it is new. The same vouch for the same
+/// Stores an admin's vouch as the only proof of its method; returns whether it is new. The same vouch for the same
 /// account is not written again.
 async fn store_vouch(
     write: &WriteTransaction,
@@ -171,7 +171,7 @@ fn is_visit_requested(row: &domain::Model, due: i64) -> bool {
     }
 }
 
-/// Makes the next visit due at the earliest time that the spacing allows. A second request before that visit gets the
+/// Schedules the next visit at the earliest time that the spacing allows. A second request before that visit gets the
 /// same response.
 pub async fn domain_recrawl(
     context: &AppContext,
@@ -188,7 +188,7 @@ pub async fn domain_recrawl(
     let is_under_way = row.lease.is_some() && row.leased_until.is_some_and(|until| until > now);
     let earliest = now.max(row.not_before);
     let due = match row.visit_due_at {
-        // A planned earlier visit stays, so that a repeated request changes nothing.
+        // An earlier scheduled visit stays, so that a repeated request changes nothing.
         Some(waiting) if !is_under_way => waiting.min(earliest),
         _ => earliest,
     };
@@ -198,7 +198,7 @@ pub async fn domain_recrawl(
         next_due: Timestamp(due),
     };
     let is_repeated = is_visit_requested(&row, due) && !newly_full;
-    // A visit that waits in a bulk is made sooner all the same.
+    // A visit that is queued with a bulk registration moves forward even then.
     if !is_repeated || (row.lease.is_none() && row.visit_turn >= 0) {
         let request = visit_request(caller, false);
         write.assign_visit_turn(id, &request).await?;
@@ -208,7 +208,7 @@ pub async fn domain_recrawl(
         write.commit().await?;
         return Ok(accepted);
     }
-    // A visit with an expired lease may still end, if no other worker has made it.
+    // A visit whose lease has expired may still finish, unless another worker has made it.
     if row.lease.is_some() {
         write.request_followup_visit(id, now).await?;
     }
@@ -227,8 +227,8 @@ pub async fn domain_recrawl(
     Ok(accepted)
 }
 
-/// The row of a domain, if the caller may see it. The reads for this decision are the same for a missing domain, so
-/// that the response time does not tell the two apart.
+/// Finds a domain that the caller may see. A missing domain takes the same reads as a hidden one, so that the response
+/// time does not reveal which it is.
 pub async fn find_visible_domain(
     context: &AppContext,
     caller: &Caller,
@@ -237,10 +237,10 @@ pub async fn find_visible_domain(
     let name = name.trim_end_matches('.').to_lowercase();
     let store = &context.store;
     let row = domains::domain_by_name(store, &name).await?;
-    // No row has this key.
+    // No row has the key 0.
     let id = row.as_ref().map_or(0, |row| row.id);
     if let Some(row) = &row {
-        // While it has no owner, the account that registered it manages it.
+        // While the domain has no owner, the account that registered it manages it.
         let keeper = row.owner_at(context.now()).or(row.account_id);
         if caller.has_permission(Permission::SeeAll) || caller.is_account(keeper) {
             return Ok(row.clone());
@@ -311,7 +311,7 @@ fn vouch_row(
     }
 }
 
-/// Refuses a domain that has opted out, which is not visited either.
+/// Refuses a domain that has opted out: such domains are not visited.
 pub fn reject_opted_out(row: &domain::Model) -> Result<()> {
     if row.opted_out_by.is_none() {
         return Ok(());

@@ -7,24 +7,24 @@ use a2a_registry_store::entity::{domain, owner_fingerprint, proof};
 use crate::ownership::{has_no_owner_history, is_party};
 use crate::visibility::caller::Caller;
 
-/// How much of a domain a caller sees. Each level includes those before it.
+/// The part of a domain that a caller sees. Each level includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DomainAccess {
-    /// As much as of a domain that no one had registered before the caller.
+    /// Only what a domain shows that no one had registered before the caller.
     Hidden,
-    /// State, proofs' method and time, liveness.
+    /// The state, liveness, and method and time of proofs.
     Public,
-    /// Attempts too, without addresses, and what owners are shown: the account that registered the domain, until it has
-    /// had an owner. It still sees only its own sources.
+    /// Attempts without addresses too, and what owners are shown. This level is for the account that registered the
+    /// domain, until the domain has had an owner; it still sees only its own sources.
     Registrant,
-    /// All sources and agents too: the owner, and each party to a dispute.
+    /// All sources and agents too. This level is for the owner and each party to a dispute.
     Owner,
     Curator,
 }
 
 impl DomainAccess {
-    /// The access of a caller, by the domain's proofs and owner marks. An agent that is listed for the caller shows it
-    /// the domain.
+    /// Determines a caller's access from the domain's proofs and owner fingerprint. A caller that can see a listed
+    /// agent can see its domain.
     pub fn for_caller(
         caller: &Caller,
         row: &domain::Model,

@@ -1,4 +1,4 @@
-//! Loads the rows that are needed to show domains to a caller.
+//! Loads the rows that show domains to a caller.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,13 +19,13 @@ use crate::error::Result;
 use crate::visibility::caller::Caller;
 use crate::visibility::{ListingState, is_listed, visibility_labels};
 
-/// The rows of some domains, in one list each for all domains.
+/// The rows of several domains, with one list per table for all of them.
 pub struct DomainRows {
     pub sources: Vec<source::Model>,
     /// The ended sources that the caller has registered, with the time of their end.
     pub ended_sources: Vec<(source::Model, i64)>,
     pub coverage_evidence: CoverageEvidence,
-    /// By the source, the newest first.
+    /// The attempts by source, newest first.
     pub attempts: HashMap<i64, Vec<fetch_attempt::Model>>,
     pub proofs: Vec<proof::Model>,
     pub challenges: Vec<challenge::Model>,
@@ -95,7 +95,7 @@ async fn load_domain_agents(
     })
 }
 
-/// The agents among these that are listed and visible to the caller.
+/// Returns those of these agents that are listed and visible to the caller.
 async fn filter_visible_listed(
     context: &AppContext,
     rows: Vec<agent::Model>,

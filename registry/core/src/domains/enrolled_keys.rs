@@ -22,7 +22,7 @@ use crate::visibility::caller::{Caller, CallerAccount};
 const MAX_ENROLLED: usize = 20;
 
 /// Enrolls a key that signs the cards of a domain. Cards signed by it verify with or without the URL of a key set, and
-/// reach one trust level more (docs/model.md#trust).
+/// reach the next trust level (docs/model.md#trust).
 pub async fn key_enrol(
     context: &AppContext,
     caller: &Caller,
@@ -83,8 +83,8 @@ pub async fn key_withdraw(
     apply_key_change(context, write, &row, account, data).await
 }
 
-/// Appends the events, updates every agent of the domain, verifies the signatures of stored versions again, and has the
-/// cards fetched in full.
+/// Appends the events of a key change, updates every agent of the domain, verifies the signatures of stored versions
+/// again, and schedules full fetches of the cards.
 async fn apply_key_change(
     context: &AppContext,
     write: WriteTransaction,
@@ -128,12 +128,12 @@ async fn apply_key_change(
 fn parse_public_key(kid: &str, jwk: &Value) -> Result<(String, String)> {
     let invalid = |detail: &str| AppError::invalid("", detail);
     if kid.is_empty() || kid.len() > MAX_KID_CHARS || kid.chars().any(char::is_control) {
-        return Err(invalid("A key's name has 1 to 200 characters."));
+        return Err(invalid("The name of a key must have 1 to 200 characters."));
     }
     let mut jwk = jwk
         .as_object()
         .cloned()
-        .ok_or_else(|| invalid("A key is one public key as a JWK (RFC 7517)."))?;
+        .ok_or_else(|| invalid("The key must be one public key as a JWK (RFC 7517)."))?;
     jwk.insert("kid".into(), kid.into());
     let set = json!({"keys": [jwk]}).to_string();
     let thumbprint = a2a_card::KeySet::from_jwks(set.as_bytes())
@@ -141,8 +141,8 @@ fn parse_public_key(kid: &str, jwk: &Value) -> Result<(String, String)> {
         .and_then(|set| set.thumbprints().next().map(str::to_owned));
     let thumbprint = thumbprint.ok_or_else(|| {
         invalid(
-            "This is no public key to verify with: Ed25519, P-256, P-384, or RSA of 2048 bits at least, as a \
-             JWK without its private members.",
+            "This is not a usable public key. Send an Ed25519, P-256, P-384 or RSA key (at least 2048 bits) as a \
+             JWK without private members.",
         )
     })?;
     Ok((Value::Object(jwk).to_string(), thumbprint))

@@ -24,7 +24,7 @@ use crate::ownership::challenges::insert_challenges;
 use crate::ownership::owner_vouches::{remove_owner_vouch, store_owner_vouch};
 use crate::visibility::caller::Caller;
 
-/// Changes a domain's contact, and whether it is listed at all.
+/// Changes a domain's contact and its opt-out.
 pub async fn domain_patch(
     context: &AppContext,
     caller: &Caller,
@@ -48,7 +48,7 @@ pub async fn domain_patch(
         Some(true) => row.opted_out_by = Some(OptOut::Owner.into()),
         Some(false) if row.opted_out_by()? == Some(OptOut::Record) => {
             return Err(AppError::conflict(
-                "The domain opts out by a record of its own; remove policy=none from it.",
+                "The domain opts out by its own TXT record; remove policy=none from that record.",
             ));
         }
         Some(false) => row.opted_out_by = None,
@@ -70,9 +70,9 @@ pub async fn domain_patch(
     domain_view(context, caller, row.id).await
 }
 
-/// Transfers a domain to another account. A record or file proves the domain only for the account that it names, so the
-/// new owner must place its own; an owner vouch names one account too, and ends. In a dispute this decides: the proofs
-/// of all accounts but the named one end.
+/// Transfers a domain to another account. A record or file proves the domain only for the account that it names, so
+/// the new owner must place its own. An owner vouch also names one account, and ends. A transfer decides a dispute:
+/// the proofs of all other accounts end.
 pub async fn domain_transfer(
     context: &AppContext,
     caller: &Caller,
@@ -82,7 +82,7 @@ pub async fn domain_transfer(
     let unlocked = find_visible_domain(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &unlocked, context.now()).await?;
     let (write, mut row, followers) = begin_write_with_followers(context, &unlocked).await?;
-    // Another account may have proved it since: a former owner ends no one's proof.
+    // Another account may have proved the domain since, and a former owner must not end its proof.
     let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
     let new_owner = usable_account(&write, &transfer.account).await?;
     let former_owner = row.owner_at(context.now()).or(row.account_id);
@@ -90,10 +90,11 @@ pub async fn domain_transfer(
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     let data = json!({"transferred_to": new_owner.name});
     change_set.add_event(EventKind::DomainUpdated, &row.name, &account.name, data);
-    // Without an owner every account with a proof is a party to a dispute, also while the domain has opted out.
+    // Without an owner, every account with a proof is a party to a dispute, even while the domain has opted out.
     let is_disputed = row.owner_id.is_none();
     let mut losing_accounts: BTreeSet<Uuid> = former_owner.into_iter().collect();
-    // The proofs of the former owner, or of the losers of the dispute, end here: a record left in place is no claim.
+    // The proofs of the former owner, or of the losers of the dispute, end here: a record left in place does not claim
+    // the domain again.
     for mut proof in domains::valid_proofs_by_domain(&write, &[row.id]).await? {
         let loses =
             |one: &Uuid| *one != new_owner.id && (is_disputed || Some(*one) == former_owner);
@@ -137,7 +138,7 @@ pub async fn domain_transfer(
     domain_view(context, caller, row.id).await
 }
 
-/// `None` for an empty contact.
+/// Parses a contact; `None` if it is empty.
 fn parse_contact(text: &str) -> Result<Option<String>> {
     let text = text.trim();
     if text.is_empty() {
@@ -151,7 +152,7 @@ fn parse_contact(text: &str) -> Result<Option<String>> {
         Err(AppError::invalid(
             "/contact",
             format!(
-                "A contact is a mailto: or https: URL of at most {MAX_CONTACT_CHARS} characters."
+                "A contact must be a mailto: or https: URL of at most {MAX_CONTACT_CHARS} characters."
             ),
         ))
     }

@@ -1,5 +1,4 @@
-//! An admin vouches for an account as owner of a host that cannot be proved, and ends that
-//! (docs/ownership.md#vouches).
+//! Owner vouches by an admin: for an account as owner of a host that cannot be proved (docs/ownership.md#vouches).
 
 use a2a_registry_api::limits::{DEFAULT_VOUCH_DAYS, MAX_VOUCH_DAYS};
 use a2a_registry_api::{DomainView, NewOwnerVouch};
@@ -22,7 +21,7 @@ use crate::ownership::is_provable;
 use crate::ownership::owner_vouches::{remove_owner_vouch, store_owner_vouch};
 use crate::visibility::caller::Caller;
 
-/// Vouches for an account as owner of a host. Repeated for the same account it sets the reason and the expiry again.
+/// Vouches for an account as owner of a host. Repeating it for the same account replaces the reason and the expiry.
 pub async fn owner_vouch_set(
     context: &AppContext,
     caller: &Caller,
@@ -80,23 +79,23 @@ fn vouch_expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
         days @ 1..=MAX_VOUCH_DAYS => Ok(now.plus_micros(i64::from(days) * DAY)),
         _ => Err(AppError::invalid(
             "/expires_in_days",
-            format!("A vouch expires after 1 to {MAX_VOUCH_DAYS} days."),
+            format!("A vouch must expire after 1 to {MAX_VOUCH_DAYS} days."),
         )),
     }
 }
 
-/// Refuses a domain that can be proved, and a host whose name is proved in this registry.
+/// Rejects a domain that can be proved, and a host whose name is proved in this registry.
 async fn reject_provable(write: &WriteTransaction, row: &domain::Model) -> Result<()> {
     let name = &row.name;
     let why = if is_provable(row) {
         format!(
-            "{name} can be proved, and then nobody is vouched for as its owner: the account places a record or a file and runs \
-             `a2a-registry domain verify {name}`."
+            "{name} can be proved, so an admin cannot vouch for its owner. The account must place a record or a file \
+             and run `a2a-registry domain verify {name}`."
         )
     } else if let Some(proved) = owner_vouches::proving_domain(write, name).await? {
         format!(
-            "{proved} is proved and stands for the host name of {name}, so nobody is vouched for as its owner: its cards can \
-             be published on port 443, over https, and registered there."
+            "{proved} is proved and has the host name of {name}, so an admin cannot vouch for an owner of {name}. Its \
+             cards can be published on port 443, over https, and registered there."
         )
     } else {
         return Ok(());
@@ -104,7 +103,7 @@ async fn reject_provable(write: &WriteTransaction, row: &domain::Model) -> Resul
     Err(AppError::conflict(why))
 }
 
-/// Refuses to replace another account while the vouch for it is in force.
+/// Refuses to replace the vouched account while its vouch is in force.
 async fn reject_other_owner(
     write: &WriteTransaction,
     row: &domain::Model,
@@ -121,7 +120,8 @@ async fn reject_other_owner(
         return Ok(());
     };
     Err(AppError::conflict(format!(
-        "An admin vouches for {} as owner of {} until {}. End that first: `a2a-registry domain vouch {1} --end-owner`.",
+        "An admin vouches for {} as owner of {} until {}. End that vouch first: \
+         `a2a-registry domain vouch {1} --end-owner`.",
         present.name,
         row.name,
         Timestamp(until).to_rfc3339()

@@ -1,4 +1,4 @@
-//! A new generation of a domain, begun by an admin after a change of owner.
+//! A new ownership generation of a domain, begun by an admin after a change of owner.
 
 use a2a_registry_api::{DomainView, NewGeneration};
 use a2a_registry_domain::role::Permission;
@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::ownership::generation::begin_generation;
 use crate::visibility::caller::Caller;
 
-/// Begins a new generation of a domain: its proofs, challenges, keys and pins end, and every approval must be given
-/// again.
+/// Begins a new ownership generation of a domain: its proofs, challenges, keys and pins end, and every approval must
+/// be given again.
 pub async fn domain_new_generation(
     context: &AppContext,
     caller: &Caller,

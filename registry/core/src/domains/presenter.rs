@@ -32,7 +32,7 @@ pub struct DomainPresenter<'a> {
 }
 
 impl<'a> DomainPresenter<'a> {
-    /// The part of a domain that a caller sees; `known` may include rows of other domains.
+    /// Creates the presenter of the part of a domain that a caller sees; `rows` may include rows of other domains.
     pub fn new(
         context: &'a AppContext,
         caller: &'a Caller,
@@ -177,7 +177,7 @@ impl<'a> DomainPresenter<'a> {
             .collect()
     }
 
-    /// Why the domain cannot be proved, for a signed-in caller; `None` if it can.
+    /// Tells a signed-in caller why the domain cannot be proved; `None` if it can.
     fn no_challenge(&self) -> Option<String> {
         let account = self.caller.account.as_ref();
         account.and_then(|_| challenge_unavailable_reason(self.row))
@@ -204,7 +204,7 @@ impl<'a> DomainPresenter<'a> {
         let ended =
             ended.map(|(source, at)| (Some(at), source, recorded_view(source, Timestamp(at))));
         let mut views: Vec<_> = live.chain(ended).collect();
-        // The order of the rows would show which of them others had registered before.
+        // The order of the rows would reveal which sources others had registered before.
         views.sort_by(|(at, source, _), (other_at, other, _)| {
             let place = at.map(|at| (at, &source.url));
             place.cmp(&other_at.map(|at| (at, &other.url)))
@@ -221,7 +221,7 @@ impl<'a> DomainPresenter<'a> {
         all.filter(|agent| self.contents.agents.contains(&agent.id))
     }
 
-    /// Why sources and agents that the caller sees are not listed.
+    /// Explains why sources and agents that the caller sees are not listed.
     async fn unlisted_reasons(&self) -> Result<Vec<String>> {
         if !self.sees_details() && self.contents.registered_sources.is_empty() {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Registration of a domain, or of another source of one.
+//! Registration of a domain, or of a further source of a domain.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ use crate::error::{AppError, ErrorKind, Result};
 use crate::sources::public_source_id;
 use crate::visibility::caller::Caller;
 
-/// Registers a domain's well-known paths and catalogs, or one card URL. Its first visit is due at once. A repeated
-/// registration adds missing sources, and gets the same response.
+/// Registers a domain's well-known paths and catalogs, or one card URL. The first visit is due at once. A repeated
+/// registration adds missing sources and gets the same response.
 pub async fn register_domain(
     context: &AppContext,
     caller: &Caller,
@@ -36,14 +36,14 @@ pub async fn register_domain(
     let result = written.results.into_iter().next();
     let nothing = || AppError::internal("a registration has no result".to_owned());
     let domain = result.ok_or_else(nothing)??;
-    // The wait for the index would reveal that the URL already belongs to a listed agent, hidden from the caller or
-    // not.
+    // Waiting for the index would reveal that the URL already belongs to a listed agent, even one hidden from the
+    // caller.
     let visible_changes: Vec<&CommittedChanges> = written.visible_changes.iter().collect();
     await_searchable(context, &visible_changes).await;
     registered_view(context, caller, domain, &admitted.target).await
 }
 
-/// The domain in the response to a registration, with only the caller's own sources.
+/// Builds the domain in the response to a registration, with only the caller's own sources.
 async fn registered_view(
     context: &AppContext,
     caller: &Caller,
@@ -78,7 +78,7 @@ async fn anonymous_source_views(
     Ok(sources.iter().filter(is_target_source).map(view).collect())
 }
 
-/// Refuses an approval with the registration that the caller may not give.
+/// Refuses to approve with the registration if the caller may not approve.
 fn require_approval_right(context: &AppContext, caller: &Caller) -> Result<()> {
     if !caller.has_permission(Permission::Approve) {
         return Err(AppError::forbidden(
@@ -87,7 +87,8 @@ fn require_approval_right(context: &AppContext, caller: &Caller) -> Result<()> {
     }
     if !context.config.governance.registrant_may_approve(None) {
         return Err(AppError::forbidden(
-            "This registry wants others to approve (`governance.four_eyes`, `governance.deciders`): register without approving.",
+            "This registry requires approval by other accounts (`governance.four_eyes`, `governance.deciders`). \
+             Register without approving.",
         ));
     }
     Ok(())
@@ -103,7 +104,7 @@ fn reject_denied_domain(context: &AppContext, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks what a registration names, and whether the caller may approve with it if it asks for that.
+/// Checks the target of a registration and, if it asks for approval, the caller's right to approve.
 pub fn check_registration(
     context: &AppContext,
     caller: &Caller,
@@ -120,7 +121,7 @@ pub fn check_registration(
     })
 }
 
-/// Refuses what no policy permits the caller to register.
+/// Refuses a registration that no policy permits.
 pub fn enforce_register_policy(
     context: &AppContext,
     caller: &Caller,
@@ -145,6 +146,8 @@ pub fn enforce_register_policy(
     };
     Err(AppError::new(
         ErrorKind::PolicyDenied,
-        format!("The policies of this registry do not let you register {name}{by}; ask its admin."),
+        format!(
+            "The policies of this registry do not permit you to register {name}{by}. Ask its admin."
+        ),
     ))
 }

@@ -1,4 +1,4 @@
-//! Approval with a registration: of the pending card at the registered URL.
+//! Approval, with a registration, of the pending card at the registered URL.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use crate::domains::registration_target::RegistrationTarget;
 use crate::error::Result;
 use crate::visibility::caller::Caller;
 
-/// Approves the waiting newest card of a known agent, for a registration with `--approve`; once in a batch, whose
-/// approvals are written together.
+/// Approves the pending newest card of a known agent, for a registration with `--approve`. Called once per batch,
+/// whose approvals are written together.
 pub async fn approve_pending_card(
     governance: &GovernanceConfig,
     write: &WriteTransaction,

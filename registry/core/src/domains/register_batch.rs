@@ -1,4 +1,4 @@
-//! Writes registrations: one, or a part of a bulk, in one transaction.
+//! Writes registrations in one transaction: a single one, or a part of a bulk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,10 +28,10 @@ use crate::sources::new_domain;
 use crate::visibility::caller::Caller;
 use crate::visits::visit_request;
 
-/// A registration that passed all checks that need no locks in the database.
+/// A registration that has passed all checks except those under database locks.
 pub struct AdmittedRegistration {
     pub target: RegistrationTarget,
-    /// Whether the waiting card is approved with it, which the caller may do.
+    /// Whether the pending card is approved with it; the caller's right to do so was checked.
     pub approve: bool,
 }
 
@@ -41,23 +41,23 @@ pub struct WrittenBatch {
     pub visible_changes: Vec<CommittedChanges>,
 }
 
-/// For each registration of a batch the key of its domain, or why it was refused.
+/// The results of a batch: for each registration the key of its domain, or why it was refused.
 type BatchResults = Vec<Result<i64>>;
 
 struct BatchDomain {
     row: domain::Model,
-    /// Whether this batch has inserted it.
+    /// Whether this batch has inserted the domain.
     is_new: bool,
-    /// Whether a registration of it was not refused.
+    /// Whether at least one registration of the domain was accepted.
     is_registered: bool,
     has_new_source: bool,
     sees_all: bool,
-    /// The sources of other registrants that the caller has registered too.
+    /// The sources of other registrants that the caller has now registered too.
     joined_sources: Vec<source::Model>,
 }
 
-/// Writes registrations in order, each as if the previous ones were already written, in one transaction. A refused one
-/// writes nothing and does not stop the others.
+/// Writes registrations in order and in one transaction, each as if the previous ones were already written. A refused
+/// one writes nothing and does not stop the others.
 pub async fn write_registrations(
     context: &AppContext,
     caller: &Caller,
@@ -83,7 +83,7 @@ pub async fn write_registrations(
         });
     }
     batch.finish_domains(&mut domains).await?;
-    // Written before the agents are updated, which reads them from the database.
+    // Written first, because updating the agents reads these rows from the database.
     let mut visible_changes = Vec::new();
     let mut agent_updates = Vec::new();
     for domain in domains.values() {
@@ -112,7 +112,7 @@ pub async fn write_registrations(
     })
 }
 
-/// The registrations that were not refused, with the keys of their domains.
+/// Returns the accepted registrations, with the keys of their domains.
 pub fn written_registrations<'a>(
     registrations: &'a [AdmittedRegistration],
     results: &'a [Result<i64>],
@@ -130,7 +130,7 @@ struct RegistrationBatch<'a> {
 }
 
 impl RegistrationBatch<'_> {
-    /// Adds the sources of each registration. A refused one yields its error; a failure of the database ends the batch.
+    /// Adds the sources of each registration. A rejected one yields its error; a database failure ends the batch.
     async fn add_registrations(
         &self,
         registrations: &[AdmittedRegistration],
@@ -155,7 +155,7 @@ impl RegistrationBatch<'_> {
         for registration in registrations {
             let name = &registration.target.domain.name;
             let Some(domain) = domains.get_mut(name) else {
-                let why = format!("{name} was deleted at this moment. Register it again.");
+                let why = format!("{name} was deleted during the registration. Register it again.");
                 results.push(Err(AppError::conflict(why)));
                 continue;
             };
@@ -167,7 +167,7 @@ impl RegistrationBatch<'_> {
                     self.record_added(change_set, domain, added);
                     Ok(domain.row.id)
                 }
-                // Not refused: the database failed, and perhaps the transaction with it.
+                // Not a refusal: the database failed, and perhaps the transaction with it.
                 Err(error) if error.internal.is_some() => return Err(error),
                 Err(error) => Err(error),
             };
@@ -176,8 +176,8 @@ impl RegistrationBatch<'_> {
         Ok((results, domains))
     }
 
-    /// Locks the domains of a batch by name, creating missing ones. They are inserted in the order of names and locked
-    /// in the order of keys, as everywhere, which rules out a deadlock of two batches.
+    /// Locks the domains of a batch by name, creating missing ones. Inserts follow the order of names and locks the
+    /// order of keys, as everywhere, so that two batches cannot deadlock.
     async fn lock_domains(
         &self,
         registrations: &[AdmittedRegistration],
@@ -214,7 +214,7 @@ impl RegistrationBatch<'_> {
         Ok(domains.collect())
     }
 
-    /// Whether a row that did not exist before is this batch's own, and not one of a concurrent caller.
+    /// Whether this batch inserted a row that did not exist before, and not a concurrent caller.
     fn is_own_insert(&self, row: &domain::Model) -> bool {
         let account = self.caller.account.as_ref().map(|account| account.id);
         row.account_id == account && row.created_at == self.now.0
@@ -275,7 +275,7 @@ impl RegistrationBatch<'_> {
         Ok(added)
     }
 
-    /// Notes what a registration has added to a domain.
+    /// Records what a registration has added to a domain.
     fn record_added(
         &self,
         change_set: &mut ChangeSet<'_>,
@@ -294,16 +294,16 @@ impl RegistrationBatch<'_> {
         domain.joined_sources.extend(added.joined_sources);
     }
 
-    /// Whether a visit waits in a bulk, where the caller's turn may be an earlier one.
+    /// Whether the domain's visit is queued with a bulk registration, so that the caller's turn may be earlier.
     fn can_advance_visit(&self, row: &domain::Model) -> bool {
         let waits = row.visit_due_at.is_some() && row.visit_interval_us.is_none();
         let is_own = row.visit_requester.as_ref() == Some(&self.request.requester);
         waits && row.lease.is_none() && row.visit_turn >= 0 && !(is_own && self.request.in_bulk)
     }
 
-    /// Makes the visits of domains with new sources due, gives those that wait in a bulk the caller's turn if it is
-    /// earlier, and removes the new domains whose registrations were all refused. Existing domains of refused
-    /// registrations do not change: not even a challenge tells the caller that they exist.
+    /// Makes the visits of domains with new sources due, moves visits queued with a bulk to the caller's turn if that
+    /// is earlier, and removes the new domains whose registrations were all refused. Existing domains of refused
+    /// registrations do not change: not even a challenge may reveal to the caller that they exist.
     async fn finish_domains(&self, domains: &mut BTreeMap<String, BatchDomain>) -> Result<()> {
         for domain in domains.values().filter(|one| !one.is_new) {
             let id = domain.row.id;
@@ -327,8 +327,8 @@ impl RegistrationBatch<'_> {
     }
 
     /// Updates the agents of a domain after another caller has registered some of its sources too: their coverage, and
-    /// who may see them. For a new source there is nothing to update, but for a stranger the same work is done: the
-    /// response time must not tell which URLs others have registered.
+    /// who may see them. A new source needs no update, but for a caller that is not the owner the same work is done,
+    /// so that the response time does not reveal which URLs others have registered.
     async fn update_joined_agents(&self, domain: &BatchDomain) -> Result<CommittedChanges> {
         let sources = &domain.joined_sources;
         let is_new_to_stranger = domain.has_new_source && !domain.sees_all;
@@ -346,7 +346,7 @@ impl RegistrationBatch<'_> {
         change_set.write(self.write).await
     }
 
-    /// Approves the cards that wait at these targets.
+    /// Approves the pending cards at these targets.
     async fn approve_pending_cards(
         &self,
         targets: &[&RegistrationTarget],

@@ -1,4 +1,4 @@
-//! Registration in bulk: many domains and card URLs in one request, each answered by itself.
+//! Registration in bulk: many domains and card URLs in one request, each with its own result.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,15 +24,15 @@ use crate::visibility::caller::Caller;
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegisteredSources {
     pub domain: String,
-    /// As the caller sees them.
+    /// The sources as the caller sees them.
     pub sources: Vec<SourceView>,
 }
 
-/// Registrations of a bulk that are written in one transaction. Other writes wait for no more than these.
+/// Maximum number of registrations that a bulk writes in one transaction, for which other writes wait.
 const BATCH_SIZE: usize = 100;
 
-/// Registers many domains and card URLs, each as if it were sent alone and in their order. A refused one does not stop
-/// the others, and what was written stays if the database fails later: sent again, it gets the same results.
+/// Registers many domains and card URLs in order, each as if it were sent alone. A refused one does not stop the
+/// others. If the database fails later, what was already written stays; sending the bulk again gets the same results.
 pub async fn register_bulk(
     context: &AppContext,
     caller: &Caller,
@@ -50,7 +50,7 @@ pub async fn register_bulk(
     let mut visible_changes = Vec::new();
     let mut database_error: Option<AppError> = None;
     for chunk in registrations.chunks(BATCH_SIZE) {
-        // What the database refuses now it would refuse for all that follow, after another wait for each.
+        // If the database fails now, it would fail for all that follow too, after another wait for each.
         if let Some(error) = &database_error {
             results.extend(chunk.iter().map(|_| Err(error.clone())));
             continue;
@@ -73,8 +73,8 @@ pub async fn register_bulk(
     Ok(results)
 }
 
-/// Writes the admitted registrations together, or one by one if that fails, so that an unreadable row affects only
-/// itself.
+/// Writes the admitted registrations together, or one by one if that fails, so that an unreadable row affects only its
+/// own registration.
 async fn register_chunk(
     context: &AppContext,
     caller: &Caller,
@@ -144,7 +144,7 @@ async fn register_admitted(
     results.collect()
 }
 
-/// For each written registration its sources; `None` if its domain has ended since.
+/// Loads the sources of each written registration; `None` if its domain was deleted since.
 async fn load_registered_sources(
     context: &AppContext,
     caller: &Caller,

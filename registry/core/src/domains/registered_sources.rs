@@ -1,4 +1,4 @@
-//! The registered sources of a domain, and the ones that would end with a registration.
+//! The registered sources of a domain, and those that would end with a registration.
 
 use a2a_registry_domain::coverage::{CoverageLevel, is_domain_controlled};
 use a2a_registry_domain::ownership::DomainState;
@@ -16,13 +16,13 @@ pub struct DomainSources {
     pub sources: Vec<source::Model>,
     coverage_evidence: CoverageEvidence,
     pub agents: Vec<agent::Model>,
-    /// Whether the domain was ever proved, or has an owner that an admin vouches for; `owner` is the present one.
+    /// Whether the domain was ever proved, or has an owner that an admin vouches for; `owner` is the current owner.
     pub is_proved: bool,
     pub owner: Option<Uuid>,
 }
 
 impl DomainSources {
-    /// The caller has locked the domain.
+    /// Loads the sources of a domain that the caller has locked.
     pub async fn load(
         write: &WriteTransaction,
         row: &domain::Model,
@@ -50,8 +50,8 @@ impl DomainSources {
         all.any(|one| one.account_id != Some(account))
     }
 
-    /// Whether a source belongs to another account that has proved the domain: it is at a place that only the domain
-    /// controls, or the proof covers it. Other registrants of such a source cannot end it, not even while the proof has
+    /// Whether a source belongs to another account that has proved the domain: it is at a location that only the
+    /// domain controls, or the proof covers it. Other registrants cannot end such a source, even after the proof has
     /// lapsed.
     fn belongs_to_owner(&self, account: Uuid, source: &source::Model) -> bool {
         let coverage_level = || {
@@ -63,8 +63,8 @@ impl DomainSources {
             && (is_domain_controlled_source(source) || coverage_level() == CoverageLevel::Covered)
     }
 
-    /// The sources that end when an account withdraws its registrations: those without another registrant, and with a
-    /// catalog its entries, which belong to the catalog's owner.
+    /// Returns the sources that end when an account withdraws its registrations: those without another registrant, and
+    /// the entries of catalogs that end, which belong to the catalog's owner.
     pub fn sources_ending(&self, account: Uuid, withdrawn: &[i64]) -> Vec<i64> {
         let mut ending: Vec<i64> = self
             .sources
@@ -85,7 +85,7 @@ impl DomainSources {
         ending
     }
 
-    /// The agents without a source once these have ended.
+    /// Returns the agents that have no source once these sources have ended.
     pub fn agents_without_source(&self, ending_sources: &[i64]) -> Vec<&agent::Model> {
         let has_source = |agent: Uuid, stays: bool| {
             self.sources
@@ -104,8 +104,8 @@ pub fn is_approved(agent: &agent::Model) -> bool {
     agent.approved_version.is_some()
 }
 
-/// Whether a source is at a place that only its domain controls. An unknown kind, written by a later build, counts as
-/// such, so that no other registrant ends it.
+/// Whether a source is at a location that only its domain controls. A kind that only a later build knows counts as
+/// one, so that no other registrant can end it.
 pub fn is_domain_controlled_source(source: &source::Model) -> bool {
     coverage_kind(source).is_none_or(is_domain_controlled)
 }

@@ -7,8 +7,8 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
-/// What a caller has registered that counts against its limits. It is read once for a write and then updated, since
-/// counting all registrations of an account for each URL of a bulk would cost more than everything else.
+/// The registrations of a caller that count against its limits. They are read once per write and then updated:
+/// counting all registrations of an account for each URL of a bulk would cost more than the rest of the write.
 #[derive(Debug, Default)]
 pub struct RegistrationCounts {
     domains: Option<u64>,
@@ -16,7 +16,7 @@ pub struct RegistrationCounts {
 }
 
 impl RegistrationCounts {
-    /// Must be called before any domain is inserted.
+    /// Counts the domains; must be called before any domain is inserted.
     pub async fn count_domains(&mut self, write: &WriteTransaction, caller: &Caller) -> Result<()> {
         if let Some(account) = &caller.account
             && !account.has_permission(Permission::Administer)
@@ -67,16 +67,16 @@ impl RegistrationCounts {
             let network = network.to_string();
             if registrants::pending_nomination_count(write, &network).await? >= limit {
                 return Err(AppError::limit_reached(format!(
-                    "{limit} cards that were named from your network wait for a curator, as many \
-                         as may. Use a token, or wait for a decision."
+                    "{limit} cards nominated from your network await a curator's decision, the maximum. Use a token, \
+                     or wait for a decision."
                 )));
             }
         }
         Ok(())
     }
 
-    /// Counts a card source that was added. One that the caller had registered before may already count, so that all
-    /// are counted again if that is possible.
+    /// Counts a card source that was added. If the caller may have registered it before, it may already count, so all
+    /// are counted again.
     pub fn count_added_card(&mut self, may_count_already: bool) {
         self.cards = self
             .cards

@@ -9,7 +9,8 @@ use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::sources::{is_well_known, well_known_catalogs};
 
-/// The sources to add to a domain: kinds, and their URLs as the database stores them. The first one is the named one.
+/// The sources to add to a domain: their kinds, and their URLs as the database stores them. The first is the one that
+/// the request names.
 pub struct RegistrationTarget {
     pub domain: Domain,
     pub sources: Vec<(SourceKind, String)>,
@@ -17,7 +18,7 @@ pub struct RegistrationTarget {
     pub pointer: &'static str,
 }
 
-/// The target of a registration, checked by the guard before anything is stored.
+/// Resolves the target of a registration; the guard checks it before anything is stored.
 pub fn resolve_target(
     context: &AppContext,
     registration: &Registration,
@@ -40,7 +41,7 @@ pub fn resolve_target(
             let url = guard.check_url(url.trim()).map_err(to_error)?;
             let url = normalize_url(url);
             let domain = Domain::from_url(&url);
-            // The older path alone is a card URL: it is fetched itself, whatever the newer one responds.
+            // The legacy path alone counts as a card URL: it is fetched regardless of the response at the newer path.
             let source = if is_well_known(&url) && url.path() != LEGACY_AGENT_CARD_PATH {
                 (SourceKind::WellKnown, domain.origin.to_string())
             } else {

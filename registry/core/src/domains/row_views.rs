@@ -1,4 +1,4 @@
-//! The views of a domain's rows: proofs, checks and sources, without what the caller may not see of the domain.
+//! The views of a domain's rows (proofs, checks and sources), limited to what the caller may see.
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::{AttemptView, KnownValidators, Proof, ProofCheck, SourceDay, SourceView};
@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use crate::domains::domain_access::DomainAccess;
 use crate::sources::card_url;
 
-/// A proof, with the reason of its absence for those who may change it.
+/// The view of a proof; callers who may change it also get the reason why it is missing.
 pub fn proof_view(row: &proof::Model, access: DomainAccess) -> Proof {
     Proof {
         method: row.method.0.clone(),
@@ -47,7 +47,8 @@ pub fn day_view(row: &source_day::Model) -> SourceDay {
     }
 }
 
-/// The view of a source; its `id` stays empty until the caller sets its [`source_name`](crate::sources::source_name).
+/// The view of a source; its `id` is empty until the caller sets its
+/// [`public_source_id`](crate::sources::public_source_id).
 pub fn source_view(
     row: &source::Model,
     attempts: Option<Vec<fetch_attempt::Model>>,
@@ -94,7 +95,7 @@ pub fn source_view(
     }
 }
 
-/// How the cached copy was used in an attempt.
+/// Describes how an attempt used the cached copy.
 fn cache_use(row: &fetch_attempt::Model) -> Option<&'static str> {
     match AttemptOutcome::from_name(&row.outcome)? {
         AttemptOutcome::NotModified => Some("revalidated"),
@@ -104,7 +105,7 @@ fn cache_use(row: &fetch_attempt::Model) -> Option<&'static str> {
     }
 }
 
-/// The validators for the next conditional request, which is only sent to the URL that gave them.
+/// The validators for the next conditional request, sent only to the URL that returned them.
 fn known_validators(row: &source::Model) -> KnownValidators {
     let usable = row.validator_url.is_some();
     KnownValidators {

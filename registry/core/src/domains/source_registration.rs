@@ -1,4 +1,4 @@
-//! Adds sources to a domain, and the caller to the registrants of existing ones, within the limits.
+//! Adds sources to a domain, and the caller to the registrants of existing sources, within the limits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -26,7 +26,7 @@ pub struct NewSources {
     /// The first source that the caller had not registered before.
     pub first_new: Option<(SourceKind, String)>,
     pub has_new_source: bool,
-    /// The sources of other registrants that the caller has registered too.
+    /// The sources of other registrants that the caller has now registered too.
     pub joined_sources: Vec<source::Model>,
     /// Whether the caller owns the domain, registered it first or sees everything.
     pub sees_all: bool,
@@ -40,15 +40,15 @@ impl NewSources {
 
 type CardTarget = (bool, String);
 
-/// The target of a source; `None` for a kind that only a later build knows.
+/// The card target of a source; `None` for a kind that only a later build knows.
 fn source_target(source: &source::Model) -> Option<CardTarget> {
     let kind = source.kind.known_value()?;
     Some(card_target(kind, &source.url))
 }
 
-/// The card URLs that the sources of a domain fetch, with the coverage of each. A source is compared only with those of
-/// its URL and with catalogs: comparing with all others would cost, for each URL of a bulk, the square of their number,
-/// while other writes wait.
+/// Maps the card URLs that a domain's sources fetch to their coverage. A source is compared only with catalogs and
+/// with sources of the same URL: comparing all of them would take quadratic time for each URL of a bulk, while other
+/// writes wait.
 fn coverage_by_target(
     sources: &[source::Model],
     evidence: &CoverageEvidence,
@@ -69,8 +69,8 @@ fn coverage_by_target(
     })
 }
 
-/// The taken places that a registrant knows of, and those that count twice for it (see [`KnownSources`]); `listed` are
-/// the public agents.
+/// The targets that a registrant knows to be taken, and those that count twice for it (see [`CountedSources`]);
+/// `listed` are the public agents.
 fn known_and_shared_targets(
     new_registrant: &source_registrant::Model,
     sources: &[source::Model],
@@ -109,7 +109,7 @@ fn known_and_shared_targets(
     )
 }
 
-/// The sources of one domain, and what of them counts for the next registration.
+/// The sources of one domain, and how they count for the next registration.
 struct CountedSources {
     sources: Vec<source::Model>,
     /// The public agents of the domain.
@@ -121,17 +121,17 @@ struct CountedSources {
     /// The card URLs that the caller knows to be registered: all of them, or for a caller that neither owns the domain
     /// nor registered it first, those that it has registered itself and those of listed agents.
     known_targets: BTreeSet<CardTarget>,
-    /// The card URLs that such a caller has registered and that have ended since. Adding one again costs as little as
-    /// adding one again that has not ended.
+    /// The card URLs that such a caller has registered and that have ended since. Adding one of them again counts no
+    /// more than adding one that has not ended.
     ended_targets: BTreeSet<CardTarget>,
-    /// The card URLs that such a caller has registered although others have too, with the coverage that they would have
-    /// as new ones. They count twice: what was registered before must not leave the caller more places than what was
-    /// not.
+    /// The card URLs that such a caller has registered and others have too, with the coverage that they would have as
+    /// new ones. They count twice, so that the remaining quota does not reveal which URLs others had registered
+    /// before.
     shared_targets: BTreeMap<CardTarget, CoverageLevel>,
 }
 
 impl CountedSources {
-    /// Counts everything again; `by` is a registration of the caller.
+    /// Counts everything again; `new_registrant` is a registration of the caller.
     fn recount(&mut self, new_registrant: &source_registrant::Model, evidence: &CoverageEvidence) {
         let all = &self.sources;
         let target_coverage = coverage_by_target(all, evidence);
@@ -144,9 +144,9 @@ impl CountedSources {
         self.target_coverage = target_coverage;
     }
 
-    /// Counts a source that was just added. One whose URL no other source has changes nothing else, and is not compared
-    /// with all others: a bulk may add a thousand to one domain. For a stranger, who may add few, a new URL takes as
-    /// long as one that others have registered.
+    /// Counts a source that was just added. If no other source has its URL, nothing else changes, and it is not
+    /// compared with all others: a bulk may add a thousand sources to one domain. For a caller without rights on the
+    /// domain, who may add few, a new URL takes as long as one that others have registered.
     fn count_new(
         &mut self,
         added: &source::Model,
@@ -176,14 +176,13 @@ impl CountedSources {
         domain_agent_quota(limits, taken.copied())
     }
 
-    /// Whether a card URL takes no further place.
+    /// Whether a card URL uses no further place of the quota.
     fn is_target_known(&self, kind: SourceKind, url: &str) -> bool {
         self.known_targets.contains(&card_target(kind, url))
     }
 }
 
-/// Adds sources to domains, one registration after the other, each as if it were alone and the previous ones were
-/// written.
+/// Adds sources to domains, one registration after the other, each as if the previous ones were already written.
 pub struct SourceAdder<'a> {
     context: &'a AppContext,
     write: &'a WriteTransaction,
@@ -196,7 +195,7 @@ pub struct SourceAdder<'a> {
 }
 
 impl<'a> SourceAdder<'a> {
-    /// The caller has locked these domains.
+    /// Loads the sources of these domains, which the caller has locked.
     pub async fn load(
         context: &'a AppContext,
         write: &'a WriteTransaction,
@@ -255,8 +254,8 @@ impl<'a> SourceAdder<'a> {
         Ok(adder)
     }
 
-    /// Adds the missing sources of a registration, and the caller to the registrants of the existing ones. A refused
-    /// registration has written nothing.
+    /// Adds the missing sources of a registration, and the caller to the registrants of the existing ones. A rejected
+    /// registration writes nothing.
     pub async fn add(
         &mut self,
         row: &domain::Model,
@@ -285,7 +284,7 @@ impl<'a> SourceAdder<'a> {
             sees_all: counted.sees_all,
             ..NewSources::default()
         };
-        // Only the first place of a domain may be refused, before anything is written: the others are catalogs.
+        // Only the first source of a registration can be refused, before anything is written: the others are catalogs.
         for (kind, url) in &target.sources {
             let source = source::Model {
                 approve_as,
@@ -323,7 +322,7 @@ impl<'a> SourceAdder<'a> {
         let is_own = others
             .iter()
             .any(|one| is_same_registrant(one, &own_registrant));
-        // Networks are stored to be counted, up to the limit; an account is always stored.
+        // Networks are stored only for counting, up to the limit; an account is always stored.
         let is_full = others.len() >= self.context.config.limits.networks_per_source;
         if !is_own {
             self.check_card_limit(counted, kind, &existing.url).await?;
@@ -346,8 +345,8 @@ impl<'a> SourceAdder<'a> {
         Ok(())
     }
 
-    /// Refuses another card source if the caller has reached its limit over all domains. One that already counts is not
-    /// refused.
+    /// Refuses another card source if the caller has reached its limit over all domains, unless the source already
+    /// counts.
     async fn check_card_limit(
         &mut self,
         counted: &CountedSources,
@@ -369,7 +368,7 @@ impl<'a> SourceAdder<'a> {
         }
     }
 
-    /// Takes one place of the domain's quota of agents.
+    /// Takes one place of the domain's agent quota.
     fn take_quota(
         &self,
         counted: &CountedSources,
@@ -432,7 +431,7 @@ fn limit_error(target: &RegistrationTarget, detail: String) -> AppError {
     }
 }
 
-/// The row of the caller's registration of a source.
+/// Builds the row of the caller's registration of a source.
 fn registrant_row(caller: &Caller, source: i64, now: Timestamp) -> source_registrant::Model {
     let account = caller.account.as_ref();
     source_registrant::Model {

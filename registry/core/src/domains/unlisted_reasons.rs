@@ -21,7 +21,7 @@ use crate::text::{self, LINE};
 
 const MAX_REASONS: usize = 60;
 
-/// The reasons why a domain and these of its sources and agents are not listed.
+/// Explains why a domain and these of its sources and agents are not listed.
 pub async fn load_unlisted_reasons<'a>(
     context: &AppContext,
     row: &domain::Model,
@@ -66,15 +66,15 @@ pub async fn load_unlisted_reasons<'a>(
 }
 
 struct AgentDetails {
-    /// Why the rules do not approve its card.
+    /// Why the rules do not approve the card of each agent.
     obstacles: HashMap<Uuid, Vec<Obstacle>>,
-    /// Its name in the card that it shows, or would show.
+    /// The name of each agent in the card that it shows, or would show.
     names: HashMap<Uuid, String>,
 }
 
 impl AgentDetails {
-    /// The agent's name in sentences: its card's name, quoted as foreign text, with its id, by which clients recognize
-    /// whose sentence it is; the id alone if no card is known.
+    /// The agent's name in sentences: its card's name, quoted as foreign text, and its id, by which clients match a
+    /// sentence to its agent; the id alone if no card is known.
     fn display_name(&self, agent: Uuid) -> String {
         match self.names.get(&agent) {
             Some(name) => format!("Agent {} ({agent})", text::quoted_line(name, LINE)),
@@ -93,7 +93,7 @@ fn is_searchable(agent: &agent::Model) -> bool {
 fn missing_agent_reason(source: &source::Model) -> String {
     match source.last_success_at {
         _ if source.liveness == SourceState::New => {
-            format!("{} was not fetched yet.", source.url)
+            format!("{} has not been fetched yet.", source.url)
         }
         None => format!(
             "No card was found at {}: {}.",
@@ -101,7 +101,7 @@ fn missing_agent_reason(source: &source::Model) -> String {
             source
                 .liveness_reason
                 .as_deref()
-                .unwrap_or("the last attempt says why")
+                .unwrap_or("see the last attempt")
         ),
         Some(_) => match &source.limit_met {
             Some(limit) => format!("No agent was created from {}: {limit}.", source.url),
@@ -125,7 +125,8 @@ fn collect_reasons<'a>(
                     .into()
             }
             Some(OptOut::Owner) => {
-                "Its owner opted out; `domain set --opt-out false` lists it again.".to_owned()
+                "The owner opted out. To list it again, run `domain set --opt-out false`."
+                    .to_owned()
             }
             None => format!(
                 "It has opted out in a way that only a later version of this registry knows ({}).",
@@ -139,7 +140,7 @@ fn collect_reasons<'a>(
     for source in &sources {
         let lists_cards = sources.iter().any(|one| one.catalog_id == Some(source.id));
         if is_catalog(source) || lists_cards {
-            // A missing catalog is no error; one that cannot be read hides the cards that it names.
+            // A missing catalog is no error. An unreadable one hides the cards that it names.
             if let Some(reason) = &source.liveness_reason {
                 reasons.push(format!(
                     "The catalog at {} cannot be read: {reason}.",
@@ -157,59 +158,62 @@ fn collect_reasons<'a>(
     reasons
 }
 
-/// Why a domain has no proof, and what would let the rules decide. Before a domain has an owner, every account that has
-/// registered a nominated URL may become the owner.
+/// Explains why a domain has no proof, and what lets the rules decide. Before a domain has an owner, every account
+/// that has registered a nominated URL may become the owner.
 const fn unproved_reason(state: DomainState, is_provable: bool, nominated: bool) -> &'static str {
     match (state, nominated) {
         (DomainState::OptedOut, _) => {
-            "the domain has opted out of being listed, and nothing is decided until that ends"
+            "the domain has opted out of being listed; no decision is made until the opt-out ends"
         }
         (_, false) if !is_provable => {
-            "this domain cannot be proved (only a host name on port 443 over https can), and an admin's word (`domain vouch`) lets \
-             the rules decide"
+            "this domain cannot be proved (only a host name on port 443 over https can); the rules decide \
+             after an admin has vouched for it (`domain vouch`)"
         }
         (_, true) if !is_provable => {
-            "this domain cannot be proved (only a host name on port 443 over https can), and an admin's word (`domain vouch \
-             --account`) for an account that registered this URL lets the rules decide"
+            "this domain cannot be proved (only a host name on port 443 over https can); the rules decide \
+             after an admin has vouched for an account that registered this URL (`domain vouch --account`)"
         }
         (DomainState::Lapsed, false) => {
-            "the domain's proof has lapsed, and a new one lets the rules decide"
+            "the domain's proof has lapsed; the rules decide after a new proof"
         }
         (DomainState::Lapsed, true) => {
-            "the domain's proof has lapsed, and the rules decide once an account has proved it that registered this URL"
+            "the domain's proof has lapsed; the rules decide after an account that registered this URL has \
+             proved the domain"
         }
         (DomainState::Disputed, false) => {
-            "two accounts claim the domain, and the rules decide once it is one's alone"
+            "two accounts claim the domain; the rules decide once it belongs to one of them"
         }
         (DomainState::Disputed, true) => {
-            "two accounts claim the domain, and the rules decide once it is an account's alone that registered this URL"
+            "two accounts claim the domain; the rules decide once it belongs to an account that registered \
+             this URL"
         }
-        (_, false) => "nobody has proved the domain yet, and a proof lets the rules decide",
+        (_, false) => "no account has proved the domain yet; the rules decide after a proof",
         (_, true) => {
-            "nobody has proved the domain yet, and the rules decide once an account has that registered this URL"
+            "no account has proved the domain yet; the rules decide after an account that registered this \
+             URL has proved it"
         }
     }
 }
 
-/// Why the rules do not approve the first card of an agent, and what would change that.
+/// Explains why the rules do not approve the first card of an agent, and what would change that.
 fn pending_reason(obstacles: &[Obstacle], state: DomainState, is_provable: bool) -> String {
     let is_unproved = obstacles.contains(&Obstacle::Unproved);
     let nominated = obstacles.contains(&Obstacle::Nomination);
     let obstacle_text = |obstacle: &Obstacle| match obstacle {
         Obstacle::Unproved => unproved_reason(state, is_provable, nominated),
-        // A registrant that an admin vouches for is no owner.
+        // A registrant that an admin vouches for is not an owner.
         Obstacle::Nomination if !is_provable => {
-            "nobody has named its URL for whom an admin has vouched; an admin's word (`domain vouch --account`) for an account \
-             that registered it lets the rules decide, or it can be named in the domain's catalog"
+            "no account that an admin has vouched for has registered its URL; an admin can vouch for an account \
+             that registered it (`domain vouch --account`), or the domain's catalog can name it"
         }
         Obstacle::Nomination => {
-            "somebody else than the domain's owner has named its URL, so the domain's proof does not cover it; the owner can \
+            "its URL was not registered by the domain's owner, so the domain's proof does not cover it; the owner can \
              register it too, or name it in the domain's catalog"
         }
         Obstacle::ErrorFinding => {
-            "its card has findings of severity error, which a corrected card ends"
+            "its card has findings of severity error; publish a corrected card"
         }
-        Obstacle::InvalidSignature => "a signature of its card is invalid, which no rule admits",
+        Obstacle::InvalidSignature => "a signature of its card is invalid, so no rule approves it",
         Obstacle::Change => "it has changed too much for the rules to decide",
     };
     let texts: Vec<&str> = obstacles
@@ -249,7 +253,7 @@ fn agent_reasons(
         .collect();
     match agent.lifecycle.known_value() {
         None => reasons.push(format!(
-            "{name} is shown to nobody: only a later version of this registry knows its state ({}).",
+            "{name} is hidden: only a later version of this registry knows its state ({}).",
             agent.lifecycle.as_str()
         )),
         Some(Lifecycle::Pending) => reasons.push(format!(
@@ -257,7 +261,7 @@ fn agent_reasons(
             pending_reason(obstacles, state, is_provable(row))
         )),
         Some(Lifecycle::Rejected) => reasons.push(format!(
-            "{name} was rejected; a changed card is decided again."
+            "{name} was rejected. A changed card is reviewed again."
         )),
         Some(Lifecycle::Retired) => reasons.push(format!("{name} is retired for good.")),
         _ if agent.liveness == LivenessState::Gone => reasons.push(format!(
@@ -288,44 +292,44 @@ mod tests {
                 own,
                 Unverified,
                 true,
-                "nobody has proved the domain yet, and a proof lets",
+                "no account has proved the domain yet; the rules decide after a proof",
                 "URL",
             ),
-            // The domain has no owner yet, so no registrant is another than the owner.
+            // The domain has no owner yet, so no registrant differs from the owner.
             (
                 nominated,
                 Unverified,
                 true,
-                "once an account has that registered this URL",
+                "after an account that registered this URL has proved it",
                 "owner",
             ),
-            (own, Unverified, false, "cannot be proved", "nobody"),
+            (own, Unverified, false, "cannot be proved", "no account"),
             (own, Lapsed, false, "`domain vouch`", "lapsed"),
             (
                 nominated,
                 Unverified,
                 false,
                 "that registered this URL",
-                "nobody",
+                "no account",
             ),
-            (own, Lapsed, true, "proof has lapsed", "nobody"),
+            (own, Lapsed, true, "proof has lapsed", "no account"),
             (
                 nominated,
                 Lapsed,
                 true,
                 "that registered this URL",
-                "nobody",
+                "no account",
             ),
-            (own, Disputed, true, "two accounts claim", "nobody"),
+            (own, Disputed, true, "two accounts claim", "no account"),
             (
                 nominated,
                 Disputed,
                 true,
                 "that registered this URL",
-                "nobody",
+                "no account",
             ),
             (own, OptedOut, true, "opted out of being listed", "proof"),
-            (beside, Verified, true, "the owner can", "nobody"),
+            (beside, Verified, true, "the owner can", "no account"),
             (beside, Verified, false, "`domain vouch --account`", "owner"),
             (beside, Verified, true, ", and because its card", "proved"),
             (&[], Verified, true, "a curator decides", "because"),

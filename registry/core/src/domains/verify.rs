@@ -15,8 +15,8 @@ use crate::ownership::verify::{
 };
 use crate::visibility::caller::Caller;
 
-/// Checks the caller's proofs of a domain now; for a curator, those of all accounts. It is refused after five failed
-/// checks in an hour.
+/// Checks the caller's proofs of a domain now, or for a curator those of all accounts. The request is refused after
+/// five failed checks in an hour.
 pub async fn domain_verify(
     context: &AppContext,
     caller: &Caller,
@@ -31,7 +31,7 @@ pub async fn domain_verify(
         )));
     }
     reject_too_many_failures(context, account, &row).await?;
-    // A curator checks what others have placed and claims nothing.
+    // A curator checks the proofs of others and makes no claim.
     if !caller.has_permission(Permission::Curate) {
         let write = context.store.begin_write().await?;
         ensure_challenges(context, &write, &[row.id], account.id).await?;

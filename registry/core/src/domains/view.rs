@@ -42,7 +42,7 @@ pub async fn domain_view(context: &AppContext, caller: &Caller, id: i64) -> Resu
     Ok(view)
 }
 
-/// A domain whose state only a later build knows is left out and logged.
+/// Builds the views of domains; one whose state only a later build knows is left out and logged.
 pub async fn domain_views(
     context: &AppContext,
     caller: &Caller,

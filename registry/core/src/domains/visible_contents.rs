@@ -16,17 +16,18 @@ use crate::sources::{coverage_kind, new_source};
 use crate::visibility::caller::Caller;
 use crate::visibility::is_visible_to_registrant;
 
-/// The sources and agents of a domain that a caller sees: all of its own domain, those that it has registered of a
-/// domain that it registered first, and of others the listed ones.
+/// The sources and agents of a domain that a caller sees: all of them if it owns the domain, those that it has
+/// registered if it registered the domain first, and otherwise the listed ones.
 pub struct VisibleContents {
     pub access: DomainAccess,
-    /// Whether the caller registered the domain first. Any other caller sees of its registered sources only that they
-    /// are recorded, until an agent there is listed for it: whatever else it saw would be missing for a hidden agent.
+    /// Whether the caller registered the domain first. To any other caller its registered sources only show as
+    /// recorded until it can find an agent there: anything more would be missing for a hidden agent, and so reveal it.
     is_first_registrant: bool,
     /// The sources that the caller has registered, with the time of each registration.
     pub registered_sources: BTreeMap<i64, i64>,
-    /// The ended sources that the caller has registered, with the time of their end. An end together with a hidden
-    /// agent must not show, so to all but the first registrant they look like other recorded ones.
+    /// The ended sources that the caller has registered, with the time of their end. To all but the first registrant
+    /// they look like other recorded sources, because the end of a source must not reveal that a hidden agent ended
+    /// with it.
     ended: Vec<(source::Model, i64)>,
     /// The agents that are listed for the caller, or have a source of the first registrant and are not hidden from it.
     pub agents: BTreeSet<Uuid>,
@@ -45,7 +46,7 @@ impl DomainAgents {
 }
 
 impl VisibleContents {
-    /// The part of a domain that a caller sees at this time; `rows` may include those of other domains.
+    /// Selects the part of a domain that a caller sees at this time; `rows` may include rows of other domains.
     pub fn for_caller(
         caller: &Caller,
         row: &domain::Model,
@@ -68,8 +69,8 @@ impl VisibleContents {
             let by_caller = registrants
                 .iter()
                 .find(|one| caller.is_account(one.account_id));
-            // What a catalog nominates counts as registered, but whether it began a source tells what others have
-            // registered.
+            // URLs that a catalog nominates count as registered, but whether the catalog created a source reveals what
+            // others have registered.
             let by_caller =
                 by_caller.filter(|_| is_first_registrant || source.kind != SourceKind::Entry);
             let Some(by_caller) = by_caller else { continue };
@@ -124,13 +125,13 @@ impl VisibleContents {
         self.access.sees_all() || (self.registered_sources.contains_key(&source.id) && is_shown)
     }
 
-    /// When the caller registered a source of which it may see no more than that.
+    /// When the caller registered a source that it may only see as recorded.
     pub fn recorded_at(&self, source: &source::Model) -> Option<i64> {
         let at = self.registered_sources.get(&source.id).copied();
         at.filter(|_| !self.is_first_registrant && !self.sees_results(source))
     }
 
-    /// The ended sources, each with the time of its registration, each URL once.
+    /// The ended sources with the times of their registration, each URL once.
     pub fn ended_sources(&self) -> impl Iterator<Item = (&source::Model, i64)> {
         let mut urls = BTreeSet::new();
         let ended = self.ended.iter();
@@ -140,9 +141,9 @@ impl VisibleContents {
         once.map(|(source, at)| (source, *at))
     }
 
-    /// The view of a source with its coverage; `None` if the caller may not see it. Of the sources that the caller has
-    /// registered, that of a hidden agent looks to the domain's first registrant like one that was never fetched, and
-    /// all of them look alike to others.
+    /// The view of a source with its coverage; `None` if the caller may not see it. To the domain's first registrant,
+    /// its own source of a hidden agent looks as if it was never fetched; to other registrants all their sources look
+    /// alike.
     pub fn source_view(
         &self,
         source: &source::Model,
@@ -164,7 +165,7 @@ impl VisibleContents {
             let since = Timestamp(*self.registered_sources.get(&source.id)?);
             return Some(unfetched_view(source, since, DomainAccess::Owner));
         };
-        // Until the URL has given an agent that the caller sees, its other registrants stay hidden.
+        // The other registrants of a URL stay hidden until the URL has an agent that the caller sees.
         let is_known = self.access.sees_all() || agent.is_some() || source.kind != SourceKind::Url;
         let coverage = if is_known {
             coverage
@@ -180,7 +181,7 @@ impl VisibleContents {
     }
 }
 
-/// The view of a source of which the caller sees that it has registered it, and nothing else.
+/// The view of a source that shows the caller its own registration and nothing else.
 pub fn recorded_view(source: &source::Model, since: Timestamp) -> SourceView {
     SourceView {
         state: SourceState::Recorded.into(),
@@ -203,7 +204,7 @@ fn unfetched_view(source: &source::Model, since: Timestamp, access: DomainAccess
     }
 }
 
-/// Whether a proof would cover a source, by its place alone.
+/// Whether a proof would cover a source, judged by its location alone.
 fn unfetched_coverage(source: &source::Model) -> Coverage {
     match coverage_kind(source) {
         Some(SourceKind::Url | SourceKind::Entry) | None => Coverage::Nomination,

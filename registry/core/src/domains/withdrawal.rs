@@ -1,4 +1,4 @@
-//! Withdrawal of registrations, of a source or a whole domain. A caller withdraws its own registrations, and nothing
+//! Withdrawal of registrations of a source or a whole domain. A caller can withdraw its own registrations, but nothing
 //! that others rely on.
 
 use std::collections::BTreeSet;
@@ -27,9 +27,9 @@ use crate::ownership::{dispute_error, is_disputed};
 use crate::sources::public_source_id;
 use crate::visibility::caller::{Caller, CallerAccount};
 
-/// Withdraws the caller's registration of a source. The source ends with its last registration, and with it the agents
-/// that have no other source, unless they were approved. Sources of the proved owner stay. Refuses the last
-/// registration of a source of an approved agent, and any while the domain is disputed.
+/// Withdraws the caller's registration of a source. The source ends with its last registration, and so do agents
+/// without another source, unless they were approved. Sources of the proved owner stay. Refuses to withdraw the last
+/// registration of an approved agent's source, and any registration while the domain is disputed.
 pub async fn source_withdraw(
     context: &AppContext,
     caller: &Caller,
@@ -40,9 +40,7 @@ pub async fn source_withdraw(
     let unlocked = find_visible_domain(context, caller, domain).await?;
     let not_found = || {
         let name = &unlocked.name;
-        AppError::not_found(format!(
-            "{name} has no source {source} that you have registered."
-        ))
+        AppError::not_found(format!("{name} has no source {source} registered by you."))
     };
     let write = context.store.begin_write().await?;
     let row = lock_domain(&write, &unlocked).await?;
@@ -75,7 +73,7 @@ pub async fn source_withdraw(
         None => false,
     };
     if approved_agent.is_some() && !is_visible {
-        // The source stays for the agent; a refusal would reveal an agent that is hidden from the caller.
+        // The agent keeps the source. A refusal would reveal an agent that is hidden from the caller.
         ending_sources.clear();
     }
     if let Some(agent) = approved_agent.filter(|_| is_visible) {
@@ -92,12 +90,13 @@ pub async fn source_withdraw(
 
 fn source_needed_error(agent: &agent::Model) -> AppError {
     AppError::conflict(format!(
-        "This source gives the card of the approved agent {}; retire the agent first, or have another account register the source.",
+        "This source provides the card of the approved agent {}. Retire the agent first, or have another \
+             account register the source.",
         agent.id
     ))
 }
 
-/// The first approved agent whose card comes from one of these sources.
+/// Finds the first approved agent whose card comes from one of these sources.
 fn find_approved_agent<'a>(
     domain_sources: &'a DomainSources,
     ids: &[i64],
@@ -111,9 +110,9 @@ fn find_approved_agent<'a>(
     })
 }
 
-/// Deletes a domain: its agents are retired, and its name can be registered again. A caller who has only registered it
-/// withdraws its own sources, and the domain ends if no source of others is left; it is refused if the domain has
-/// approved agents of others.
+/// Deletes a domain: its agents are retired, and its name can be registered again. For a caller that is only a
+/// registrant this withdraws its own sources, and the domain ends if no source of others is left; it is refused if the
+/// domain has approved agents of others.
 pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) -> Result<()> {
     let account = caller.require(Permission::Register)?;
     let unlocked = find_visible_domain(context, caller, domain).await?;
@@ -131,7 +130,7 @@ pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) 
         caller.has_permission(Permission::Curate) || caller.is_account(row.owner_at(context.now()));
     let is_first_registrant = caller.is_account(row.account_id);
     let is_party = is_caller_party(&write, caller, &row).await?;
-    // A caller that is neither party nor first registrant must not learn whether the domain is proved.
+    // A caller that is neither a party nor the first registrant must not learn whether the domain is proved.
     let is_proved = domain_sources.is_proved && (is_first_registrant || is_party);
     let has_none = own_sources.is_empty() && ended.is_empty();
     if may_delete || is_proved || (has_none && !is_first_registrant) {
@@ -154,7 +153,8 @@ pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) 
         // A refusal would reveal an agent that is hidden from the caller.
         if is_agent_visible(context, &write, caller, Some(agent)).await? {
             return Err(AppError::conflict(format!(
-                "{} has approved agents that others have registered, such as {}; withdraw your own sources one by one.",
+                "{} has approved agents that others have registered, such as {}. Withdraw your own \
+                 sources one by one.",
                 row.name, agent.id
             )));
         }
@@ -172,8 +172,8 @@ pub async fn domain_delete(context: &AppContext, caller: &Caller, domain: &str) 
     withdraw_registrations(context, write, &row, &domain_sources, withdrawal).await
 }
 
-/// Withdraws registrations and ends sources; agents without another source are retired, and those whose coverage
-/// changes are decided again.
+/// Withdraws registrations and ends sources. Agents without another source are retired, and those whose coverage
+/// changes get a new decision.
 async fn withdraw_registrations(
     context: &AppContext,
     write: WriteTransaction,
@@ -196,7 +196,7 @@ async fn withdraw_registrations(
             .delete_challenge(row.id, withdrawal.account.id)
             .await?;
     }
-    // Written before the agents are updated, which reads them from the database.
+    // Written first, because updating the agents reads these rows from the database.
     let committed = change_set.write(&write).await?;
     let mut change_set = ChangeSet::new(now, context.entropy.as_ref());
     update_domain_coverage(context, &write, &mut change_set, row).await?;
@@ -209,8 +209,8 @@ async fn withdraw_registrations(
     Ok(())
 }
 
-/// Whether the response to a caller may wait for the index. A caller that neither owns the domain nor registered it
-/// first would learn from the wait that a source gives a listed agent, hidden from it or not.
+/// Whether the response to a caller may wait for the index. To a caller that neither owns the domain nor registered it
+/// first, the wait would reveal that a source has a listed agent, even a hidden one.
 fn may_wait_for_index(
     caller: &Caller,
     row: &domain::Model,
@@ -242,16 +242,16 @@ async fn end_registrations(
     for id in &withdrawal.ending_sources {
         write.end_source(*id, change_set.now().0).await?;
     }
-    // A source that ends with its registration is no decision on its agent: a catalog may name it again.
+    // The end of a source with its registration does not decide about its agent: a catalog may name it again.
     write.detach_sources(&withdrawal.ending_sources).await?;
     if !withdrawal.ending_sources.is_empty() {
-        // A catalog that stays is fetched in full: unchanged, it would not list its entries again.
+        // A catalog that stays is fetched in full: an unchanged response would not list its entries again.
         write.force_full_fetch(row.id).await?;
     }
     Ok(())
 }
 
-/// Appends events for the agents whose sources lost a registration or ended.
+/// Appends events for agents whose sources lost a registration or ended.
 fn append_agent_events(
     change_set: &mut ChangeSet<'_>,
     domain_sources: &DomainSources,
@@ -262,7 +262,7 @@ fn append_agent_events(
             continue;
         };
         let data = if withdrawal.withdrawn_sources.contains(&source.id) {
-            // This changes who may see it.
+            // The lost registration changes who may see the agent.
             json!({"source": source.url, "registered": false})
         } else if withdrawal.ending_sources.contains(&source.id) {
             json!({"source": source.url, "fed": false})
@@ -278,8 +278,8 @@ fn append_agent_events(
     }
 }
 
-/// Assigns the sources that stay without a registrant: those at a place that only the domain controls go to its owner;
-/// catalog entries stay without one, so that they are covered as long as the catalog names them.
+/// Assigns the remaining sources that have no registrant: those at a location that only the domain controls go to its
+/// owner. Catalog entries stay without a registrant, so that they are covered as long as the catalog names them.
 async fn reassign_to_owner(
     context: &AppContext,
     write: &WriteTransaction,
@@ -342,7 +342,7 @@ async fn update_submitter(
     Ok(())
 }
 
-/// Ends a domain in the write that has checked it, so that no other write comes in between.
+/// Ends a domain in the transaction that has checked it, so that no other write comes in between.
 async fn end_domain(
     context: &AppContext,
     write: WriteTransaction,
@@ -365,11 +365,11 @@ async fn end_domain(
 
 struct RegistrationWithdrawal<'a> {
     account: &'a CallerAccount,
-    /// The sources whose registration it withdraws.
+    /// The sources whose registration is withdrawn.
     withdrawn_sources: Vec<i64>,
-    /// The sources that end with it: those without another registrant, and the entries of such catalogs.
+    /// The sources that end with the withdrawal: those without another registrant, and the entries of such catalogs.
     ending_sources: Vec<i64>,
-    /// Whether the response waits until the index shows the consequences.
+    /// Whether the response waits until the index shows the changes.
     waits_for_index: bool,
 }
 

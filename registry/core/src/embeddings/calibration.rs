@@ -1,8 +1,8 @@
 //! The similarity cutoff of semantic search: calibrated once for each model, from the agents themselves.
 //!
-//! The example requests of agents serve as queries. The similarity of such a query to the other agents is that of
-//! chance; the cutoff is the similarity that one in twenty of them exceeds. An agent below the cutoff is found only if
-//! it is among the nearest few, and then counts as weak.
+//! The example requests of agents serve as queries. Their similarity to other agents is similarity by chance, and the
+//! cutoff is the value that one in twenty of these similarities exceeds. An agent below the cutoff is found only if it
+//! is among the nearest few, and then counts as a weak match.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use a2a_registry_search::AgentDocument;
 use a2a_registry_search::vectors::{SlotBitSet, VectorStore, VectorsError};
 use uuid::Uuid;
 
-/// Maximum number of agents used for the calibration, public ones only.
+/// Maximum number of agents used for the calibration. Only public agents are used.
 pub const MAX_SAMPLE: usize = 256;
-/// With fewer agents there is no calibration.
+/// Minimum number of agents for a calibration.
 pub const MIN_SAMPLE: usize = 20;
 /// The cutoff of a model that is not calibrated.
 pub const DEFAULT_CUTOFF: f32 = 0.25;
@@ -61,7 +61,7 @@ pub async fn calibrate_cutoff(
     Ok(Some(*cutoff))
 }
 
-/// The similarity of each query to the agents other than its own.
+/// Computes the similarity of each query to all agents but its own.
 fn unrelated_similarities(
     vectors: &VectorStore,
     queries: &[(Uuid, Vec<f32>)],
@@ -82,7 +82,7 @@ fn unrelated_similarities(
     Ok(similarities)
 }
 
-/// An example request of an agent, used as a query.
+/// Returns an example request of an agent, used as a query.
 fn example_query(document: &AgentDocument) -> String {
     let examples = document.skills.iter().flat_map(|skill| &skill.examples);
     let names = document.skills.iter().map(|skill| &skill.name);

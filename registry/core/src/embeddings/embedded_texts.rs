@@ -1,21 +1,21 @@
 //! The texts of an agent that are encoded: the whole card, its name and description, and each of its first skills.
 //!
-//! The whole card finds agents by everything they say. The others are short, so that a question about one thing is near
-//! to an agent that does many; a skill's examples are only part of the whole card's text, because beside a skill they
-//! draw its vector away from what it does.
+//! The whole card finds agents by everything they say. The other texts are short, so that a question about one topic
+//! is near an agent that covers many. A skill's examples are only in the text of the whole card, because in the
+//! skill's own text they would draw its vector away from what the skill does.
 
 use a2a_registry_domain::facet::Facet;
 use a2a_registry_search::AgentDocument;
 use a2a_registry_search::vectors::MAX_VECTORS;
 use ring::digest::{Context, SHA256};
 
-/// Maximum number of characters of one text; no encoder reads further.
+/// Maximum number of characters of one text. No encoder reads more.
 const MAX_TEXT_CHARS: usize = 8_000;
-/// Prefix of the digests of these texts, with the number of their layout; must change with the texts, so that all
+/// Prefix of the digests of these texts: the version of their layout. It must change with the layout, so that all
 /// vectors are computed again.
 pub const LAYOUT_PREFIX: &str = "2-";
 
-/// The texts of an agent: of the whole card first, then of its parts.
+/// Builds the texts of an agent: the whole card first, then its parts.
 pub fn embedding_texts(document: &AgentDocument) -> Vec<String> {
     let name_and_description = [document.name.as_str(), document.description.as_str()];
     let tags = document.facets[Facet::Tag].join(", ");
@@ -42,7 +42,7 @@ pub fn embedding_texts(document: &AgentDocument) -> Vec<String> {
     texts
 }
 
-/// Digest by which changed texts are recognized: their layout and their hexadecimal SHA-256.
+/// Computes the digest that detects changed texts: their layout and their hexadecimal SHA-256.
 pub fn text_digest(texts: &[String]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {
@@ -57,13 +57,13 @@ pub fn text_digest(texts: &[String]) -> String {
         .collect()
 }
 
-/// The first bits of a digest, enough to recognize unchanged texts; `None` for texts of another layout.
+/// Returns the first bits of a digest, enough to recognize unchanged texts; `None` for texts of another layout.
 pub fn digest_stamp(digest: &str) -> Option<u64> {
     let hexadecimal = digest.strip_prefix(LAYOUT_PREFIX)?.get(..16)?;
     u64::from_str_radix(hexadecimal, 16).ok()
 }
 
-/// Texts joined as sentences, without empty ones, up to the limit.
+/// Joins the non-empty texts as sentences, up to the limit.
 fn join_sentences<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let mut sentences = String::new();
     for text in texts.map(str::trim).filter(|text| !text.is_empty()) {

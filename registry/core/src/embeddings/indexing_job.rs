@@ -20,15 +20,15 @@ use crate::error::AppError;
 
 /// How often the database is polled for events of other processes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the data folder is checked for another model.
+/// How often the data folder is checked for a newly installed model.
 const MODEL_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// How often the vectors of unused models are deleted.
 const PURGE_INTERVAL: Duration = Duration::from_secs(3600);
-/// Agents between two progress lines in the log.
+/// Number of agents between two progress lines in the log.
 const LOG_INTERVAL_AGENTS: u64 = 1000;
 
-/// Runs every model until it is cancelled; returns at once without models.
+/// Computes vectors for every model until cancelled; returns at once if there are no models.
 pub fn start_indexing(
     context: &Arc<AppContext>,
     models: ModelSource,
@@ -36,7 +36,7 @@ pub fn start_indexing(
 ) -> Option<JoinHandle<()>> {
     let (context, cancel) = (Arc::clone(context), cancel.clone());
     if let Err(error) = remove_stale_vector_files(&context) {
-        tracing::warn!(%error, "the vector files of an earlier process could not be removed from the data folder");
+        tracing::warn!(%error, "cannot remove the vector files of an earlier process from the data folder");
     }
     match models {
         ModelSource::None => None,
@@ -51,8 +51,8 @@ pub fn start_indexing(
     }
 }
 
-/// Runs the models of configuration and data folder, and changes to others once the data folder names them: a model
-/// installed while this process runs takes effect.
+/// Runs the models of the configuration and the data folder, and switches when the data folder names another one: a
+/// model installed while this process runs takes effect.
 async fn index_installed_models(context: &Arc<AppContext>) {
     loop {
         let initial_model = models::installed_model_dir(context);
@@ -73,7 +73,7 @@ async fn index_installed_models(context: &Arc<AppContext>) {
         };
         tokio::select! {
             () = indexing => {}
-            model = model_change => tracing::info!(?model, "another model was installed; its vectors are computed"),
+            model = model_change => tracing::info!(?model, "another model was installed; computing its vectors"),
         }
     }
 }
@@ -93,7 +93,7 @@ async fn open_configured(context: &AppContext) -> Option<ConfiguredEmbedders> {
             Err(error) => {
                 tracing::warn!(
                     error,
-                    "the sentence encoder cannot be opened, so searches are full text only; it is tried again"
+                    "cannot open the sentence encoder, so searches are full text only; retrying"
                 );
             }
         }
@@ -110,8 +110,8 @@ async fn index_models(context: &Arc<AppContext>, embedders: ConfiguredEmbedders)
     switch_models(context, &wanted, former).await;
 }
 
-/// Runs the configured model until it is cancelled, and the previous one until every agent has vectors of the
-/// configured one.
+/// Runs the configured model until cancelled, and the previous one until every agent has vectors of the configured
+/// model.
 async fn switch_models(
     context: &Arc<AppContext>,
     configured: &Arc<dyn Embedder>,
@@ -130,7 +130,7 @@ async fn switch_models(
         let work = AbortOnDropHandle::new(previous_task);
         run_until(context, &mut indexer, ModelIndexer::is_complete).await;
         work.abort();
-        // Only when its task has ended can it no longer set its model as the serving one.
+        // Wait for the task to end: until then it could still set its model as the serving one.
         let _ = work.await;
         publish_model(context, &indexer);
     }
@@ -158,7 +158,7 @@ async fn open_with_retry(context: &AppContext, embedder: &Arc<dyn Embedder>) -> 
     }
 }
 
-/// Runs the steps of a model until `enough`.
+/// Runs the steps of a model until `is_done`.
 async fn run_until(
     context: &AppContext,
     indexer: &mut ModelIndexer,
@@ -199,6 +199,6 @@ async fn run_until(
 
 async fn log_and_pause(error: AppError) {
     let error = error.internal.unwrap_or(error.public);
-    tracing::warn!(error, "vectors cannot be computed; it is tried again");
+    tracing::warn!(error, "cannot compute vectors; retrying");
     tokio::time::sleep(RETRY_DELAY).await;
 }

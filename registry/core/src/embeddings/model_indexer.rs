@@ -1,4 +1,4 @@
-//! Computes the vectors of all agents with a model: first in a walk over all agents, then following their events.
+//! Computes the vectors of all agents with a model: first in a pass over all agents, then by following their events.
 //!
 //! Vectors are stored in the database, so that a new process continues where the last one stopped; each process holds a
 //! copy for its own searches. Several processes may work on one model: the second one reads the vectors of the first.
@@ -28,13 +28,13 @@ use crate::error::{AppError, Result};
 use crate::process_state::semantic_search::{ModelProgress, ServingModel};
 use crate::visibility::caller::Caller;
 
-/// Agents per step of the walk.
+/// Agents per step of the first pass.
 const AGENTS_PER_STEP: u64 = 16;
-/// Events per step after the walk.
+/// Events per step after the first pass.
 const EVENTS_PER_STEP: u64 = 200;
-/// Maximum number of agents of those events per step.
+/// Maximum number of agents from those events per step.
 const MAX_BATCH_AGENTS: usize = 16;
-/// How often a process stores that it uses a model.
+/// How often a process records that it uses a model.
 const USE_RECORD_INTERVAL: i64 = 10 * MINUTE;
 /// A model that no process has used for this long is deleted.
 const UNUSED_MODEL_TTL: i64 = HOUR;
@@ -49,20 +49,20 @@ pub struct ModelIndexer {
     pub model_row: embedding_model::Model,
     /// The last event whose agents have vectors in this process.
     applied_seq: i64,
-    /// Agents of later events that wait for their vectors, up to the event `up_to`.
+    /// Agents of later events, up to the event `pending_up_to_seq`, whose vectors are not computed yet.
     pending_agents: Vec<Uuid>,
     pending_up_to_seq: i64,
     /// The earliest time of the next calibration, since this process started.
     calibrate_from: Duration,
-    /// Whether there are vectors of another layout of the texts, which the walk replaces.
+    /// Whether there are vectors of another text layout, which the first pass replaces.
     has_outdated_vectors: bool,
-    /// Whether every agent had such vectors: they serve until the walk ends.
+    /// Whether every agent had such vectors, so that they serve until the pass ends.
     serves_outdated_vectors: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexerStep {
-    /// There may be more to do; the number of agents whose vectors were computed.
+    /// Vectors of this number of agents were computed, and there may be more to do.
     Progress(u32),
     /// Nothing to do until the next event.
     Idle,
@@ -88,7 +88,7 @@ impl ModelIndexer {
     }
 }
 
-/// Opens a model with the vectors and progress that the database holds.
+/// Opens a model with its vectors and progress in the database.
 pub async fn open_indexer(
     context: &AppContext,
     embedder: Arc<dyn Embedder>,
@@ -147,7 +147,7 @@ pub async fn open_indexer(
     Ok(indexer)
 }
 
-/// Runs the next step of a model. If it fails, the next call runs the same step.
+/// Runs the next step of a model. After a failure the next call repeats the step.
 pub async fn run_indexer_step(
     context: &AppContext,
     indexer: &mut ModelIndexer,
@@ -177,7 +177,7 @@ fn vectors_dir(context: &AppContext) -> PathBuf {
     context.config.store.data_dir.join("vectors")
 }
 
-/// The id of the last used other model whose vectors are complete.
+/// Returns the id of the most recently used other model with complete vectors.
 pub async fn previous_model_id(
     context: &AppContext,
     configured_id: &str,
@@ -187,7 +187,7 @@ pub async fn previous_model_id(
     Ok(all.pop().map(|row| row.id))
 }
 
-/// Deletes a part of another model that no process has used for an hour; returns whether there may be more to delete.
+/// Deletes some vectors of a model that no process has used for an hour; returns whether there may be more to delete.
 pub async fn purge_unused_models(context: &AppContext, retained_ids: &[String]) -> Result<bool> {
     context.semantic_search.retain_models(retained_ids);
     let models = rows::embedding_models(&context.store).await?;
@@ -221,7 +221,7 @@ async fn index_next_agents(
     let Some(locked_row) = write.lock_model(&id).await? else {
         return reopen_indexer(context, indexer).await;
     };
-    // Another process may have finished its walk and continued: its vectors are newer.
+    // Another process may have finished the first pass and continued, so that its vectors are newer.
     if locked_row.completed_at.is_none() {
         let rows = encoded.iter().map(|made| made.to_row(&id)).collect();
         write.upsert_vectors(rows).await?;
@@ -229,7 +229,7 @@ async fn index_next_agents(
             Some(last) => write.set_model_walked_to(&id, last).await?,
             None => {
                 if indexer.has_outdated_vectors {
-                    // These are of agents that the walk did not reach.
+                    // The remaining outdated vectors are of agents that the pass did not reach.
                     write.delete_outdated_vectors(&id, LAYOUT_PREFIX).await?;
                 }
                 write.set_model_completed(&id, context.now().0).await?;
@@ -255,7 +255,7 @@ async fn index_next_agents(
     Ok(IndexerStep::Progress(count))
 }
 
-/// Follows the events, some agents at a time: their vectors are stored before the next agents are read.
+/// Follows the events, a few agents at a time: their vectors are stored before the next agents are read.
 async fn index_changed_agents(
     context: &AppContext,
     indexer: &mut ModelIndexer,
@@ -287,7 +287,7 @@ async fn index_changed_agents(
     let Some(locked_row) = write.lock_model(&id).await? else {
         return reopen_indexer(context, indexer).await;
     };
-    // Another process that is further ahead has stored newer vectors.
+    // Another process is ahead and has stored newer vectors.
     if locked_row.applied_seq < indexer.pending_up_to_seq {
         let rows = encoded.iter().map(|made| made.to_row(&id)).collect();
         write.upsert_vectors(rows).await?;
@@ -313,7 +313,7 @@ async fn index_changed_agents(
     Ok(IndexerStep::Progress(count))
 }
 
-/// Stores from time to time that the model is still used, while there is nothing else to do.
+/// Records from time to time, while idle, that the model is still in use.
 async fn record_model_use(context: &AppContext, indexer: &mut ModelIndexer) -> Result<IndexerStep> {
     let now = context.now();
     if now.0.saturating_sub(indexer.model_row.used_at) > USE_RECORD_INTERVAL {
@@ -335,7 +335,7 @@ async fn reopen_indexer(context: &AppContext, indexer: &mut ModelIndexer) -> Res
 /// Calibrates the cutoff if there are enough agents; returns whether the model has one now.
 async fn store_calibrated_cutoff(context: &AppContext, indexer: &mut ModelIndexer) -> Result<bool> {
     let id = &indexer.model_row.id;
-    // Only public agents: the cutoff must reveal nothing of others.
+    // Only public agents count: the cutoff must not reveal anything about other agents.
     let search_request = SearchRequest {
         visible_to: Caller::default().labels(&context.policy_sets.enforced_set()),
         sort: SortOrder::Newest,
@@ -353,12 +353,12 @@ async fn store_calibrated_cutoff(context: &AppContext, indexer: &mut ModelIndexe
         Ok(Some(cutoff)) => cutoff,
         Ok(None) => return Ok(false),
         Err(error) => {
-            tracing::warn!(%error, "the similarity cutoff cannot be calibrated yet; it is tried again later");
+            tracing::warn!(%error, "cannot calibrate the similarity cutoff yet; retrying later");
             return Ok(false);
         }
     };
     let write = context.store.begin_write().await?;
-    // The cutoff of the first process applies to all.
+    // The cutoff that the first process stores applies to all.
     write.set_model_cutoff(id, f64::from(cutoff)).await?;
     let kept = write.lock_model(id).await?;
     write.commit().await?;
@@ -396,7 +396,7 @@ impl From<EmbedError> for AppError {
     fn from(error: EmbedError) -> Self {
         Self {
             internal: Some(error.to_string()),
-            ..Self::unavailable("The encoder does not answer; try again later.", 60)
+            ..Self::unavailable("The encoder does not respond; try again later.", 60)
         }
     }
 }

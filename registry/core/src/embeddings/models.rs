@@ -1,4 +1,4 @@
-//! The models of a process, and how those that the configuration and the data folder name are opened.
+//! The models of a process: opens those that the configuration and the data folder name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::embeddings::model_indexer::previous_model_id;
 #[derive(Debug, Clone)]
 pub struct ConfiguredEmbedders {
     pub configured: Arc<dyn Embedder>,
-    /// The previous one, which serves until every agent has vectors of the configured one.
+    /// The previous model, which serves until every agent has vectors of the configured one.
     pub previous: Option<Arc<dyn Embedder>>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub enum ModelSource {
-    /// None: searches are full text only.
+    /// No model: searches are full text only.
     #[default]
     None,
     /// The models of configuration and data folder, if there are any.
@@ -28,10 +28,10 @@ pub enum ModelSource {
     Given(ConfiguredEmbedders),
 }
 
-/// The configuration value for no model.
+/// The configuration value that disables models.
 const NO_MODEL: &str = "off";
 
-/// Opens the configured model, and the previous one if it is another one that still exists; `None` if no model is
+/// Opens the configured model, and the previous one if it is a different one that still exists; `None` if no model is
 /// configured. An endpoint takes precedence over an installed model.
 pub async fn open_configured_models(
     context: &AppContext,
@@ -62,7 +62,7 @@ pub async fn open_configured_models(
         Err(error) => {
             tracing::warn!(
                 error,
-                "the previous model cannot be opened; searches are full text only until the new one serves"
+                "cannot open the previous model; searches are full text only until the new one serves"
             );
             None
         }
@@ -73,7 +73,7 @@ pub async fn open_configured_models(
     }))
 }
 
-/// The folder of the installed model that is in use; `None` if an endpoint or no model is configured, or it cannot be
+/// The folder of the installed model in use; `None` if an endpoint or no model is configured, or the folder cannot be
 /// read now.
 pub fn installed_model_dir(context: &AppContext) -> Option<PathBuf> {
     let config = context.config();
@@ -95,7 +95,8 @@ fn configured_model(context: &AppContext) -> Result<Option<InstalledModel>, Stri
             let all = list_installed_models(data_dir).map_err(text)?;
             let found = all.into_iter().find(|model| has_name(model, name));
             found.map(Some).ok_or_else(|| {
-                format!("search.model: no model {name:?} is installed; `a2a-registry model status` lists what is")
+                format!("search.model: the model {name:?} is not installed; `a2a-registry model status` \
+                     lists the installed ones")
             })
         }
     }
@@ -114,7 +115,7 @@ fn has_name(model: &InstalledModel, name: &str) -> bool {
             .is_some_and(|about| about.id == name)
 }
 
-/// The model that has served until now, if it is another one whose files still exist.
+/// Opens the model that has served until now, if it is a different one whose files still exist.
 async fn open_previous_model(
     context: &AppContext,
     configured_id: &str,

@@ -16,20 +16,20 @@ use crate::error::{AppError, Result};
 
 /// Texts per call of the encoder: few enough that a step is short.
 const TEXTS_PER_CALL: usize = 32;
-/// The lengths to which a text is cut, one after another, if the encoder refuses it.
+/// The lengths to which a refused text is cut, in this order.
 const FALLBACK_LENGTHS: [usize; 2] = [2_000, 500];
-/// A text that every encoder accepts: if it fails, the encoder is at fault and not an agent's text.
+/// A text that every encoder accepts: if it fails, the fault is the encoder's and not an agent's.
 const PROBE_TEXT: &str = "An agent that answers questions.";
 
 pub struct EncodedAgent {
     agent: Uuid,
     digest: String,
-    /// `None` if the encoder refuses its texts, however short.
+    /// The vectors; `None` if the encoder refuses the agent's texts even when cut.
     vectors: Option<AgentVectors>,
 }
 
 impl EncodedAgent {
-    /// The row to store; a row without vectors marks texts that cannot be encoded.
+    /// Builds the row to store; a row without vectors marks texts that cannot be encoded.
     pub fn to_row(&self, model: &str) -> agent_vectors::Model {
         let vectors = self.vectors.as_ref().map(AgentVectors::as_bytes);
         agent_vectors::Model {
@@ -46,12 +46,12 @@ impl EncodedAgent {
     }
 }
 
-/// Whether a stored row is of a former layout of texts, so that its vectors must be computed again.
+/// Whether a stored row has an older text layout, so that its vectors must be computed again.
 pub fn is_outdated(row: &agent_vectors::Model) -> bool {
     digest_stamp(&row.text_digest).is_none()
 }
 
-/// A stored row as a change; `None` for an unreadable one, whose vectors are computed again.
+/// Converts a stored row to a change; `None` for an unreadable row, whose vectors are computed again.
 pub fn stored_change(row: agent_vectors::Model, dimensions: usize) -> Option<VectorChange> {
     if row.vectors.is_empty() {
         return Some((row.agent_id, None));
@@ -79,7 +79,7 @@ struct UnencodedAgent {
     texts: Vec<String>,
 }
 
-/// Loads the missing vectors of these agents: those of another process are read, the others are computed.
+/// Loads the missing vectors of these agents: reads those that another process stored, and computes the others.
 pub async fn load_or_compute_vectors(
     context: &AppContext,
     indexer: &ModelIndexer,
@@ -145,7 +145,7 @@ async fn encode_agents(
             .transpose();
         let vectors = vectors.map_err(|error| AppError::internal(error.to_string()))?;
         if vectors.is_none() {
-            tracing::warn!(%agent, "the encoder refuses the texts of this agent; only full text searches find it");
+            tracing::warn!(%agent, "the encoder rejects the texts of this agent; only full text searches find it");
         }
         encoded.push(EncodedAgent {
             agent,
@@ -156,8 +156,8 @@ async fn encode_agents(
     Ok(encoded)
 }
 
-/// The vectors of one agent's texts, cut shorter while the encoder refuses them; `None` if it refuses all. The texts of
-/// one agent must not keep others from being encoded.
+/// Encodes one agent's texts, cut shorter while the encoder refuses them; `None` if it refuses all. The texts of one
+/// agent must not prevent the encoding of others.
 async fn encode_single_agent(
     embedder: &dyn Embedder,
     mut texts: Vec<String>,

@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::paging::{ListPage, PageRequest};
 use crate::visibility::caller::Caller;
 
-/// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are
-/// no more events yet.
+/// Lists events after `after` (or from the first one), oldest first. `next_page_token` is null if there are no more
+/// events yet.
 pub async fn event_list(
     context: &AppContext,
     caller: &Caller,
@@ -36,8 +36,8 @@ pub async fn event_list(
     })
 }
 
-/// At most `limit` events after `position`, oldest first, for a stream. The position moves to the last event that was
-/// read, shown or not, so that none is read twice.
+/// Loads at most `limit` events after `position`, oldest first, for a stream. The position moves to the last event
+/// that was read, shown or not, so that no event is read twice.
 pub async fn load_events_after(
     context: &AppContext,
     caller: &Caller,
@@ -53,14 +53,14 @@ pub async fn load_events_after(
         *position = last.seq;
         let visible = rows.into_iter().filter_map(|row| event_view(caller, row));
         let visible: Vec<Event> = visible.collect();
-        // None of these is for this caller or known to this build, so it continues with the events after them.
+        // None of these events is for this caller or known to this build, so continue with the next ones.
         if !visible.is_empty() {
             return Ok(visible);
         }
     }
 }
 
-/// Requests a rebuild of the index in the background, while the old one serves.
+/// Requests a rebuild of the index in the background; the old index serves until it is done.
 pub async fn request_reindex(context: &AppContext, caller: &Caller) -> Result<()> {
     let admin = caller.require(Permission::Administer)?;
     tracing::info!(act = "reindex", actor = admin.name, "done");
@@ -68,8 +68,8 @@ pub async fn request_reindex(context: &AppContext, caller: &Caller) -> Result<()
     Ok(())
 }
 
-/// The view of an event; `None` for a kind that only a later build knows, which is logged, and for one that the caller
-/// may not read at all.
+/// The view of an event; `None` for an event that the caller may not read, and for a kind that only a later build
+/// knows, which is logged.
 fn event_view(caller: &Caller, row: event::Model) -> Option<Event> {
     use EventKind::{
         AccountAccessEnded, AccountChanged, AccountCreated, AccountDisabled, AccountEnabled,
@@ -77,7 +77,7 @@ fn event_view(caller: &Caller, row: event::Model) -> Option<Event> {
     };
     let kind = row
         .kind()
-        .inspect_err(|error| tracing::error!(%error, "an event cannot be shown and is left out"))
+        .inspect_err(|error| tracing::error!(%error, "cannot show an event; it is left out"))
         .ok()?;
     let is_about_people = matches!(
         kind,
@@ -93,12 +93,12 @@ fn event_view(caller: &Caller, row: event::Model) -> Option<Event> {
     if kind == SignInRefused && !reads_accounts {
         return None;
     }
-    // The content of accounts and groups is shown only to those who may read them.
+    // Events about accounts and groups show their content only to callers who may read these.
     let mut data = match is_about_people && !reads_accounts {
         true => Value::Object(Map::new()),
         false => serde_json::from_str(&row.data).unwrap_or_default(),
     };
-    // So is the network that a session comes from.
+    // The same applies to the network of a session.
     if let (SessionBegun, false, Value::Object(members)) = (kind, reads_accounts, &mut data) {
         members.remove("address");
     }

@@ -1,4 +1,4 @@
-//! Listens for other processes' events, so that the index need not wait for its next poll.
+//! Listens for events of other processes, so that the index does not wait for its next poll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::context::AppContext;
 /// The pause before listening again after the connection was lost.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(2);
 
-/// Listens until cancelled; returns at once on SQLite, which has nothing to listen for.
+/// Listens until cancelled; returns at once on SQLite, which has no notifications.
 pub fn start_listener(context: &Arc<AppContext>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
@@ -31,7 +31,7 @@ async fn listen_for_events(context: &AppContext) {
                 if !std::mem::replace(&mut is_url_checked, true) {
                     warn_without_public_url(context).await;
                 }
-                // Events that were appended before this listened.
+                // Events may have been appended before the listening began.
                 context.signals.foreign_events.notify_one();
                 while listener.wait_for_notification().await.is_ok() {
                     context.signals.foreign_events.notify_one();
@@ -39,7 +39,7 @@ async fn listen_for_events(context: &AppContext) {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot listen for events of the database; it is tried again")
+                tracing::warn!(%error, "cannot listen for events of the database; retrying")
             }
         }
         tokio::time::sleep(RECONNECT_PAUSE).await;
@@ -53,12 +53,12 @@ async fn warn_without_public_url(context: &AppContext) {
     }
     match context.store.listener_count().await {
         Ok(listeners) if listeners > 1 => tracing::warn!(
-            "another process serves this database and server.public_url is not set: links in answers lead to the \
+            "another process serves this database and server.public_url is not set: links in responses lead to the \
              process that gave them; set the same public_url for all"
         ),
         Ok(_) => {}
         Err(error) => {
-            tracing::debug!(%error, "the other processes of this database cannot be counted")
+            tracing::debug!(%error, "cannot count the other processes of this database")
         }
     }
 }

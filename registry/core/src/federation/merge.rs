@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use a2a_registry_api::ard::SearchResult;
 
-/// How much the first ranks differ: the usual constant of reciprocal rank fusion.
+/// The usual constant of reciprocal rank fusion, which sets how much the first ranks differ.
 const RRF_CONSTANT: f64 = 60.0;
 
 struct FusedResult {
@@ -15,8 +15,8 @@ struct FusedResult {
     result: SearchResult,
 }
 
-/// Merges this registry's results with those of its peers: each identifier once, as this registry has it, or else the
-/// first peer.
+/// Merges this registry's results with those of its peers. Each identifier appears once, as this registry has it, or
+/// else as the first peer has it.
 pub fn merge_results(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> Vec<SearchResult> {
     let mut merged: BTreeMap<String, FusedResult> = BTreeMap::new();
     let own_list = std::iter::once((true, own));
@@ -42,7 +42,7 @@ pub fn merge_results(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> V
     merged.sort_by(compare_fused);
     let best = merged.first().map_or(1.0, |first| first.score);
     let rescaled = merged.into_iter().map(|one| {
-        // The best rank is the greatest, so the part is at most 1.
+        // The best score is the greatest, so the quotient is at most 1.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let score = (100.0 * one.score / best).floor().clamp(0.0, 100.0) as u8;
         SearchResult {

@@ -21,12 +21,12 @@ use crate::error::Result;
 
 /// Maximum number of candidates in a list.
 const MAX_CANDIDATES: usize = 100;
-/// Maximum number of rows that are read for them: some are of denied domains, or of registries that are peers already.
+/// Maximum number of rows read to fill the list: some are of denied domains, or of registries that are already peers.
 const MAX_CANDIDATE_ROWS: u64 = 1_000;
 
-/// The peers of this registry, for a client that queries them itself. Their identifiers are under this registry's own
-/// host, because it may give none in the domain of another; a host that cannot be part of an identifier, such as an
-/// IPv6 address, names no peers.
+/// Lists the peers of this registry for a client that queries them itself. Their identifiers are under this registry's
+/// own host, because it may not assign identifiers in another domain. If the host cannot be part of an identifier,
+/// such as an IPv6 address, the list is empty.
 pub fn referrals(context: &AppContext) -> Vec<Referral> {
     let own = Url::parse(&context.config.public_url()).ok();
     let host = own.as_ref().and_then(Url::host_str).unwrap_or_default();
@@ -64,7 +64,7 @@ pub async fn list_peers(context: &AppContext) -> Result<PeerList> {
     candidate_rows.dedup_by(|next, row| next.identifier == row.identifier);
     let peer_urls: HashSet<String> = configured.values().map(PeerConfig::base_url).collect();
     let candidates = candidate_rows.into_iter().filter_map(|row| {
-        // Only its publisher's own catalog names a registry.
+        // A registry is a candidate only if its publisher's own catalog names it.
         let domain = urn_publisher(&row.identifier)?.to_owned();
         let peer = PeerConfig {
             url: row.url.clone(),

@@ -1,4 +1,4 @@
-//! Queries all peers at once, within one deadline.
+//! Queries all peers concurrently, within one deadline.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use crate::context::AppContext;
 use crate::federation::result_validation::validate_result;
 use crate::visibility::caller::Caller;
 
-/// Maximum number of results accepted from one peer, which is what ARD allows on a page.
+/// Maximum number of results accepted from one peer: the page limit of ARD.
 const MAX_RESULTS: u32 = 100;
-/// Maximum size of an answer of a peer, in bytes.
+/// Maximum size of a peer's response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct PeerResults {
-    /// Its valid results, best first.
+    /// The valid results of the peer, best first.
     pub results: Vec<SearchResult>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct PeerResponses {
-    /// The answers, in the order of the peers' names.
+    /// The results, in the order of the peers' names.
     pub results: Vec<PeerResults>,
-    /// The names of peers that gave none.
+    /// The names of peers that returned no results.
     pub missing_peers: Vec<String>,
 }
 
-/// Queries every peer that may receive the caller's searches. No credential is passed on, and no peer queries further
-/// ones.
+/// Queries every peer that may receive the caller's searches. No credential is passed on, and peers do not query
+/// further registries.
 pub async fn query_peers(context: &AppContext, caller: &Caller, query: &Query) -> PeerResponses {
     let mut responses = PeerResponses::default();
     let config = &context.config.federation;
@@ -70,7 +70,7 @@ pub async fn query_peers(context: &AppContext, caller: &Caller, query: &Query) -
     responses
 }
 
-/// The results of one peer; `None` if it is left alone for now, or has failed.
+/// Queries one peer; `None` if its circuit breaker is open, or it failed.
 async fn peer_results(
     context: &AppContext,
     fetcher: &Fetcher,
@@ -85,7 +85,7 @@ async fn peer_results(
     let asking = query_peer(context, fetcher, peer, body);
     let outcome = match tokio::time::timeout(deadline, asking).await {
         Ok(answer) => answer,
-        Err(_) => Err(PeerFailure::Failed("it did not answer in time".to_owned())),
+        Err(_) => Err(PeerFailure::Failed("it did not respond in time".to_owned())),
     };
     match outcome {
         Ok(results) => {
@@ -93,11 +93,11 @@ async fn peer_results(
             Some(PeerResults { results })
         }
         Err(PeerFailure::Rejected(status)) => {
-            tracing::info!(peer = name, status, "a peer refused a query");
+            tracing::info!(peer = name, status, "a peer rejected a query");
             None
         }
         Err(PeerFailure::Failed(why)) => {
-            tracing::info!(peer = name, why, "a peer gave no results");
+            tracing::info!(peer = name, why, "a peer returned no results");
             federation_state.record_failure(name, &why, context.uptime());
             None
         }
@@ -105,8 +105,8 @@ async fn peer_results(
 }
 
 enum PeerFailure {
-    /// It refused this query, with this status. That says nothing about the next one, so no caller can have a peer left
-    /// alone by queries that it refuses.
+    /// The peer rejected this query with this status. This says nothing about the next query, so that no caller can
+    /// open the peer's circuit breaker with queries that the peer rejects.
     Rejected(u16),
     Failed(String),
 }
@@ -120,7 +120,7 @@ async fn query_peer(
     let failure = |why: &str| PeerFailure::Failed(why.to_owned());
     let url = peer
         .search_url()
-        .ok_or_else(|| failure("its URL is none"))?;
+        .ok_or_else(|| failure("its URL is invalid"))?;
     let options = PostOptions {
         max_body_bytes: MAX_RESPONSE_BYTES,
         ..PostOptions::default()
@@ -132,12 +132,12 @@ async fn query_peer(
     match response.status {
         200 => {}
         status @ (400 | 413 | 422) => return Err(PeerFailure::Rejected(status)),
-        status => return Err(failure(&format!("it answered with status {status}"))),
+        status => return Err(failure(&format!("it responded with status {status}"))),
     }
-    let answer: Value = serde_json::from_slice(&response.body)
-        .map_err(|_| failure("it answered with something that is no JSON"))?;
+    let answer: Value =
+        serde_json::from_slice(&response.body).map_err(|_| failure("its response is not JSON"))?;
     let results = answer.get("results").and_then(Value::as_array);
-    let results = results.ok_or_else(|| failure("it answered without a list of results"))?;
+    let results = results.ok_or_else(|| failure("its response has no list of results"))?;
     let taken = results.iter().take(MAX_RESULTS as usize);
     let believed =
         taken.filter_map(|result| validate_result(context, fetcher.guard(), peer, result));

@@ -1,5 +1,5 @@
-//! Checks a peer's results before anyone sees them: only known members, within bounds, of a publisher that this
-//! registry does not deny, and at addresses that the guard of `[federation]` allows.
+//! Checks a peer's results before anyone sees them. Accepted are only known members, within bounds, of a publisher
+//! that this registry does not deny, and with addresses that the guard of `[federation]` allows.
 
 use a2a_crawler::catalog::{identity_domain, is_publisher_domain};
 use a2a_crawler::guard::SsrfGuard;
@@ -14,18 +14,18 @@ use crate::context::AppContext;
 
 /// Maximum length of an identifier, in bytes.
 const MAX_IDENTIFIER_BYTES: usize = 512;
-/// The longest text of any member, in characters; a longer one is cut.
+/// Maximum length of any text, in characters; longer texts are cut.
 const MAX_TEXT_CHARS: usize = 2_000;
-/// Values of a list; the rest is left out.
+/// Maximum number of values of a list; the rest is left out.
 const MAX_VALUES: usize = 32;
-/// The member of a peer result's metadata which says that no one here has reviewed it.
+/// The metadata member that marks a peer's result as not reviewed by this registry.
 const REVIEWED_MEMBER: &str = "reviewed";
-/// The accepted metadata: what a card says of its own interfaces, as texts and booleans. What only this registry can
-/// know of an agent, such as its lifecycle and level of trust, is not accepted.
+/// The accepted metadata: statements of a card about its own interfaces, as texts and booleans. Facts that only this
+/// registry can determine, such as lifecycle and trust level, are not accepted.
 const TEXT_METADATA: [&str; 3] = ["a2aProtocolVersion", "a2aTransports", "authSchemes"];
 const BOOLEAN_METADATA: [&str; 3] = ["a2aStreaming", "a2aPushNotifications", "a2aExtendedCard"];
 
-/// The result, marked as not reviewed; `None` if it is not acceptable.
+/// Validates a result and marks it as not reviewed; `None` if it is not acceptable.
 pub(super) fn validate_result(
     context: &AppContext,
     guard: &SsrfGuard,
@@ -59,8 +59,8 @@ fn parse_result(
     let url = text_member("url").and_then(|url| guard.check_url(url).ok())?;
     let media_type = text_member("type")
         .filter(|kind| kind.contains('/') && kind.len() <= MAX_IDENTIFIER_BYTES)?;
-    // Our own results come back from a peer that queries others despite being told not to; or a peer calls its own
-    // results ours.
+    // Our own results come back from a peer that queries others although told not to, or a peer claims that its own
+    // results are ours.
     let is_ours =
         text_member("source").is_some_and(|source| is_own_registry(own_url, base, source));
     if is_ours || own_url.host_str() == Some(publisher) {
@@ -89,7 +89,7 @@ fn parse_result(
             tags: text_list("tags"),
             capabilities: text_list("capabilities"),
             publisher: verified_publisher(publisher, result.get("publisher"), truncate),
-            // Nothing of it was verified here.
+            // This registry has not verified the manifest.
             trust_manifest: None,
             metadata: accepted_metadata(result.get("metadata"), truncate),
             ..Entry::default()
@@ -99,9 +99,9 @@ fn parse_result(
     })
 }
 
-/// Whether an address is of this registry, however it is spelled: its host with any scheme and port, and names of the
-/// local machine, which are no registry's address for a reader elsewhere. A peer that the operator has set on the same
-/// host is another registry.
+/// Whether an address is this registry's, in any spelling: its host with any scheme and port, and names of the local
+/// machine, which no remote reader could use as a registry's address. A peer that the operator has configured on the
+/// same host is another registry.
 fn is_own_registry(own_url: &Url, base: &str, address: &str) -> bool {
     let Some(address_host) = HostAndPort::parse(address) else {
         return false;
@@ -115,10 +115,10 @@ fn is_own_registry(own_url: &Url, base: &str, address: &str) -> bool {
     own_host.as_ref() == Some(&address_host) || (is_local && !is_peer)
 }
 
-/// The common spelling of the local machine's names and addresses.
+/// The one spelling used for the local machine's names and addresses.
 const LOCALHOST: &str = "localhost";
 
-/// A host and port, in one spelling.
+/// A host and port in normalized spelling.
 #[derive(Debug, PartialEq, Eq)]
 struct HostAndPort {
     host: String,
@@ -137,7 +137,7 @@ impl HostAndPort {
                 |host: &str| host.contains('.') || host == LOCALHOST || host.contains(':');
             url.host_str().is_some_and(is_host).then_some(url)
         })?;
-        // Other schemes keep the host as it is written.
+        // With other schemes the host keeps its spelling.
         let host = url.host_str()?.trim_end_matches('.').to_lowercase();
         let host = match url::Host::parse(&host) {
             Ok(url::Host::Domain(name)) if name == LOCALHOST || name.ends_with(".localhost") => {
@@ -178,7 +178,7 @@ fn normalize_timestamp(text: &str) -> Option<String> {
     Some(at.to_rfc3339())
 }
 
-/// The publisher of a result according to the peer, if that is the domain in its identifier.
+/// Returns the publisher that the peer names, if it is the domain in the result's identifier.
 fn verified_publisher(
     domain: &str,
     publisher: Option<&Value>,
@@ -192,7 +192,7 @@ fn verified_publisher(
     })
 }
 
-/// The accepted members of the metadata, and that no one here has reviewed the result.
+/// Returns the accepted members of the metadata, with the mark that this registry has not reviewed the result.
 fn accepted_metadata(
     metadata: Option<&Value>,
     truncate: impl Fn(&str) -> String,
@@ -316,7 +316,7 @@ mod tests {
                 "https://B\u{dc}CHER.example",
                 true,
             ),
-            // Several registries on one host are told apart by the port that the operator has set.
+            // Registries on one host are distinguished by the port that the operator has configured.
             (
                 "http://127.0.0.1:8080",
                 "http://127.0.0.1:9090/ard",

@@ -16,8 +16,8 @@ const DIGESTS_PER_BATCH: usize = 50;
 /// Versions in one transaction.
 const VERSIONS_PER_BATCH: u64 = 200;
 
-/// Reports every damaged body that was noted and not reported yet. A version that any process has reported before gets
-/// no second event. If the database fails, the next call continues with what is left.
+/// Reports every damaged card that was recorded but not reported yet. A version that any process has already reported
+/// gets no second event. If the database fails, the next call reports the rest.
 pub async fn report_damaged_cards(context: &AppContext) -> Result<()> {
     let damaged = context.store.damaged_bodies();
     loop {
@@ -42,7 +42,7 @@ async fn report_damaged_body(context: &AppContext, digest: &str) -> Result<()> {
         };
         after = *last;
         let write = context.store.begin_write().await?;
-        // Locks the agents, so that of several processes that find the damage one writes the event.
+        // Locks the agents, so that only one of several processes that find the damage writes the event.
         let ids: Vec<Uuid> = affected.iter().map(|(_, agent)| *agent).collect();
         agents::agents_by_ids(&write, &ids).await?;
         let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -51,7 +51,7 @@ async fn report_damaged_body(context: &AppContext, digest: &str) -> Result<()> {
                 digest,
                 %version,
                 %agent,
-                "the stored bytes of a card have another digest; they are not served"
+                "the stored bytes of a card do not match its digest; they are not served"
             );
             let data = json!({"digest": digest, "version": version});
             let kind = EventKind::AgentDamagedCard;

@@ -1,4 +1,4 @@
-//! Housekeeping: deletes the bytes of agents retired long ago, old totals, and sessions that have ended.
+//! Housekeeping: deletes the card bytes of agents retired long ago, old totals, and ended sessions.
 
 use a2a_registry_domain::timestamp::DAY;
 use a2a_registry_store::versions::BODY_DELETE_BATCH;
@@ -7,13 +7,13 @@ use a2a_registry_store::visit_results::MAX_DAYS_PER_SOURCE;
 use crate::context::AppContext;
 use crate::error::Result;
 
-/// How long the bytes of a retired agent's cards are stored; ids, digests, decisions and events stay.
+/// How long the card bytes of a retired agent are kept; ids, digests, decisions and events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
 
-/// Days for which the changes that policies on a dry run would have made are stored.
+/// Days for which the results of dry runs of policies are kept.
 pub const DRY_RUN_DAYS: i32 = 90;
 
-/// Frees expired cache entries, which caches themselves do only while they are used.
+/// Frees expired cache entries: the caches do it themselves only while they are in use.
 pub fn evict_expired_caches(context: &AppContext) {
     context.search_cache.evict_expired();
     context.card_cache.evict_expired();

@@ -16,18 +16,18 @@ use crate::embeddings::embedding_progress;
 use crate::search::indexing::check_index_readable;
 use crate::visits::outage::breaker_open_since;
 
-/// How old the oldest event that the index has not applied may be.
+/// Maximum age of the oldest event that the index has not applied.
 const MAX_INDEX_LAG: i64 = 10 * SECOND;
 
 /// Timeout of a check: probes expect a response within two seconds.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The file of the disk check, and its size: more than a file system stores in a directory entry, so that each check
+/// The file of the disk check. Its size is more than a file system stores in a directory entry, so that each check
 /// needs free space.
 const PROBE_FILE_NAME: &str = "ready";
 const PROBE_BYTES: usize = 16 * 1024;
 
-/// How long the result of a disk check is reused: anyone may request it, and it waits for the disk.
+/// How long the result of a disk check is reused: anyone may request a check, which waits for the disk.
 const PROBE_RESULT_TTL: i64 = SECOND;
 
 /// Readiness of a process.
@@ -42,7 +42,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// The same without the findings of the checks, which tell how much the registry does and holds.
+    /// Removes the findings of the checks, which reveal the load and size of the registry.
     #[must_use]
     pub fn without_details(mut self) -> Self {
         for check in &mut self.checks {
@@ -89,7 +89,7 @@ pub async fn check_readiness(context: &AppContext) -> Readiness {
     add_check("index", index);
     add_check("disk", disk);
     add_check("policies", context.policy_sets.status_text());
-    // Requests are served in the meantime, and nothing is shown that the rules forbid.
+    // Requests are served meanwhile, and agents that the rules may forbid stay hidden.
     add_check("rules", Ok(context.rules_progress.status_text()));
     add_check("cards", Ok(damaged_cards_status(context)));
     add_check("crawler", Ok(crawler_status(context)));
@@ -108,20 +108,20 @@ async fn check_database(context: &AppContext) -> Result<String, String> {
     let Err(error) = agents::agents_page_by_id(&context.store, None, 1).await else {
         return Ok("answers".into());
     };
-    tracing::warn!(%error, "the database does not answer");
+    tracing::warn!(%error, "the database does not respond");
     Err(match error.kind() {
         StoreErrorKind::Unavailable => "does not respond".into(),
         _ => "responds, but agents cannot be read".into(),
     })
 }
 
-/// Whether the index can be read, and how far it lags.
+/// Checks that the index can be read, and how far it lags.
 async fn check_index(context: &AppContext) -> Result<String, String> {
     check_index_readable(context).await?;
     check_index_lag(context).await
 }
 
-/// The lag of the index as a sentence; an error if it is too long.
+/// Describes the lag of the index; an error if it is too long.
 async fn check_index_lag(context: &AppContext) -> Result<String, String> {
     let applied = context.index.applied_seq();
     let next = events::events_after(&context.store, applied, 1).await;
@@ -142,7 +142,7 @@ async fn check_index_lag(context: &AppContext) -> Result<String, String> {
     }
 }
 
-/// Whether the circuit breaker is open. Requests are served all the same, so it never makes a process unready.
+/// Describes the circuit breaker. Requests are served even while it is open, so it never makes a process unready.
 fn crawler_status(context: &AppContext) -> String {
     match breaker_open_since(context) {
         Some(since) => format!(
@@ -153,8 +153,8 @@ fn crawler_status(context: &AppContext) -> String {
     }
 }
 
-/// How many stored cards were found damaged. All others are served, so it never makes a process unready. Their names
-/// are not public.
+/// Describes the number of damaged stored cards. All others are served, so it never makes a process unready. The names
+/// of the damaged ones are not public.
 fn damaged_cards_status(context: &AppContext) -> String {
     match context.damaged_cards() {
         0 => "no stored card was found damaged".into(),
@@ -181,7 +181,7 @@ async fn check_disk(context: &AppContext) -> Result<String, String> {
     let outcome = match recent {
         Some((_, outcome)) => outcome.clone(),
         None => {
-            // The caller may disconnect in the meantime; the next one checks after this check has ended.
+            // The caller may disconnect meanwhile; the next caller waits until this check has ended.
             let check = tokio::task::spawn_blocking(move || {
                 let outcome = write_probe_file(&path).map_err(|error| error.to_string());
                 *last_result = Some((now, outcome.clone()));
@@ -191,8 +191,8 @@ async fn check_disk(context: &AppContext) -> Result<String, String> {
         }
     };
     match outcome {
-        Ok(()) => Ok("takes writes".into()),
-        Err(error) => Err(format!("the data folder takes no writes: {error}")),
+        Ok(()) => Ok("accepts writes".into()),
+        Err(error) => Err(format!("cannot write to the data folder: {error}")),
     }
 }
 
@@ -205,10 +205,10 @@ async fn with_timeout(
         .unwrap_or_else(|_| Err("did not respond in time".into()))
 }
 
-/// Writes a new file to the disk and removes it. Overwriting an old one would need no space, and succeed on a full
-/// disk.
+/// Writes a new file to the disk and removes it. Overwriting an existing file would need no space and so succeed on a
+/// full disk.
 fn write_probe_file(path: &Path) -> io::Result<()> {
-    // A process that was killed at the wrong moment has left its file.
+    // A process that was killed during a check may have left its file.
     match remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -241,7 +241,7 @@ mod tests {
     fn a_folder_that_takes_nothing_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(PROBE_FILE_NAME);
-        // A folder of that name represents any obstacle.
+        // A folder of that name stands for any obstacle.
         std::fs::create_dir(&path).unwrap();
         assert!(write_probe_file(&path).is_err());
         let gone = folder.path().join("gone").join(PROBE_FILE_NAME);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 
-/// Lints the bytes of a card, on a thread of a bounded number.
+/// Lints the bytes of a card on one of a bounded number of threads.
 pub async fn run_card_lint(context: &AppContext, bytes: Bytes) -> Result<CardLint> {
     let lints = &context.lint_pool;
     let Ok(_place) = lints.pending.try_acquire() else {
@@ -47,7 +47,7 @@ fn lint_card(bytes: &[u8]) -> Result<CardLint> {
     })
 }
 
-/// Why bytes cannot be read as a card, with what to do about it.
+/// The error for bytes that cannot be read as a card, with what to do.
 fn parse_rejection(error: &ParseError) -> AppError {
     let kind = match error {
         ParseError::NotJson { .. } => ErrorKind::NotJson,
@@ -56,7 +56,7 @@ fn parse_rejection(error: &ParseError) -> AppError {
         }
     };
     let text = format!(
-        "The document is refused: {error}. Expected: {}.",
+        "The document is rejected: {error}. Expected: {}.",
         error.rule().summary
     );
     AppError {

@@ -33,12 +33,12 @@ use crate::signatures::pins::pin_newest_keys;
 use crate::visibility::is_catalog_authority;
 use crate::visits::VISIT_SPACING;
 
-/// A check that decided nothing because the circuit breaker was open is repeated after this, as fetches of cards are:
-/// soon after the outage, and not a day later.
+/// The delay before a check is repeated that decided nothing because the circuit breaker was open: as for fetches of
+/// cards, soon after the outage and not a day later.
 const BREAKER_RECHECK_DELAY: i64 = HOUR;
 
-/// Applies the result of a check that `actor` asked for: begins and ends proofs, and updates the domain and its agents.
-/// Returns whether the proofs cover other hosts than before.
+/// Applies the result of a check that `actor` requested: begins and ends proofs, and updates the domain and its
+/// agents. Returns whether the set of hosts that the proofs cover has changed.
 pub async fn apply_check_result(
     context: &AppContext,
     write: &WriteTransaction,
@@ -63,8 +63,8 @@ pub async fn apply_check_result(
     Ok(changes.reach_changed)
 }
 
-/// Has the unproved hosts checked again that a newly found record covers too: those of the same account below the
-/// record's name. Each of them would otherwise wait for its daily check.
+/// Requests checks of the unproved hosts that a newly found record covers too: those of the same account below the
+/// record's name. Otherwise each of them would wait for its daily check.
 pub async fn recheck_subdomains(context: &AppContext, result: &DomainCheckResult) -> Result<()> {
     let held_proofs = result.proofs.iter();
     let held_proofs = held_proofs.filter(|proof| proof.outcome == ProofOutcome::Held);
@@ -74,7 +74,7 @@ pub async fn recheck_subdomains(context: &AppContext, result: &DomainCheckResult
     if zones.is_empty() {
         return Ok(());
     }
-    // A separate write: no other host may be locked while the checked one is.
+    // A separate transaction: no other host may be locked together with the checked one.
     let write = context.store.begin_write().await?;
     for (zone, account) in zones {
         write
@@ -119,8 +119,8 @@ fn next_check_at(
     }
 }
 
-/// Accepts the keys of a domain's agents after a check that found its owner's own DNS record: the record vouches for
-/// keys that existed before it.
+/// Accepts the keys of a domain's agents after a check that found its owner's own DNS record, which vouches for the
+/// keys used before.
 pub async fn pin_domain_keys(
     context: &AppContext,
     row: &domain::Model,
@@ -146,9 +146,9 @@ pub async fn pin_domain_keys(
     Ok(committed)
 }
 
-/// Updates a domain's state and owner from its proofs, and its agents with it: they are put on hold if it lapsed, is
-/// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state, owner
-/// or the methods of its proofs changed; if not, the agents are left as they are.
+/// Updates a domain's state and owner from its proofs, and its agents with it: they are put on hold if it has lapsed,
+/// is disputed or has opted out; a proof lifts that hold and makes the rules decide again on pending cards. Returns
+/// whether state, owner or proof methods changed; if not, the agents are not touched.
 pub async fn update_domain_ownership(
     context: &AppContext,
     write: &WriteTransaction,
@@ -191,7 +191,7 @@ pub async fn update_domain_ownership(
     Ok(true)
 }
 
-/// Has the catalogs of a newly proved domain fetched in full, because parts of their lists were not stored before.
+/// Forces a full fetch of the catalogs of a newly proved domain, because parts of their lists were not stored before.
 async fn fetch_catalogs_in_full(
     write: &WriteTransaction,
     row: &domain::Model,
@@ -202,7 +202,7 @@ async fn fetch_catalogs_in_full(
         let request = VisitRequest::by_registry(row);
         write.assign_visit_turn(row.id, &request).await?;
         write.advance_visit(row.id, at).await?;
-        // A visit that began before the proof may be about to store what it read without it.
+        // A visit that began before the proof may be about to store results without it.
         if row.lease.is_some() {
             write.request_followup_visit(row.id, now.0).await?;
         }
@@ -259,7 +259,7 @@ pub async fn update_domain_agents(
         if let Some(hold) = new_hold {
             change_set.place_hold(&mut state, hold, SYSTEM_ACTOR, hold_reason(new_state));
         }
-        // The domain's state is shown with every agent of it, whatever is decided.
+        // Every agent of the domain shows the domain's state, whatever the decision.
         let data = json!({"domain_verified": new_state == DomainState::Verified});
         change_set.add_agent_event(EventKind::AgentUpdated, agent.id, SYSTEM_ACTOR, data);
         // After the holds: the decision depends on them.
@@ -268,8 +268,8 @@ pub async fn update_domain_agents(
     Ok(())
 }
 
-/// Decides again on the cards that these domains' redirects fetch from a domain whose owner has changed: such a card is
-/// covered only while the same account has proved both domains.
+/// Decides again on cards that these domains fetch through redirects to a domain whose owner has changed. Such a card
+/// is covered only while the same account has proved both domains.
 pub async fn redecide_redirected_cards(
     context: &AppContext,
     write: &WriteTransaction,
@@ -282,7 +282,7 @@ pub async fn redecide_redirected_cards(
     Ok(())
 }
 
-/// The hold on a domain's agents while it is in this state.
+/// Returns the hold on a domain's agents while the domain is in this state.
 fn hold_for_state(state: DomainState) -> Option<Hold> {
     match state {
         DomainState::Lapsed => Some(Hold::DomainLapsed),
@@ -294,7 +294,7 @@ fn hold_for_state(state: DomainState) -> Option<Hold> {
 
 fn hold_reason(state: DomainState) -> &'static str {
     match state {
-        DomainState::Lapsed => "the domain has no proof any more",
+        DomainState::Lapsed => "the domain no longer has a proof",
         DomainState::Disputed => "two accounts have proved the domain",
         _ => "the domain has opted out of being listed",
     }

@@ -12,8 +12,8 @@ use crate::ownership::dispute::{dispute_error, is_caller_party, is_disputed};
 use crate::ownership::is_provable;
 use crate::visibility::caller::{Caller, CallerAccount};
 
-/// The caller's account, if it owns the domain at this time or curates. While a domain is disputed only curators may
-/// change it: a party to the dispute, and the account that registered the domain, get a conflict.
+/// Returns the caller's account if it currently owns the domain or is a curator's. While a domain is disputed only
+/// curators may change it: a party to the dispute, and the account that registered the domain, get a conflict.
 pub async fn require_owner_or_curator<'a>(
     db: &impl Executor,
     caller: &'a Caller,
@@ -30,18 +30,20 @@ pub async fn require_owner_or_curator<'a>(
     }
     let name = &row.name;
     let needed = if is_provable(row) {
-        format!("This needs a proof that {name} is yours: `a2a-registry domain verify {name}`.")
+        format!(
+            "This requires a proof that you own {name}: run `a2a-registry domain verify {name}`."
+        )
     } else {
         format!(
-            "{name} cannot be proved, so this needs an admin who vouches for you as its owner: `a2a-registry domain vouch {name} \
+            "{name} cannot be proved, so an admin must vouch for you as its owner: `a2a-registry domain vouch {name} \
              --owner NAME`."
         )
     };
     Err(AppError::forbidden(needed))
 }
 
-/// As [`require_owner_or_curator`], for an act on everything that a domain has. Plain HTTP and HTTPS on their usual
-/// ports are one domain, and an owner vouch is for one of the two: while cards at the other one are registered, the
+/// Like [`require_owner_or_curator`], for actions on a whole domain. Plain HTTP and HTTPS on their default ports are
+/// one domain, but an owner vouch is for only one of the two: while cards at the other origin are registered, the
 /// vouched owner is refused.
 pub async fn require_whole_domain<'a>(
     db: &impl Executor,
@@ -61,8 +63,8 @@ pub async fn require_whole_domain<'a>(
         return Ok(account);
     }
     Err(AppError::forbidden(format!(
-        "An admin vouches for the owner of {origin}, and the domain {} has cards at another origin too. Retire the agents \
-             of {origin} and withdraw their card URLs one by one, or ask a curator.",
+        "An admin vouches only for the owner of {origin}, but the domain {} also has cards at another origin. Retire \
+         the agents of {origin} and withdraw their card URLs one by one, or ask a curator.",
         row.name
     )))
 }

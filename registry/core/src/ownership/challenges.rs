@@ -16,22 +16,22 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::sources::https_origin;
 
-/// Whether a domain can be proved at all: it is a host name on port 443 (docs/ownership.md#proofs).
+/// Whether a domain can be proved, which requires a host name on port 443 (docs/ownership.md#proofs).
 pub fn is_provable(row: &domain::Model) -> bool {
     row.scheme == "https"
         && !row.name.contains(':')
         && row.name.parse::<std::net::IpAddr>().is_err()
 }
 
-/// Why there are no challenges for a domain, and what to do instead; `None` if it can be proved.
+/// Explains why a domain has no challenges, and what to do instead; `None` if it can be proved.
 pub fn challenge_unavailable_reason(row: &domain::Model) -> Option<String> {
     if is_provable(row) {
         return None;
     }
     Some(format!(
-        "{} cannot be proved: a proof is a record or a file of a host name on port 443, over https. Publish the card on \
-         port 443 and register that, or have an admin of this registry vouch for it: `a2a-registry domain vouch {0}`. With `--owner NAME` \
-         the admin vouches for an account as its owner.",
+        "{} cannot be proved: only a host name on port 443 over https can, by a record or a file. Publish the card on \
+         port 443 and register it there, or ask an admin of this registry to vouch for it: \
+         `a2a-registry domain vouch {0}`. With `--owner NAME` the admin vouches for an account as its owner.",
         row.name
     ))
 }
@@ -57,7 +57,7 @@ pub async fn insert_challenges(
     Ok(write.upsert_challenges(rows).await?)
 }
 
-/// Makes a challenge for an account on each of these domains that has no open one.
+/// Creates a challenge for an account on each of these domains that has no open challenge of it.
 pub async fn ensure_challenges(
     context: &AppContext,
     write: &WriteTransaction,
@@ -74,12 +74,12 @@ pub async fn ensure_challenges(
     insert_challenges(context, write, &missing, account).await
 }
 
-/// An account's URI, as records and cards name it.
+/// The URI of an account in records and cards.
 pub fn account_uri(context: &AppContext, account: Uuid) -> String {
     format!("{}/accounts/{account}", context.config.public_url())
 }
 
-/// The account named by a card's owner extension (docs/ownership.md#proofs); it may not exist.
+/// The account that a card's owner extension names (docs/ownership.md#proofs). It may not exist.
 pub fn claimed_account(context: &AppContext, card: &AgentCard) -> Option<Uuid> {
     let uri = owner_extension(context);
     let extension = card
@@ -92,7 +92,7 @@ pub fn claimed_account(context: &AppContext, card: &AgentCard) -> Option<Uuid> {
     (account_uri(context, id) == account).then_some(id)
 }
 
-/// The host that names this registry in DNS records, with `:port` if it has one.
+/// The host of this registry in DNS records, with `:port` if it has one.
 pub fn registry_host(context: &AppContext) -> String {
     let url = context.config.public_url();
     let host = Url::parse(&url).ok().and_then(|url| {
@@ -105,7 +105,7 @@ pub fn registry_host(context: &AppContext) -> String {
     host.unwrap_or(url)
 }
 
-/// The records and the file of a challenge, ready to be copied; any one of them is a proof. The persistent record comes
+/// The records and the file of a challenge, ready to copy; each of them alone is a proof. The persistent record comes
 /// first, because it needs no renewal.
 pub fn challenge_views(context: &AppContext, host: &str, row: &challenge::Model) -> Vec<Challenge> {
     let Ok(nonce) = Nonce::parse(&row.nonce) else {

@@ -1,4 +1,5 @@
-//! Disputes: a domain that two accounts have proved equally well does not change, and each of them gets the reason.
+//! Disputes: a domain that two accounts have proved with equal strength cannot be changed, and each account gets the
+//! reason.
 
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_store::entity::{domain, proof};
@@ -9,7 +10,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
-/// The refusal to change an agent, if the caller is a party to the dispute over the agent's domain.
+/// The error for a change of an agent by a party to the dispute over its domain; `None` for other callers.
 pub async fn agent_dispute_error(
     context: &AppContext,
     caller: &Caller,
@@ -19,7 +20,7 @@ pub async fn agent_dispute_error(
         Ok(id) => agents::agents_by_ids(&context.store, &[id]).await?.pop(),
         Err(_) => agents::agent_by_urn(&context.store, agent).await?,
     };
-    // The same is read for a missing agent; no row has this key.
+    // A missing agent takes the same read, with the key 0, which no row has.
     let domain = [agent.map_or(0, |row| row.domain_id)];
     let row = domains::domains_by_ids(&context.store, &domain)
         .await?
@@ -46,19 +47,19 @@ pub fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
     Ok(row.state()? == DomainState::Disputed)
 }
 
-/// Whether an account is a party to a domain's dispute: it has a proof, and no account has the strongest one. An
-/// opt-out of the domain does not change that. `proofs` may include those of other domains.
+/// Whether an account is a party to a domain's dispute: it has a proof, and no single account has the strongest one.
+/// An opt-out of the domain does not end the dispute. `proofs` may include those of other domains.
 pub fn is_party(row: &domain::Model, proofs: &[proof::Model], account: Uuid) -> bool {
     let own = |proof: &proof::Model| proof.domain_id == row.id && proof.account_id == Some(account);
     row.owner_id.is_none() && proofs.iter().any(own)
 }
 
-/// The refusal to change a domain while it is disputed, with what ends the dispute.
+/// The error for a change of a disputed domain, with the ways to end the dispute.
 pub fn dispute_error(row: &domain::Model) -> AppError {
     AppError::conflict(format!(
-        "{} is disputed: more than one account has proved it, so nothing of it changes. That ends when all but \
-             one of them have removed their record or file and it was missing for three days, or when an admin \
-             decides whose the domain is.",
+        "{} is disputed: more than one account has proved it, so it cannot be changed. The dispute ends when all but \
+             one of them have removed their record or file for three days, or when an admin decides who owns the \
+             domain.",
         row.name
     ))
 }

@@ -13,11 +13,12 @@ use url::Url;
 use crate::ownership::{Claimant, DomainCheckRequest, DomainCheckResult, ProofResult};
 use crate::sources::https_origin;
 
-/// Parents of a host whose records are checked, the nearest first: a record three levels up still counts.
+/// Maximum number of parents of a host whose records are checked, nearest first: a record three levels up still
+/// counts.
 const MAX_PARENTS: usize = 3;
 
-/// Files requested from a host in one check; its certificate takes one more request, and a visit makes as many. The
-/// files of accounts with a proof come first.
+/// Maximum number of files requested from a host in one check. With one more request for its certificate a check makes
+/// as many requests as a visit. The files of accounts with a proof come first.
 const MAX_FILES: usize = 7;
 
 struct CheckScope<'a> {
@@ -27,14 +28,14 @@ struct CheckScope<'a> {
     registry: &'a str,
     /// Whether the host itself may be contacted, or only its name server.
     host_contact_allowed: bool,
-    /// How many more files may be requested from it.
+    /// How many more files may be requested from the host.
     files_left: AtomicUsize,
-    /// The seconds of the longest `Retry-After` it has sent in this check.
+    /// The longest `Retry-After` that the host has sent in this check, in seconds.
     retry_after: AtomicU32,
 }
 
 impl CheckScope<'_> {
-    /// Whether the host may be contacted now: that is permitted, and it has sent no `Retry-After`.
+    /// Whether the host may be contacted now: contact is permitted, and it has sent no `Retry-After`.
     fn may_contact_host(&self) -> bool {
         self.host_contact_allowed && self.retry_after.load(Ordering::Relaxed) == 0
     }
@@ -47,7 +48,7 @@ impl CheckScope<'_> {
     }
 }
 
-/// Runs a check: the opt-out record, the proofs of every claimant, and the owner marks.
+/// Runs a check: the opt-out record, the proofs of every claimant, and the owner fingerprint.
 pub async fn check_domain(
     fetcher: &Fetcher,
     registry: &str,
@@ -62,7 +63,7 @@ pub async fn check_domain(
         all_claims: request.all_claims,
         ..DomainCheckResult::default()
     };
-    // A host that has opted out is not contacted, whoever claims it; its name server may be.
+    // A host that has opted out is not contacted, regardless of claims; its name server may be.
     let permitted = result
         .opted_out
         .map_or(request.contact_if_unknown, |opted_out| !opted_out);
@@ -93,8 +94,7 @@ pub async fn check_domain(
     result
 }
 
-/// Fetches the name servers and the certificate key, by which a new owner is detected. A failed lookup leaves them
-/// empty.
+/// Fetches the name servers and the certificate key, which reveal a new owner. A failed lookup leaves them empty.
 async fn fetch_owner_fingerprint(
     scope: &CheckScope<'_>,
     host: &str,
@@ -206,7 +206,7 @@ fn parent_domains(fetcher: &Fetcher, host: &str) -> Vec<String> {
     parents
 }
 
-/// Characters of the expected value that are kept.
+/// Maximum number of stored characters of the expected value.
 const MAX_EXPECTED_CHARS: usize = 255;
 
 fn proof_result(claimant: &Claimant, method: Method, check: ChallengeCheck) -> ProofResult {

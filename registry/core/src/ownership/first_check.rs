@@ -21,12 +21,12 @@ use crate::ownership::domain_check::opt_out_of_verdict;
 use crate::sources::domain_host;
 use crate::visits::leases::release_visits;
 
-/// How long after its registration a domain is not visited while the lookup of its opt-out record fails. A failed
-/// lookup is no permission, but a name server that never answers would otherwise exclude a domain forever.
+/// How long after its registration a failing lookup of the opt-out record prevents visits of a domain. A failed lookup
+/// is no permission, but a name server that never responds must not exclude a domain forever.
 const FIRST_CHECK_TIMEOUT: i64 = 15 * MINUTE;
 /// Timeout of the lookup: the visit holds one of the crawler's slots for that time.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
-/// A failed lookup is repeated after this.
+/// The delay before a failed lookup is repeated.
 const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// A leased visit: the domain, and its sources that are due.
@@ -34,11 +34,11 @@ pub type LeasedVisit = (domain::Model, Vec<source::Model>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstCheckResult {
-    /// It may be visited.
+    /// The domain may be visited.
     MayVisit,
-    /// It has opted out.
+    /// The domain has opted out.
     OptedOut,
-    /// The lookup failed, and is repeated.
+    /// The lookup failed and will be repeated.
     Unknown,
 }
 
@@ -52,8 +52,8 @@ pub fn is_first_visit(due: &[source::Model]) -> bool {
     due.iter().all(|source| source.attempts == 0)
 }
 
-/// The leased visits that may be made. For a domain that was never visited the opt-out record is looked up first: if
-/// there is one its visits end, if the lookup fails the visit is delayed.
+/// Returns the leased visits that may be made. For a domain that was never visited the opt-out record is looked up
+/// first. If the record exists, visits end; if the lookup fails, the visit is delayed.
 pub async fn permitted_visits(
     context: &AppContext,
     leased: Vec<LeasedVisit>,
@@ -80,7 +80,7 @@ pub async fn permitted_visits(
             tracing::warn!(
                 error,
                 domain = row.name,
-                "an opt-out could not be stored; the visit is delayed"
+                "cannot store an opt-out; the visit is delayed"
             );
         }
         if outcome == FirstCheckResult::OptedOut && stored.is_ok() {
@@ -114,7 +114,7 @@ async fn check_before_first_visit(
     match opt_out_of_verdict(verdict) {
         Some(true) => FirstCheckResult::OptedOut,
         Some(false) => FirstCheckResult::MayVisit,
-        // The guard refuses this lookup, now and later.
+        // The guard will always refuse this lookup.
         None if verdict == ChallengeResult::RejectedByGuard => FirstCheckResult::MayVisit,
         None if has_first_check_timed_out(row, context.now()) => FirstCheckResult::MayVisit,
         None => FirstCheckResult::Unknown,

@@ -1,4 +1,4 @@
-//! A new generation of a domain, for a new owner: proofs, keys, pins and approvals of the old one end.
+//! A new ownership generation of a domain: proofs, keys, pins and approvals of the previous owner end.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
@@ -18,9 +18,9 @@ use crate::error::Result;
 use crate::ownership::apply_check::redecide_redirected_cards;
 use crate::ownership::owner_vouches::remove_owner_vouch;
 
-/// Begins a new generation of a domain, by `actor` and for that reason; only the challenges of `newcomers` stay. Its
-/// agents and those of its followers are written before this returns, so that the caller's next step reads them
-/// updated.
+/// Begins a new ownership generation of a domain, by `actor` and for the given reason; only the challenges of
+/// `newcomers` stay. The agents of the domain and of its followers are written before this returns, so that the
+/// caller's next step reads the updated rows.
 pub async fn begin_generation(
     context: &AppContext,
     write: &WriteTransaction,

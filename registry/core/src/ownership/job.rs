@@ -11,12 +11,12 @@ use crate::error::Result;
 use crate::ownership::verify::{lease_due_check, release_check, run_leased_check};
 use crate::visits::networks::NetworkRecorder;
 
-/// Domains checked at once. Each check makes some DNS lookups, and as many requests as a visit.
+/// Maximum number of concurrent checks. Each makes some DNS lookups, and as many requests as a visit.
 const CONCURRENT_CHECKS: usize = 4;
-/// How often to poll for due checks without a wake-up.
+/// How often due checks are polled without a wake-up.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Runs the due checks until it is cancelled; a check in progress is cancelled and is due again minutes later.
+/// Runs the due checks until cancelled. A check in progress is cancelled too and is due again minutes later.
 pub fn start(context: &Arc<AppContext>, cancel: &CancellationToken) -> JoinHandle<()> {
     let mut workers = JoinSet::new();
     for _ in 0..CONCURRENT_CHECKS {
@@ -48,7 +48,7 @@ async fn run_worker(context: Arc<AppContext>, cancel: CancellationToken) {
     }
 }
 
-/// Runs one due check; returns whether there was one. Its lease is given back in every case.
+/// Runs one due check; returns whether there was one. Its lease is always given back.
 async fn run_next_check(context: &AppContext, cancel: &CancellationToken) -> Result<bool> {
     let Some(check) = lease_due_check(context).await? else {
         return Ok(false);
@@ -57,7 +57,7 @@ async fn run_next_check(context: &AppContext, cancel: &CancellationToken) -> Res
         let networks = NetworkRecorder::default();
         match networks.record(context, &check.domain).await {
             Ok(true) => {}
-            // Its address block is at its limit; its lease was given back with that.
+            // The address block of the domain is at its limit, and the lease was given back.
             Ok(false) => return Ok(true),
             Err(error) => {
                 release_check(context, &check).await?;

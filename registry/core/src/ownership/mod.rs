@@ -25,8 +25,9 @@ pub use challenges::{challenge_unavailable_reason, is_provable};
 pub use dispute::{dispute_error, is_disputed, is_party};
 pub use owner_change::owner_fingerprint;
 
-/// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner marks. Until it has
-/// one, the account that registered it manages it; a domain that an owner has left does not return to that account.
+/// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner fingerprint. Until
+/// it has one, the account that registered it manages it. A domain whose owner has left does not return to that
+/// account.
 pub fn has_no_owner_history(
     row: &domain::Model,
     fingerprints: &[entity::owner_fingerprint::Model],
@@ -38,7 +39,7 @@ pub fn has_no_owner_history(
         && !fingerprints.iter().any(|marks| marks.domain_id == row.id)
 }
 
-/// The account that first registered a domain which never had an owner.
+/// The account that first registered a domain that never had an owner.
 fn registrant_if_never_owned(
     row: &domain::Model,
     fingerprints: &[entity::owner_fingerprint::Model],
@@ -47,8 +48,8 @@ fn registrant_if_never_owned(
         .filter(|_| has_no_owner_history(row, fingerprints))
 }
 
-/// The account that owns an agent of this domain at this time. The agent's row keeps an owner that an admin vouches for
-/// until a job has seen that the vouch has expired.
+/// The account that owns an agent of this domain at this time. The agent's row keeps a vouched owner until a job
+/// notices that the vouch has expired.
 pub fn agent_owner_at(
     agent: &agent::Model,
     row: &domain::Model,
@@ -62,15 +63,15 @@ pub fn agent_owner_at(
     responsible_account(agent, registrant_if_never_owned(row, fingerprints))
 }
 
-/// One check of a domain: which proofs are checked, and what may be contacted for that.
+/// A request to check a domain: the proofs to check, and the hosts that may be contacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainCheckRequest {
     /// The domain, a host name.
     pub host: String,
     pub claimants: Vec<Claimant>,
-    /// Whether it was proved before: then its owner marks are fetched too, by which a new owner is detected.
+    /// Whether the domain was proved before: then its owner fingerprint is fetched too, to detect a new owner.
     pub proved_before: bool,
-    /// Whether this checks the claims of all accounts, and not only the caller's.
+    /// Whether the claims of all accounts are checked, and not only the caller's.
     pub all_claims: bool,
     /// Whether the spacing between requests allows a request to its host now.
     pub may_contact_host: bool,
@@ -81,9 +82,9 @@ pub struct DomainCheckRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimant {
     pub account: Uuid,
-    /// Its URI, as DNS records name it.
+    /// The URI of the account in DNS records.
     pub uri: String,
-    /// The nonces of its challenges and proofs; without any only the persistent record is checked.
+    /// The nonces of the account's challenges and proofs; without any only the persistent record is checked.
     pub nonces: Vec<String>,
 }
 
@@ -95,15 +96,16 @@ pub struct DomainCheckResult {
     pub proofs: Vec<ProofResult>,
     /// The name servers; empty if they were not looked up or the lookup failed.
     pub name_servers: Vec<String>,
-    /// The digest of the certificate's key; `None` if it was not fetched or the connection failed.
+    /// The digest of the TLS certificate's key; `None` if it was not fetched or the connection failed.
     pub tls_key: Option<String>,
     /// Whether the claims of all accounts were checked, so that the next check is due in a day.
     pub all_claims: bool,
     /// Whether a request was sent to its host.
     pub contacted_host: bool,
-    /// The seconds of its host's `Retry-After`; 0 without one.
+    /// The `Retry-After` of the host in seconds; 0 without one.
     pub retry_after: u32,
-    /// Whether a request to its host was left out because of spacing or `Retry-After`; the check is repeated soon.
+    /// Whether a request to the host was skipped because of spacing or `Retry-After`, so that the check is repeated
+    /// soon.
     pub host_deferred: bool,
     /// Whether the circuit breaker was open: then a missing proof does not count against its account.
     pub breaker_open: bool,
@@ -123,15 +125,15 @@ pub struct ProofResult {
     pub place: String,
     /// The nonce that was checked; `None` for a persistent record.
     pub nonce: Option<String>,
-    /// The name below which it covers every host, for a record with `policy=subdomains`.
+    /// The name below which the proof covers every host, for a record with `policy=subdomains`.
     pub zone: Option<String>,
     /// Whether the proof was found.
     pub outcome: ProofOutcome,
-    /// One sentence for the owner.
+    /// A sentence for the owner.
     pub detail: String,
     /// The value that is missing.
     pub wanted: Option<String>,
-    /// The values that are there instead.
+    /// The values that were found instead.
     pub found: Vec<String>,
     /// Whether the name is a CNAME, so that the record is in another zone.
     pub aliased: bool,

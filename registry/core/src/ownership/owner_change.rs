@@ -1,4 +1,4 @@
-//! Detects a new owner of a domain by its owner marks (docs/ownership.md#generations).
+//! Detects a new owner of a domain by its owner fingerprint (docs/ownership.md#generations).
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,13 @@ use crate::ownership::generation::begin_generation;
 use crate::ownership::{DomainCheckResult, ProofResult};
 
 const MAX_CARD_KEYS: usize = 64;
-/// The reason for a generation that the system begins.
+/// The reason for a new generation that the system begins.
 const CHANGED: &str =
     "its name servers, its TLS key and the keys of its cards have all changed since its last proof";
 
-/// Begins a new generation of a domain if all its owner marks have changed since a proof of it was last found; proofs
-/// found for accounts of the old generation then do not count. Stores the owner marks if a proof was found.
+/// Begins a new ownership generation of a domain if its whole owner fingerprint has changed since a proof was last
+/// found; proofs found for accounts of the old generation then do not count. Stores the owner fingerprint if a proof
+/// was found.
 pub async fn detect_owner_change(
     context: &AppContext,
     write: &WriteTransaction,
@@ -73,7 +74,7 @@ pub async fn detect_owner_change(
     Ok(committed)
 }
 
-/// Turns the proofs found for accounts of the old generation into wrong ones; returns the accounts of the other proofs.
+/// Marks the proofs found for accounts of the old generation as wrong; returns the accounts of the other proofs.
 fn reject_past_owners(result: &mut DomainCheckResult, past_owners: &[Uuid]) -> Vec<Uuid> {
     let mut newcomers = Vec::new();
     let is_held = |proof: &&mut ProofResult| proof.outcome == ProofOutcome::Held;

@@ -1,6 +1,6 @@
 //! Owner vouches: an admin's statement that an account may act as owner of a host that cannot be proved
-//! (docs/ownership.md#vouches). Whether one is in force is decided by [`owner_at`](domain::Model::owner_at); here it
-//! ends, and the agents of its host are updated.
+//! (docs/ownership.md#vouches). [`owner_at`](domain::Model::owner_at) decides whether a vouch is in force; this module
+//! ends vouches and updates the agents of their hosts.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -20,7 +20,7 @@ use crate::ownership::apply_check::update_domain_agents;
 
 const VOUCHES_PER_PAGE: u64 = 100;
 
-/// Stores a domain's owner vouch or its removal, and updates the domain's agents for it.
+/// Stores a domain's owner vouch or its removal, and updates the domain's agents.
 pub async fn store_owner_vouch(
     context: &AppContext,
     write: &WriteTransaction,
@@ -32,8 +32,8 @@ pub async fn store_owner_vouch(
     update_domain_agents(context, write, change_set, row, state).await
 }
 
-/// Removes the owner vouch from the row of a domain, with its event; the caller stores the row. Returns whether there
-/// was one.
+/// Removes the owner vouch from the row of a domain and appends the event; the caller stores the row. Returns whether
+/// there was a vouch.
 pub async fn remove_owner_vouch(
     db: &impl Executor,
     change_set: &mut ChangeSet<'_>,
@@ -57,7 +57,7 @@ async fn is_account_usable(db: &impl Executor, account: Uuid) -> Result<bool> {
     Ok(account_rows.iter().any(|account| account.is_active()))
 }
 
-/// Why the owner vouch of a domain ends; `None` while it stays, and for a domain without one.
+/// Explains why the owner vouch of a domain ends; `None` while it stays, and for a domain without one.
 async fn vouch_end_reason(
     db: &impl Executor,
     row: &domain::Model,
@@ -70,13 +70,13 @@ async fn vouch_end_reason(
         return Ok(Some("it has expired".to_owned()));
     }
     if !is_account_usable(db, owner).await? {
-        return Ok(Some("its account may not be used".to_owned()));
+        return Ok(Some("its account cannot be used".to_owned()));
     }
     let proved = owner_vouches::proving_domain(db, &row.name).await?;
     Ok(proved.map(|proved| format!("{proved} is proved")))
 }
 
-/// Ends the owner vouches of hosts that a proof of another domain supersedes. The caller has locked them, and has
+/// Ends the owner vouches of hosts that a proof of another domain supersedes. The caller has locked these domains and
 /// already written its changes to their agents.
 pub async fn end_superseded_vouches(
     context: &AppContext,
@@ -104,9 +104,9 @@ async fn end_vouch_if_due(
     Ok(())
 }
 
-/// Ends every owner vouch that has expired, whose account is disabled, or whose host is proved. An expired one permits
-/// nothing even before this, which only updates what is shown and found. A failure does not stop the others, and the
-/// first is returned after them.
+/// Ends every owner vouch that has expired, whose account is disabled, or whose host is proved. An expired vouch
+/// permits nothing even before this, which only updates what is shown and found. A failure does not stop the others;
+/// the first one is returned at the end.
 pub async fn end_owner_vouches(context: &AppContext) -> Result<()> {
     let (mut after_id, mut first_error) = (0, Ok(()));
     loop {
@@ -122,11 +122,7 @@ pub async fn end_owner_vouches(context: &AppContext) -> Result<()> {
                 Err(error) if error.is_database_failure() => return Err(error),
                 Err(error) => {
                     let text = error.log_message();
-                    tracing::error!(
-                        error = text,
-                        domain = row.name,
-                        "an owner vouch could not be ended"
-                    );
+                    tracing::error!(error = text, domain = row.name, "cannot end an owner vouch");
                     first_error = first_error.and(Err(error));
                 }
                 Ok(()) => {}
@@ -135,7 +131,7 @@ pub async fn end_owner_vouches(context: &AppContext) -> Result<()> {
     }
 }
 
-/// Ends the owner vouch of this domain if it is due to end, in a transaction of its own.
+/// Ends the owner vouch of this domain if it is due to end, in its own transaction.
 async fn check_owner_vouch(context: &AppContext, unlocked: &domain::Model) -> Result<()> {
     if vouch_end_reason(&context.store, unlocked, context.now())
         .await?
@@ -144,7 +140,7 @@ async fn check_owner_vouch(context: &AppContext, unlocked: &domain::Model) -> Re
         return Ok(());
     }
     let write = context.store.begin_write().await?;
-    // Another process may have ended it, or the domain.
+    // Another process may have ended the vouch or deleted the domain.
     let row = match lock_domain(&write, unlocked).await {
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
         row => row?,

@@ -15,7 +15,7 @@ use crate::commit::decision_maker::SYSTEM_ACTOR;
 use crate::error::Result;
 use crate::ownership::{DomainCheckResult, ProofResult};
 
-/// The result at each place, in its stored form.
+/// Converts the results at each location to their stored form.
 pub fn proof_check_rows(
     row: &domain::Model,
     result: &DomainCheckResult,
@@ -29,13 +29,13 @@ pub fn proof_check_rows(
 }
 
 pub struct ProofChanges {
-    /// Whether the proofs cover a different set of hosts now.
+    /// Whether the proofs now cover a different set of hosts.
     pub reach_changed: bool,
     /// Whether the check decided nothing because the circuit breaker was open.
     pub in_doubt: bool,
 }
 
-/// Begins, continues and ends proofs by the result of a check.
+/// Begins, continues and ends proofs according to the result of a check.
 pub async fn update_proofs(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
@@ -53,7 +53,7 @@ pub async fn update_proofs(
             .iter_mut()
             .find(|proof| proof.account_id == Some(account) && proof.method == method);
         match existing {
-            // While the circuit breaker is open no proof ends, and no check counts as a missed one.
+            // While the circuit breaker is open, no proof ends and no check counts as missed.
             Some(_) if result.breaker_open && proof_result.outcome != ProofOutcome::Held => {
                 changes.in_doubt = true
             }
@@ -75,7 +75,7 @@ pub async fn update_proofs(
     Ok(changes)
 }
 
-/// Applies a result to a proof; returns whether the hosts that it covers have changed.
+/// Applies a result to a proof; returns whether its covered hosts have changed.
 async fn update_proof(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
@@ -112,8 +112,8 @@ async fn update_proof(
     Ok(proof.ended_at.is_some() || proof.zone != old_zone)
 }
 
-/// The deciding result for each account and method: a proof found anywhere, else a failed check, else a wrong or
-/// missing value.
+/// Selects the deciding result for each account and method: a proof found anywhere, else a failed check, else a wrong
+/// or missing value.
 fn strongest_results(results: &[ProofResult]) -> BTreeMap<(Uuid, Method), &ProofResult> {
     let weight = |outcome: ProofOutcome| match outcome {
         ProofOutcome::Held => 4,

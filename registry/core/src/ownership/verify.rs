@@ -30,15 +30,15 @@ use crate::visibility::caller::{Caller, CallerAccount};
 use crate::visits::VISIT_SPACING;
 use crate::visits::outage::is_breaker_open;
 
-/// The lease of a check: until it ends no other worker checks that domain.
+/// The duration of a check's lease, during which no other worker checks the domain.
 const CHECK_LEASE_DURATION: i64 = 10 * MINUTE;
-/// Accounts checked at once for one domain, the oldest claims first. An account with a proof is checked in any case: a
-/// proof that is never checked would never end.
+/// Maximum number of accounts in one check of a domain, oldest claims first. An account with a proof is always
+/// checked: a proof that is never checked would never end.
 const MAX_CLAIMANTS: usize = 5;
-/// Nonces of one account that are checked at once: those of its proofs, and the newest challenges.
+/// Maximum number of nonces of one account in a check: those of its proofs, and the newest challenges.
 const MAX_NONCES: usize = 3;
 
-/// Leases a domain whose check is due; `None` if none is due that may be checked now.
+/// Leases a domain whose check is due and permitted now; `None` if there is none.
 pub async fn lease_due_check(context: &AppContext) -> Result<Option<DueCheck>> {
     let now = context.now();
     let request = CheckLeaseRequest {
@@ -63,14 +63,14 @@ pub async fn run_leased_check(context: &AppContext, check: &DueCheck) -> Result<
     end_check_lease(context, check, contacted_host, retry_after).await
 }
 
-/// Gives back a check that was not run, or was cancelled; it is due again minutes later. If the database fails, the
-/// lease expires by itself.
+/// Gives back a check that was not run or was cancelled; it is due again minutes later. If the database fails, the
+/// lease expires.
 pub async fn release_check(context: &AppContext, check: &DueCheck) -> Result<()> {
     end_check_lease(context, check, check.may_contact_host, 0).await
 }
 
-/// Ends the lease of a check. A host that was contacted is left alone for the spacing of visits, and for its
-/// `Retry-After`.
+/// Ends the lease of a check. A host that was contacted gets no further request until the spacing of visits and its
+/// `Retry-After` have passed.
 async fn end_check_lease(
     context: &AppContext,
     check: &DueCheck,
@@ -86,8 +86,7 @@ async fn end_check_lease(
         now.plus_micros(if contacted_host { VISIT_SPACING } else { 0 })
             .0,
     );
-    // If some networks are exempt from spacing, a host whose address block is unknown counts as one in an exempt
-    // network.
+    // If some networks are exempt from spacing, a host with an unknown address block counts as exempt too.
     let exempt = !context.config.crawler.allow_networks.is_empty();
     let unknown = if exempt { retry_at } else { next_request_at };
     let write = context.store.begin_write().await?;
@@ -114,8 +113,8 @@ pub async fn run_check(
     })
 }
 
-/// Records a check's result and applies it to the domain; returns the result at each place, in its stored form. If the
-/// result shows a new owner, the proofs found for accounts of the old generation do not count.
+/// Records a check's result and applies it to the domain; returns the result at each location, in its stored form. If
+/// the result shows a new owner, proofs found for accounts of the old generation do not count.
 pub async fn record_check(
     context: &AppContext,
     checked: &domain::Model,
@@ -123,7 +122,7 @@ pub async fn record_check(
     actor: &str,
 ) -> Result<Vec<proof_check::Model>> {
     let (write, mut row, followers) = begin_write_with_followers(context, checked).await?;
-    // A new owner ends proofs too, and is detected on port 443 alone.
+    // A new owner ends proofs too; it can only be detected on port 443.
     let owner_changes = if result.breaker_open || !is_provable(&row) {
         CommittedChanges::default()
     } else {
@@ -146,7 +145,7 @@ pub async fn record_check(
     )
     .await?;
     let proof_changes = change_set.write(&write).await?;
-    // After the agents of the followers were written, which it reads from the database.
+    // Runs after the agents of the followers were written, because it reads them from the database.
     let vouch_changes = if row.owner_id.is_some() {
         end_superseded_vouches(context, &write, &followers).await?
     } else {
@@ -171,7 +170,7 @@ pub async fn record_check(
     Ok(checks)
 }
 
-/// The check to run for a domain: of the caller's claims, or of all accounts with a proof or an open challenge.
+/// Builds the check of a domain: for the caller's claims, or for all accounts with a proof or an open challenge.
 pub async fn build_check_request(
     context: &AppContext,
     row: &domain::Model,
@@ -220,14 +219,14 @@ pub async fn build_check_request(
     })
 }
 
-/// Refuses another check of a domain after [`FAILED_CHECKS`] failed ones of the account within an hour.
+/// Refuses another check of a domain after [`MAX_FAILED_CHECKS`] failed ones of the account within an hour.
 pub async fn reject_too_many_failures(
     context: &AppContext,
     account: &CallerAccount,
     row: &domain::Model,
 ) -> Result<()> {
     let now = context.now();
-    // Checks dated in the future, by a clock that was ahead, are not counted: they would count for too long.
+    // Checks dated in the future by a clock that was ahead are not counted, because they would count for too long.
     let hour = now.plus_micros(-HOUR)..=now;
     let failed = ownership::failed_check_times(&context.store, row.id, &account.name, hour).await?;
     if (failed.len() as u64) < MAX_FAILED_CHECKS {

@@ -1,4 +1,4 @@
-//! One decision: whether the caller may do something with an agent.
+//! An access decision: whether the caller may perform an action on an agent.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
-/// Decides whether the caller may find or call an agent that it sees. A caller that sees an agent may find it.
+/// Decides whether the caller may find or call an agent that it can see. A caller that can see an agent may find it.
 pub async fn decide_access(
     context: &AppContext,
     caller: &Caller,
@@ -21,7 +21,7 @@ pub async fn decide_access(
     let action = Action::parse(&request.action);
     let action = action
         .filter(|action| Action::DEFAULTS.contains(action))
-        .ok_or_else(|| AppError::invalid("/action", "an action is `discover` or `invoke`"))?;
+        .ok_or_else(|| AppError::invalid("/action", "the action must be `discover` or `invoke`"))?;
     let set = context.policy_sets.enforced_set();
     let entry = require_rendered_agent(context, caller, &request.agent).await?;
     let agent = parse_rendered(&entry.without_holds)?;
@@ -41,7 +41,7 @@ pub async fn decide_access(
                 .count_changes(&set, action, &id, &principal, &dry_run_changes, day);
             decision
         }
-        // A caller that sees it may find it.
+        // A caller that can see the agent may find it.
         _ => AuthorizationDecision {
             allowed: true,
             policies: Vec::new(),
@@ -66,7 +66,7 @@ pub async fn decide_access(
     })
 }
 
-/// Decides whether the caller may find an agent that it sees, and whether it may call it.
+/// Decides whether the caller may find an agent that it can see, and whether it may call the agent.
 pub async fn decide_discover_and_invoke(
     context: &AppContext,
     caller: &Caller,
@@ -81,7 +81,7 @@ pub async fn decide_discover_and_invoke(
     Ok((discover, invoke))
 }
 
-/// Why the agent cannot be called, whatever policies say: only a listed one can be.
+/// Explains why policies do not matter for a call of the agent: only a listed agent can be called.
 fn unlisted_reason(action: Action, agent: &Agent) -> Option<String> {
     let lifecycle = agent.hit.summary.lifecycle.as_str();
     let is_listed = matches!(lifecycle, "approved" | "deprecated");

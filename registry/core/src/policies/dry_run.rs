@@ -1,4 +1,4 @@
-//! What a policy on a dry run would have changed.
+//! The results of dry runs: the changes that a policy would have made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::policy_sets::newest_set;
 use crate::process_state::dry_runs::policy_fingerprint;
 use crate::visibility::caller::Caller;
 
-/// Rows that are read: one for each day, agent and caller.
+/// Maximum number of rows that are read: one for each day, agent and caller.
 const MAX_ROWS: usize = 50_000;
-/// Agents and callers that are named.
+/// Maximum number of agents and callers that a result names.
 const MAX_NAMED: usize = 100;
 
-/// What a policy of the newest set would have changed since it got this text.
+/// Returns the changes that a policy of the newest set would have made since it got its current text.
 pub async fn policy_dry_run(context: &AppContext, caller: &Caller, policy: &str) -> Result<DryRun> {
     caller.require(Permission::SeeAll)?;
     let set = newest_set(
@@ -30,9 +30,8 @@ pub async fn policy_dry_run(context: &AppContext, caller: &Caller, policy: &str)
     )
     .await?;
     let selected = set.policies().iter().find(|one| one.id == policy);
-    let selected = selected.ok_or_else(|| {
-        AppError::not_found("There is no policy with this identifier in the newest set.")
-    })?;
+    let selected = selected
+        .ok_or_else(|| AppError::not_found("The newest set has no policy with this identifier."))?;
     let text_hash = policy_fingerprint(&selected.text);
     let limit = MAX_ROWS as u64 + 1;
     let mut rows =
@@ -57,7 +56,7 @@ fn change_count(row: &dry_run_change::Model) -> u64 {
     u64::try_from(row.count).unwrap_or(0)
 }
 
-/// The counts of each day, newest first.
+/// Sums the counts of each day, newest first.
 fn daily_counts(rows: &[dry_run_change::Model]) -> Vec<DryRunDay> {
     let mut days: BTreeMap<i32, Vec<&dry_run_change::Model>> = BTreeMap::new();
     for row in rows {
@@ -81,7 +80,7 @@ fn count_distinct<'a>(names: impl Iterator<Item = &'a str>) -> u64 {
     names.collect::<BTreeSet<_>>().len() as u64
 }
 
-/// The names with most answers, in descending order.
+/// Returns the names with the most answers, in descending order.
 fn top_counts(
     rows: &[dry_run_change::Model],
     name: impl Fn(&dry_run_change::Model) -> String,

@@ -1,4 +1,4 @@
-//! Policy sets and the decisions by them: acts and handlers.
+//! Policy sets and the decisions by them: actions and handlers.
 
 pub mod access_decision;
 pub mod dry_run;

@@ -1,4 +1,5 @@
-//! The job that applies policies to existing agents: waivers end, agents are held and released, dry runs are stored.
+//! The job that applies policies to existing agents: it ends waivers, puts agents on hold and releases them, and
+//! stores dry runs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::process_state::dry_runs::ObservedResponse;
 
 /// The maximum interval between checks of waivers and writes of dry runs.
 const RUN_INTERVAL: Duration = Duration::from_secs(10);
-/// Rows of one day, each a policy, an agent and a caller, beyond which no more are stored.
+/// Maximum number of stored rows of one day, each a policy, an agent and a caller.
 const MAX_ROWS_PER_DAY: u64 = 500_000;
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
@@ -32,7 +33,7 @@ pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) ->
                 Ok(()) => RUN_INTERVAL,
                 Err(error) => {
                     let error = error.internal.unwrap_or(error.public);
-                    tracing::error!(error, "policies could not act on what is there");
+                    tracing::error!(error, "cannot apply policies to existing agents");
                     RETRY_PAUSE
                 }
             };
@@ -44,21 +45,18 @@ pub fn start_policy_job(context: &Arc<AppContext>, cancel: CancellationToken) ->
         }
         if let Err(error) = store_dry_runs(&context).await {
             let error = error.internal.unwrap_or(error.public);
-            tracing::warn!(
-                error,
-                "what dry runs would have changed was not all written down"
-            );
+            tracing::warn!(error, "not all results of dry runs were stored");
         }
     })
 }
 
-/// One round: ends waivers, holds and releases agents, and stores dry runs. A failure of a waiver or an agent does not
-/// stop the rest.
+/// Runs the job once: ends waivers, holds and releases agents, and stores dry runs. A failure of a waiver or an agent
+/// does not stop the rest.
 pub async fn run_once(context: &AppContext, cancelled: impl Fn() -> bool) -> Result<()> {
     let ended = end_expired_waivers(context).await;
     let settled = reevaluate_holds(context, cancelled).await;
     let result = ended.and(settled.map(drop));
-    // What is only in memory stays there while nothing can be written.
+    // Results in memory stay there while the database cannot be written.
     if result.as_ref().is_err_and(AppError::is_database_failure) {
         return result;
     }
@@ -77,7 +75,7 @@ struct StoredHitId {
     id: Uuid,
 }
 
-/// Counts what policies about finding agents would have changed in what callers were shown.
+/// Counts the changes that policies about finding agents would have made to responses.
 async fn count_discover_dry_runs(context: &AppContext) -> Result<()> {
     let set = context.policy_sets.enforced_set();
     for shown_response in context.dry_runs.take_observations() {
@@ -127,7 +125,7 @@ async fn store_dry_runs(context: &AppContext) -> Result<()> {
     written
 }
 
-/// Adds counts to the stored ones, unless a day has too many rows.
+/// Adds counts to the stored counts, unless the day has too many rows.
 async fn add_dry_run_counts(context: &AppContext, rows: &[dry_run_change::Model]) -> Result<()> {
     let write = context.store.begin_write().await?;
     let today = context.now().days_since_epoch();
@@ -137,7 +135,7 @@ async fn add_dry_run_counts(context: &AppContext, rows: &[dry_run_change::Model]
     {
         tracing::warn!(
             rows = rows.len(),
-            "policies on a dry run would have changed more today than is kept"
+            "policies on a dry run would have changed more today than the limit of stored rows"
         );
     }
     Ok(write.commit().await?)

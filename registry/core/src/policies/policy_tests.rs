@@ -1,4 +1,4 @@
-//! Cases that policies must decide in a certain way.
+//! Tests of policies: cases with the decision that policies must make.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub async fn policies_test(
 ) -> Result<PolicyCaseResults> {
     caller.require(Permission::SeeAll)?;
     if !(1..=MAX_CASES).contains(&request.cases.len()) {
-        let detail = format!("a request has 1 to {MAX_CASES} cases");
+        let detail = format!("a request must have 1 to {MAX_CASES} cases");
         return Err(AppError::invalid("/cases", detail));
     }
     let set = match &request.policies {
@@ -83,11 +83,11 @@ async fn evaluate_case(
     if !["allow", "deny"].contains(&case.expect.as_str()) {
         return Err(AppError::invalid(
             "/expect",
-            "a case expects `allow` or `deny`",
+            "the expected decision must be `allow` or `deny`",
         ));
     }
     let action = Action::parse(&case.action).ok_or_else(|| {
-        let detail = "an action is `discover`, `invoke`, `admit` or `register`";
+        let detail = "the action must be `discover`, `invoke`, `admit` or `register`";
         AppError::invalid("/action", detail)
     })?;
     let account = case.account.as_ref();
@@ -102,7 +102,7 @@ async fn evaluate_case(
     }
     let missing = |error: AppError| match error.kind {
         ErrorKind::NotFound => {
-            AppError::invalid("/resource", "there is no agent with this identifier or URN")
+            AppError::invalid("/resource", "no agent has this identifier or URN")
         }
         _ => error,
     };
@@ -119,8 +119,7 @@ async fn evaluate_case(
     Ok(set.decide(action, &principal, &matches, &waived))
 }
 
-/// Evaluates a set on another thread than those that answer requests: a large one takes some milliseconds for each
-/// case.
+/// Evaluates a set on a thread that does not serve requests: a large set takes some milliseconds for each case.
 async fn evaluate_blocking(
     set: &PolicySet,
     evaluation: impl FnOnce(&PolicySet) -> PolicyMatches + Send + 'static,
@@ -128,5 +127,7 @@ async fn evaluate_blocking(
     let set = set.clone();
     tokio::task::spawn_blocking(move || evaluation(&set))
         .await
-        .map_err(|error| AppError::internal(format!("evaluating policies was aborted: {error}")))
+        .map_err(|error| {
+            AppError::internal(format!("the evaluation of policies was aborted: {error}"))
+        })
 }

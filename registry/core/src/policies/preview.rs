@@ -1,4 +1,4 @@
-//! What a set of policies would change, before it is put in force.
+//! Previews of a policy set: the changes that it would make if it were put in force.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::policies::sets::{check_reason_and_token, compile_set, to_policy_text}
 use crate::policy_sets::{newest_set, with_current_collections};
 use crate::visibility::caller::Caller;
 
-/// Agents that are read at once.
+/// Number of agents that are read at once.
 const BATCH: u64 = 500;
 const MAX_SAMPLE: usize = 20;
 
 /// Compares policies with the newest set: both decide on every listed agent, for every kind of caller that one of them
-/// names. Policies that both have are evaluated once.
+/// names. Policies that are in both sets are evaluated once.
 pub async fn policies_preview(
     context: &AppContext,
     caller: &Caller,
@@ -68,11 +68,11 @@ pub async fn policies_preview(
     })
 }
 
-/// Where the matches of a policy of the new set come from.
+/// The source of the matches of a policy of the new set.
 enum MatchSource {
     /// A policy of the old set with the same text, by its position.
     Old(u16),
-    /// A policy of the set of those that differ, by its position.
+    /// A policy of the set of changed policies, by its position.
     Changed(u16),
 }
 
@@ -81,7 +81,7 @@ struct SetComparison {
     after: PolicySet,
     /// The policies of the new set that the old one does not have.
     changed_policies: PolicySet,
-    /// One for each policy of the new set.
+    /// The source of the matches of each policy of the new set.
     match_sources: Vec<MatchSource>,
     callers: ComparedCallers,
 }
@@ -89,9 +89,9 @@ struct SetComparison {
 #[derive(Default)]
 struct PreviewTotals {
     agents: u64,
-    /// Whether there is a listed agent.
+    /// Whether any agent is listed.
     any_listed: bool,
-    /// Whether there is one that the new set leaves visible to anyone.
+    /// Whether the new set leaves any agent visible to anyone.
     any_found: bool,
     changes: BTreeMap<(Action, usize), AccessChange>,
     /// By the caller: an agent that it loses and that anonymous callers keep.
@@ -175,7 +175,7 @@ impl SetComparison {
             };
             if action == Action::Admit {
                 let (before, after) = decisions(&agent.registrant);
-                // Approved content stays approved unless a policy forbids it; waiting content is approved if one
+                // Approved content stays approved unless a policy forbids it. Pending content is approved if a policy
                 // permits it.
                 let stays_admitted = |decision: &AuthorizationDecision| match agent.is_approved {
                     true => decision.allowed || decision.policies.is_empty(),
@@ -221,7 +221,7 @@ impl SetComparison {
         for action in [Action::Discover, Action::Invoke] {
             if !self.after.may_permit(action) {
                 warnings.push(format!(
-                    "No policy permits `{}`, so it is denied to everybody.",
+                    "No policy permits `{}`, so it is denied to everyone.",
                     action.as_str()
                 ));
             }
@@ -229,21 +229,22 @@ impl SetComparison {
         let hides_every_agent = totals.any_listed && !totals.any_found;
         if hides_every_agent {
             warnings.push(
-                "Every agent would be hidden from everybody but its owner, curators, auditors and admins, who would see no \
-                 difference."
+                "Every agent would be hidden from everyone but its owner, curators, auditors and admins, who would \
+                 see no difference."
                     .to_owned(),
             );
         }
         for index in &totals.better_when_signed_out {
             if let Some(name) = self.callers.named.get(*index).map(|caller| &caller.name) {
                 warnings.push(format!(
-                    "{name} would lose agents that they find signed out: a forbid for a group or account does not hold for callers without a token."
+                    "{name} would lose agents that they find when signed out: a forbid for a group or account does not \
+                     apply to callers without a token."
                 ));
             }
         }
         if self.callers.omitted > 0 {
             warnings.push(format!(
-                "{} further groups and accounts that the policies name were not compared.",
+                "{} more groups and accounts that the policies name were not compared.",
                 self.callers.omitted
             ));
         }
@@ -299,7 +300,7 @@ impl PreviewTotals {
     }
 }
 
-/// The policies that differ between two sets, without shipped ones.
+/// The policies that differ between two sets, without the shipped policies.
 fn policy_changes(before: &PolicySet, after: &PolicySet) -> Vec<PolicyChange> {
     let custom_texts = |set: &PolicySet| -> BTreeMap<String, String> {
         let policies = set.policies().iter().filter(|policy| !policy.is_built_in);

@@ -1,4 +1,5 @@
-//! The inputs that a policy set is tried on: every agent with its facts, and every kind of caller that policies name.
+//! The inputs on which a policy set is evaluated for a preview: every agent with its facts, and every kind of caller
+//! that policies name.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,10 +19,10 @@ use crate::visibility::audience::{group_has_members, group_names_by_id};
 use crate::visibility::audience_groups;
 use crate::visibility::caller::{INTERNAL_LABEL, PUBLIC_LABEL, group_label};
 
-/// Kinds of callers that are compared.
+/// Maximum number of kinds of callers that are compared.
 const MAX_COMPARED_CALLERS: usize = 100;
 
-/// The inputs for these agents. `registrants` are accounts that are already loaded.
+/// Loads the inputs for these agents. `registrants` are the accounts that are already loaded.
 pub(super) async fn load_compared_agents(
     context: &AppContext,
     rows: Vec<agent::Model>,
@@ -76,16 +77,16 @@ pub(super) struct ComparedAgent {
     pub(super) waived_forbids: BTreeSet<u16>,
     pub(super) is_listed: bool,
     pub(super) is_approved: bool,
-    /// The principal that it is admitted for.
+    /// The principal for which the agent is admitted.
     pub(super) registrant: Principal,
     pub(super) is_public: bool,
     pub(super) is_visible_signed_in: bool,
-    /// The groups to whose members it is restricted, as policies name them.
+    /// The groups to whose members the agent is restricted, as policies name them.
     pub(super) audience_groups: BTreeSet<String>,
 }
 
 impl ComparedAgent {
-    /// Whether a caller sees it, whatever policies say.
+    /// Whether a caller can see the agent regardless of policies.
     pub(super) fn is_visible_to(&self, principal: &Principal) -> bool {
         let restricted = || {
             principal
@@ -99,8 +100,8 @@ impl ComparedAgent {
         }
     }
 
-    /// Whether anyone but its owner and those who see everything finds it under a set: one of these kinds of callers,
-    /// or a member of a group to which it is restricted.
+    /// Whether anyone but the owner and callers who see everything can find the agent under a set: one of these kinds
+    /// of callers, or a member of a group to which the agent is restricted.
     pub(super) fn is_found_by_any(
         &self,
         set: &PolicySet,
@@ -129,7 +130,7 @@ impl ComparedAgent {
 
 pub(super) struct ComparedCallers {
     pub(super) named: Vec<NamedCaller>,
-    /// The number of further ones that policies name.
+    /// The number of further callers that policies name.
     pub(super) omitted: usize,
 }
 
@@ -141,7 +142,8 @@ pub(super) struct NamedCaller {
     exists: bool,
 }
 
-/// Callers without a token, accounts that no policy names, and every caller that one names; accounts with their groups.
+/// Loads the kinds of callers: callers without a token, accounts that no policy names, and every caller that a policy
+/// names, accounts with their groups.
 pub(super) async fn load_compared_callers(
     context: &AppContext,
     sets: &[&PolicySet],
@@ -181,7 +183,7 @@ pub(super) async fn load_compared_callers(
 
 async fn load_named_caller(context: &AppContext, scope: &PrincipalScope) -> Result<NamedCaller> {
     let (PrincipalScope::Group(name) | PrincipalScope::Account(name)) = scope else {
-        return Err(AppError::internal("a scope names nobody".to_owned()));
+        return Err(AppError::internal("a scope names no principal".to_owned()));
     };
     if matches!(scope, PrincipalScope::Group(_)) {
         return Ok(NamedCaller {

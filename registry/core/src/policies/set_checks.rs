@@ -1,5 +1,4 @@
-//! Checks of a policy set before it is made: that it permits something, and that a set that hides every agent was
-//! previewed.
+//! Checks of a new policy set: it must permit something, and a set that hides every agent must have been previewed.
 
 use std::collections::HashMap;
 
@@ -15,26 +14,26 @@ use crate::policies::preview_inputs::{ComparedAgent, load_compared_agents, load_
 use crate::policy_sets::with_current_collections;
 use crate::visibility::caller::Caller;
 
-/// Agents that are read first; most sets leave one of them visible.
+/// Number of agents that are read first; most sets leave one of them visible.
 const FIRST_BATCH: u64 = 20;
-/// Agents that are read at once after that.
+/// Number of agents that are read at once after that.
 const BATCH: u64 = 500;
-/// The purpose of the signature of a preview's token.
+/// The purpose for which preview tokens are signed.
 const PREVIEW_TOKEN_PURPOSE: &str = "policies:preview";
-/// How long the preview of a set counts: agents come and go.
+/// How long a preview is valid: the agents change.
 const PREVIEW_LIFETIME: i64 = HOUR;
 
-/// The set that a preview was about.
+/// The content of a preview token: the previewed set.
 #[derive(Debug, Serialize, Deserialize)]
 struct PreviewTokenContent {
-    /// The number of the set that it was compared with.
+    /// The number of the set that the preview was compared with.
     number: u64,
-    /// The digest of its policies.
+    /// The digest of the previewed policies.
     digest: String,
     made_at: i64,
 }
 
-/// The one permit for work that reads every agent.
+/// Acquires the only permit for work that reads every agent.
 pub(super) fn acquire_preview_permit(context: &AppContext) -> Result<SemaphorePermit<'_>> {
     context
         .policy_sets
@@ -42,15 +41,15 @@ pub(super) fn acquire_preview_permit(context: &AppContext) -> Result<SemaphorePe
         .try_acquire()
         .map_err(|_| {
             AppError::unavailable(
-                "Another preview is under way; try again when it is done.",
+                "Another preview is in progress. Try again when it is done.",
                 5,
             )
         })
 }
 
-/// Whether a set may be made: it permits finding agents, or need not; and it leaves an agent visible, or its preview
-/// was shown. Returns the number of the set that the preview was compared with, if there is one. It is unavailable
-/// while a preview is in progress and what the set hides is not known.
+/// Checks that a set may be made: it permits finding agents or `allow_no_permit` is given, and it leaves an agent
+/// visible or was previewed. Returns the number of the set that the preview was compared with, if there was a preview.
+/// Fails as unavailable while another preview is in progress and it is not known what the set hides.
 pub(super) async fn check_new_set(
     context: &AppContext,
     caller: &Caller,
@@ -61,8 +60,8 @@ pub(super) async fn check_new_set(
     if !allow_no_permit && !set.may_permit(Action::Discover) {
         return Err(AppError::new(
             ErrorKind::NoPermit,
-            "No policy of this set permits `discover`, so nobody but owners, curators, auditors and admins would find any agent. \
-             Nothing was changed; keep a permit in the set, or say `allow_no_permit`.",
+            "No policy of this set permits `discover`, so only owners, curators, auditors and admins would find \
+             agents. Nothing was changed. Keep a permit in the set, or set `allow_no_permit`.",
         ));
     }
     if let Some(token) = preview_token {
@@ -72,13 +71,14 @@ pub(super) async fn check_new_set(
         false => Ok(None),
         true => Err(AppError::new(
             ErrorKind::PreviewNeeded,
-            "This set hides every agent from everybody but owners, curators, auditors and admins. Nothing was changed; look at \
-             its preview, and send the token of that as `preview`.",
+            "This set hides every agent from everyone but owners, curators, auditors and admins. Nothing was \
+             changed. Read its preview, and send the preview's token as `preview`.",
         )),
     }
 }
 
-/// Proof that someone has seen the preview of these policies, compared with the set of that number.
+/// Signs a token as proof that the caller has seen the preview of these policies, compared with the set of this
+/// number.
 pub(super) fn sign_preview_token(
     context: &AppContext,
     caller: &Caller,
@@ -96,8 +96,8 @@ pub(super) fn sign_preview_token(
     token.ok_or_else(|| AppError::internal("a preview has no token"))
 }
 
-/// The number of the set that the preview of these policies was compared with. Refuses a token of another set, account
-/// or time.
+/// Returns the number of the set that the preview of these policies was compared with. Refuses an expired token and
+/// one for another set or account.
 fn read_preview_token(
     context: &AppContext,
     caller: &Caller,
@@ -105,18 +105,17 @@ fn read_preview_token(
     token: &str,
 ) -> Result<u64> {
     let token_error = |why: &str| {
-        let text =
-            format!("{why}. Nothing was changed; look at the preview of exactly these policies.");
+        let text = format!("{why}. Nothing was changed. Preview exactly these policies first.");
         AppError::new(ErrorKind::PreviewNeeded, text)
     };
     let content: PreviewTokenContent = context
         .page_token_signer
         .verify(PREVIEW_TOKEN_PURPOSE, caller, token)
         .ok_or_else(|| {
-            token_error("`preview` is not a token of a preview that this account has asked for")
+            token_error("`preview` is not a token of a preview that this account requested")
         })?;
     if content.digest != policies_digest(texts)? {
-        return Err(token_error("`preview` is the token of other policies"));
+        return Err(token_error("`preview` is a token for other policies"));
     }
     if Timestamp(content.made_at + PREVIEW_LIFETIME) < context.now() {
         return Err(token_error("The preview is older than an hour"));
@@ -130,7 +129,7 @@ fn policies_digest(texts: &[PolicyText]) -> Result<String> {
     Ok(a2a_card::bytes_digest(&json))
 }
 
-/// Whether a set hides every listed agent from every kind of caller. It stops at the first agent that a caller finds.
+/// Whether a set hides every listed agent from every kind of caller. Stops at the first agent that a caller can find.
 async fn hides_every_agent(context: &AppContext, set: &PolicySet) -> Result<bool> {
     if set.allows_all(Action::Discover) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Policy sets: read, and a new one made.
+//! Policy sets: reading them, and making a new one.
 
 use a2a_registry_api::limits::MAX_PREVIEW_TOKEN_CHARS;
 use a2a_registry_api::{
@@ -26,18 +26,18 @@ use crate::policy_sets::{
 use crate::precondition::IfMatch;
 use crate::visibility::caller::Caller;
 
-/// Which policy set.
+/// The selection of a policy set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct PoliciesQuery {
-    /// Its number; by default the newest one.
+    /// Number of the set; by default the newest one.
     #[serde(default, deserialize_with = "not_empty")]
     #[param(minimum = 0)]
     pub number: Option<u64>,
 }
 
-/// The newest policy set, or the one with this number.
+/// Returns the newest policy set, or the one with this number.
 pub async fn policies_show(
     context: &AppContext,
     caller: &Caller,
@@ -106,7 +106,7 @@ pub async fn policy_history(
     let next_page_token = list.truncate_rows(&mut rows, |last| last.number);
     let mut sets = Vec::with_capacity(rows.len());
     for head in rows {
-        // One after another: the policies of a whole page would be hundreds of megabytes.
+        // Loaded one by one: the policies of a whole page could be hundreds of megabytes.
         let row = policies::policy_set_by_number(&context.store, head.number).await?;
         let count = row
             .as_ref()
@@ -127,8 +127,8 @@ pub async fn policy_history(
     })
 }
 
-/// Makes a policy set, which decides once all agents were evaluated under it. `seen` has the number of the newest set
-/// that the caller knows.
+/// Makes a policy set, which is in force once all agents were evaluated under it. `seen` has the number of the newest
+/// set that the caller knows.
 pub async fn policies_put(
     context: &AppContext,
     caller: &Caller,
@@ -150,7 +150,8 @@ pub async fn policies_put(
         return Err(AppError::new(
             ErrorKind::Changed,
             format!(
-                "The newest policy set is {newest}, not the one that `If-Match` names. Nothing was changed; read it again."
+                "The newest policy set is {newest}, not the one that `If-Match` names. Nothing was changed. \
+                 Read it again."
             ),
         ));
     }
@@ -185,7 +186,7 @@ pub fn to_policy_text(new: &a2a_registry_api::NewPolicy) -> PolicyText {
     }
 }
 
-/// Refuses a reason and a preview's token that are invalid by their length alone.
+/// Refuses a reason or preview token of invalid length.
 pub(super) fn check_reason_and_token(new: &NewPolicies) -> Result<()> {
     check_reason(&new.reason)?;
     let token = new.preview.as_deref().unwrap_or_default();
@@ -198,7 +199,7 @@ pub(super) fn check_reason_and_token(new: &NewPolicies) -> Result<()> {
     Ok(())
 }
 
-/// The set of these policies with the shipped ones, without a number.
+/// Compiles the set of these policies and the shipped ones, without a number.
 pub(super) async fn compile_set(context: &AppContext, texts: &[PolicyText]) -> Result<PolicySet> {
     let compiled = compile_new_draft(
         &context.policy_sets.compiled,
@@ -210,7 +211,7 @@ pub(super) async fn compile_set(context: &AppContext, texts: &[PolicyText]) -> R
     compiled.map_err(|faults| faults_error(texts, &faults))
 }
 
-/// The faults of a set as invalid members of the request.
+/// Reports the errors of a set as invalid members of the request.
 fn faults_error(texts: &[PolicyText], faults: &[PolicyError]) -> AppError {
     let members = faults.iter().map(|fault| {
         let index = texts.iter().position(|text| text.id == fault.policy);
@@ -224,7 +225,7 @@ fn faults_error(texts: &[PolicyText], faults: &[PolicyError]) -> AppError {
         members: members.collect(),
         ..AppError::new(
             ErrorKind::Invalid,
-            "These policies are not accepted; nothing was changed.",
+            "These policies are invalid. Nothing was changed.",
         )
     }
 }

@@ -1,4 +1,4 @@
-//! Waivers: a policy that forbids does not count for the content of an agent, for a limited time and a reason.
+//! Waivers: a forbidding policy does not apply to the content of an agent, for a limited time and with a reason.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -32,35 +32,35 @@ use crate::visibility::caller::Caller;
 
 /// Maximum duration of a waiver, in days.
 pub const MAX_WAIVER_DAYS: i64 = 180;
-/// Waivers of one agent that are in force.
+/// Maximum number of waivers in force for one agent.
 const MAX_WAIVERS_PER_AGENT: u64 = 50;
-/// Waivers that are read at once.
+/// Number of waivers that are read at once.
 const BATCH: u64 = 500;
 
-/// Which waivers.
+/// The selection of waivers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct WaiverQuery {
-    /// Those of this agent: its identifier or URN.
+    /// Only waivers of this agent, by identifier or URN.
     #[serde(default, deserialize_with = "not_empty")]
     pub agent: Option<String>,
-    /// Those of the policy with this identifier.
+    /// Only waivers of the policy with this identifier.
     #[serde(default, deserialize_with = "not_empty")]
     pub policy: Option<String>,
-    /// Whether those that have ended too.
+    /// Whether to include ended waivers.
     #[serde(default)]
     pub ended: bool,
-    /// Waivers of a page, at most 100.
+    /// Waivers on the page, at most 100; by default 20.
     #[serde(default)]
     #[param(minimum = 1, maximum = 100, default = 20)]
     pub page_size: Option<u32>,
-    /// The token of the page.
+    /// `next_page_token` of the previous page.
     #[serde(default, deserialize_with = "not_empty")]
     pub page_token: Option<String>,
 }
 
-/// Under four-eyes a party may not grant one.
+/// Grants a waiver. Under four-eyes a party may not grant one.
 pub async fn waiver_grant(
     context: &AppContext,
     caller: &Caller,
@@ -75,7 +75,7 @@ pub async fn waiver_grant(
     if !policies.any(|policy| policy.id == new.policy && policy.effect == Effect::Forbid) {
         return Err(AppError::invalid(
             "/policy",
-            "this is no policy of the newest set that forbids; `policy show` lists them",
+            "this is not a forbidding policy of the newest set; `policy show` lists them",
         ));
     }
     let write = context.store.begin_write().await?;
@@ -109,7 +109,7 @@ pub async fn waiver_grant(
     waiver_view(context, row).await
 }
 
-/// The version that an agent shows, if a waiver can be granted for it.
+/// Returns the version that an agent serves, if a waiver can be granted for it.
 async fn require_waivable_version(
     write: &WriteTransaction,
     state: &AgentState,
@@ -123,7 +123,7 @@ async fn require_waivable_version(
     let version_key = versions::version_keys(write, &version_id).await?.pop();
     let Some(version) = version_key.filter(|shown| shown.digest == new.digest) else {
         return Err(AppError::conflict(
-            "The agent shows another card than the one with this digest; look at it again.",
+            "The agent shows another card than the one with this digest. Check it again.",
         ));
     };
     let granted = waivers::active_waivers_by_agent(write, &[state.agent.id]).await?;
@@ -134,12 +134,12 @@ async fn require_waivable_version(
     };
     if granted.iter().any(is_same) {
         return Err(AppError::conflict(
-            "This policy is waived for this content already, for about as long as that or longer.",
+            "This policy is already waived for this content, for about the same time or longer.",
         ));
     }
     if granted.len() as u64 >= MAX_WAIVERS_PER_AGENT {
         return Err(AppError::limit_reached(format!(
-            "An agent has at most {MAX_WAIVERS_PER_AGENT} waivers in force; end one first."
+            "An agent can have at most {MAX_WAIVERS_PER_AGENT} waivers in force. End one first."
         )));
     }
     Ok(version)
@@ -150,7 +150,7 @@ fn expiry_after(now: Timestamp, days: u32) -> Result<Timestamp> {
         days @ 1..=MAX_WAIVER_DAYS => Ok(now.plus_micros(days * DAY)),
         _ => Err(AppError::invalid(
             "/expires_in_days",
-            format!("a waiver ends after 1 to {MAX_WAIVER_DAYS} days"),
+            format!("a waiver must end after 1 to {MAX_WAIVER_DAYS} days"),
         )),
     }
 }
@@ -188,7 +188,7 @@ pub async fn waiver_list(
     })
 }
 
-/// Ends a waiver; the policy counts again.
+/// Ends a waiver; its policy applies again.
 pub async fn waiver_end(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
     let account = caller.require(Permission::Curate)?;
     let row = load_active_row(context, id).await?;
@@ -198,7 +198,7 @@ pub async fn waiver_end(context: &AppContext, caller: &Caller, id: Uuid) -> Resu
     }
 }
 
-/// A waiver that has not ended, before it is ended.
+/// Loads a waiver that has not ended.
 pub async fn load_active_waiver(context: &AppContext, caller: &Caller, id: Uuid) -> Result<Waiver> {
     caller.require(Permission::Curate)?;
     waiver_view(context, load_active_row(context, id).await?).await
@@ -232,7 +232,7 @@ async fn end_waiver(
 }
 
 /// Ends the waivers that have expired, and those whose approver may no longer grant one. A failure does not stop the
-/// others, and the first is returned after them.
+/// others; the first one is returned at the end.
 pub async fn end_expired_waivers(context: &AppContext) -> Result<()> {
     let (mut after, mut first_error) = (None, Ok(()));
     loop {
@@ -249,14 +249,14 @@ pub async fn end_expired_waivers(context: &AppContext) -> Result<()> {
                 approver.is_some_and(|account| may_decide_review(account, &BTreeSet::new()));
             let reason = match () {
                 () if row.expires_at <= context.now().0 => "expired",
-                () if !may_grant => "its approver may not grant it any more",
+                () if !may_grant => "its approver may no longer grant it",
                 () => continue,
             };
             match end_waiver(context, row, SYSTEM_ACTOR, reason).await {
                 Err(error) if error.is_database_failure() => return Err(error),
                 Err(error) => {
                     let text = error.log_message();
-                    tracing::error!(error = text, waiver = %row.id, "a waiver could not be ended");
+                    tracing::error!(error = text, waiver = %row.id, "cannot end a waiver");
                     first_error = first_error.and(Err(error));
                 }
                 Ok(_) => {}

@@ -16,7 +16,7 @@ use crate::collection_filters::{CollectionFilters, snapshot_collections};
 use crate::config::IdentityConfig;
 use crate::error::{AppError, Result};
 
-/// The policies of a registry without written ones: everyone may find and call every agent that visibility and holds
+/// The policies of a registry that has written none: everyone may find and call every agent that visibility and holds
 /// allow.
 fn initial_policies() -> Vec<PolicyText> {
     vec![policy_text(
@@ -26,7 +26,7 @@ fn initial_policies() -> Vec<PolicyText> {
 }
 
 /// The admission rules that complement every set, in the order in which a decision names them, each with its text. A
-/// policy of the same identifier replaces one.
+/// written policy with the same identifier replaces a rule.
 const DEFAULT_ADMISSION_POLICIES: [(&str, Rule, &str); 5] = [
     (
         "approve-all",
@@ -69,7 +69,7 @@ when { resource.change == "low" };
     ),
 ];
 
-/// Configuration and roles say who may register; this policy leaves it to them.
+/// The registration policy that complements every set. It leaves the decision to configuration and roles.
 const DEFAULT_REGISTRATION_POLICY: (&str, &str) = (
     "registration",
     "// Whoever may register, any domain.\npermit (principal, action == Action::\"register\", resource);\n",
@@ -101,28 +101,29 @@ fn policy_text(id: &str, text: &str) -> PolicyText {
 
 pub fn stored_policies(row: &policy_set::Model) -> Result<Vec<PolicyText>> {
     serde_json::from_str(&row.policies).map_err(|error| {
-        AppError::internal(format!("policy set {} is broken: {error}", row.number))
+        AppError::internal(format!("policy set {} is invalid: {error}", row.number))
     })
 }
 
-/// Compiled sets that are kept: the one in force, its successor, and the one being written.
+/// Maximum number of cached compiled sets: the one in force, its successor, and the one being written.
 const MAX_CACHED_SETS: usize = 4;
-/// Drafts that are compiled or wait for it; further ones get 503. Each holds its texts for that time, at most 4 MiB.
+/// Maximum number of drafts that are compiled or queued; further ones get 503. Each holds its texts meanwhile, at most
+/// 4 MiB.
 const MAX_DRAFTS: usize = 8;
 
-/// The sets that this process has compiled last, by their texts: a previewed set is compiled once, and an accepted one
-/// is ready for the first write that admits by it, which holds the lock of the database.
+/// The sets that this process has compiled last, by their texts. A previewed set is compiled only once, and an
+/// accepted one is ready for the first write that admits by it, which holds the database lock.
 #[derive(Debug)]
 pub struct CompiledSetCache {
     recent: Mutex<VecDeque<(Vec<u8>, PolicySet)>>,
-    /// A permit for each draft that may wait.
+    /// Permits for drafts that may wait.
     draft_permits: Semaphore,
-    /// The permit of the draft that is compiled.
+    /// The permit to compile a draft.
     compile_permit: Arc<Semaphore>,
 }
 
 impl Default for CompiledSetCache {
-    /// One draft is compiled at a time; accepted sets do not wait for it.
+    /// Only one draft is compiled at a time; accepted sets do not wait for it.
     fn default() -> Self {
         Self {
             recent: Mutex::default(),
@@ -150,7 +151,7 @@ impl CompiledSetCache {
         }
     }
 
-    /// A draft, without a number: its cost is checked, and it is compiled when no other one is.
+    /// Compiles a draft without a number: its cost is checked first, and it waits until no other draft is compiled.
     pub async fn compile_draft(
         &self,
         texts: Vec<PolicyText>,
@@ -177,9 +178,9 @@ impl CompiledSetCache {
         permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
     }
 
-    /// A set with the policies that complement every set, compiled on another thread than those that answer requests: a
-    /// large one takes a second. `permit` is given back when that is done, even if the caller no longer waits. With
-    /// `stays` the set is cached afterwards.
+    /// Compiles a set and the policies that complement every set, on a thread that does not serve requests: a large
+    /// set takes a second. `permit` is released afterwards, even if the caller no longer waits. With `is_cached` the
+    /// set stays in the cache.
     async fn compile_with_defaults(
         &self,
         number: u64,
@@ -201,7 +202,7 @@ impl CompiledSetCache {
         };
         let compiled = tokio::task::spawn_blocking(compile).await;
         let compiled = compiled
-            .map_err(|error| AppError::internal(format!("compiling was aborted: {error}")))?;
+            .map_err(|error| AppError::internal(format!("the compilation was aborted: {error}")))?;
         if is_cached && let Ok(set) = &compiled {
             self.insert(key, set);
         }
@@ -209,7 +210,7 @@ impl CompiledSetCache {
     }
 }
 
-/// The set with the highest number, compiled; the shipped one has the number 0.
+/// Loads and compiles the set with the highest number; the shipped one has the number 0.
 pub async fn newest_set(
     sets: &CompiledSetCache,
     db: &impl Executor,
@@ -223,8 +224,8 @@ pub fn set_number(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// A new draft, compiled as [`CompiledSets::compile_draft`] does. A policy about a group that the configuration leaves
-/// out is a fault: the group would have no members.
+/// Compiles a new draft like [`CompiledSetCache::compile_draft`]. A policy about a group that the configuration leaves
+/// out is an error: the group would have no members.
 pub async fn compile_new_draft(
     sets: &CompiledSetCache,
     texts: Vec<PolicyText>,
@@ -243,7 +244,7 @@ pub async fn compile_new_draft(
     }))
 }
 
-/// The policies of a set that are about a group that the configuration leaves out, each with the sentence about that
+/// Returns the policies of a set about a group that the configuration leaves out, each with a sentence about the
 /// group.
 pub fn deselected_group_policies<'a>(
     set: &'a PolicySet,
@@ -257,7 +258,7 @@ pub fn deselected_group_policies<'a>(
     })
 }
 
-/// A stored set, compiled; the shipped one for `None`.
+/// Compiles a stored set; the shipped one for `None`.
 pub async fn compile_stored_set(
     sets: &CompiledSetCache,
     row: Option<policy_set::Model>,
@@ -266,7 +267,8 @@ pub async fn compile_stored_set(
     compile_row(sets, row, rules, (), true).await
 }
 
-/// An earlier set, as [`compiled`] gives it, for a reader: one after another, and none displaces a set that decides.
+/// Compiles an earlier set like [`compile_stored_set`], for a reader: one at a time, and without displacing a set that
+/// is in use from the cache.
 pub async fn compile_earlier_set(
     sets: &CompiledSetCache,
     row: Option<policy_set::Model>,
@@ -323,7 +325,7 @@ mod tests {
         vec![policy_text(id, "permit (principal, action, resource);")]
     }
 
-    /// What was checked when it was applied is not compiled again by the first write after it.
+    /// A set that was compiled when it was applied is not compiled again by the next write.
     #[tokio::test]
     async fn an_accepted_set_is_at_hand_and_old_ones_make_way() {
         let (sets, rules) = (CompiledSetCache::default(), AdmissionRules::default());
@@ -343,7 +345,7 @@ mod tests {
         let is_same =
             |one: &PolicySet, other: &PolicySet| std::ptr::eq(one.policies(), other.policies());
         assert!(is_same(&first, &accepted));
-        // Whoever looks at earlier sets takes none away.
+        // Reading earlier sets does not evict the accepted one.
         for earlier in 0..MAX_CACHED_SETS {
             let earlier = Some(row(&format!("earlier{earlier}")));
             compile_earlier_set(&sets, earlier, &rules).await.unwrap();
@@ -362,7 +364,7 @@ mod tests {
         assert!(!is_same(&first, &again));
     }
 
-    /// Sets that somebody writes are bounded in what they cost and in their number, and what was accepted waits for none.
+    /// Drafts are limited in cost and number, and accepted sets do not wait for them.
     #[tokio::test]
     async fn drafts_are_bounded_and_nothing_accepted_waits_for_them() {
         let (sets, rules) = (CompiledSetCache::default(), AdmissionRules::default());
@@ -387,7 +389,7 @@ mod tests {
             .await
             .unwrap_err();
         assert_eq!(beyond.kind, ErrorKind::Unavailable);
-        // It was kept when nobody bounded it.
+        // A set that was stored before costs were limited.
         let kept = policy_set::Model {
             number: 1,
             policies: serde_json::to_string(&costly).unwrap(),

@@ -1,4 +1,4 @@
-//! The policy sets of this process: the one in force, and the one that agents are evaluated under meanwhile.
+//! The policy sets of this process: the one in force, and the pending one under which agents are already evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +14,23 @@ use crate::policy_sets::CompiledSetCache;
 #[derive(Debug)]
 pub struct ActivePolicySets {
     sets: ArcSwap<SetPair>,
-    /// What was compiled last.
+    /// The sets that were compiled last.
     pub compiled: CompiledSetCache,
-    /// The newest set that this process knows, by which it admits and registers.
+    /// The newest set that this process knows. It decides admissions and registrations.
     newest: ArcSwap<AdmissionSet>,
     /// Agents that may have to be put on hold, or released.
     reevaluation_queue: Mutex<PendingReevaluation>,
-    /// Somebody may have to be put on hold, or released.
+    /// Signals that agents may have to be put on hold, or released.
     pub reevaluation_signal: Notify,
-    /// Held while a preview is made, which reads every agent.
+    /// The permit for a preview, which reads every agent.
     pub preview_permit: Semaphore,
-    /// Whether another set may have been made.
+    /// Whether a newer set may have been made.
     may_have_newer: AtomicBool,
-    /// Whether the newest set could not be put in force when that was last tried.
+    /// Whether the last attempt to put the newest set in force failed.
     activation_failed: AtomicBool,
 }
 
-/// A set by which this process admits, with what its shipped policies match.
+/// A set by which this process admits, with the matches of its shipped policies.
 #[derive(Debug)]
 struct AdmissionSet {
     set: Arc<PolicySet>,
@@ -59,7 +59,7 @@ impl Default for PendingReevaluation {
     }
 }
 
-/// Agents that are remembered by name; of more all are looked at.
+/// Maximum number of queued agents. If more are queued, all agents are checked.
 const MAX_QUEUED_AGENTS: usize = 10_000;
 
 #[derive(Debug, Clone)]
@@ -69,7 +69,8 @@ struct SetPair {
 }
 
 impl ActivePolicySets {
-    /// With this set in force; `check` where a newer one may have been made, or agents were not evaluated under it.
+    /// Starts with this set in force; `may_have_newer` if a newer one may have been made, or agents were not evaluated
+    /// under it.
     pub fn new(in_force: PolicySet, compiled: CompiledSetCache, may_have_newer: bool) -> Self {
         let in_force = Arc::new(in_force);
         let sets = SetPair {
@@ -93,7 +94,8 @@ impl ActivePolicySets {
         Arc::clone(&self.newest.load().set)
     }
 
-    /// The shipped policies of a set that match a card with these facts, where nobody has written one about admitting.
+    /// Returns the shipped policies of a set that match a card with these facts, if the set has no written policies
+    /// about admission.
     pub fn default_policy_matches(
         &self,
         set: &Arc<PolicySet>,
@@ -102,24 +104,23 @@ impl ActivePolicySets {
         let newest = self.newest.load();
         match Arc::ptr_eq(&newest.set, set) {
             true => newest.default_matches.evaluate(set, facts),
-            // A newer one has come since.
+            // A newer set was made since.
             false => set.match_agent(Action::Admit, facts),
         }
     }
 
-    /// Cards are admitted by this set from now on.
+    /// Makes this set decide admissions from now on.
     pub fn set_newest(&self, newest: Arc<PolicySet>) {
         self.newest.store(Arc::new(AdmissionSet::new(newest)));
     }
 
-    /// These agents have changed, so policies may say another thing about admitting them.
+    /// Queues changed agents, because policies may now decide differently about their admission.
     pub fn queue_changed(&self, agents: &[Uuid]) {
         self.requeue(agents);
         self.reevaluation_signal.notify_one();
     }
 
-    /// These agents are looked at in the next round, which comes after its pause: whatever made them fail is hardly mended
-    /// already.
+    /// Queues failed agents again for the next run, after its pause: the cause of the failure is probably still there.
     pub fn requeue(&self, agents: &[Uuid]) {
         if let Ok(mut queue) = self.reevaluation_queue.lock() {
             match &mut *queue {
@@ -134,39 +135,38 @@ impl ActivePolicySets {
         }
     }
 
-    /// Policies may say another thing about admitting any agent.
+    /// Queues all agents, because policies may now decide differently about any of them.
     pub fn queue_all(&self) {
         self.requeue_all();
         self.reevaluation_signal.notify_one();
     }
 
-    /// Every agent is looked at in the next round, which comes after its pause.
+    /// Queues all agents again for the next run, after its pause.
     pub fn requeue_all(&self) {
         if let Ok(mut queue) = self.reevaluation_queue.lock() {
             *queue = PendingReevaluation::All;
         }
     }
 
-    /// Whether the newest set could be put in force.
+    /// Records whether putting the newest set in force has failed.
     pub fn record_activation(&self, failed: bool) {
         self.activation_failed.store(failed, Ordering::Release);
     }
 
-    /// Which set decides here, as a sentence.
+    /// Describes the set in force.
     ///
-    /// # Errors
-    /// A sentence where the newest one could not be put in force.
+    /// # Errors A sentence if the newest set could not be put in force.
     pub fn status_text(&self) -> Result<String, String> {
         let number = self.enforced_set().number();
         match self.activation_failed.load(Ordering::Acquire) {
             false => Ok(format!("set {number} is in force")),
             true => Err(format!(
-                "set {number} is in force; a newer one cannot be used here, perhaps by this version of the program"
+                "set {number} is in force; this process cannot use a newer one, perhaps because its version is too old"
             )),
         }
     }
 
-    /// The agents that may have to be put on hold or released since this was last asked.
+    /// Takes the agents queued since the last call.
     pub fn take_queued(&self) -> PendingReevaluation {
         match self.reevaluation_queue.lock() {
             Ok(mut queue) => std::mem::take(&mut *queue),
@@ -178,21 +178,21 @@ impl ActivePolicySets {
         Arc::clone(&self.sets.load().enforced)
     }
 
-    /// The sets that agents are evaluated under: the one in force, and the one that follows it.
+    /// The sets under which agents are evaluated: the one in force, and the pending one.
     pub fn evaluated_sets(&self) -> impl Iterator<Item = Arc<PolicySet>> {
         let sets = self.sets.load_full();
         let pending = sets.pending.clone();
         std::iter::once(Arc::clone(&sets.enforced)).chain(pending)
     }
 
-    /// Changes with the sets that agents are evaluated under.
+    /// The numbers of the sets under which agents are evaluated.
     pub fn set_numbers(&self) -> (u64, Option<u64>) {
         let sets = self.sets.load();
         let pending = sets.pending.as_ref().map(|pending| pending.number());
         (sets.enforced.number(), pending)
     }
 
-    /// Agents are evaluated under this set too from now on.
+    /// Makes agents evaluated under this set too from now on.
     pub fn set_pending(&self, next: Arc<PolicySet>) {
         self.sets.store(Arc::new(SetPair {
             enforced: self.enforced_set(),
@@ -200,7 +200,7 @@ impl ActivePolicySets {
         }));
     }
 
-    /// This set decides from now on.
+    /// Puts this set in force.
     pub fn enforce(&self, next: Arc<PolicySet>) {
         self.sets.store(Arc::new(SetPair {
             enforced: next,
@@ -208,28 +208,28 @@ impl ActivePolicySets {
         }));
     }
 
-    /// A newer set may have been made.
+    /// Records that a newer set may have been made.
     pub fn flag_newer_set(&self) {
         self.may_have_newer.store(true, Ordering::Release);
     }
 
-    /// Whether a newer set may have been made since this was last asked.
+    /// Whether a newer set may have been made since the last call.
     pub fn take_newer_flag(&self) -> bool {
         self.may_have_newer.swap(false, Ordering::AcqRel)
     }
 }
 
-/// The facts that the shipped policies ask for: whether the domain is verified and on `allow_domains`, whether the card is
+/// The facts that the shipped policies use: whether the domain is verified and on `allow_domains`, whether the card is
 /// covered and has an error, and the class of its change.
 type DefaultPolicyFacts = (bool, bool, bool, bool, String);
 
-/// The policies that match cards where only shipped ones are about admitting. They are evaluated once for each combination of
-/// the facts that they ask for, and not for each card.
+/// The matches of sets whose only admission policies are the shipped ones. These are evaluated once for each
+/// combination of the facts that they use, and not for each card.
 #[derive(Debug, Default)]
 pub struct DefaultPolicyMatches(Mutex<BTreeMap<DefaultPolicyFacts, PolicyMatches>>);
 
 impl DefaultPolicyMatches {
-    /// The policies of this set, always the same one, that match a card with these facts.
+    /// Returns the policies that match a card with these facts. Must always be called with the same set.
     pub fn evaluate(&self, set: &PolicySet, facts: &AgentAttributes) -> PolicyMatches {
         let key = (
             facts.verified,

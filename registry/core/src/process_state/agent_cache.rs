@@ -16,23 +16,23 @@ use crate::error::AppError;
 use crate::process_state::CACHE_IDLE_TTL;
 use crate::visibility::caller::Caller;
 
-/// The age at which an entry is read again where other processes write to the database: a fetch that finds a card
-/// unchanged changes times that are shown, and appends no event that would tell them.
+/// Maximum age of an entry if other processes write to the database: a fetch that finds a card unchanged changes
+/// displayed times without appending an event.
 pub const MAX_ENTRY_AGE: Duration = Duration::from_secs(1);
-/// A rough size of an entry beside its bodies.
+/// The approximate size of an entry without its bodies.
 const ENTRY_OVERHEAD_BYTES: usize = 512;
 
 /// A value rendered as JSON, with its entity tag.
 #[derive(Debug, Clone)]
 pub struct RenderedJson {
     pub body: Bytes,
-    /// Weak, since a compressed response has other bytes (RFC 9110 section 8.8.1).
+    /// The entity tag: weak, because a compressed response has other bytes (RFC 9110 section 8.8.1).
     pub tag: String,
 }
 
 impl RenderedJson {
-    /// Renders a value whose entity tag begins with that of a part of it: by the part alone a change is preconditioned
-    /// (see [`Precondition::check_part`](crate::precondition::Precondition::check_part)).
+    /// Renders a value whose entity tag begins with the tag of a part of it. Preconditions of changes compare only
+    /// that part (see [`IfMatch::check_part`](crate::precondition::IfMatch::check_part)).
     pub fn with_part(value: &impl Serialize, part: &impl Serialize) -> Result<Self, AppError> {
         let rendered = Self::render(value)?;
         let tag = format!(
@@ -58,18 +58,18 @@ impl RenderedJson {
     }
 }
 
-/// What shows that the rows of an entry are unchanged, read before them.
+/// The stamp that shows whether the rows of an entry are unchanged; it is read before the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentCacheStamp {
-    /// Counts the agent's events, those of other processes included.
+    /// The number of the agent's events, including those of other processes.
     pub events: u64,
-    /// Counts the changes of the agent's and its domain's rows by this process.
+    /// The number of changes of the agent's and its domain's rows by this process.
     pub row_changes: u64,
-    /// The policy sets that the agent was evaluated under.
+    /// The numbers of the policy sets under which the agent was evaluated.
     pub policies: (u64, Option<u64>),
 }
 
-/// An agent rendered for each class of callers, and what decides which class a caller belongs to.
+/// An agent rendered for each class of callers, and the facts that decide the class of a caller.
 #[derive(Debug)]
 pub struct RenderedAgent {
     pub id: Uuid,
@@ -80,23 +80,23 @@ pub struct RenderedAgent {
     pub visible_to: Vec<String>,
     /// Whether a client without an account may see it, while its stamp holds.
     pub is_public: bool,
-    /// The policies about calling it that match, of the set in force.
+    /// The matching policies of the set in force about calling the agent.
     pub invoke_matches: PolicyMatches,
-    /// The policies about finding it that match; `None` where none is on a dry run.
+    /// The matching policies about finding the agent; `None` if none is on a dry run.
     pub discover_matches: Option<PolicyMatches>,
-    /// Whether groups see it while it is restricted.
+    /// Whether groups can see the agent while it is restricted.
     pub has_audience: bool,
-    /// The account that sees its holds, beside those who see everything.
+    /// The account that can see the agent's holds, besides callers who see everything.
     pub responsible_account: Option<Uuid>,
-    /// The replacement that its deprecation names, which not every caller may see.
+    /// The replacement that the agent's deprecation names, which not every caller may see.
     pub replacement: Option<Uuid>,
     pub without_holds: RenderedJson,
-    /// `None` if it is on no hold.
+    /// The rendering with holds; `None` if the agent is on no hold.
     pub with_holds: Option<RenderedJson>,
 }
 
 impl RenderedAgent {
-    /// Whether a caller may see it, by the policies of a set that it was evaluated under.
+    /// Whether a caller may see the agent, by the policies of a set under which it was evaluated.
     pub fn is_visible_to(&self, caller: &Caller, policies: &PolicySet) -> bool {
         is_visible_to(&caller.labels(policies), &self.visible_to)
     }
@@ -113,12 +113,12 @@ impl RenderedAgent {
 #[derive(Debug)]
 pub struct AgentCache {
     entries: Cache<Uuid, Arc<RenderedAgent>>,
-    /// [`READ_AGAIN_AFTER`]; `None` where no other process writes.
+    /// [`MAX_ENTRY_AGE`]; `None` if no other process writes.
     max_age: Option<Duration>,
 }
 
 impl AgentCache {
-    /// An empty cache of at most that many megabytes.
+    /// Makes an empty cache of at most this many megabytes.
     pub fn new(megabytes: u64, max_age: Option<Duration>) -> Self {
         Self {
             entries: Cache::builder()
@@ -142,7 +142,7 @@ impl AgentCache {
         self.entries.insert(id, agent);
     }
 
-    /// Frees entries that were not used lately: without requests the cache would not free them itself.
+    /// Frees entries that were not used recently: without requests the cache would not free them itself.
     pub fn evict_expired(&self) {
         self.entries.run_pending_tasks();
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 #[derive(Debug, Clone)]
 pub struct CachedCatalog {
-    /// The state of the index, and the labels of public agents.
+    /// The key of the state of the index and the labels of public agents.
     pub key: String,
     pub body: Bytes,
     /// Its strong entity tag, in quotes.

@@ -19,8 +19,9 @@ pub struct ServedCard {
     pub etag: String,
     /// The bytes as received, or as converted.
     pub bytes: Bytes,
-    /// The broken rules of a conversion, the most severe first and each once: inserted values, values that could not be
-    /// expressed, and whether any client can call the agent by it. Empty for a card as received.
+    /// The rules that a conversion violates, the most severe first and each once: inserted values, values that could
+    /// not be expressed, and whether any client can call the agent with the converted card. Empty for a card as
+    /// received.
     pub losses: Vec<String>,
 }
 
@@ -53,11 +54,11 @@ impl ServedCard {
     }
 }
 
-/// The served card of an agent and the labels that may see it, valid for the stamp it was read under.
+/// The served card of an agent and the labels that may see it, valid for the stamp under which it was read.
 #[derive(Debug)]
 pub struct ServedCardEntry {
     pub stamp: u64,
-    /// The policy sets that the labels were made under.
+    /// The numbers of the policy sets under which the labels were made.
     pub policies: (u64, Option<u64>),
     pub visible_to: Vec<String>,
     pub card: Arc<ServedCard>,
@@ -89,7 +90,7 @@ impl CardCache {
         }
     }
 
-    /// Frees entries that were not used lately: without requests the cache would not free them itself.
+    /// Frees entries that were not used recently: without requests the cache would not free them itself.
     pub fn evict_expired(&self) {
         self.by_agent.run_pending_tasks();
         self.by_digest.run_pending_tasks();

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use uuid::Uuid;
 
-/// The number of counters that agents share. Two agents on one counter only cost each other a reload.
+/// The number of counters that agents share. If two agents share a counter, a change of one only causes a reload of
+/// the other.
 const STRIPES: usize = 16_384;
 
 /// A counter for every agent, shared by a few: a cache entry of an agent stores the counter's value read *before* the

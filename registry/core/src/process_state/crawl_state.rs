@@ -1,4 +1,4 @@
-//! The pace, plan and circuit breaker of visits, in one process.
+//! The pace, schedule and circuit breaker of visits in one process.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::process_state::outage::Outage;
 pub struct CrawlState {
     pub pace: CrawlRate,
     pub planned: Mutex<VisitCalendar>,
-    /// When the planned visits were last counted; the lowest number before the first count.
+    /// When the scheduled visits were last counted; the lowest number before the first count.
     pub counted_at: AtomicI64,
     pub breaker: Mutex<CircuitBreaker>,
     /// The outage in the database, as this process last read it.
@@ -29,7 +29,7 @@ pub struct CrawlState {
 }
 
 impl CrawlState {
-    /// `outage` is the one in the database.
+    /// Makes the state; `outage` is the outage in the database.
     pub fn new(config: &CrawlerConfig, now: OffsetDateTime, outage: Option<Outage>) -> Self {
         Self {
             pace: CrawlRate {

@@ -1,4 +1,4 @@
-//! What policies on a dry run would have changed in this process, until it is written to the database.
+//! The changes that policies on a dry run would have made in this process, until they are written to the database.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,10 +13,11 @@ use uuid::Uuid;
 
 use crate::visibility::caller::Caller;
 
-/// Changes of distinct agents and callers that are kept until they are written; further ones are not counted.
+/// Maximum number of changes, of distinct agents and callers, that are kept until they are written; further ones are
+/// not counted.
 const MAX_CHANGES: usize = 20_000;
 
-/// What a policy on a dry run would have changed.
+/// A change that a policy on a dry run would have made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct DryRunChange {
     policy: String,
@@ -24,19 +25,19 @@ struct DryRunChange {
     day: i32,
     action: Action,
     resource: String,
-    /// Empty for callers without an account.
+    /// The name of the account; empty for callers without one.
     caller: String,
     allows: bool,
 }
 
-/// Pending answers about found agents; beyond this number not all are counted.
+/// Maximum number of pending observations; beyond it some are not counted.
 const MAX_OBSERVATIONS: usize = 1_000;
 
-/// What a caller was shown while policies about finding agents are on a dry run.
+/// A response to a caller while policies about finding agents are on a dry run.
 #[derive(Debug, Clone)]
 pub struct DryRunObservation {
     pub principal: Principal,
-    /// The account, which sees its own agents whatever policies say.
+    /// The account, which sees its own agents regardless of policies.
     pub account: Option<Uuid>,
     pub response: ObservedResponse,
 }
@@ -44,9 +45,9 @@ pub struct DryRunObservation {
 #[derive(Debug, Clone)]
 pub enum ObservedResponse {
     Agent(Uuid),
-    /// The answer to a search.
+    /// The response to a search.
     Hits(Bytes),
-    /// Agents, which a search found.
+    /// The agents that a search found.
     Agents(Vec<Uuid>),
 }
 
@@ -57,7 +58,7 @@ pub struct DryRunCounters {
 }
 
 impl DryRunCounters {
-    /// Records what a caller was shown, if policies bind it and are on a dry run about that.
+    /// Records a response if policies bind its caller and policies about finding agents are on a dry run.
     pub fn observe_response(
         &self,
         set: &PolicySet,
@@ -85,7 +86,7 @@ impl DryRunCounters {
         }
     }
 
-    /// Counts that these policies of a set would have changed an answer about a resource.
+    /// Counts that these policies of a set would have changed a response about a resource.
     pub fn count_changes(
         &self,
         set: &PolicySet,
@@ -133,7 +134,7 @@ impl DryRunCounters {
             allows: change.allows,
             count,
         };
-        // In one order, so that two processes which write the same rows do not deadlock.
+        // In a fixed order, so that two processes that write the same rows do not deadlock.
         let mut rows: Vec<dry_run_change::Model> = counts.into_iter().map(row).collect();
         rows.sort_unstable_by(|one, other| row_key(one).cmp(&row_key(other)));
         rows
@@ -162,7 +163,7 @@ impl DryRunCounters {
     }
 }
 
-/// The columns by which a row is counted.
+/// The columns that identify a counted row.
 fn row_key(row: &dry_run_change::Model) -> (&str, &str, i32, &str, &str, &str) {
     (
         &row.policy,

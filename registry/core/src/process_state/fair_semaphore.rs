@@ -1,8 +1,8 @@
-//! A semaphore whose permits go to the callers one after the other: one that asks for many waits for its own, and delays
-//! another caller by one permit at most.
+//! A semaphore that gives permits to callers in turn. A caller with many requests waits for its own, and delays
+//! another caller by at most one permit.
 //!
-//! What waits is a future, or work for a thread. Work that ends is followed on the same thread by the next: were a thread
-//! woken for each, processors would be idle between two of them although others wait.
+//! A waiting request is a future, or work for a thread. When work ends, the next work runs on the same thread: waking
+//! a thread for each would leave processors idle in between although requests wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,26 +13,26 @@ use tokio::sync::oneshot;
 
 use crate::visibility::caller::CallerKey;
 
-/// The most searches that wait for a thread, and for the encoder; further ones get 503.
+/// Maximum number of searches that wait for a thread, and for the encoder; further ones get 503.
 pub const MAX_WAITING: usize = 256;
-/// The most of them of one caller; further ones get 429.
+/// Maximum number of waiting searches of one caller; further ones get 429.
 pub const MAX_WAITING_PER_CALLER: usize = 64;
 
-/// Why a request may not wait for a permit, or not any more.
+/// The reason why a request may not, or no longer, wait for a permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueFull {
-    /// As many requests of the caller wait as one caller may have waiting, or more than others have in the full queue.
+    /// The caller has reached its limit of waiting requests, or has more of them in the full queue than others.
     CallerLimit,
-    /// As many requests wait as may in all.
+    /// The queue has reached its total limit.
     TotalLimit,
 }
 
-/// A bounded number of permits, and the requests that wait for one.
+/// A bounded number of permits, and the requests that wait for a permit.
 #[derive(Debug)]
 pub struct FairSemaphore {
-    /// The most requests that wait.
+    /// Maximum number of waiting requests.
     max_waiting: usize,
-    /// The most requests of one caller that wait.
+    /// Maximum number of waiting requests of one caller.
     max_waiting_per_caller: usize,
     state: Mutex<FairSemaphoreState>,
 }
@@ -41,9 +41,10 @@ pub struct FairSemaphore {
 struct FairSemaphoreState {
     /// Unused permits; while there are any, no request waits.
     free_permits: usize,
-    /// How many permits each caller has. A caller without one has no entry.
+    /// The number of permits of each caller. A caller without permits has no entry.
     used_by_caller: HashMap<CallerKey, usize>,
-    /// The callers that wait, the one that has waited longest for a permit first. One without a waiting request has no entry.
+    /// The waiting callers, the one that has waited longest for a permit first. A caller without a waiting request has
+    /// no entry.
     waiting: VecDeque<WaitingCaller>,
 }
 
@@ -55,9 +56,9 @@ struct WaitingCaller {
 
 #[derive(Debug)]
 enum WaitingRequest {
-    /// A future, which gets the permit.
+    /// A future that receives the permit.
     Permit(oneshot::Sender<FairPermit>),
-    /// Work that is done under the permit.
+    /// Work that runs under the permit.
     Work(Box<dyn QueuedWork>),
 }
 
@@ -71,7 +72,7 @@ impl WaitingRequest {
 }
 
 pub trait QueuedWork: Send {
-    /// Whether nobody waits for its result any more.
+    /// Whether the result is no longer awaited.
     fn is_cancelled(&self) -> bool;
 
     fn run(self: Box<Self>);
@@ -83,17 +84,17 @@ impl fmt::Debug for dyn QueuedWork {
     }
 }
 
-/// A permit, which the next request gets when this is dropped.
+/// A permit. When it is dropped, the next request gets it.
 #[derive(Debug)]
 pub struct FairPermit {
     semaphore: Arc<FairSemaphore>,
-    /// Whose permit it is; `None` once another request has it.
+    /// The caller that has the permit; `None` once another request has it.
     key: Option<CallerKey>,
 }
 
 impl FairSemaphore {
-    /// So many permits, for which at most `max_waiting` requests wait, at most `max_waiting_per_caller` of them of one
-    /// caller.
+    /// Makes a semaphore with this number of permits, for which at most `max_waiting` requests wait, at most
+    /// `max_waiting_per_caller` of them from one caller.
     pub fn new(permits: usize, max_waiting: usize, max_waiting_per_caller: usize) -> Arc<Self> {
         Arc::new(Self {
             max_waiting,
@@ -106,10 +107,10 @@ impl FairSemaphore {
         })
     }
 
-    /// Waits for a permit of the caller. Dropping the future gives up the position in the queue.
+    /// Waits for a permit of the caller. Dropping the future leaves the queue.
     ///
-    /// # Errors
-    /// Where too many requests wait already, or while this one waits another caller takes its place in the full queue.
+    /// # Errors If too many requests are already waiting, or another caller takes this request's place in the full
+    /// queue.
     pub async fn acquire(self: &Arc<Self>, key: CallerKey) -> Result<FairPermit, QueueFull> {
         let (request, permit) = oneshot::channel();
         if self
@@ -121,8 +122,8 @@ impl FairSemaphore {
         permit.await.map_err(|_| QueueFull::CallerLimit)
     }
 
-    /// Has work of the caller done on a thread of the runtime under a permit, as soon as there is one. Where another caller
-    /// takes its place in the full queue, it is dropped.
+    /// Runs work of the caller on a thread of the runtime, as soon as there is a permit for it. If another caller
+    /// takes its place in the full queue, the work is dropped.
     pub fn spawn_work(
         self: &Arc<Self>,
         key: CallerKey,
@@ -134,7 +135,7 @@ impl FairSemaphore {
         Ok(())
     }
 
-    /// Uses a free permit for a request, which is returned, or has it wait in the queue.
+    /// Gives a free permit to a request and returns the request, or queues it.
     fn enqueue(
         &self,
         key: CallerKey,
@@ -167,7 +168,7 @@ impl FairSemaphore {
         Ok(None)
     }
 
-    /// The permit that the state counts for this caller already.
+    /// Makes the permit that the state already counts for this caller.
     fn permit(self: &Arc<Self>, key: CallerKey) -> FairPermit {
         FairPermit {
             semaphore: Arc::clone(self),
@@ -201,8 +202,8 @@ impl FairSemaphoreState {
         self.waiting.retain(|caller| !caller.requests.is_empty());
     }
 
-    /// Makes room in the full queue for a request of a caller: drops the newest request of the caller with the most, if that
-    /// one has at least two more. Returns whether there is room.
+    /// Makes room in the full queue for a request of a caller: drops the newest request of the caller with the most
+    /// requests, if that caller has at least two more. Returns whether there is room.
     fn evict_newest_request(&mut self, key: CallerKey) -> bool {
         let own = self.caller_waiting_count(key);
         let callers = self.waiting.iter_mut();
@@ -212,9 +213,9 @@ impl FairSemaphoreState {
         }
     }
 
-    /// Takes a permit back from a caller, and counts it for the next request, if there is one.
+    /// Takes a permit back from a caller, and assigns it to the next request, if there is one.
     fn release(&mut self, key: CallerKey) -> Option<(CallerKey, WaitingRequest)> {
-        // The permit still counts here, so that who has just had one comes after who has none.
+        // The permit still counts here, so that a caller that just had one comes after a caller that has none.
         let next = self.next_request();
         if let Some(used) = self.used_by_caller.get_mut(&key) {
             *used -= 1;
@@ -229,8 +230,8 @@ impl FairSemaphoreState {
         next
     }
 
-    /// The next request: the oldest one of the caller that has the fewest permits, and of such callers of the one that has
-    /// waited longest, which then comes after all others.
+    /// Takes the next request: the oldest one of the caller with the fewest permits. Of several such callers the one
+    /// that has waited longest is served, and then moves to the end.
     fn next_request(&mut self) -> Option<(CallerKey, WaitingRequest)> {
         self.remove_cancelled();
         let used =
@@ -248,7 +249,7 @@ impl FairSemaphoreState {
 }
 
 impl FairPermit {
-    /// Does this work on a thread of the runtime, and after it the work that waits for the permit.
+    /// Runs this work on a thread of the runtime, and then the work that waits for the permit.
     fn start(mut self, work: Box<dyn QueuedWork>) {
         let run = move || {
             let mut next = Some(work);
@@ -263,14 +264,14 @@ impl FairPermit {
         }
     }
 
-    /// Gives the permit to the next request whose client still waits, else keeps it free. Where work is next, it is returned,
-    /// and this is its permit.
+    /// Gives the permit to the next request whose client still waits, else frees it. If work is next, the work is
+    /// returned, and this is its permit.
     fn hand_over(&mut self) -> Option<Box<dyn QueuedWork>> {
         let key = self.key.take()?;
         let (key, request) = self.semaphore.lock_state().release(key)?;
         match request {
-            // The lock is free again here: where the client has just gone, the permit is dropped, which passes it on once
-            // more.
+            // The lock is released by now: if the client has just disconnected, the permit is dropped, which passes it
+            // on again.
             WaitingRequest::Permit(request) => {
                 drop(request.send(self.semaphore.permit(key)));
                 None
@@ -318,11 +319,11 @@ mod tests {
             .poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// Requests that wait, each with the caller that it is of.
+    /// Waiting requests, each with its caller.
     struct WaitingRequests(Vec<(u8, Request)>);
 
     impl WaitingRequests {
-        /// Adds another request of that caller; the reason if it may not even wait.
+        /// Adds a request of this caller; returns the reason if it may not wait.
         fn add(&mut self, semaphore: &Arc<FairSemaphore>, last: u8) -> Result<(), QueueFull> {
             let semaphore = Arc::clone(semaphore);
             let mut request: Request =
@@ -334,7 +335,7 @@ mod tests {
             Ok(())
         }
 
-        /// Removes the request that has got a permit: at most one has.
+        /// Removes the request that has received a permit, which is at most one.
         fn take_ready(&mut self) -> Option<(u8, FairPermit)> {
             let mut ready = None;
             self.0.retain_mut(|(last, request)| match poll(request) {
@@ -349,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A permit of the caller, of which one is free.
+    /// Acquires a free permit for the caller.
     fn acquire_free(semaphore: &Arc<FairSemaphore>, last: u8) -> FairPermit {
         let acquired = pin!(semaphore.acquire(caller(last)));
         match acquired.poll(&mut Context::from_waker(Waker::noop())) {
@@ -358,7 +359,8 @@ mod tests {
         }
     }
 
-    /// The callers in the order in which their requests get the one permit that goes round, beginning with this one.
+    /// Returns the callers in the order in which their requests get the single permit, beginning with the holder of
+    /// this one.
     fn order(mut waiting: WaitingRequests, first: FairPermit) -> Vec<u8> {
         let mut order = Vec::new();
         let mut permit = Some(first);
@@ -397,12 +399,12 @@ mod tests {
         waiting.add(&semaphore, 3).unwrap();
         let order = order(waiting, running);
         assert_eq!(order.len(), 67);
-        // The first caller has had its permit, though it waits longest for the next one.
+        // The first caller has just had a permit, although its next request has waited longest.
         assert_eq!(order[..6], [2, 1, 3, 1, 3, 1]);
         assert_unused(&semaphore, 1);
     }
 
-    /// One caller has both permits and waits for more of them; the first that it releases is another caller's.
+    /// One caller has both permits and waits for more; the first permit that it releases goes to another caller.
     #[test]
     fn a_caller_without_a_permit_comes_before_one_that_has_some() {
         let semaphore = FairSemaphore::new(2, 256, 64);
@@ -414,7 +416,7 @@ mod tests {
         drop(first);
         let (last, of_second) = waiting.take_ready().unwrap();
         assert_eq!(last, 2);
-        // Both have one now, so the one that has waited longest is next.
+        // Both callers have one permit now, so the one that has waited longest is next.
         drop(second);
         let (last, of_first) = waiting.take_ready().unwrap();
         assert_eq!(last, 1);
@@ -441,7 +443,7 @@ mod tests {
             waiting.add(&semaphore, last).unwrap();
         }
         assert_eq!(waiting.add(&semaphore, 2), Err(QueueFull::TotalLimit));
-        // Clients that have gone count neither for their caller nor for all.
+        // Disconnected clients count neither for their caller nor for the total.
         drop(waiting.0.remove(0));
         drop(waiting.0.remove(1));
         waiting.add(&semaphore, 1).unwrap();
@@ -469,7 +471,7 @@ mod tests {
         let (last, mut dropped) = waiting.0.remove(2);
         assert_eq!(last, 1);
         assert!(poll(&mut dropped).is_ready());
-        // No caller takes a place of another that has not more than one request more.
+        // A caller does not take the place of another that has at most one request more.
         assert_eq!(waiting.add(&semaphore, 2), Err(QueueFull::TotalLimit));
         assert_eq!(order(waiting, running), [1, 2, 3, 1]);
         assert_unused(&semaphore, 1);
@@ -521,7 +523,7 @@ mod tests {
             first();
         });
         semaphore.spawn_work(caller(1), first).unwrap();
-        let unwanted = cancelled(|| panic!("work that nobody waits for was done"));
+        let unwanted = cancelled(|| panic!("cancelled work was run"));
         semaphore.spawn_work(caller(2), unwanted).unwrap();
         semaphore
             .spawn_work(caller(3), work(note(&threads)))
@@ -538,7 +540,7 @@ mod tests {
     async fn work_that_panics_passes_its_permit_on() {
         let semaphore = FairSemaphore::new(1, 256, 64);
         let (done, is_done) = oneshot::channel();
-        let panics = work(|| panic!("work that goes wrong"));
+        let panics = work(|| panic!("failing work"));
         semaphore.spawn_work(caller(1), panics).unwrap();
         let after = work(move || done.send(()).unwrap());
         semaphore.spawn_work(caller(1), after).unwrap();
@@ -555,7 +557,7 @@ mod tests {
         for last in 1..=3 {
             waiting.add(&semaphore, last).unwrap();
         }
-        // The first has its permit, and its client goes before it sees it.
+        // The first request has its permit, and its client disconnects before it notices.
         drop(running);
         drop(waiting.0.remove(0));
         let (last, permit) = waiting.take_ready().unwrap();

@@ -1,4 +1,4 @@
-//! What a process remembers of other registries: whether they respond, and merged lists whose next page may be
+//! The state of federation in one process: whether other registries respond, and merged lists whose next page may be
 //! requested.
 
 use std::collections::HashMap;
@@ -9,41 +9,41 @@ use a2a_registry_api::ard::SearchResult;
 use moka::sync::Cache;
 use tokio::sync::Semaphore;
 
-/// Consecutive failures after which a peer is left alone for a while.
+/// Number of consecutive failures that open the circuit breaker of a peer.
 const MAX_FAILURES: u32 = 3;
-/// How long it is left alone; then one search tries it again.
+/// How long the circuit breaker of a peer stays open; then one search tries the peer again.
 const BREAKER_COOLDOWN: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of merged lists that are kept, as they would be sent.
+/// Maximum size of the cached merged lists in bytes, as they would be sent.
 const MAX_RESULT_BYTES: u64 = 64 * 1024 * 1024;
-/// Concurrent searches that query peers; further ones go without them.
+/// Maximum number of concurrent searches that query peers; further searches skip the peers.
 const MAX_CONCURRENT_SEARCHES: usize = 32;
 /// How long a merged list is kept.
 const RESULTS_TTL: Duration = Duration::from_secs(300);
 
-/// A merged list, which is served in pages.
+/// A merged list that is served in pages.
 #[derive(Debug, Clone)]
 pub struct MergedResults {
     /// The results, in order.
     pub results: Vec<SearchResult>,
-    /// The token of this registry's own results after those in the list.
+    /// The token for this registry's own results after those in the list.
     pub own_next_token: Option<String>,
-    /// Its size in bytes, as it would be sent.
+    /// The size of the list in bytes, as it would be sent.
     pub size: u32,
 }
 
 #[derive(Debug)]
 pub struct FederationState {
     breakers: Mutex<HashMap<String, PeerBreaker>>,
-    /// A permit for each search that may query peers now.
+    /// The permits for searches that query peers.
     pub search_permits: Semaphore,
     pub merged_results: Cache<u64, Arc<MergedResults>>,
 }
 
-/// How a peer has answered lately.
+/// The circuit breaker of a peer.
 #[derive(Debug, Clone, Default)]
 struct PeerBreaker {
     failures: u32,
-    /// Until when it is left alone.
+    /// Until when the peer is not queried.
     open_until: Duration,
     last_failure: Option<String>,
 }
@@ -68,7 +68,7 @@ impl FederationState {
         update(breakers.entry(peer.to_owned()).or_default())
     }
 
-    /// Whether a peer may be queried now. Of the searches after a pause only one tries it.
+    /// Whether a peer may be queried now. After a pause only one search tries it.
     pub fn allows_query(&self, peer: &str, now: Duration) -> bool {
         self.with_breaker(peer, |breaker| {
             if breaker.failures < MAX_FAILURES {
@@ -94,7 +94,7 @@ impl FederationState {
         });
     }
 
-    /// Whether a peer is left alone now, and why it last failed.
+    /// Whether the circuit breaker of a peer is open, and why the peer last failed.
     pub fn breaker_state(&self, peer: &str, now: Duration) -> (bool, Option<String>) {
         self.with_breaker(peer, |breaker| {
             let is_open = breaker.failures >= MAX_FAILURES && now < breaker.open_until;

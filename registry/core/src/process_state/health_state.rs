@@ -1,4 +1,4 @@
-//! The last known states of database and disk.
+//! The last known states of the database and the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

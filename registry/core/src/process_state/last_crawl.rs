@@ -1,23 +1,22 @@
-//! When a card was last fetched, kept in the database: a process that does not crawl shows it too, without reading the
-//! rows of all agents.
+//! The time of the last fetch of a card, stored in the database so that processes that do not crawl can show it
+//! without reading the rows of all agents.
 
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
 use a2a_registry_store::settings::setting_value;
 use a2a_registry_store::{Store, StoreError, WriteTransaction};
 
 const LAST_CRAWL_SETTING: &str = "last_crawl";
-/// How often it is stored: each fetch would cost a write.
+/// How often the time is stored: storing it with each fetch would cost a write each time.
 pub const STORE_INTERVAL: i64 = MINUTE;
 
-/// When the card of a public agent was last fetched, to within a minute. A fetch of a hidden agent leaves no trace in
-/// it.
+/// When the card of a public agent was last fetched, to within a minute. Fetches of hidden agents do not count.
 pub async fn load_last_crawl(
     store: &Store,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
     let text = setting_value(store, LAST_CRAWL_SETTING).await?;
     let at: Option<i64> = text.and_then(|text| text.parse().ok());
-    // A clock that was ahead has fetched nothing in the future.
+    // A clock that was ahead may have stored a time in the future.
     Ok(at.map(|at| Timestamp(at.min(now.0))))
 }
 

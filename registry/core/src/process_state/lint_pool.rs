@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// Maximum number of cards that are linted or wait for it; further ones get 503. Each holds its bytes for that time, at
-/// most 1 MiB.
+/// Maximum number of cards that are being linted or are queued; further ones get 503. Each holds its bytes meanwhile,
+/// at most 1 MiB.
 pub const MAX_PENDING_LINTS: usize = 32;
 
-/// Slots for cards that are linted on request, and permits for the threads that do it.
+/// Slots for cards that are linted on request, and permits for the threads that lint them.
 #[derive(Debug)]
 pub struct LintPool {
     pub pending: Semaphore,
@@ -16,7 +16,7 @@ pub struct LintPool {
 }
 
 impl Default for LintPool {
-    /// Half of the cores lint at once, so that others stay free for everything else.
+    /// Lints use at most half of the cores, so that the others stay free.
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {

@@ -5,7 +5,7 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::settings::setting_value;
 use a2a_registry_store::{Store, StoreError, WriteTransaction};
 
-/// The setting that holds when the circuit breaker opened, and when it was last open.
+/// The setting with the times at which the circuit breaker opened and was last open.
 const OUTAGE_SETTING: &str = "crawl_braked";
 /// How long a stored outage is valid: longer than the interval of a failing source.
 pub const MAX_OUTAGE_AGE: i64 = 2 * DAY;
@@ -18,12 +18,12 @@ pub struct StoredOutage(pub Option<Outage>);
 pub struct Outage {
     /// When the circuit breaker opened.
     pub since: Timestamp,
-    /// When it was last stored as open.
+    /// When the circuit breaker was last stored as open.
     pub stored_at: Timestamp,
 }
 
 impl Outage {
-    /// The stored outage, if it is still valid.
+    /// Loads the stored outage, if it is still valid.
     pub async fn load(store: &Store, now: Timestamp) -> Result<Option<Self>, StoreError> {
         let text = setting_value(store, OUTAGE_SETTING)
             .await?
@@ -35,7 +35,7 @@ impl Outage {
                 stored_at: Timestamp(noted.parse().ok()?),
             })
         };
-        // An outage dated in the future, by a clock that was ahead, would be valid for too long.
+        // An outage dated in the future by a clock that was ahead would be valid for too long.
         let is_valid =
             |outage: &Self| (0..MAX_OUTAGE_AGE).contains(&now.0.saturating_sub(outage.stored_at.0));
         Ok(parse().filter(is_valid))

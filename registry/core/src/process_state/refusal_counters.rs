@@ -1,4 +1,4 @@
-//! Refused credentials and sign-ins of the last minute, counted by network until their events are written.
+//! Counters of refused credentials and sign-ins of the last minute, by network, until their events are written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -13,13 +13,14 @@ use crate::error::RefusalReason;
 /// The target of log lines about refused credentials and sign-ins.
 pub const SIGN_IN_LOG: &str = "sign_in";
 
-/// Networks that are counted separately within a minute.
+/// Maximum number of networks counted separately within a minute.
 const MAX_NETWORKS: usize = 1_000;
-/// Networks of a minute that get an event of their own: those with most refusals. All others share one.
+/// Maximum number of networks per minute with their own event: those with the most refusals. All others share one
+/// event.
 pub const MAX_NETWORK_EVENTS: usize = 20;
-/// Refusals of a network within a minute that are logged individually.
+/// Maximum number of refusals of a network per minute that are logged individually.
 const MAX_LOG_LINES_PER_NETWORK: u64 = 3;
-/// Refusals of all networks within a minute that are logged individually.
+/// Maximum number of refusals of all networks per minute that are logged individually.
 const MAX_LOG_LINES: u64 = 60;
 
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ pub struct RefusalCounters(Mutex<MinuteCounts>);
 struct MinuteCounts {
     since: Option<Timestamp>,
     networks: HashMap<IpNet, RefusalCount>,
-    /// Those of further networks, and of clients without an address.
+    /// The refusals of further networks, and of clients without an address.
     others: RefusalCount,
     logged_lines: u64,
 }
@@ -37,7 +38,7 @@ struct MinuteCounts {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RefusalCount {
     pub reasons: BTreeMap<&'static str, u64>,
-    /// How many of them were logged individually.
+    /// The number of refusals that were logged individually.
     logged: u64,
 }
 
@@ -46,7 +47,7 @@ impl RefusalCount {
         self.reasons.values().sum()
     }
 
-    /// Those that were not logged individually.
+    /// The number of refusals that were not logged individually.
     pub fn unlogged(&self) -> u64 {
         self.total().saturating_sub(self.logged)
     }
@@ -62,9 +63,9 @@ impl RefusalCount {
 /// The refusals of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusalSummary {
-    /// When the first one was.
+    /// The time of the first refusal.
     pub since: Timestamp,
-    /// The networks with most of them, in descending order.
+    /// The networks with the most refusals, in descending order.
     pub networks: Vec<(IpNet, RefusalCount)>,
     pub others: RefusalCount,
 }
@@ -92,7 +93,7 @@ impl RefusalCounters {
         is_logged
     }
 
-    /// Takes what was counted; `None` if there was no refusal.
+    /// Takes the counts; `None` if there was no refusal.
     pub fn take_summary(&self) -> Option<RefusalSummary> {
         let taken = std::mem::take(&mut *self.lock());
         let since = taken.since?;
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(again.networks[1].1.total(), 2);
     }
 
-    /// However many networks there are, memory, entries and lines are bounded, and nothing is left uncounted.
+    /// With any number of networks, memory, entries and log lines are bounded, and every refusal is counted.
     #[test]
     fn nobody_makes_the_log_or_the_memory_grow() {
         let refusals = RefusalCounters::default();
@@ -189,7 +190,7 @@ mod tests {
         }
         assert_eq!(lines, MAX_LOG_LINES);
         assert_eq!(refusals.lock().networks.len(), MAX_NETWORKS);
-        // Who has most is named, whoever came first.
+        // The networks with the most refusals are named, regardless of order.
         for _ in 0..50 {
             refusals.record(Timestamp(1), address(900, 1), REASON);
         }

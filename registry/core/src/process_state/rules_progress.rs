@@ -1,10 +1,10 @@
-//! The progress of the decisions by changed admission rules, as this process knows it.
+//! The progress of decisions under changed admission rules, as this process knows it.
 
 use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
-/// The progress of the decisions by the rules of this process.
+/// The progress of decisions under the rules of this process.
 #[derive(Debug)]
 pub struct RulesProgress {
     /// The name of this process in the lease of the decisions.
@@ -14,24 +14,24 @@ pub struct RulesProgress {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RulesStage {
-    /// They have not begun in this process.
+    /// The decisions have not begun in this process.
     Waiting,
     Deciding {
-        /// Agents and reviews that are decided.
+        /// Number of decided agents and reviews.
         decided: u64,
-        /// Agents and reviews to decide in all.
+        /// Total number of agents and reviews to decide.
         total: u64,
     },
-    /// Another process decides, with this progress when this one last looked.
+    /// Another process decides, with this progress when last checked.
     Elsewhere {
         decided: u64,
         total: u64,
     },
-    /// Some could not be decided, and are tried again.
+    /// Some agents or reviews could not be decided and will be retried.
     Failed {
         count: u64,
     },
-    /// Another process was started with other rules since, and decides by those.
+    /// Another process was started later with different rules and decides by those.
     Superseded,
     Decided,
 }
@@ -50,22 +50,24 @@ impl RulesProgress {
 
     pub fn status_text(&self) -> String {
         let stage = *self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        let hidden = "what they may forbid is hidden meanwhile";
+        let hidden = "any agent that they may forbid is hidden meanwhile";
         match stage {
-            RulesStage::Waiting => format!("decisions by the present rules are about to begin; {hidden}"),
+            RulesStage::Waiting => format!("decisions under the current rules are about to begin; {hidden}"),
             RulesStage::Deciding { decided, total } => {
-                format!("{decided} of {total} are decided by the changed rules; {hidden}")
+                format!("{decided} of {total} are decided under the changed rules; {hidden}")
             }
             RulesStage::Elsewhere { decided, total } => format!(
-                "another process has decided {decided} of {total} by the changed rules; {hidden}"
+                "another process has decided {decided} of {total} under the changed rules; {hidden}"
             ),
             RulesStage::Failed { count } => format!(
-                "{count} could not be decided by the changed rules, and are tried again; the log names them; {hidden}"
+                "{count} could not be decided under the changed rules and will be retried; the log names them; \
+                 {hidden}"
             ),
             RulesStage::Superseded => {
-                "another process was started with other rules since, and decides by those; give all processes the same rules".into()
+                "another process was started later with other rules and decides by those; give all processes the \
+                 same rules".into()
             }
-            RulesStage::Decided => "everything is decided by the present rules".into(),
+            RulesStage::Decided => "everything is decided under the current rules".into(),
         }
     }
 }

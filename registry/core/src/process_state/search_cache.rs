@@ -10,9 +10,9 @@ use crate::process_state::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITI
 
 #[derive(Debug)]
 pub struct SearchCache {
-    /// By query, labels, index generation and overlay: an entry can expire, but never be wrong.
+    /// The responses by query, labels, index generation and overlay: an entry can expire, but is never wrong.
     pub responses: Cache<String, Bytes>,
-    /// A permit for each thread of the pool.
+    /// The permits for the threads of the pool.
     pub permits: Arc<FairSemaphore>,
 }
 
@@ -38,5 +38,5 @@ impl SearchCache {
     }
 }
 
-/// A rough size of a cache entry beside its key and value.
+/// The approximate size of a cache entry without its key and value.
 pub const ENTRY_OVERHEAD_BYTES: usize = 256;

@@ -1,5 +1,4 @@
-//! The registry as an agent: its signed card as it is served, the signals that a task has changed, and the new tasks to
-//! be stored.
+//! The registry as an agent: its signed card, the signals of changed tasks, and the new tasks to be stored.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -14,19 +13,19 @@ use crate::error::Result;
 const MAX_UNREAD_CHANGES: usize = 1024;
 /// Maximum number of new tasks in one transaction.
 const MAX_BATCH_TASKS: usize = 256;
-/// Bytes of new tasks beyond which no further one is added to the same transaction.
+/// Maximum size of the new tasks in one transaction, in bytes.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Default)]
 pub struct SelfAgentState {
-    /// Unset while the registry is no agent, and in commands that serve nothing.
+    /// The card; unset while the registry is not an agent, and in commands that do not serve.
     pub card: OnceLock<SelfAgentCard>,
-    /// Wakes the followers of a task that this process has changed.
+    /// The signals to followers of tasks that this process has changed.
     pub task_watchers: TaskWatchers,
     pub insert_queue: TaskInsertQueue,
 }
 
-/// Announces which task this process has changed.
+/// The channel that announces tasks changed by this process.
 #[derive(Debug)]
 pub struct TaskWatchers(broadcast::Sender<Uuid>);
 
@@ -43,7 +42,7 @@ impl Default for TaskWatchers {
 }
 
 impl TaskWatchers {
-    /// The signal of a task, for its changes from now on.
+    /// Watches a task for changes from now on.
     pub fn watch(&self, task: Uuid) -> TaskWatcher {
         TaskWatcher {
             task,
@@ -52,29 +51,29 @@ impl TaskWatchers {
     }
 
     pub fn notify(&self, task: Uuid) {
-        // It fails where nobody follows any.
+        // Sending fails if there are no followers.
         let _ = self.0.send(task);
     }
 }
 
 impl TaskWatcher {
-    /// Waits for a change, or until so many of all tasks are waiting here that one may have been missed.
+    /// Waits for a change of the task, or until so many changes of all tasks are queued that one may have been missed.
     pub async fn wait_for_change(&mut self) {
         let changes = &mut self.changes;
         while changes.recv().await.is_ok_and(|task| task != self.task) {}
     }
 }
 
-/// New tasks that wait to be stored together. Each is of a request that waits for it, so there are no more of them than
-/// open requests.
+/// The queue of new tasks to be stored together. Each belongs to a request that waits for it, so there are at most as
+/// many as open requests.
 #[derive(Debug, Default)]
 pub struct TaskInsertQueue {
     queue: Mutex<Vec<QueuedTask>>,
-    /// Whoever holds it stores those that wait by then.
+    /// The holder of this lock stores the tasks that are queued by then.
     pub insert_lock: tokio::sync::Mutex<()>,
 }
 
-/// A new task, and the receiver of the message that it is stored.
+/// A new task, and the channel that reports that it is stored.
 #[derive(Debug)]
 pub struct QueuedTask {
     pub row: a2a_task::Model,
@@ -106,7 +105,7 @@ impl TaskInsertQueue {
 }
 
 impl QueuedTask {
-    /// An estimate of its bytes, from its large columns.
+    /// The estimated size of the task in bytes, from its large columns.
     fn bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         self.row.history.len() + length(&self.row.outcome) + length(&self.row.more)
@@ -115,7 +114,7 @@ impl QueuedTask {
 
 #[derive(Debug)]
 pub struct SelfAgentCard {
-    /// The bytes, which are the same for every caller.
+    /// The bytes of the card, the same for every caller.
     pub bytes: Bytes,
     /// Its strong entity tag, with quotes.
     pub tag: String,
@@ -177,7 +176,7 @@ mod tests {
                 vec![String::new(); MAX_BATCH_TASKS + 1],
                 vec![MAX_BATCH_TASKS, 1],
             ),
-            // A group ends with the task that goes beyond.
+            // A batch ends with the task that exceeds the limit.
             (vec![half.clone(); 4], vec![3, 1]),
             (vec![half + "x"; 4], vec![2, 2]),
         ] {

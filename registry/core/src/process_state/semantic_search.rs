@@ -18,7 +18,8 @@ use crate::visibility::caller::CallerKey;
 /// Megabytes of cached query vectors.
 const QUERY_CACHE_MEGABYTES: u64 = 16;
 
-/// Maximum number of queries in the encoder: it serves them in the order in which they come, so they are few.
+/// Maximum number of concurrent queries in the encoder. The number is small because the encoder serves them in order
+/// of arrival.
 const MAX_CONCURRENT_ENCODES: usize = 8;
 
 named_enum! {
@@ -32,7 +33,7 @@ named_enum! {
 }
 
 impl Mode {
-    /// The mode of a response to this request.
+    /// Returns the mode of a response to this request.
     pub const fn for_request(request: &SearchRequest) -> Self {
         match &request.semantic {
             None => Self::Lexical,
@@ -42,15 +43,15 @@ impl Mode {
     }
 }
 
-/// The serving model, and the progress of all.
+/// The serving model, and the progress of all models.
 #[derive(Debug)]
 pub struct SemanticSearchState {
     pub serving_model: ArcSwapOption<ServingModel>,
-    /// Vectors of queries, by the number of the set of vectors they are compared with.
+    /// The vectors of queries, by the number of the vector set with which they are compared.
     pub query_vectors: Cache<(u64, String), Arc<[f32]>>,
     pub progress: Mutex<Vec<ModelProgress>>,
     pub query_timeout: Duration,
-    /// A permit for each query that the encoder has.
+    /// The permits for queries in the encoder.
     pub permits: Arc<FairSemaphore>,
 }
 
@@ -65,18 +66,18 @@ pub struct ServingModel {
 pub struct ModelProgress {
     pub model: String,
     pub name: String,
-    /// Agents that have vectors.
+    /// Number of agents that have vectors.
     pub agents: usize,
-    /// The memory that these take, in bytes.
+    /// Memory of these vectors, in bytes.
     pub memory: usize,
     /// The similarity cutoff, once it is calibrated.
     pub cutoff: Option<f32>,
-    /// Whether searches use it.
+    /// Whether searches use the model.
     pub serving: bool,
 }
 
 impl ModelProgress {
-    /// A sentence on its progress, without the number of agents: anyone may read it.
+    /// Describes the progress without the number of agents, because anyone may read it.
     pub fn status_text(&self) -> String {
         match (self.serving, self.cutoff) {
             (false, _) => format!("vectors of {:?} are being computed", self.name),
@@ -91,14 +92,14 @@ impl ModelProgress {
     }
 }
 
-/// The semantic part of a query, and the version of the vectors that it is for.
+/// The semantic part of a query, and the version of the vectors to which it belongs.
 pub struct QueryEmbedding {
     pub semantic_query: SemanticQuery,
     pub vectors_version: (u64, u64, u32),
 }
 
 impl SemanticSearchState {
-    /// A query waits for at most `patience`.
+    /// Makes the state; a query waits for at most `query_timeout`.
     pub fn new(query_timeout: Duration) -> Self {
         Self {
             serving_model: ArcSwapOption::empty(),
@@ -119,7 +120,7 @@ impl SemanticSearchState {
         }
     }
 
-    /// Frees query vectors that were not used lately.
+    /// Frees query vectors that were not used recently.
     pub fn evict_expired(&self) {
         self.query_vectors.run_pending_tasks();
     }
@@ -128,8 +129,8 @@ impl SemanticSearchState {
         self.serving_model.load().is_some()
     }
 
-    /// The semantic part of a query; `None` without a model, for a query without words, and if the encoder does not
-    /// answer in time.
+    /// Computes the semantic part of a query; `None` without a model, for a query without words, and if the encoder
+    /// does not respond in time.
     pub async fn embed_query(
         &self,
         caller: CallerKey,
@@ -181,7 +182,7 @@ impl SemanticSearchState {
             }
             Err(_) => {
                 tracing::debug!(
-                    "the encoder did not answer in time; this search is full text only"
+                    "the encoder did not respond in time; this search is full text only"
                 );
                 return None;
             }

@@ -1,4 +1,5 @@
-//! The tokens whose use this process has noted in the present hour, so that each is written at most once an hour.
+//! The tokens whose use this process has recorded in the current hour, so that each use is written at most once an
+//! hour.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +12,7 @@ const HOUR: i64 = 3600 * 1_000_000;
 pub struct TokenUseTracker(Mutex<(i64, HashSet<Uuid>)>);
 
 impl TokenUseTracker {
-    /// The hour to write as that of the token's last use; `None` if it is written, or about to be.
+    /// Returns the hour to write as the token's last use; `None` if it is already written or being written.
     pub fn hour_to_record(&self, token: Uuid, last_used_at: Option<i64>, now: i64) -> Option<i64> {
         let hour = now - now.rem_euclid(HOUR);
         if last_used_at.is_some_and(|last| last >= hour) {
@@ -45,7 +46,7 @@ mod tests {
             uses.hour_to_record(token, Some(5 * HOUR), 6 * HOUR),
             Some(6 * HOUR)
         );
-        // A clock that was set back writes nothing earlier.
+        // After the clock was set back, no earlier hour is written.
         assert_eq!(uses.hour_to_record(token, Some(6 * HOUR), 5 * HOUR), None);
     }
 }

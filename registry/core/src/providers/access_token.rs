@@ -16,7 +16,7 @@ pub(super) fn check_access_token(
     accepted_audiences: &[String],
     now: i64,
 ) -> Result<i64, TokenRejection> {
-    // An identity token tells another client who someone is, and grants no access (RFC 8725 section 3.11).
+    // An identity token identifies a person to another client, and grants no access (RFC 8725 section 3.11).
     let is_access_token = |typ: &str| {
         ACCESS_TOKEN_TYPES
             .iter()
@@ -36,7 +36,8 @@ pub(super) fn check_access_token(
     if text("client_id").is_none() {
         return Err(TokenRejection::AuthorizedParty);
     }
-    // A stolen token of this kind must not be usable (RFC 7800), and nothing here checks the proof of possession.
+    // A stolen token of this kind must not be usable (RFC 7800), and this registry does not check the proof of
+    // possession.
     if claims.contains_key("cnf") {
         return Err(TokenRejection::KeyBound);
     }

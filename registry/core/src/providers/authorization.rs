@@ -1,8 +1,8 @@
-//! Signing in: the address that a browser is sent to, and the validation of the provider's answer (RFC 6749 section
+//! Signing in: the authorization URL for the browser, and the validation of the provider's response (RFC 6749 section
 //! 4.1, with RFC 7636, RFC 9207 and OpenID Connect).
 //!
-//! Everything secret of an attempt is computed from its secret, which the browser keeps sealed in a cookie, and its
-//! `state`: the provider's answer is useless in another browser, and nothing secret is stored.
+//! All secret values of an attempt are derived from its secret, which the browser keeps sealed in a cookie, and its
+//! `state`. So the provider's response is useless in another browser, and no secret is stored.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::error::{AppError, Result};
 use crate::providers::token_subject::{ClaimCompleteness, build_token_subject};
 use crate::providers::{Provider, TokenSubject};
 
-/// Bytes of the answer with the tokens.
+/// Maximum size of the token response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 128 * 1024;
 /// Maximum length of a code, in bytes.
 const MAX_CODE_BYTES: usize = 4096;
@@ -25,9 +25,9 @@ const MAX_CODE_BYTES: usize = 4096;
 /// An attempt to sign in: its secret, and its `state`.
 #[derive(Debug, Clone, Copy)]
 pub struct SignInAttemptSecrets<'a> {
-    /// Only the registry and the cookie of the browser have it.
+    /// The secret, known only to the registry and the browser's cookie.
     pub secret: &'a str,
-    /// The provider returns it.
+    /// The state, which the provider returns.
     pub state: &'a str,
 }
 
@@ -41,7 +41,7 @@ impl SignInAttemptSecrets<'_> {
         BASE64URL_NOPAD.encode(tag.as_ref())
     }
 
-    /// The identity token must repeat it.
+    /// The nonce, which the identity token must repeat.
     pub(super) fn nonce(&self) -> String {
         self.derive("nonce")
     }
@@ -52,11 +52,11 @@ impl SignInAttemptSecrets<'_> {
     }
 }
 
-/// The parameters of the address that a provider sends a browser back to.
+/// The query parameters of the address to which a provider redirects a browser.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct AuthorizationResponse {
-    /// The attempt that it is about.
+    /// The state of the attempt.
     pub state: String,
     code: Option<String>,
     iss: Option<String>,
@@ -75,7 +75,7 @@ struct TokenErrorResponse {
     error: String,
 }
 
-/// The address that a provider sends browsers back to.
+/// The address to which a provider redirects browsers.
 pub fn redirect_uri(public_url: &str, provider: &Provider) -> String {
     format!("{public_url}/sign-in/{}/callback", provider.name())
 }
@@ -85,8 +85,8 @@ fn sign_in_failed(text: String) -> AppError {
 }
 
 impl Provider {
-    /// The address to send a browser to. Unless the provider has responded recently, it is queried first, so that no
-    /// one is sent to one that has been down for long.
+    /// Builds the address to which a browser is sent. Unless the provider has responded recently it is queried first,
+    /// so that no browser is sent to a provider that has been down for long.
     pub async fn authorization_url(
         &self,
         attempt: &SignInAttemptSecrets<'_>,
@@ -112,7 +112,7 @@ impl Provider {
         Ok(url)
     }
 
-    /// The person who has signed in, by the answer to an attempt.
+    /// Determines the person who has signed in from the response to an attempt.
     pub async fn signed_in(
         self: &Arc<Self>,
         attempt: &SignInAttemptSecrets<'_>,
@@ -127,13 +127,13 @@ impl Provider {
         };
         if !is_own_response {
             return Err(sign_in_failed(
-                "This answer is of another identity provider. Sign in again.".into(),
+                "This response is from another identity provider. Sign in again.".into(),
             ));
         }
         let code = match (&response.error, &response.code) {
             (Some(error), _) => {
                 return Err(sign_in_failed(format!(
-                    "{} has not signed you in: {}. You can try again.",
+                    "{} did not sign you in: {}. You can try again.",
                     self.title(),
                     escape_invisible(error, MAX_DETAIL)
                 )));
@@ -141,7 +141,7 @@ impl Provider {
             (None, Some(code)) if code.len() <= MAX_CODE_BYTES => code,
             (None, _) => {
                 return Err(sign_in_failed(
-                    "The identity provider has sent no code. Sign in again.".into(),
+                    "The identity provider sent no code. Sign in again.".into(),
                 ));
             }
         };
@@ -149,7 +149,7 @@ impl Provider {
         let endpoint =
             endpoint.ok_or_else(|| self.unavailable_error("it has no token endpoint".into()))?;
         let methods = metadata.token_endpoint_auth_methods_supported;
-        // The default is the basic scheme.
+        // The default is `client_secret_basic`.
         let basic = methods.is_none_or(|all| all.iter().any(|one| one == "client_secret_basic"));
         let tokens = self
             .exchange_code(&endpoint, attempt, code, redirect_uri, basic)
@@ -206,16 +206,15 @@ impl Provider {
             }
         };
         match response.status {
-            200 => serde_json::from_slice::<TokenResponse>(&response.body).map_err(|_| {
-                self.unavailable_error(format!("{endpoint} has sent no identity token"))
-            }),
+            200 => serde_json::from_slice::<TokenResponse>(&response.body)
+                .map_err(|_| self.unavailable_error(format!("{endpoint} sent no identity token"))),
             400 | 401 => {
                 let error_response: TokenErrorResponse =
                     serde_json::from_slice(&response.body).unwrap_or_default();
                 let why = escape_invisible(&error_response.error, MAX_DETAIL);
-                tracing::warn!(provider = self.name(), why, "a code was refused");
+                tracing::warn!(provider = self.name(), why, "the provider rejected a code");
                 Err(sign_in_failed(format!(
-                    "{} has not accepted its own answer: {why}. Sign in again.",
+                    "{} did not accept its own code: {why}. Sign in again.",
                     self.title()
                 )))
             }

@@ -10,7 +10,7 @@ pub(super) struct ExpectedClaims<'a> {
     pub issuer: &'a str,
     pub client_id: &'a str,
     pub nonce: &'a str,
-    /// The time in seconds since 1970.
+    /// The current time in seconds since 1970.
     pub now: i64,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn check_id_token(
     claims: &Map<String, Value>,
     expected: &ExpectedClaims<'_>,
 ) -> Result<i64, TokenRejection> {
-    // An access token or a logout token is not an identity token, whatever else it says (RFC 8725 section 3.11).
+    // An access token or a logout token is not an identity token, regardless of its claims (RFC 8725 section 3.11).
     if typ.is_some_and(|typ| !typ.eq_ignore_ascii_case("JWT")) {
         return Err(TokenRejection::Type);
     }

@@ -10,7 +10,7 @@ use url::Url;
 /// Maximum size of the document, in bytes.
 const MAX_METADATA_BYTES: usize = 64 * 1024;
 
-/// The members of the document that are used here.
+/// The members of the document that the registry uses.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct ProviderMetadata {
     pub issuer: String,
@@ -30,7 +30,7 @@ pub(super) struct CachedProvider {
     pub keys: KeySet,
 }
 
-/// Fetches the document and keys of a provider. Redirects are not followed: the issuer's URL alone says who it is.
+/// Fetches the document and keys of a provider. Redirects are not followed: only the issuer's URL identifies it.
 pub(super) async fn fetch_provider(
     fetcher: &Fetcher,
     issuer: &str,
@@ -42,10 +42,10 @@ pub(super) async fn fetch_provider(
     let address = Url::parse(&address).map_err(|error| error.to_string())?;
     let metadata_json = get_bytes(fetcher, &address, MAX_METADATA_BYTES).await?;
     let metadata: ProviderMetadata = serde_json::from_slice(&metadata_json)
-        .map_err(|error| format!("{address} is no document of a provider: {error}"))?;
+        .map_err(|error| format!("{address} is not the metadata of a provider: {error}"))?;
     if metadata.issuer != issuer {
         return Err(format!(
-            "{address} is the document of another issuer: {}",
+            "{address} is the metadata of another issuer: {}",
             escape_invisible(&metadata.issuer, MAX_DETAIL)
         ));
     }
@@ -54,14 +54,14 @@ pub(super) async fn fetch_provider(
             .as_ref()
             .map(|url| fetcher.guard().check_parsed_url(url.clone()))
         {
-            return Err(format!("an endpoint in {address} is refused: {refusal}"));
+            return Err(format!("an endpoint in {address} is rejected: {refusal}"));
         }
     }
     let keys = get_bytes(fetcher, &metadata.jwks_uri, MAX_KEY_SET_BYTES).await?;
     let keys =
         KeySet::from_jwks(&keys).map_err(|error| format!("{}: {error}", metadata.jwks_uri))?;
     if keys.is_empty() {
-        return Err(format!("{} has no key that can be used", metadata.jwks_uri));
+        return Err(format!("{} has no usable key", metadata.jwks_uri));
     }
     Ok(Arc::new(CachedProvider { metadata, keys }))
 }

@@ -1,4 +1,5 @@
-//! Identity providers: the metadata of each, its keys, and its tokens, verified with them. Nothing here knows accounts.
+//! Identity providers: their metadata and keys, and the verification of their tokens. This module does not know
+//! accounts.
 
 pub mod access_token;
 pub mod authorization;
@@ -31,7 +32,7 @@ use crate::error::StartError;
 pub struct Providers(Vec<Arc<Provider>>);
 
 impl Providers {
-    /// The providers of a configuration, queried through this fetcher. Nothing is queried yet.
+    /// Creates the providers of a configuration, to be queried through this fetcher. Sends no request yet.
     pub fn new(
         config: &Config,
         fetcher: Option<&Arc<Fetcher>>,
@@ -44,7 +45,7 @@ impl Providers {
             if own.require.is_none() {
                 tracing::warn!(
                     provider = name.as_str(),
-                    "nobody of this identity provider may enter: it has no `require`"
+                    "no user of this identity provider can sign in: `require` is not set"
                 );
             }
             let made = Provider::new(name, own, Arc::clone(fetcher), Arc::clone(clock));
@@ -54,7 +55,7 @@ impl Providers {
         all.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Those that people can sign in with, in the order of their names.
+    /// The providers that people can sign in with, in the order of their names.
     pub fn sign_in_providers(&self) -> impl Iterator<Item = &Arc<Provider>> {
         self.0.iter().filter(|provider| provider.supports_sign_in())
     }
@@ -80,7 +81,8 @@ impl Providers {
             .is_some_and(|provider| provider.admits_anyone())
     }
 
-    /// The provider that a token names as its issuer, whether or not it has issued it. `None` if it is no JWT.
+    /// The provider that a token names as its issuer, whether or not it issued the token. `None` if the token is not a
+    /// JWT.
     pub fn by_token_issuer(&self, token: &str) -> Option<&Arc<Provider>> {
         if self.0.is_empty() {
             return None;

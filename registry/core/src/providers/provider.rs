@@ -1,7 +1,7 @@
-//! One identity provider: when it is queried, and its tokens.
+//! An identity provider: the queries of its metadata, and its tokens.
 //!
-//! Its metadata is kept in the memory of a process and refreshed in the background. While it does not respond, the
-//! known metadata stays in use: its tokens are verified with the known keys.
+//! Its metadata is kept in memory and refreshed in the background. While the provider does not respond, the known
+//! metadata stays in use: its tokens are verified with the known keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use crate::providers::metadata::{CachedProvider, ProviderMetadata, fetch_provide
 use crate::providers::token_rejection::{TokenRejection, rejection_error};
 use crate::providers::token_subject::{ClaimCompleteness, TokenSubject, build_token_subject};
 
-/// How long its metadata is current. A key that it withdraws is valid for no longer, while it responds.
+/// How long metadata is current. While the provider responds, a withdrawn key stays valid no longer than this.
 const METADATA_MAX_AGE: Duration = Duration::from_secs(10 * 60);
-/// The time between two requests for an unknown key, between two in the background, and between two for people who sign
-/// in while it responds.
+/// The minimum time between two requests for an unknown key, between two background requests, and between two for
+/// sign-ins while the provider responds.
 const MIN_QUERY_INTERVAL: Duration = Duration::from_secs(60);
-/// The time between two requests while nothing is known at all.
+/// The minimum time between two requests while no metadata is known.
 const FIRST_QUERY_INTERVAL: Duration = Duration::from_secs(5);
 
 pub struct Provider {
@@ -38,7 +38,7 @@ pub struct Provider {
     pub(super) fetcher: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
     cached: ArcSwapOption<CachedProvider>,
-    /// Held while it is queried, so that there is one query at a time.
+    /// Locked while the provider is queried, so that there is only one query at a time.
     refresh_state: Mutex<RefreshState>,
 }
 
@@ -56,9 +56,9 @@ struct RefreshState {
     last_request: Option<(Duration, Option<String>)>,
     /// When the last successful request began.
     last_success: Option<Duration>,
-    /// Whether it has failed during a sign-in since then.
+    /// Whether the provider has failed during a sign-in since then.
     is_suspect: bool,
-    /// When it was last queried for an unknown key.
+    /// When the provider was last queried for an unknown key.
     last_key_request: Option<Duration>,
 }
 
@@ -110,7 +110,7 @@ impl Provider {
         self.config.require.is_some() && (self.supports_sign_in() || takes_tokens)
     }
 
-    /// Whether its map of roles makes someone an admin who may enter.
+    /// Whether its role mapping can make an admitted person an admin.
     pub(super) fn can_make_admins(&self) -> bool {
         let mapped = self.config.roles.values().flatten();
         let mut roles = self.config.default_roles.iter().chain(mapped);
@@ -119,7 +119,7 @@ impl Provider {
 
     pub(super) fn unavailable_error(&self, reason: String) -> AppError {
         let text = format!(
-            "The identity provider {} does not respond as it should, so nobody can sign in with it. Try again later, or \
+            "The identity provider {} does not respond correctly, so sign-ins with it fail. Try again later, or \
              sign in with a token.",
             self.title()
         );
@@ -129,7 +129,7 @@ impl Provider {
         }
     }
 
-    /// Queries it. A caller that has waited for another's request takes its result.
+    /// Queries the provider. A caller that waited for another caller's request uses that result.
     pub(super) async fn refresh(&self) -> Result<Arc<CachedProvider>> {
         let requested_at = self.clock.monotonic();
         let mut refresh_state = self.refresh_state.lock().await;
@@ -165,7 +165,7 @@ impl Provider {
         }
     }
 
-    /// What is known, if anything; else it is queried, but not again at once.
+    /// Returns the known metadata; without any, queries the provider, but not repeatedly at once.
     async fn cached_or_refresh(self: &Arc<Self>) -> Result<Arc<CachedProvider>> {
         if let Some(known) = self.cached.load_full() {
             self.refresh_in_background();
@@ -184,7 +184,7 @@ impl Provider {
         self.refresh_locked(&mut refresh_state, requested_at).await
     }
 
-    /// Queries it in the background, if the metadata is not current and no query is in progress.
+    /// Queries the provider in the background, if the metadata is not current and no query is in progress.
     fn refresh_in_background(self: &Arc<Self>) {
         let Ok(refresh_state) = self.refresh_state.try_lock() else {
             return;
@@ -204,12 +204,15 @@ impl Provider {
         tokio::spawn(async move {
             if let Err(error) = provider.refresh().await {
                 let reason = error.internal.unwrap_or_default();
-                tracing::warn!(reason, "the known keys of an identity provider go on");
+                tracing::warn!(
+                    reason,
+                    "an identity provider cannot be queried; its known keys stay in use"
+                );
             }
         });
     }
 
-    /// What is known after a key was missing, if it may be queried for one now.
+    /// Returns refreshed metadata after a key was missing, if the provider may be queried for a key now.
     async fn refresh_for_new_key(&self) -> Option<Arc<CachedProvider>> {
         let requested_at = self.clock.monotonic();
         let mut refresh_state = self.refresh_state.lock().await;
@@ -229,12 +232,15 @@ impl Provider {
         result
             .inspect_err(|error| {
                 let reason = error.internal.as_deref();
-                tracing::warn!(reason, "an identity provider was asked for a key in vain");
+                tracing::warn!(
+                    reason,
+                    "an identity provider cannot be queried for an unknown key"
+                );
             })
             .ok()
     }
 
-    /// The claims of a token, verified with its keys.
+    /// Verifies a token with the provider's keys and returns its claims.
     async fn verify_claims(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
@@ -253,7 +259,7 @@ impl Provider {
         self.clock.now().unix_timestamp()
     }
 
-    /// The holder of an access token.
+    /// Verifies an access token and returns its holder.
     pub async fn access_token_subject(self: &Arc<Self>, token: &str) -> Result<TokenSubject> {
         let reject = |why| rejection_error("access token", why);
         let parsed = CompactJws::parse(token).map_err(|fault| reject(fault.into()))?;
@@ -277,7 +283,7 @@ impl Provider {
         )
     }
 
-    /// The claims of the identity token of an attempt to sign in, and when it was issued.
+    /// Verifies the identity token of a sign-in attempt; returns its claims and when it was issued.
     pub(super) async fn verify_id_token(
         self: &Arc<Self>,
         token: &str,
@@ -297,8 +303,8 @@ impl Provider {
         Ok((claims, issued_at))
     }
 
-    /// Its current document. Anyone can cause this query, so a recent document counts as well, unless the provider has
-    /// failed since.
+    /// Returns the current metadata. Anyone can cause this query, so recent metadata counts as current unless the
+    /// provider has failed since.
     pub(super) async fn current_metadata(&self) -> Result<ProviderMetadata> {
         let requested_at = self.clock.monotonic();
         let mut refresh_state = self.refresh_state.lock().await;
@@ -319,12 +325,12 @@ impl Provider {
         Ok(cached.metadata.clone())
     }
 
-    /// Makes the next sign-in query it again, because it has not responded as it should.
+    /// Makes the next sign-in query the provider again, because it did not respond correctly.
     pub(super) async fn mark_suspect(&self) {
         self.refresh_state.lock().await.is_suspect = true;
     }
 
-    /// Its last known document.
+    /// Returns the last known metadata.
     pub(super) async fn known_metadata(self: &Arc<Self>) -> Result<ProviderMetadata> {
         self.cached_or_refresh()
             .await

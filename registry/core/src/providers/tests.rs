@@ -1,4 +1,4 @@
-//! Tests of what tokens are worth. That a real provider's are taken is tested from outside.
+//! Tests of the validation of tokens. Tokens of a real provider are covered by the integration tests.
 
 #![allow(clippy::unwrap_used)]
 
@@ -129,7 +129,7 @@ fn an_access_token_is_refused_for_each_thing_that_is_wrong() {
     for typ in [None, Some("JWT"), Some("at+jwt+x")] {
         assert_eq!(check(typ, json!({})), Err(Type), "{typ:?}");
     }
-    // Where no audience is configured nothing is for this registry.
+    // Without a configured audience no token is for this registry.
     let none =
         access_token::check_access_token(Some("at+jwt"), &claims(json!({})), ISSUER, &[], NOW);
     assert_eq!(none, Err(Audience));
@@ -199,8 +199,8 @@ fn ends_access(config: &ProviderConfig, changes: Value, of: ClaimCompleteness) -
         .map(|refusal| refusal.ends_access)
 }
 
-/// Only what a provider has said ends anything: a claim that is missing from an access token, cannot be read or is kept
-/// elsewhere says nothing.
+/// Only an explicit statement of a provider ends access: a claim that is missing from an access token, cannot be read
+/// or is kept elsewhere says nothing.
 #[test]
 fn claims_end_access_only_where_they_say_enough() {
     use ClaimCompleteness::{AccessToken, Complete, WithoutUserinfo};
@@ -243,13 +243,13 @@ fn claims_end_access_only_where_they_say_enough() {
         let found = token_subject::build_token_subject("corp", &config(), &null, NOW, of).unwrap();
         assert_eq!(found.grant.unwrap_err().ends_access, wanted, "{of:?}");
     }
-    // Nor is a null beside the mark that the groups are elsewhere an empty list of them.
+    // A null together with the mark that the groups are elsewhere is not an empty list of groups either.
     null.insert("hasgroups".into(), true.into());
     for of in [Complete, WithoutUserinfo, AccessToken] {
         let found = token_subject::build_token_subject("corp", &config(), &null, NOW, of).unwrap();
         assert!(!found.grant.unwrap_err().ends_access, "{of:?}");
     }
-    // Groups that are too many, where another claim lets the person in.
+    // Too many groups, while another claim admits the person.
     let by_kind = ProviderConfig {
         require: Some(RequireConfig {
             claim: "kind".into(),
@@ -260,7 +260,7 @@ fn claims_end_access_only_where_they_say_enough() {
     let many: Vec<usize> = (0..101).collect();
     let many = json!({"kind": "employee", "groups": many});
     assert_eq!(ends_access(&by_kind, many, Complete), Some(false));
-    // No role is as much as no entry, where the groups are known.
+    // No role counts as not admitted, if the groups are known.
     let no_role = ProviderConfig {
         default_roles: Vec::new(),
         ..by_kind
@@ -273,7 +273,7 @@ fn claims_end_access_only_where_they_say_enough() {
         Some(false)
     );
     assert_eq!(ends_access(&no_role, silent, Complete), Some(true));
-    // An operator who has not said who may enter has ended nothing.
+    // A missing `require` in the configuration ends nothing.
     let nobody = ProviderConfig {
         require: None,
         ..config()
@@ -281,8 +281,8 @@ fn claims_end_access_only_where_they_say_enough() {
     assert_eq!(ends_access(&nobody, json!({}), Complete), Some(false));
 }
 
-/// A null takes no groups from anybody: an access token with it says nothing about them, and where they are kept elsewhere
-/// nobody enters without them.
+/// A null removes no groups: an access token with a null says nothing about groups, and if they are kept elsewhere
+/// they are required to be admitted.
 #[test]
 fn a_claim_that_is_null_is_as_one_that_is_left_out() {
     let by_kind = ProviderConfig {
@@ -323,7 +323,7 @@ fn the_limit_of_groups_holds_for_those_that_are_selected() {
     let entry = held(&some, json!({"groups": groups}), false).unwrap();
     assert_eq!(entry.groups.unwrap(), ["a2a-", "a2a-x", "leads"]);
     assert!(entry.roles.has(Role::Curator));
-    // `require` asks the whole claim.
+    // `require` checks the whole claim.
     let none = selecting(&["a2a-*"]);
     let entry = held(&none, json!({}), false).unwrap();
     assert_eq!(entry.groups, Some(Vec::new()));
@@ -364,7 +364,7 @@ fn groups_that_a_provider_leaves_out_are_refused_with_what_to_configure() {
             assert!(text.contains("groups_claim = \"roles\""), "{text}");
         }
     }
-    // What is said of `groups` says nothing about another claim.
+    // A statement about `groups` says nothing about another claim.
     let by_roles = ProviderConfig {
         groups_claim: "roles".into(),
         ..by_kind
@@ -383,7 +383,7 @@ fn groups_are_those_of_the_claim_and_give_the_roles_of_the_map() {
         groups_claim: "teams".into(),
         ..config()
     };
-    // An identity token without the claim says that there are none, an access token says nothing.
+    // An identity token without the claim means that there are no groups; an access token says nothing.
     assert_eq!(
         held(&apart, json!({}), false).unwrap().groups,
         Some(Vec::new())
@@ -396,7 +396,7 @@ fn groups_are_those_of_the_claim_and_give_the_roles_of_the_map() {
         json!({"teams": [""]}),
         json!({"teams": ["a\nb"]}),
         json!({"teams": "x".repeat(201)}),
-        // What cannot be read is not nothing: a policy may forbid something to it.
+        // An unreadable group is not ignored: a policy may forbid something to it.
         json!({"teams": [{"name": "contractors"}]}),
         json!({"teams": {"name": "contractors"}}),
         json!({"teams": [["contractors"]]}),
@@ -448,7 +448,7 @@ fn what_an_attempt_keeps_secret_depends_on_its_secret_and_state() {
     assert_eq!(one.code_verifier().len(), 43);
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that only changes when it is set.
 #[derive(Debug)]
 struct MovedClock(Mutex<OffsetDateTime>);
 
@@ -539,7 +539,7 @@ impl Site {
         Arc::new(Provider::new("corp", &config, Arc::new(fetcher), clock).unwrap())
     }
 
-    /// A token by the key of that position.
+    /// Makes a token signed with the key at this position.
     fn token(&self, at: usize) -> String {
         let keys = self.keys.lock().unwrap();
         let (kid, key) = &keys[at];
@@ -569,7 +569,7 @@ async fn outcome(provider: &Arc<Provider>, token: &str) -> Result<String, ErrorK
         .map_err(|error| error.kind)
 }
 
-/// A claim that the identity token has as null is not there: userinfo is asked for it, as for one that is left out.
+/// A null claim in the identity token counts as missing: it is requested from userinfo like an absent one.
 #[actix_web::test]
 async fn userinfo_adds_what_is_missing_or_null_and_nothing_else() {
     let site = Site::start().await;
@@ -637,13 +637,13 @@ async fn people_who_sign_in_have_a_provider_asked_once_a_minute_until_it_fails_o
     site.wait(1);
     document().await.unwrap();
     assert_eq!(site.asked(), 2);
-    // Somebody's code could not be exchanged.
+    // The code of a sign-in could not be exchanged.
     site.is_away.store(true, Ordering::SeqCst);
     provider.mark_suspect().await;
     for _ in 0..2 {
         assert_eq!(document().await.unwrap_err(), ErrorKind::Unavailable);
     }
-    // It is asked at once when it is back.
+    // The provider is queried at once when it responds again.
     site.is_away.store(false, Ordering::SeqCst);
     for _ in 0..3 {
         document().await.unwrap();
@@ -659,7 +659,7 @@ async fn known_keys_go_on_while_a_provider_is_away() {
     let first = outcome(&provider, &site.token(0)).await;
     assert_eq!(first, Err(ErrorKind::Unavailable));
     site.is_away.store(false, Ordering::SeqCst);
-    // Not again at once.
+    // A second query is not sent at once.
     let first = outcome(&provider, &site.token(0)).await;
     assert_eq!(first, Err(ErrorKind::Unavailable));
     site.wait(5);
@@ -675,7 +675,7 @@ async fn known_keys_go_on_while_a_provider_is_away() {
     let error = begun.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert!(error.public.contains("corp"), "{error:?}");
-    // A token of a key that nobody knows is refused meanwhile, and does no harm.
+    // A token with an unknown key is refused meanwhile, without side effects.
     site.rotate("two");
     let refused = outcome(&provider, &site.token(0)).await;
     assert_eq!(refused, Err(ErrorKind::Unauthenticated));

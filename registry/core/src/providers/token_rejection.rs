@@ -1,4 +1,4 @@
-//! Why a token of a provider is refused.
+//! The reasons for rejecting a token of a provider.
 
 use a2a_card::{SignatureFault, TokenError};
 
@@ -6,33 +6,33 @@ use crate::error::AppError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenRejection {
-    /// Its form, header or signature has this fault.
+    /// The form, header or signature has this fault.
     Signature(SignatureFault),
-    /// The provider has no key with the token's key name.
+    /// The provider has no key with the key ID (`kid`) of the token.
     UnknownKey,
     Type,
-    /// Its issuer is another one.
+    /// The issuer is another one.
     Issuer,
     Audience,
-    /// It was issued to another client, or does not say to which.
+    /// The token was issued to another client, or does not name the client.
     AuthorizedParty,
-    /// It has expired, or has no expiry.
+    /// The token has expired, or has no expiry.
     Expired,
-    /// It is not valid yet.
+    /// The token is not valid yet.
     NotYetValid,
-    /// It does not say when it was issued, or at an impossible time.
+    /// The token has no issue time, or an impossible one.
     IssuedAt,
     Nonce,
-    /// It does not say whom it is about.
+    /// The token names no subject.
     Subject,
     KeyBound,
 }
 
 impl TokenRejection {
-    /// The fault, as the end of a sentence.
+    /// The reason, as the end of a sentence.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Signature(SignatureFault::Mismatch) => "its signature is wrong",
+            Self::Signature(SignatureFault::Mismatch) => "its signature is invalid",
             Self::Signature(SignatureFault::Algorithm) => {
                 "it is not signed by one of the algorithms EdDSA, ES256, ES384, PS256 and RS256"
             }
@@ -42,17 +42,17 @@ impl TokenRejection {
             Self::Signature(SignatureFault::KeyUse) => {
                 "the key that it names is not for verifying signatures"
             }
-            Self::Signature(_) => "its form or its header is wrong",
-            Self::UnknownKey => "its issuer publishes no key of the name that it gives",
+            Self::Signature(_) => "its form or its header is invalid",
+            Self::UnknownKey => "its issuer publishes no key with its key ID (`kid`)",
             Self::Type => "its header says that it is a token of another type",
             Self::Issuer => "its issuer is another one",
             Self::Audience => "it is for another audience",
-            Self::AuthorizedParty => "it was issued to another client, or does not say to which",
+            Self::AuthorizedParty => "it was issued to another client, or does not name the client",
             Self::Expired => "it has expired",
             Self::NotYetValid => "it is not valid yet",
-            Self::IssuedAt => "it does not say when it was issued, or at a time that cannot be",
+            Self::IssuedAt => "it has no issue time, or an impossible one",
             Self::Nonce => "it was made for another attempt to sign in",
-            Self::Subject => "it does not say whom it is about",
+            Self::Subject => "it names no subject",
             Self::KeyBound => "it is bound to a key of its holder, which is not supported",
         }
     }
@@ -67,8 +67,8 @@ impl From<TokenError> for TokenRejection {
     }
 }
 
-/// The error that a token of this kind is refused.
+/// The error for a rejected token of this kind.
 pub fn rejection_error(kind: &str, rejection: TokenRejection) -> AppError {
     let reason = rejection.reason();
-    AppError::unauthenticated(format!("This {kind} is refused: {reason}."))
+    AppError::unauthenticated(format!("This {kind} is rejected: {reason}."))
 }

@@ -8,23 +8,23 @@ use crate::config::ProviderConfig;
 use crate::error::Result;
 use crate::providers::token_rejection::TokenRejection;
 
-/// Bytes of a subject, as limited by OpenID Connect.
+/// Maximum size of a subject in bytes, as limited by OpenID Connect.
 const MAX_SUBJECT_BYTES: usize = 255;
-/// Characters of a name that an account takes over.
+/// Maximum number of characters of the provider's name for a person that an account takes over.
 const MAX_ACCOUNT_NAME_CHARS: usize = 60;
-/// Selected groups that one provider may put a person in.
+/// Maximum number of selected groups in which a provider may put a person.
 pub(super) const MAX_GROUPS: usize = 100;
-/// Bytes of the name of a group.
+/// Maximum size of a group's name in bytes.
 pub(super) const MAX_GROUP_NAME_BYTES: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenSubject {
     pub issuer: String,
-    /// The subject of the token: never reassigned by this issuer.
+    /// The subject of the token, which this issuer never reassigns.
     pub subject: String,
     /// When the token was issued, in seconds since 1970.
     pub issued_at: i64,
-    /// The account that the configuration grants by the claims, or why it does not.
+    /// The account that the configuration grants for the claims, or why it grants none.
     pub grant: Result<AccountGrant, GrantRejection>,
 }
 
@@ -33,9 +33,9 @@ pub struct TokenSubject {
 pub struct AccountGrant {
     /// The name of a new account: it ends with the provider's name, so that no one can take a name used elsewhere.
     pub account_name: String,
-    /// The groups that count, in order; `None` if the claims say nothing about groups.
+    /// The selected groups, in order; `None` if the claims say nothing about groups.
     pub groups: Option<Vec<String>>,
-    /// The roles that the map gives for these groups: at least one.
+    /// The roles that the role mapping gives for these groups: at least one.
     pub roles: Roles,
 }
 
@@ -44,23 +44,23 @@ pub struct AccountGrant {
 pub struct GrantRejection {
     /// The reason, in full sentences for the person concerned.
     pub text: String,
-    /// Whether the provider has said so, which ends the access of an account. A claim that is missing from an access
-    /// token, or cannot be read, says nothing.
+    /// Whether the provider's claims state this, which ends the access of an account. A claim that is missing from an
+    /// access token or cannot be read states nothing.
     pub ends_access: bool,
 }
 
-/// How complete verified claims are.
+/// The completeness of verified claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaimCompleteness {
-    /// Complete: an identity token with userinfo. A claim that is absent is empty.
+    /// An identity token with userinfo: a claim that is absent is empty.
     Complete,
     /// An identity token without userinfo, which could not be added.
     WithoutUserinfo,
-    /// An access token: nothing is known about claims that it does not carry.
+    /// An access token: nothing is known about absent claims.
     AccessToken,
 }
 
-/// The holder of a token with these verified claims.
+/// Builds the holder of a token from these verified claims.
 pub(super) fn build_token_subject(
     name: &str,
     config: &ProviderConfig,
@@ -125,8 +125,8 @@ fn check_required_claim(
     completeness: ClaimCompleteness,
 ) -> Result<(), GrantRejection> {
     let Some(require) = &config.require else {
-        let text = "Nobody of this identity provider may enter: the operator of this registry has not said who may \
-                    (`require`).";
+        let text = "No user of this identity provider can sign in: the operator of this registry has not \
+                    configured who may (`require`).";
         return Err(grant_rejection(text, false));
     };
     let claim = non_null_claim(claims, &require.claim);
@@ -138,15 +138,15 @@ fn check_required_claim(
     if is_absent && is_claim_omitted(claims, &require.claim) {
         return Err(grant_rejection(GROUPS_OMITTED_MESSAGE, false));
     }
-    let text = "The identity provider knows you, but this registry does not let you in: what its operator demands \
-                (`require`) is not among your claims.";
+    let text = "The identity provider knows you, but this registry does not admit you: your claims do not satisfy its \
+                operator's condition (`require`).";
     Err(grant_rejection(
         text,
         !is_absent || completeness == ClaimCompleteness::Complete,
     ))
 }
 
-/// A claim, unless it is null: a null says no more than a claim that is left out (OpenID Connect Core 5.3.2).
+/// Returns a claim unless it is null: a null means the same as an absent claim (OpenID Connect Core 5.3.2).
 pub(super) fn non_null_claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     claims.get(name).filter(|value| !value.is_null())
 }
@@ -167,7 +167,7 @@ fn subject_claim(claims: &Map<String, Value>) -> Result<String, TokenRejection> 
     Ok(subject.to_owned())
 }
 
-/// The texts of a claim that is a text, a number or a boolean, or a list of these.
+/// Returns the texts of a claim that is a text, a number or a boolean, or a list of these.
 fn claim_texts(claim: Option<&Value>) -> Vec<String> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -182,20 +182,21 @@ fn claim_texts(claim: Option<&Value>) -> Vec<String> {
     }
 }
 
-const GROUPS_OMITTED_MESSAGE: &str = "The identity provider has left your groups out, because they are too many for one token. Its operator must have it \
-     send fewer: in Microsoft Entra, choose \"Groups assigned to the application\" for the groups claim (Token \
-     configuration), or send application roles and set `groups_claim = \"roles\"` here.";
+const GROUPS_OMITTED_MESSAGE: &str = "The identity provider omitted your groups, because they are too many for one \
+     token. Its operator must configure it to send fewer: in Microsoft Entra, choose \"Groups assigned to the \
+     application\" for the groups claim (Token configuration), or send application roles \
+     and set `groups_claim = \"roles\"` here.";
 
-/// Whether a claim is left out because it must be requested elsewhere (OpenID Connect Core 5.6.2), or, as Microsoft
-/// Entra does with groups, because it would be too long: it is unknown then, not empty.
+/// Whether a claim is omitted because it must be requested elsewhere (OpenID Connect Core 5.6.2), or because it would
+/// be too long, as Microsoft Entra does with groups. Such a claim is unknown, not empty.
 fn is_claim_omitted(claims: &Map<String, Value>, name: &str) -> bool {
     let elsewhere = claims.get("_claim_names").and_then(Value::as_object);
     let has_groups = claim_texts(claims.get("hasgroups")) == ["true"];
     elsewhere.is_some_and(|names| names.contains_key(name)) || (name == "groups" && has_groups)
 }
 
-/// The groups of a claim that count, in order. A group that cannot be stored makes the whole claim invalid: a policy
-/// may forbid something to it.
+/// Returns the selected groups of a claim, in order. A group that cannot be stored makes the whole claim invalid,
+/// because a policy may forbid something to it.
 fn selected_groups(
     config: &ProviderConfig,
     claim: Option<&Value>,
@@ -216,15 +217,16 @@ fn selected_groups(
     if !are_all_text || groups.len() > MAX_GROUPS || !groups.iter().all(is_valid) {
         let text = format!(
             "The identity provider names more than {MAX_GROUPS} groups of yours, or one whose name is empty, longer \
-             than {MAX_GROUP_NAME_BYTES} bytes or not plain text. Its operator can have it name only those that matter to \
-             this registry, whose operator can select them (`select_groups`)."
+             than {MAX_GROUP_NAME_BYTES} bytes or not plain text. Its operator can restrict it to the groups that \
+             this registry needs, or this registry's operator can select them (`select_groups`)."
         );
         return Err(grant_rejection(text, false));
     }
     Ok(groups)
 }
 
-/// The name of an account: the provider's name for the person, as far as it is allowed, and the provider.
+/// Derives the name of an account: the allowed characters of the provider's name for the person, and the provider's
+/// name.
 fn derive_account_name(claimed_name: &str, provider: &str) -> String {
     let plain = claimed_name
         .chars()
@@ -242,7 +244,7 @@ fn derive_account_name(claimed_name: &str, provider: &str) -> String {
 }
 
 impl AccountGrant {
-    /// An alternative account name if the first one is taken: no two subjects have the same.
+    /// An alternative account name if the first one is taken, unique for each subject.
     pub fn alternative_account_name(&self, subject: &str) -> String {
         let hash = short_hash(subject);
         match self.account_name.rsplit_once('@') {

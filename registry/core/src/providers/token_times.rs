@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use super::token_rejection::TokenRejection;
 
-/// Seconds by which the clocks of a provider and of this process may differ.
+/// Maximum difference between the clocks of a provider and this process, in seconds.
 const CLOCK_LEEWAY_SECONDS: i64 = 60;
 
-/// A number of seconds since 1970. Fractions are allowed (RFC 7519 section 2) and cut off.
+/// Returns a claim in seconds since 1970. Fractions are allowed (RFC 7519 section 2) and truncated.
 fn numeric_date(claims: &Map<String, Value>, name: &str) -> Option<i64> {
     let value = claims.get(name)?;
     let fraction = || {

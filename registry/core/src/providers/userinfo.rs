@@ -1,5 +1,5 @@
-//! Claims that a provider does not write into identity tokens, but returns for the access token of a sign-in (OpenID
-//! Connect's userinfo endpoint).
+//! Userinfo (OpenID Connect): claims that a provider does not put into identity tokens but returns for the access
+//! token of a sign-in.
 
 use a2a_crawler::fetch::{BearerToken, GetOptions};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::providers::token_subject::non_null_claim;
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 impl Provider {
-    /// Whether a claim is missing that admission or groups depend on.
+    /// Whether a claim is missing on which admission or groups depend.
     pub(super) fn lacks_claims(&self, claims: &Map<String, Value>) -> bool {
         let required = self.config.require.as_ref().map(|require| &require.claim);
         let mut needed = required.into_iter().chain([&self.config.groups_claim]);
@@ -28,7 +28,7 @@ impl Provider {
         access_token: &str,
     ) -> Result<()> {
         let bearer = BearerToken::new(access_token).map_err(|_| {
-            self.unavailable_error("it has sent an access token that cannot be sent".into())
+            self.unavailable_error("its access token cannot be sent in a header".into())
         })?;
         let options = GetOptions {
             max_redirects: 0,
@@ -44,9 +44,11 @@ impl Provider {
                 self.unavailable_error(format!("{endpoint} responded with status {status}"))
             );
         }
-        let userinfo: Map<String, Value> = serde_json::from_slice(&response.body)
-            .map_err(|_| self.unavailable_error(format!("{endpoint} has sent no JSON object")))?;
-        // It may be about another person if an access token was swapped on the way.
+        let userinfo: Map<String, Value> =
+            serde_json::from_slice(&response.body).map_err(|_| {
+                self.unavailable_error(format!("{endpoint} did not send a JSON object"))
+            })?;
+        // Userinfo is about another person if the access token was replaced on the way.
         if userinfo
             .get("sub")
             .is_none_or(|sub| Some(sub) != claims.get("sub"))

@@ -1,4 +1,5 @@
-//! The job that lets approvals and owner vouches end: every process runs it, and each sees what the others have done.
+//! The job that ends approvals and owner vouches when their term is over. Every process runs it, and each sees the
+//! changes of the others.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Who may decide a review: an enabled account that decides reviews, and is no party while four-eyes is on.
+//! Who may decide a review: an enabled account with the permission, which must not be a party while four-eyes is on.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::error::{AppError, Result};
 
-/// The accounts that may not decide on an agent because it is their own: its owner, its submitter and everyone who has
-/// registered a source of it. Empty while four-eyes is off.
+/// The accounts that may not decide on an agent because they have an interest in it: its owner, its submitter and the
+/// registrants of its sources. Empty while four-eyes is off.
 pub async fn interested_accounts(
     db: &impl Executor,
     config: &Config,
@@ -23,7 +23,7 @@ pub async fn interested_accounts(
     Ok(by_agent.remove(&agent.id).unwrap_or_default())
 }
 
-/// The same for several agents, by agent.
+/// The interested accounts of several agents, by agent.
 pub async fn interested_accounts_by_agent(
     db: &impl Executor,
     config: &Config,
@@ -56,7 +56,7 @@ pub async fn interested_accounts_by_agent(
     Ok(interested_by_agent)
 }
 
-/// The accounts that may not decide a review: the parties, and the account whose break-glass it confirms.
+/// The accounts that may not decide a review: the interested ones, and the account whose break-glass it confirms.
 pub async fn excluded_deciders(
     db: &impl Executor,
     config: &Config,
@@ -68,7 +68,7 @@ pub async fn excluded_deciders(
     Ok(excluded.remove(&review.id).unwrap_or_default())
 }
 
-/// The same for several reviews of these agents, by review; those of other agents are left out.
+/// The excluded accounts of several reviews of these agents, by review; reviews of other agents are left out.
 pub async fn excluded_deciders_by_review(
     db: &impl Executor,
     config: &Config,
@@ -97,12 +97,12 @@ pub fn reject_excluded(account: Uuid, excluded: &BTreeSet<Uuid>) -> Result<()> {
         return Ok(());
     }
     Err(AppError::forbidden(
-        "Under four-eyes neither the owner of an agent nor who registered it decides its reviews, and nobody confirms a glass \
-         that they broke; ask another curator.",
+        "Under four-eyes neither the owner of an agent nor its registrants may decide its reviews, and an account \
+         cannot confirm its own break-glass. Ask another curator.",
     ))
 }
 
-/// Whether an account may decide now. One with a role that only a later build knows may not.
+/// Whether an account may decide now. An account with a role that only a later build knows may not.
 pub fn may_decide_review(account: &account::Model, excluded: &BTreeSet<Uuid>) -> bool {
     let decides = account.roles().is_ok_and(|roles| {
         roles
@@ -121,7 +121,7 @@ pub fn may_break_glass(account: &account::Model) -> bool {
     account.is_active() && may(Permission::Approve) && may(Permission::Administer)
 }
 
-/// The accounts of these approvals that may decide now: only their approvals count.
+/// The accounts of these approvals that may decide now. Only their approvals count.
 pub async fn counting_approvers(
     db: &impl Executor,
     approvals: &[review_approval::Model],

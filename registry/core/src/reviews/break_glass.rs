@@ -1,5 +1,5 @@
-//! Break-glass: one account that decides reviews and is an admin approves alone, for a day. Others confirm it in that
-//! time, or the previous state returns (docs/governance.md#reviews).
+//! Break-glass: an account that is both curator and admin approves alone, for a day. Others must confirm the approval
+//! in that time, or the previous state returns (docs/governance.md#reviews).
 
 use a2a_registry_api::{Review, ReviewDecision};
 use a2a_registry_domain::admission_rules::Rule;
@@ -30,12 +30,12 @@ use crate::reviews::recertification::reject_unserved;
 use crate::reviews::view::{review_row, review_view};
 use crate::visibility::caller::{Caller, CallerAccount};
 
-/// How long it lasts without a confirmation.
+/// How long break-glass lasts without a confirmation.
 pub const BREAK_GLASS_DURATION: i64 = DAY;
 
 /// Approves the content of a review alone, for a day, although others must approve. Returns the review by which they
-/// confirm it. The account must be both curator and admin. Refuses what the account may approve without it, an agent
-/// with another one that is not confirmed, and content that was not confirmed before.
+/// confirm it. The account must be both curator and admin. Refuses content that the account may approve without
+/// break-glass, an agent with another unconfirmed break-glass, and content whose break-glass was not confirmed before.
 pub async fn break_glass(
     context: &AppContext,
     caller: &Caller,
@@ -61,15 +61,12 @@ pub async fn break_glass(
         approver_and_reason,
     )?;
     let ends_at = change_set.now().plus_micros(BREAK_GLASS_DURATION).0;
+    let submitter = submitter_name(&write, &state).await?;
     let further_review = SecondaryReview {
         previous: state_before.agent.approved_version,
         change_class: open_review.change_class()?,
         due_at: Some(ends_at),
-        ..SecondaryReview::new(
-            ReviewKind::BreakGlass,
-            key.id,
-            submitter_name(&write, &state).await?,
-        )
+        ..SecondaryReview::new(ReviewKind::BreakGlass, key.id, submitter)
     };
     let reason = &decision.reason;
     let confirmation_review = change_set.open_secondary_review(
@@ -94,7 +91,7 @@ pub async fn break_glass(
         ends_at,
     };
     let comment = first_comment(&change_set, confirmation_review, account, reason);
-    // A policy that forbids the content holds the agent all the same.
+    // A policy that forbids the content still puts the agent on hold.
     update_policy_hold(context, &write, &mut change_set, &mut state).await?;
     // The review's row must exist before rows that refer to it.
     let committed = change_set.write(&write).await?;
@@ -105,14 +102,14 @@ pub async fn break_glass(
     review_view(context, review_row(context, confirmation_review).await?).await
 }
 
-/// The holds that were lifted, separated by spaces.
+/// Lists the holds that were lifted, separated by spaces.
 fn lifted_holds(before: &AgentState, now: &AgentState) -> String {
     let lifted = before.holds.iter().filter(|hold| !now.holds.contains(hold));
     let lifted: Vec<&str> = lifted.map(|hold| hold.as_str()).collect();
     lifted.join(" ")
 }
 
-/// Serves the content of a review, and lifts the holds that an approval by others would lift.
+/// Serves the content of a review and lifts the holds that an approval by others would lift.
 fn apply_break_glass(
     change_set: &mut ChangeSet<'_>,
     state: &mut AgentState,
@@ -133,7 +130,7 @@ fn apply_break_glass(
         }
         ReviewKind::Report | ReviewKind::BreakGlass => {
             return Err(AppError::conflict(
-                "The glass is broken for a change or a recertification only; another curator must decide this review.",
+                "Break-glass applies only to a change or a recertification. Another curator must decide this review.",
             ));
         }
     }
@@ -156,7 +153,7 @@ async fn require_break_glass_right(write: &WriteTransaction, account: Uuid) -> R
         return Ok(());
     }
     Err(AppError::forbidden(
-        "Only an enabled account that is both curator and admin breaks the glass.",
+        "Only an enabled account that is both curator and admin may break the glass.",
     ))
 }
 
@@ -181,11 +178,12 @@ async fn reject_needless_break_glass(
         return Ok(());
     }
     Err(AppError::conflict(
-        "Your approval is all that this review needs; approve it.",
+        "This review needs only your approval. Approve it.",
     ))
 }
 
-/// Refuses a second one for an agent, and one for content that others did not confirm since they last approved it.
+/// Refuses a second break-glass for an agent, and one for content whose last break-glass others did not confirm since
+/// they last approved the agent.
 async fn reject_repeated_break_glass(
     write: &WriteTransaction,
     state: &AgentState,
@@ -193,7 +191,7 @@ async fn reject_repeated_break_glass(
 ) -> Result<()> {
     if let Some(open) = state.secondary_review_ids(ReviewKind::BreakGlass).first() {
         return Err(AppError::conflict(format!(
-            "The glass is broken for this agent already; decide review {open} first."
+            "This agent already has a break-glass approval. Decide review {open} first."
         )));
     }
     let unconfirmed =
@@ -205,7 +203,7 @@ async fn reject_repeated_break_glass(
     };
     if unconfirmed.iter().any(is_this) {
         return Err(AppError::conflict(
-            "The glass was broken for this content before, and nobody confirmed it; others must approve it.",
+            "An earlier break-glass for this content was not confirmed. Others must approve the content.",
         ));
     }
     Ok(())

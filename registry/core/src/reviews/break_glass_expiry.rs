@@ -1,4 +1,4 @@
-//! The end of break-glass without a confirmation: the previous state returns.
+//! The expiry of unconfirmed break-glass: the previous state returns.
 
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::event::EventKind;
@@ -22,8 +22,8 @@ use crate::reviews::recertification::open_recertification;
 
 const BREAK_GLASSES_PER_PAGE: u64 = 100;
 
-/// Ends every break-glass whose day is over, or whose account may no longer use it. Repeating it, here or in another
-/// process, does no harm. A failure is logged and does not stop the others.
+/// Ends every break-glass whose day is over, or whose account may no longer use it. Repeated runs, here or in another
+/// process, do no harm. A failure is logged and does not stop the others.
 pub async fn expire_break_glasses(context: &AppContext) -> Result<()> {
     let mut after = None;
     loop {
@@ -40,7 +40,7 @@ pub async fn expire_break_glasses(context: &AppContext) -> Result<()> {
             };
             if let Err(error) = expire_break_glass(context, break_glass, why).await {
                 let error = error.log_message();
-                tracing::error!(error, review = %break_glass.review_id, "a break-glass could not be ended");
+                tracing::error!(error, review = %break_glass.review_id, "cannot end a break-glass");
             }
         }
     }
@@ -51,11 +51,11 @@ async fn expiry_reason(
     break_glass: &break_glass::Model,
 ) -> Result<Option<&'static str>> {
     if break_glass.ends_at <= context.now().0 {
-        return Ok(Some("nobody has confirmed the broken glass within a day"));
+        return Ok(Some("the break-glass was not confirmed within a day"));
     }
     let account_rows = accounts::accounts_by_ids(&context.store, &[break_glass.account_id]).await?;
     let may = account_rows.iter().any(may_break_glass);
-    Ok((!may).then_some("the account that broke the glass may not do so any more"))
+    Ok((!may).then_some("the account that broke the glass may no longer do so"))
 }
 
 async fn expire_break_glass(
@@ -66,7 +66,7 @@ async fn expire_break_glass(
     let write = context.store.begin_write().await?;
     let mut state = load_agent_state(&write, break_glass.agent_id).await?;
     let open = state.secondary_review_ids(ReviewKind::BreakGlass);
-    // Someone has decided while this waited for the lock.
+    // Someone has decided while this call waited for the lock.
     if !open.contains(&break_glass.review_id) {
         return Ok(());
     }
@@ -97,7 +97,7 @@ pub(super) async fn break_glass_of_review(
     found.ok_or_else(|| AppError::internal(format!("review {review} confirms nothing")))
 }
 
-/// Refuses to confirm one that has ended, which the job may not have noticed yet.
+/// Refuses to confirm a break-glass that has expired, even if the job has not ended it yet.
 pub(super) async fn reject_expired(
     write: &WriteTransaction,
     change_set: &ChangeSet<'_>,
@@ -107,11 +107,11 @@ pub(super) async fn reject_expired(
         return Ok(());
     }
     Err(AppError::conflict(
-        "The day in which the broken glass could be confirmed is over; approve the content by its own review.",
+        "The break-glass has expired and can no longer be confirmed. Approve the content in its own review.",
     ))
 }
 
-/// Restores an agent to its state before break-glass, as far as nothing else has changed it: the served version, its
+/// Restores an agent to its state before break-glass, unless something else has changed it: the served version, its
 /// pinned keys and the holds. The content is undecided again, for the rules or people.
 pub(super) async fn revert_break_glass(
     context: &AppContext,
@@ -156,7 +156,7 @@ pub(super) async fn revert_break_glass(
     Ok(())
 }
 
-/// Serves what was served before, and applies the rules to the newest version again.
+/// Serves the previous version, and applies the rules to the newest version again.
 async fn revert_version(
     context: &AppContext,
     write: &WriteTransaction,
@@ -187,7 +187,7 @@ async fn revert_version(
     if newest != Some(break_glass.version_id) {
         change_set.set_version_state(break_glass.version_id, VersionState::Superseded);
     }
-    // A review of a newer version compares it with what is no longer served.
+    // A review of a newer version compares it with a version that is no longer served.
     if let Some(open) = state.open_review.as_ref().map(|open| open.version_id) {
         change_set.close_review(state, open, ReviewState::Superseded, approver);
     }
@@ -218,7 +218,7 @@ async fn version_to_restore(
     Ok((!has_ended).then_some(served_before))
 }
 
-/// The holds that were lifted; one that this build does not know hides the agent all the same.
+/// The holds that were lifted; one that this build does not know still hides the agent.
 fn lifted_holds(break_glass: &break_glass::Model) -> Vec<Hold> {
     let names = break_glass.before_holds.split_whitespace();
     names
@@ -230,5 +230,5 @@ fn revert_reason(approver: &DecisionMaker) -> &str {
     approver
         .reason
         .as_deref()
-        .unwrap_or("the broken glass was not confirmed")
+        .unwrap_or("the break-glass was not confirmed")
 }

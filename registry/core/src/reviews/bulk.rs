@@ -1,4 +1,4 @@
-//! Several decisions in one request: each is made or not made as a whole, and has its own result.
+//! Bulk decisions: several decisions in one request, each made as a whole or not at all, with its own result.
 
 use a2a_registry_api::limits::MAX_DECISIONS;
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review, ReviewDecision};
@@ -17,7 +17,7 @@ use crate::visibility::caller::Caller;
 /// The result of one decision: the review afterwards, or why it was not made.
 pub type BulkItemResult = (Uuid, Result<Review>);
 
-/// Makes several decisions in order. One that fails changes nothing and does not stop the others.
+/// Makes several decisions in order. A failed decision changes nothing and does not stop the others.
 pub async fn review_decide_all(
     context: &AppContext,
     caller: &Caller,
@@ -27,7 +27,7 @@ pub async fn review_decide_all(
     if !(1..=MAX_DECISIONS).contains(&request.decisions.len()) {
         return Err(AppError::invalid(
             "/decisions",
-            format!("a request has 1 to {MAX_DECISIONS} decisions"),
+            format!("a request must have 1 to {MAX_DECISIONS} decisions"),
         ));
     }
     for (at, item) in request.decisions.iter().enumerate() {

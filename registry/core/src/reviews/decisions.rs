@@ -1,4 +1,4 @@
-//! Decisions on reviews: approvals are counted until there are enough, and one rejection decides.
+//! Decisions on reviews: approvals are counted until there are enough; a single rejection decides.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ async fn decide_and_wait(
     review_view(context, review_row(context, id).await?).await
 }
 
-/// Decides; the caller waits for the index.
+/// Decides a review; the caller waits for the index.
 pub(super) async fn decide_review(
     context: &AppContext,
     caller: &Caller,
@@ -87,7 +87,7 @@ pub(super) async fn decide_review(
     let present = accounts::accounts_by_ids(&write, &[account.id]).await?;
     if !present.iter().any(|one| may_decide_review(one, &excluded)) {
         return Err(AppError::forbidden(
-            "This account decides no reviews any more.",
+            "This account may no longer decide reviews.",
         ));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -122,7 +122,7 @@ struct ReviewDecisionContext<'a> {
 }
 
 impl ReviewDecisionContext<'_> {
-    /// Counts an approval, and concludes with the last one that is needed.
+    /// Counts an approval, and concludes the review if it was the last one needed.
     async fn count_approval(
         &self,
         context: &AppContext,
@@ -141,7 +141,7 @@ impl ReviewDecisionContext<'_> {
         let is_enough = approval_count >= needed;
         if !is_new && !is_enough {
             return Err(AppError::conflict(
-                "You have approved this already; another account must approve too.",
+                "You have already approved this. Another account must approve it too.",
             ));
         }
         let row = review_approval::Model {
@@ -242,7 +242,7 @@ pub async fn approval_withdraw(context: &AppContext, caller: &Caller, id: Uuid) 
     review_view(context, review_row(context, id).await?).await
 }
 
-/// An open review with its agent, which is locked from here on, so that an earlier decision is visible.
+/// Loads an open review with its agent, which stays locked, so that an earlier decision is visible.
 pub(super) async fn lock_open_review(
     write: &WriteTransaction,
     id: Uuid,
@@ -254,7 +254,7 @@ pub(super) async fn lock_open_review(
     let mut open = state.open_review.iter().chain(&state.secondary_reviews);
     let Some(locked) = open.find(|open| open.id == id).cloned() else {
         let closed = match row.state {
-            open if open == ReviewState::Open => "closed meanwhile".to_owned(),
+            open if open == ReviewState::Open => "already closed".to_owned(),
             closed => closed.as_str().to_owned(),
         };
         return Err(AppError::conflict(format!(
@@ -264,7 +264,7 @@ pub(super) async fn lock_open_review(
     Ok((locked, state))
 }
 
-/// The version that a review is about, which must be the content that the caller names.
+/// Loads the version that a review is about, which must be the content that the caller names.
 pub(super) async fn require_reviewed_version(
     write: &WriteTransaction,
     review: &review::Model,
@@ -288,7 +288,7 @@ pub(super) async fn reviewed_version(
     keys.pop().ok_or_else(|| AppError::no_review(review.id))
 }
 
-/// Why an account cannot decide this review now; `None` if it can.
+/// Explains why an account cannot decide this review now; `None` if it can.
 pub(super) async fn decision_blocker(
     context: &AppContext,
     account: Option<&CallerAccount>,
@@ -297,7 +297,7 @@ pub(super) async fn decision_blocker(
 ) -> Result<Option<String>> {
     let Some(account) = account.filter(|account| account.has_permission(Permission::Approve))
     else {
-        return Ok(Some("Only a curator decides reviews.".to_owned()));
+        return Ok(Some("Only a curator may decide reviews.".to_owned()));
     };
     if row.state != ReviewState::Open {
         return Ok(Some(format!("The review is {}.", row.state.as_str())));

@@ -1,4 +1,4 @@
-//! A review with everything that a decision needs, so that no one decides on an unseen card.
+//! The details of a review: everything that a decision needs, so that no one decides on an unseen card.
 
 use a2a_card::{AgentCard, auth_labels, security_sentences};
 use a2a_registry_api::limits::DEFAULT_SIMILAR_AGENTS;
@@ -29,10 +29,10 @@ use crate::reviews::note_views::ReviewNotes;
 use crate::signatures::DomainKeyBinding;
 use crate::visibility::caller::Caller;
 
-/// Earlier decisions that are shown.
+/// Maximum number of earlier decisions that are shown.
 const MAX_EARLIER_DECISIONS: u64 = 20;
 
-/// A review whose agent or version no longer exists.
+/// The details of a review whose agent or version no longer exists.
 fn detail_without_card(review: Review) -> ReviewDetail {
     ReviewDetail {
         review,
@@ -126,7 +126,7 @@ async fn confirmed_break_glass(
     }
 }
 
-/// The difference, if both cards are still stored and undamaged: the rest is enough to decide.
+/// Computes the diff if both cards are still stored and undamaged. A decision is possible without it.
 async fn stored_diff(
     context: &AppContext,
     agent: &agent::Model,
@@ -158,7 +158,7 @@ async fn policies_matching_review(
     reviewed: &version::Model,
     card: &AgentCard,
 ) -> Result<Vec<MatchingPolicy>> {
-    // Owners read their reviews, but the registry's policies are not for them.
+    // Owners may read their reviews, but not the registry's policies.
     let sees_policies = caller.has_permission(Permission::SeeAll);
     let record = load_records(&context.store, vec![agent.clone()])
         .await?
@@ -201,7 +201,7 @@ async fn earlier_decisions(
     Ok(rows.into_iter().map(view).collect())
 }
 
-/// Similar agents and duplicates of an agent. A review can be decided without them, so they may be missing.
+/// Finds similar agents and duplicates of an agent. They may be missing, because a review can be decided without them.
 async fn similar_and_duplicates(
     context: &AppContext,
     caller: &Caller,

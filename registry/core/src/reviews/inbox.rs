@@ -26,7 +26,7 @@ pub async fn load_inbox(context: &AppContext, caller: &Caller) -> Result<Waiting
     })
 }
 
-/// The content of an account's feed: the reviews that it can decide, and the last news of its agents, seen or not.
+/// Builds an account's feed: the reviews that it can decide, and the latest news of its agents, read or not.
 pub async fn feed_items(
     context: &AppContext,
     account: &CallerAccount,
@@ -35,7 +35,7 @@ pub async fn feed_items(
     Ok((reviews, load_news(context, account, 0).await?))
 }
 
-/// Stores up to when the caller has seen its news; a time in the future counts as now.
+/// Stores the time up to which the caller has read its news; a time in the future counts as now.
 pub async fn mark_news_read(context: &AppContext, caller: &Caller, request: &Seen) -> Result<()> {
     let account = caller.require(Permission::Read)?;
     let write = context.store.begin_write().await?;
@@ -44,7 +44,8 @@ pub async fn mark_news_read(context: &AppContext, caller: &Caller, request: &See
     Ok(write.commit().await?)
 }
 
-/// The reviews that the account can decide, the soonest due first: what `approvers` would refuse is left out.
+/// Loads the reviews that the account can decide, the soonest due first, without those from which the account is
+/// excluded.
 async fn reviews_to_decide(context: &AppContext, account: &CallerAccount) -> Result<Vec<Review>> {
     if !account.has_permission(Permission::Approve) {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! The queue of reviews: which of them a caller sees.
+//! The review queue as a caller sees it.
 
 use a2a_registry_api::{Review, ReviewDetail, ReviewList};
 use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
@@ -23,16 +23,16 @@ const ASSIGNEE_ME: &str = "me";
 pub struct ReviewListFilter {
     pub state: Option<ReviewState>,
     pub kind: Option<ReviewKind>,
-    /// Of a change of one of these classes.
+    /// Only reviews of a change of one of these classes.
     pub change_class: Vec<ReviewedChange>,
     pub domain: Option<String>,
-    /// Assigned to the account with this name; `me` for the caller.
+    /// Only reviews assigned to the account with this name; `me` for the caller.
     pub assignee: Option<String>,
-    /// Only of the caller's own agents.
+    /// Only reviews of the caller's own agents.
     pub mine: bool,
 }
 
-/// Lists reviews, oldest first: all that match, or those of own agents for a caller who does not see everything.
+/// Lists matching reviews, oldest first. A caller who does not see everything gets only those of its own agents.
 pub async fn review_list(
     context: &AppContext,
     caller: &Caller,
@@ -57,7 +57,7 @@ pub async fn review_list(
     })
 }
 
-/// The filter for the rows; `None` if there can be none.
+/// Builds the row filter; `None` if no row can match.
 async fn build_row_filter(
     context: &AppContext,
     caller: &Caller,
@@ -100,7 +100,7 @@ pub async fn review_show(context: &AppContext, caller: &Caller, id: Uuid) -> Res
     review_detail(context, caller, &row, review).await
 }
 
-/// As [`review_show`], rendered, with an entity tag for the precondition of a change.
+/// Like [`review_show`], but rendered, with an entity tag for the precondition of a change.
 pub async fn render_review(
     context: &AppContext,
     caller: &Caller,

@@ -18,7 +18,7 @@ pub(super) struct ReviewNotes {
 }
 
 impl ReviewNotes {
-    /// Who reported, and how to reach them, is for callers who see everything.
+    /// Loads comments and reports. Reporters and their contacts are only for callers who see everything.
     pub(super) async fn load(
         context: &AppContext,
         caller: &Caller,

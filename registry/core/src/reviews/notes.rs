@@ -1,4 +1,4 @@
-//! Notes of people on a review: comments, who is to decide it, and by when.
+//! Notes of people on a review: comments, the assignee and the due date.
 
 use a2a_registry_api::limits::{MAX_COMMENT, MAX_COMMENTS_PER_REVIEW};
 use a2a_registry_api::{NewComment, Review, ReviewComment, ReviewPatch};
@@ -37,11 +37,11 @@ pub async fn comment_add(
     }
     check_comment_text(&new_comment.text)?;
     let write = context.store.begin_write().await?;
-    // Locks the agent, so that the count holds.
+    // Locks the agent, so that the count stays correct.
     load_agent_state(&write, visible_review.agent_id).await?;
     if review_notes::comment_count(&write, id).await? >= MAX_COMMENTS_PER_REVIEW {
         return Err(AppError::limit_reached(format!(
-            "This review has {MAX_COMMENTS_PER_REVIEW} comments, which is its limit."
+            "This review has reached its limit of {MAX_COMMENTS_PER_REVIEW} comments."
         )));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -64,7 +64,7 @@ pub async fn comment_add(
     })
 }
 
-/// The reason for opening a review, as its first comment.
+/// Makes the first comment of a review from the reason for opening it.
 pub(super) fn first_comment(
     change_set: &ChangeSet<'_>,
     review: Uuid,
@@ -87,7 +87,7 @@ fn check_comment_text(text: &str) -> Result<()> {
     }
     Err(AppError::invalid(
         "/text",
-        format!("A comment has 1 to {MAX_COMMENT} characters, without U+0000."),
+        format!("A comment must have 1 to {MAX_COMMENT} characters, without U+0000."),
     ))
 }
 
@@ -118,7 +118,7 @@ pub async fn review_patch(
     if let Some(due) = due {
         if has_fixed_due_date(&row) {
             return Err(AppError::conflict(
-                "This review is due when the approval ends, which nobody sets.",
+                "This review is due when the approval ends. Its due date cannot be changed.",
             ));
         }
         row.due_at = due;
@@ -145,14 +145,14 @@ fn parse_due(text: &str, now: Timestamp) -> Result<Option<i64>> {
     }
     let due: Timestamp = text
         .parse()
-        .map_err(|_| AppError::invalid("/due", "this is no time as in RFC 3339"))?;
+        .map_err(|_| AppError::invalid("/due", "this is not an RFC 3339 timestamp"))?;
     if due <= now {
-        return Err(AppError::invalid("/due", "this time has passed"));
+        return Err(AppError::invalid("/due", "this time is in the past"));
     }
     Ok(Some(due.0))
 }
 
-/// The account with this name, which must be able to decide; `None` for an empty name.
+/// Loads the account with this name, which must be able to decide; `None` for an empty name.
 async fn find_assignee(
     context: &AppContext,
     write: &WriteTransaction,
@@ -166,7 +166,7 @@ async fn find_assignee(
     let excluded = excluded_deciders(write, &context.config, &state.agent, review).await?;
     let account = accounts::account_by_name(write, name).await?;
     let Some(account) = account else {
-        return Err(AppError::conflict("The assignee is no account."));
+        return Err(AppError::conflict("The assignee is not an account."));
     };
     reject_excluded(account.id, &excluded).map_err(|error| AppError {
         kind: ErrorKind::Conflict,
@@ -174,7 +174,7 @@ async fn find_assignee(
     })?;
     if !may_decide_review(&account, &excluded) {
         return Err(AppError::conflict(
-            "The assignee decides no reviews: it must be an enabled curator.",
+            "The assignee cannot decide reviews: it must be an enabled curator.",
         ));
     }
     Ok(Some(account.id))

@@ -1,4 +1,4 @@
-//! Recertification: an approval ends after a term, and the served content is approved anew or withdrawn
+//! Recertification: an approval ends after a term, and the served content must be approved again or is withdrawn
 //! (docs/governance.md#reviews).
 
 use a2a_registry_api::{Act, Review};
@@ -24,7 +24,7 @@ use crate::reviews::notes::first_comment;
 use crate::reviews::view::{review_row, review_view};
 use crate::visibility::caller::Caller;
 
-/// How long before its end an approval is submitted to the curators, and the minimum notice.
+/// How long before its end an approval is submitted to the curators: also the minimum notice.
 pub const RECERTIFICATION_NOTICE: i64 = 14 * DAY;
 const AGENTS_PER_PAGE: u64 = 100;
 
@@ -43,7 +43,7 @@ pub async fn agent_recertify(
     let version = state.agent.approved_version;
     let Some(version) = version.filter(|_| state.agent.retired_at.is_none()) else {
         return Err(AppError::conflict(
-            "The agent has no approved content that could be approved anew.",
+            "The agent has no approved content to recertify.",
         ));
     };
     if let Some(open) = state
@@ -51,14 +51,14 @@ pub async fn agent_recertify(
         .first()
     {
         return Err(AppError::conflict(format!(
-            "Review {open} of the served content is open already."
+            "Review {open} of the served content is already open."
         )));
     }
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
     reject_unconfirmed(&state)?;
     let holds = [Hold::CriticalChange, Hold::KeyChanged];
     let is_held = state.holds.iter().any(|hold| holds.contains(hold));
-    // A refused change leaves a hold that no review would end.
+    // A rejected change leaves a hold that no review would end.
     let is_about_hold = is_held && state.open_review.is_none();
     let submitter = submitter_name(&write, &state).await?;
     let further_review = SecondaryReview {
@@ -87,24 +87,24 @@ pub(super) fn reject_unserved(state: &AgentState, review: &review::Model) -> Res
         return reject_unconfirmed(state);
     }
     Err(AppError::conflict(
-        "This content is no longer served; decide the review of the content that is.",
+        "This content is no longer served. Decide the review of the served content.",
     ))
 }
 
-/// Refuses to approve content that is served under break-glass by anything but its confirmation, which never counts the
+/// Refuses to approve content that is served under break-glass, except by its confirmation, which never counts the
 /// account that used break-glass.
 fn reject_unconfirmed(state: &AgentState) -> Result<()> {
     match state.secondary_review_ids(ReviewKind::BreakGlass).first() {
         None => Ok(()),
         Some(open) => Err(AppError::conflict(format!(
-            "What is served is not confirmed yet; decide review {open} first."
+            "The served content is not confirmed yet. Decide review {open} first."
         ))),
     }
 }
 
-/// Opens the reviews that are due, and puts the agents on hold whose approval has ended. Repeating it, here or in
-/// another process, does no harm: each agent is locked and checked again. A failure does not stop the others, and the
-/// first is returned after them.
+/// Opens the reviews that are due, and puts agents on hold whose approval has ended. Repeated runs, here or in another
+/// process, do no harm: each agent is locked and checked again. A failure does not stop the others; the first one is
+/// returned at the end.
 pub async fn advance_approval_terms(context: &AppContext) -> Result<()> {
     let Some(term) = context.config.governance.approval_term() else {
         return Ok(());
@@ -128,7 +128,7 @@ pub async fn advance_approval_terms(context: &AppContext) -> Result<()> {
     first_error
 }
 
-/// A page of the agents for which a step is due, by their ids, after `after`.
+/// Loads a page of the agents for which a step is due, by id, after `after`.
 async fn agents_due_for(
     context: &AppContext,
     step: ApprovalTermStep,
@@ -150,12 +150,12 @@ async fn agents_due_for(
     }
 }
 
-/// One step in the term of an approval.
+/// A step in the term of an approval.
 #[derive(Debug, Clone, Copy)]
 enum ApprovalTermStep {
-    /// The time of its beginning is recorded, for an approval from before terms were stored.
+    /// Records the beginning of the term, for an approval made before terms were stored.
     Begin,
-    /// A review opens, so that someone decides before it ends.
+    /// Opens a review, so that someone decides before the approval ends.
     Announce {
         /// The duration of a term.
         term: i64,
@@ -163,8 +163,8 @@ enum ApprovalTermStep {
     End,
 }
 
-/// Takes one step for a page of agents, in one transaction. If that fails it is taken for each agent alone, so that a
-/// failure affects only one.
+/// Takes a step for a page of agents in one transaction. If that fails, the step is taken for each agent alone, so
+/// that a failure affects only one agent.
 async fn advance_page(context: &AppContext, ids: &[Uuid], step: ApprovalTermStep) -> Result<()> {
     match advance_agents(context, ids, step).await {
         Err(error) if !error.is_database_failure() => {}
@@ -174,14 +174,14 @@ async fn advance_page(context: &AppContext, ids: &[Uuid], step: ApprovalTermStep
     for id in ids {
         if let Err(error) = advance_agents(context, &[*id], step).await {
             let text = error.log_message();
-            tracing::error!(error = text, agent = %id, "the term of an approval could not pass");
+            tracing::error!(error = text, agent = %id, "cannot advance the term of an approval");
             first_error = first_error.and(Err(error));
         }
     }
     first_error
 }
 
-/// Takes one step for these agents, in one transaction.
+/// Takes a step for these agents in one transaction.
 async fn advance_agents(context: &AppContext, ids: &[Uuid], step: ApprovalTermStep) -> Result<()> {
     let write = context.store.begin_write().await?;
     let mut change_set = ChangeSet::new(context.now(), context.entropy.as_ref());
@@ -207,8 +207,8 @@ async fn advance_agents(context: &AppContext, ids: &[Uuid], step: ApprovalTermSt
     commit_changes(context, write, change_set).await
 }
 
-/// The term of an approval that was made before terms were stored: it began with the last decision of a person on what
-/// is served, or without one with the first of a rule.
+/// Records the term of an approval that was made before terms were stored. It began with a person's last decision on
+/// the served content, or without one with the first decision of a rule.
 async fn record_term_start(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
@@ -228,8 +228,8 @@ async fn record_term_start(
     Ok(())
 }
 
-/// Opens the review of what is served. The approval ends no earlier than [`NOTICE`] from now, whatever the
-/// configuration was before.
+/// Opens the review of the served content. The approval ends no earlier than [`RECERTIFICATION_NOTICE`] from now,
+/// regardless of the earlier configuration.
 async fn announce_term_end(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,
@@ -260,12 +260,12 @@ async fn expire_approval(
         return Ok(());
     }
     open_recertification(write, change_set, state).await?;
-    let reason = "the approval has ended, and nobody has approved the content again";
+    let reason = "the approval has expired and was not renewed";
     change_set.place_hold(state, Hold::Recertify, SYSTEM_ACTOR, reason);
     Ok(())
 }
 
-/// Opens the review of what is served, unless it is open.
+/// Opens the review of the served content, unless it is already open.
 pub(super) async fn open_recertification(
     write: &WriteTransaction,
     change_set: &mut ChangeSet<'_>,

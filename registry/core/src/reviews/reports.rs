@@ -1,4 +1,4 @@
-//! Reports of agents: anyone may report that something is wrong, and curators decide on the consequences.
+//! Reports on agents: anyone may report a problem, and curators decide on the consequences.
 
 use a2a_registry_api::limits::{MAX_CONTACT_CHARS, MAX_DAILY_REPORTS, MAX_REPORTS_PER_REVIEW};
 use a2a_registry_api::{NewReport, ReportAccepted};
@@ -24,8 +24,8 @@ use crate::visibility::caller::Caller;
 /// The actor of a report without an account.
 const ANONYMOUS: &str = "anonymous";
 
-/// Reports an agent that the caller may see: a review of the kind `report` opens, or the open one collects it. This
-/// hides nothing.
+/// Reports an agent that the caller may see: opens a review of the kind `report`, or adds to the open one. A report
+/// does not hide the agent.
 pub async fn agent_report(
     context: &AppContext,
     caller: &Caller,
@@ -91,7 +91,7 @@ fn check_report_contact(contact: &str) -> Result<()> {
     }
     Err(AppError::invalid(
         "/contact",
-        format!("A contact has at most {MAX_CONTACT_CHARS} characters, without U+0000."),
+        format!("A contact must have at most {MAX_CONTACT_CHARS} characters, without U+0000."),
     ))
 }
 
@@ -111,7 +111,7 @@ async fn check_report_rate(
         retry_after: Some(3600),
         ..AppError::new(
             ErrorKind::TooManyRequests,
-            format!("There were {MAX_DAILY_REPORTS} reports from here in a day; wait."),
+            format!("The limit of {MAX_DAILY_REPORTS} reports a day is reached. Try again later."),
         )
     })
 }

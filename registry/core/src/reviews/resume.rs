@@ -1,4 +1,4 @@
-//! Resuming an agent: a curator lifts the hold of a curator, or one set by a change that the curator may decide alone.
+//! Resuming an agent: a curator lifts a hold set by a curator, or by a change that the curator may decide alone.
 
 use a2a_registry_api::{Act, Agent};
 use a2a_registry_domain::lifecycle::Hold;
@@ -17,8 +17,8 @@ use crate::error::{AppError, Result};
 use crate::reviews::approvers::interested_accounts;
 use crate::visibility::caller::{Caller, CallerAccount};
 
-/// Lifts a hold that a person may lift: `operator`, or the named one of `critical_change` and `key_changed`. Refuses if
-/// others must approve the change that set the hold, and for a hold that only its cause can end.
+/// Lifts a hold that a person may lift: `operator`, or the given one of `critical_change` and `key_changed`. Refuses
+/// if others must approve the change that set the hold, and if only the cause of the hold can end it.
 pub async fn agent_resume(
     context: &AppContext,
     caller: &Caller,
@@ -79,11 +79,12 @@ async fn require_sole_approval(
     }
     let way = match review {
         Some(question) => format!("approve review {0}, or break the glass there", question.id),
-        None => "reopen the question with `agent recertify`, and have the served content approved"
-            .to_owned(),
+        None => {
+            "open a review with `agent recertify`, and have the served content approved".to_owned()
+        }
     };
     Err(AppError::forbidden(format!(
-        "Others than you must decide on the change that has set this hold: {way}."
+        "Other accounts must decide on the change that set this hold: {way}."
     )))
 }
 

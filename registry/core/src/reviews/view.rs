@@ -1,4 +1,4 @@
-//! Reviews as callers see them, and who sees them: callers who see everything, and the agent's owner.
+//! Reviews as callers see them. Visible to callers who see everything, and to the agent's owner.
 
 use std::collections::BTreeSet;
 
@@ -31,14 +31,14 @@ pub(super) async fn review_row(context: &AppContext, id: Uuid) -> Result<review:
     row.ok_or_else(|| AppError::no_review(id))
 }
 
-/// The row of a review that the caller may see, and whether the agent is the caller's own.
+/// Finds a review that the caller may see; returns also whether the agent is the caller's own.
 pub(super) async fn find_visible_review(
     context: &AppContext,
     caller: &Caller,
     id: Uuid,
 ) -> Result<(review::Model, bool)> {
     let row = reviews::review_by_id(&context.store, id).await?;
-    // The same is read for a missing review and for a hidden one.
+    // A missing review takes the same read as a hidden one.
     let agent = row.as_ref().map_or(Uuid::nil(), |row| row.agent_id);
     let mut found = agents::agents_by_ids(&context.store, &[agent]).await?;
     let is_own = match found.pop() {
@@ -77,7 +77,7 @@ pub(super) async fn review_view(context: &AppContext, row: review::Model) -> Res
     views.pop().ok_or_else(|| AppError::no_review(id))
 }
 
-/// The views of reviews; one in a state or of a kind that only a later build knows is left out and logged.
+/// Builds the views of reviews. A review in a state or of a kind that only a later build knows is left out and logged.
 pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Result<Vec<Review>> {
     let db = &context.store;
     let agent_ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
@@ -133,12 +133,12 @@ pub async fn review_views(context: &AppContext, rows: Vec<review::Model>) -> Res
         })
     };
     let log_error =
-        |error: &StoreError| tracing::error!(%error, "a review cannot be shown and is left out");
+        |error: &StoreError| tracing::error!(%error, "cannot show a review; it is left out");
     let views = rows.into_iter().map(|row| view(row).inspect_err(log_error));
     Ok(views.filter_map(Result::ok).collect())
 }
 
-/// The versions that reviews are about, those approved before, and those that their agents serve.
+/// Collects the versions that reviews are about, those approved before, and those that the agents serve.
 fn version_ids(rows: &[review::Model], agent_rows: &[agent::Model]) -> Vec<Uuid> {
     rows.iter()
         .flat_map(|row| [Some(row.version_id), row.previous_version])
@@ -147,7 +147,7 @@ fn version_ids(rows: &[review::Model], agent_rows: &[agent::Model]) -> Vec<Uuid>
         .collect()
 }
 
-/// The card that an agent serves now, given these holds and versions.
+/// The card that an agent currently serves, given these holds and versions.
 fn served_card(
     agent_row: &agent::Model,
     holds: &[hold::Model],
@@ -177,7 +177,7 @@ fn deciders(row: &review::Model, approvals: &[ReviewApproval]) -> Vec<String> {
 struct ReviewPeople {
     accounts: Vec<account::Model>,
     approvals: Vec<review_approval::Model>,
-    /// Approvals of open reviews that would count now, as review and account.
+    /// Approvals of open reviews that currently count, as review and account.
     counting_approvals: BTreeSet<(Uuid, Uuid)>,
 }
 
@@ -213,7 +213,7 @@ impl ReviewPeople {
         Ok(Self {
             accounts,
             approvals,
-            counting_approvals: counting_approvals,
+            counting_approvals,
         })
     }
 

@@ -1,4 +1,4 @@
-//! The collections that a search names: their filters, as far as the caller may see them.
+//! The collections that a search names: the filters of those that the caller may see.
 
 use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_search::{Filters, MAX_ANY_OF_FILTERS};
@@ -12,17 +12,17 @@ use crate::visibility::caller::Caller;
 
 pub const COLLECTION_POINTER: &str = "/collection";
 
-/// Filters of which an agent must pass at least one.
+/// The filters, of which an agent must pass at least one.
 #[derive(Debug, Clone, Default)]
 pub struct CollectionScope {
     pub filters: Vec<Filters>,
-    /// The same as text: an answer and a page token belong to the filters, not only to the names.
+    /// The filters as text: responses and page tokens belong to the filters, not only to the names.
     pub canonical_text: String,
 }
 
 impl CollectionScope {
-    /// The filters of the collections with these names. A collection that the caller may not see is refused like one
-    /// that does not exist.
+    /// Loads the filters of the collections with these names. A hidden collection is refused like one that does not
+    /// exist.
     pub async fn load(context: &AppContext, caller: &Caller, names: &[String]) -> Result<Self> {
         let mut scope = Self::default();
         if names.is_empty() {
@@ -45,14 +45,14 @@ impl CollectionScope {
                 .extend(parse_stored_filter(&row.name, &row.filter));
         }
         if scope.filters.is_empty() {
-            // None of them is understood, so no agent is in them.
+            // No filter is understood, so no agent is in the collections.
             scope.filters.push(match_none_filter());
         }
         Ok(scope)
     }
 }
 
-/// A filter that no agent passes: no label is empty.
+/// Makes a filter that no agent passes: no label is empty.
 fn match_none_filter() -> Filters {
     Filters {
         values: FacetMap::from([(Facet::Label, vec![String::new()])]),
@@ -65,7 +65,7 @@ fn collection_not_found(name: &str) -> AppError {
     AppError::invalid(
         COLLECTION_POINTER,
         format!(
-            "There is no collection {name} that you may see; `GET /v1/collections` lists those that you do."
+            "There is no collection {name} that you may see. `GET /v1/collections` lists the visible ones."
         ),
     )
 }

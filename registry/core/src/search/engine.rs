@@ -1,4 +1,4 @@
-//! The one search behind all interfaces: `/v1/agents`, the pages, ARD, MCP and the A2A agent render its results.
+//! The search engine behind all interfaces: `/v1/agents`, the pages, ARD, MCP and the A2A agent render its results.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::search::query::SearchQuery;
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
-/// Maximum number of bytes of the agents on a page, which then ends early; it has at least one.
+/// Maximum size of the agents on a page in bytes. A larger page ends early, but has at least one agent.
 pub const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// The parts of a hit that are read to show it as catalogs list it.
+/// The parts of a hit that are read to show it as a catalog entry.
 const ENTRY_PARTS: HitParts = HitParts {
     hit: false,
     catalog_entry: true,
@@ -33,23 +33,23 @@ const ENTRY_PARTS: HitParts = HitParts {
     computation: false,
 };
 
-/// The position in a page token, where the next page begins.
+/// The position in a page token where the next page begins.
 #[derive(Debug, Serialize, Deserialize)]
 struct SearchCursor {
-    /// The mode that the scores belong to.
+    /// The mode to which the scores belong.
     mode: Mode,
     /// The last hit shown.
     last: SortPosition,
 }
 
-/// The part of a search beside the parameters of `/v1/agents`, which depends on the interface.
+/// The part of a search that depends on the interface, besides the parameters of `/v1/agents`.
 #[derive(Debug, Clone, Default)]
 pub struct SurfaceQuery {
-    /// The name of the interface. Page tokens of one interface are invalid at another.
+    /// The name of the interface. Page tokens of one interface are invalid for another.
     pub surface: &'static str,
     /// Filters that every hit must pass.
     pub exact_filters: Vec<ExactFilter>,
-    /// Whether the interface shows agents as catalogs list them, and not as hits.
+    /// Whether the interface shows agents as catalog entries and not as hits.
     pub shows_catalog_entries: bool,
 }
 
@@ -57,12 +57,12 @@ pub struct SurfaceQuery {
 pub struct SearchResults {
     /// The hits, with total, facets and hints.
     pub response: IndexSearchResponse,
-    /// The order in force: that of the query, or `resumed`.
+    /// The order used: that of the query, or `resumed`.
     pub order: &'static str,
     pub mode: Mode,
     pub next_page_token: Option<String>,
-    /// Whether the result can be cached while the index stays the same: not if the vectors could not be read, since the
-    /// next search may have them again.
+    /// Whether the result can be cached while the index stays the same. Not if the vectors could not be read, because
+    /// they may be readable for the next search.
     pub is_cacheable: bool,
 }
 
@@ -81,13 +81,13 @@ pub async fn found(
     Ok(results)
 }
 
-/// A search that is ready to run: its collections are read, and its text has a vector if the mode needs one.
+/// A search that is ready to run: its collections are loaded, and its text has a vector if the mode needs one.
 pub struct PreparedSearch<'a> {
     query: &'a SearchQuery,
     surface_query: &'a SurfaceQuery,
-    /// The query, its interface and its filters, which an answer and a page token belong to.
+    /// The query, its interface and its filters as text, to which responses and page tokens belong.
     canonical: String,
-    /// The policies that decide what is found: another set may be in force before the search ends.
+    /// The policies that decide what is found, kept because another set may be in force before the search ends.
     pub policies: Arc<PolicySet>,
     labels: Vec<String>,
     collection_scope: CollectionScope,
@@ -135,15 +135,15 @@ impl<'a> PreparedSearch<'a> {
         })
     }
 
-    /// The mode of the search: full text if no model answered in time.
+    /// The mode of the search: full text if no model responded in time.
     fn effective_mode(&self) -> Mode {
         self.embedding
             .as_ref()
             .map_or(Mode::Lexical, |_| self.requested_mode)
     }
 
-    /// The key of an answer: the query, the caller's labels, and the state of the index and the model. A full text
-    /// response, because no model answered in time, is not cached as a semantic one.
+    /// The cache key of a response: the query, the caller's labels, and the state of the index and the model. A
+    /// response that is full text only because no model responded in time is not cached as a semantic one.
     pub fn cache_key(&self, context: &AppContext) -> String {
         format!(
             "{} {:?} {:?} {:?} {} {} {} {} {:?}",
@@ -183,8 +183,8 @@ impl<'a> PreparedSearch<'a> {
     }
 
     /// Runs the search. A page after the first continues in the mode of the page before it, whose scores cannot be
-    /// compared with those of another mode: a full text list stays one, and one that needs a model begins again as full
-    /// text if no model answers.
+    /// compared with those of another mode: a full text list stays full text, and a list that needs a model starts
+    /// again as full text if no model responds.
     pub async fn run(self, context: &AppContext, caller: &Caller) -> Result<SearchResults> {
         let size = resolve_page_size(self.query.page_size)?;
         let mut request = self.build_request(context, caller)?;
@@ -231,7 +231,7 @@ impl<'a> PreparedSearch<'a> {
     }
 }
 
-/// Counts the agents that match the words of a query at each of these interfaces.
+/// Counts the agents that match the words of a query, for each of these interfaces.
 pub async fn count_matches(
     context: &AppContext,
     caller: &Caller,

@@ -1,5 +1,5 @@
-//! When the cards of hits were fetched, which the index does not know: a fetch that finds a card unchanged does not
-//! touch the index.
+//! The fetch times of the cards of hits. The index does not have them: a fetch that finds a card unchanged does not
+//! update it.
 
 use a2a_registry_api::Hit;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::context::AppContext;
 
-/// Completes the liveness of hits, which their caller may see, with the result of the last fetch: one query for a whole
-/// page. While the database does not respond they stay as the index has them.
+/// Completes the liveness of hits, which their caller may see, with the result of the last fetch, in one query for a
+/// whole page. While the database does not respond, hits keep the values of the index.
 pub async fn fill_hit_liveness(context: &AppContext, hits: &mut [Hit]) {
     let ids: Vec<Uuid> = hits.iter().map(|hit| hit.summary.id).collect();
     let rows = match agents_by_ids(&context.store, &ids).await {

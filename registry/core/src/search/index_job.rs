@@ -17,21 +17,22 @@ use crate::search::policy_rollout::roll_out_newest_set;
 
 /// How often the database is polled for events of other processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Events of a commit after which more are about to come, as in a crawl. Acts one by one have fewer.
+/// Number of events in a commit from which more are expected soon, as in a crawl. Single actions have fewer.
 pub const GATHER_THRESHOLD: u64 = 16;
-/// How long the commit after such a one waits for more events: each has a fixed cost, and writes a segment to be merged.
+/// How long the next commit then waits for more events: each commit has a fixed cost, and writes a segment to be
+/// merged.
 pub const GATHER_PAUSE: Duration = Duration::from_millis(50);
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
-/// The longest pause after a failed rebuild. Each failed one reads every agent for nothing.
+/// Maximum pause after a failed rebuild, which has read every agent for nothing.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(300);
 
-/// How often the index is checked for readability, without readiness requests.
+/// How often the index is checked for readability without readiness requests.
 const INDEX_CHECK_INTERVAL: i64 = MINUTE;
-/// The pause after a rebuild because of damage, doubled each time up to an hour: damage that a rebuild does not
+/// Minimum pause after a rebuild because of damage, doubled each time up to an hour: damage that a rebuild does not
 /// repair must not keep the process busy.
 const MIN_DAMAGE_BACKOFF: i64 = MINUTE;
 
-/// Starts to follow; rebuilds the index first if `rebuild` gives a reason.
+/// Starts to follow events; rebuilds the index first if `rebuild_reason` is given.
 pub fn start_index_job(
     context: &Arc<AppContext>,
     rebuild_reason: Option<String>,
@@ -68,17 +69,17 @@ async fn run_index_loop(
     let mut last_check = context.now();
     if schedule.pending_reason.is_none() {
         let context = Arc::clone(context);
-        // In a task of its own: it reads every file of the index.
+        // In a separate task, because it reads every file of the index.
         let cancel = cancel.clone();
         tokio::spawn(
             async move { verify_index_files(&context, move || cancel.is_cancelled()).await },
         );
     }
     while !cancel.is_cancelled() {
-        // What has been signalled so far is read below, and wakes nobody a second time.
+        // The events signalled so far are read below and must not wake this loop again.
         signal.mark_unchanged();
         let damage = context.index().damage();
-        // Of damage that is known already `RebuildBackoff` decides, and no search hurries it.
+        // For damage that is already known `DamageBackoff` decides; searches do not speed it up.
         let is_new_damage = damage.is_none();
         if let Some(reason) = schedule.take_due(damage, context.now().0, context.uptime()) {
             rebuild_or_reschedule(context, reason, &mut schedule, cancel).await;
@@ -110,18 +111,19 @@ async fn run_index_loop(
     }
 }
 
-/// The reason and time of the next rebuild.
+/// The schedule of rebuilds: the reason and time of the next one.
 #[derive(Debug, Default)]
 struct RebuildSchedule {
     pending_reason: Option<String>,
     damage_backoff: DamageBackoff,
-    /// The pause after a failed one, and its end.
+    /// The pause after a failed rebuild, and its end.
     retry_pause: Duration,
     not_before: Duration,
 }
 
 impl RebuildSchedule {
-    /// The reason to begin one now; `None` if none is due. `now` is wall-clock time, `uptime` is monotonic.
+    /// Takes the reason to begin a rebuild now; `None` if none is due. `now` is wall-clock time, `uptime` is
+    /// monotonic.
     fn take_due(&mut self, damage: Option<String>, now: i64, uptime: Duration) -> Option<String> {
         if self.pending_reason.is_none() && damage.is_some() && self.damage_backoff.try_start(now) {
             self.pending_reason = damage;
@@ -131,18 +133,18 @@ impl RebuildSchedule {
             .flatten()
     }
 
-    /// Whether one is wanted and may begin.
+    /// Whether a rebuild is requested and may begin.
     fn is_due(&self, uptime: Duration) -> bool {
         self.pending_reason.is_some() && uptime >= self.not_before
     }
 
-    /// Requested by an admin, who may have removed the cause of earlier failures: begins at once.
+    /// Requests a rebuild for an admin, who may have removed the cause of earlier failures: it begins at once.
     fn request_now(&mut self) {
         self.pending_reason = Some("requested by an admin".into());
         self.not_before = Duration::ZERO;
     }
 
-    /// Repeats a failed one, later each time: the cause of a failure mostly stays for a while.
+    /// Schedules a failed rebuild again, later each time: the cause of a failure usually persists for a while.
     fn back_off(&mut self, reason: String, uptime: Duration) {
         self.pending_reason = Some(reason);
         self.retry_pause = (2 * self.retry_pause).clamp(RETRY_PAUSE, MAX_RETRY_PAUSE);
@@ -162,9 +164,9 @@ struct DamageBackoff {
 }
 
 impl DamageBackoff {
-    /// Whether a rebuild may begin now; if so it is counted.
+    /// Whether a rebuild may begin now; if so, counts it.
     fn try_start(&mut self, now: i64) -> bool {
-        // The clock may have been set back since the last one.
+        // The clock may have been set back since the last rebuild.
         let elapsed = self.last_rebuild.map(|last| now.saturating_sub(last).abs());
         let min_interval = match elapsed {
             Some(since) if since < self.min_interval => return false,
@@ -188,7 +190,7 @@ async fn apply_pending_events(
             Ok(true) if !cancel.is_cancelled() => {
                 let events = context.index.applied_seq().abs_diff(seq_before);
                 wait_for_more_events(context, events, cancel).await;
-                // With fewer than a commit takes there were no more, and others are signalled.
+                // If there were fewer than a commit takes, no events are left, and new ones are signalled.
                 if events < MAX_EVENTS_PER_COMMIT {
                     return true;
                 }
@@ -208,7 +210,7 @@ async fn apply_pending_events(
 
 /// Waits for further events after a commit of this many, unless a caller waits for the index.
 pub async fn wait_for_more_events(context: &AppContext, events: u64, cancel: &CancellationToken) {
-    // With as many as a commit takes there are others already.
+    // If there were as many as a commit takes, others are already waiting.
     if !(GATHER_THRESHOLD..MAX_EVENTS_PER_COMMIT).contains(&events) {
         return;
     }
@@ -237,7 +239,7 @@ async fn enforce_newer_policies(
             schedule.pending_reason.get_or_insert(reason);
         }
         Err(IndexingError::Failed(error)) => {
-            tracing::error!(error, "new policies are not in force yet");
+            tracing::error!(error, "cannot put new policies in force yet");
         }
     }
     context.policy_sets.flag_newer_set();
@@ -254,12 +256,12 @@ async fn rebuild_or_reschedule(
     tracing::info!(reason, "rebuilding the search index");
     match rebuild_index(context, || cancel.is_cancelled()).await {
         Ok(Some(agents)) => {
-            tracing::info!(agents, "the search index is rebuilt");
+            tracing::info!(agents, "the search index was rebuilt");
             schedule.reset_backoff();
         }
         Ok(None) => {}
         Err(error) => {
-            tracing::error!(%error, "the search index could not be rebuilt");
+            tracing::error!(%error, "cannot rebuild the search index");
             schedule.back_off(reason, context.uptime());
         }
     }
@@ -279,7 +281,7 @@ mod tests {
             }
         }
         assert_eq!(begun, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
-        // After a long time without, the next one comes at once, and so does one after the clock was set back.
+        // After a long time without a rebuild the next one may begin at once, and also after the clock was set back.
         assert!(patience.try_start(1_000 * MINUTE) && patience.try_start(1_001 * MINUTE));
         assert!(patience.try_start(0));
     }
@@ -303,7 +305,7 @@ mod tests {
         assert!(!rebuilds.is_due(uptime), "other work is done meanwhile");
         rebuilds.request_now();
         assert!(rebuilds.take_due(None, 0, uptime).is_some());
-        // After one that succeeds the next failure begins with the shortest pause.
+        // After a successful rebuild the next failure begins with the shortest pause.
         rebuilds.reset_backoff();
         rebuilds.back_off("again".into(), uptime);
         assert!(rebuilds.is_due(uptime + RETRY_PAUSE));

@@ -1,4 +1,4 @@
-//! Applies events to the index: from the database, in order, in groups; and rebuilds it.
+//! Applies events from the database to the index, in order and in groups, and rebuilds the index.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use crate::context::AppContext;
 use crate::database_health::record_database_contact;
 use crate::error::AppError;
 
-/// Events per commit.
+/// Maximum number of events per commit.
 pub const MAX_EVENTS_PER_COMMIT: u64 = 2000;
 /// How often the database is polled for events during a rebuild.
 const REBUILD_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -58,17 +58,16 @@ impl From<a2a_registry_store::StoreError> for IndexingError {
 }
 
 /// Applies the next events to the index; returns whether there were any. The cache entries of their agents are
-/// invalidated, so that changes by another process show here too.
+/// invalidated, so that changes by other processes show in this process too.
 ///
-/// # Errors
-/// Where the database or the index fails; the next call applies the same events.
+/// # Errors If the database or the index fails. The next call applies the same events.
 pub async fn apply_next_events(context: &AppContext) -> Result<bool, IndexingError> {
     if context.index.is_missing() {
         read_all_events(context).await?;
         return Err(IndexingError::Broken("there is none".into()));
     }
     let changes = read_next_changes(context).await?;
-    // Only here: a database that cannot return the agents counts as not responding.
+    // Recorded only here: a database that cannot return the agents counts as not responding.
     record_database_contact(context);
     let Some(IndexChanges {
         documents,
@@ -81,7 +80,7 @@ pub async fn apply_next_events(context: &AppContext) -> Result<bool, IndexingErr
     let index = context.index.clone();
     let applied = run_blocking(move || index.apply_changes(documents, &removed_ids, seq)).await;
     if applied.is_err() {
-        // If the index refuses them, the overlay must still hide them from callers who may not see them.
+        // If the index refuses the events, the overlay must still hide their agents from callers who may not see them.
         read_all_events(context).await?;
     }
     applied?;
@@ -95,11 +94,11 @@ pub async fn apply_next_events(context: &AppContext) -> Result<bool, IndexingErr
 struct IndexChanges {
     documents: Vec<AgentDocument>,
     removed_ids: Vec<Uuid>,
-    /// The last of these events.
+    /// The sequence number of the last of these events.
     seq: i64,
 }
 
-/// Reads the next events that the index has not applied, and what it shows after them.
+/// Reads the next events that the index has not applied, and the resulting changes of the index.
 async fn read_next_changes(context: &AppContext) -> Result<Option<IndexChanges>, IndexingError> {
     let read_tx = context.store.begin_read().await?;
     let Some((subjects, seq)) =
@@ -120,7 +119,7 @@ async fn read_next_changes(context: &AppContext) -> Result<Option<IndexChanges>,
     }))
 }
 
-/// Whether an event may change for which accounts and groups agents are admitted.
+/// Whether an event may change the accounts and groups for which agents are admitted.
 fn affects_registrants(row: &event::Model) -> bool {
     use EventKind::{
         AccountAccessEnded, AccountChanged, AccountDisabled, AccountEnabled, GroupChanged,
@@ -142,8 +141,8 @@ struct ChangedSubjects {
     rows: AgentRows,
 }
 
-/// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at
-/// once from callers who may not see them any more. Returns what they are about, and the last event.
+/// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide these
+/// agents at once from callers who may no longer see them. Returns the agents and the last event.
 async fn read_next_events(
     context: &AppContext,
     db: &impl Executor,
@@ -183,7 +182,7 @@ async fn read_next_events(
             rows
         }
         Err(error) => {
-            // It is not known who may still see them, so nobody does until it is.
+            // It is not known who may still see these agents, so they are hidden from everyone until it is.
             context.index.record_hidden(&agents, seq);
             return Err(error.into());
         }
@@ -197,7 +196,7 @@ async fn read_next_events(
     Ok(Some((ChangedSubjects { agents, rows }, seq)))
 }
 
-/// The labels that these agents carry now, those of policies included.
+/// Loads the current labels of these agents, including those of policies.
 async fn load_changed_labels(
     context: &AppContext,
     db: &impl Executor,
@@ -210,7 +209,7 @@ async fn load_changed_labels(
     }
     let mut labels_by_agent = visibility_labels_by_agent(context, db, rows.agents.clone()).await?;
     for agent in &mut changed {
-        // An agent that nobody may see stays so, whatever its record says.
+        // An agent that no one may see stays hidden, regardless of its record.
         if let Some(labels) = labels_by_agent
             .remove(&agent.id)
             .filter(|_| !agent.visible_to.is_empty())
@@ -221,8 +220,8 @@ async fn load_changed_labels(
     Ok(changed)
 }
 
-/// Removes the documents of agents that wait for a decision by changed rules, so that no search finds them: the event of the
-/// decision brings them back, as what they are then. An index that is missing is built without them.
+/// Removes the documents of agents that wait for a decision under changed rules, so that no search finds them. The
+/// event of the decision adds them again in their new state. A missing index is built without them.
 pub async fn remove_undecided_agents(
     context: &AppContext,
     undecided: Vec<Uuid>,
@@ -236,8 +235,7 @@ pub async fn remove_undecided_agents(
 
 /// Reads all events that this process has not read yet.
 ///
-/// # Errors
-/// Where the database fails; what the events are about is shown to nobody then.
+/// # Errors If the database fails. The agents of the events are then hidden from everyone.
 pub async fn read_all_events(context: &AppContext) -> Result<(), IndexingError> {
     loop {
         let read_tx = context.store.begin_read().await?;
@@ -254,7 +252,7 @@ pub async fn read_all_events(context: &AppContext) -> Result<(), IndexingError> 
 async fn read_events_during_rebuild(context: &AppContext) -> Infallible {
     loop {
         if let Err(error) = read_all_events(context).await {
-            tracing::error!(%error, "events of other processes cannot be read");
+            tracing::error!(%error, "cannot read events of other processes");
         }
         tokio::select! {
             () = context.signals.foreign_events.notified() => {}
@@ -263,11 +261,10 @@ async fn read_events_during_rebuild(context: &AppContext) -> Infallible {
     }
 }
 
-/// Checks whether the index can be read, at most once a second, because anybody may request it. A broken index is
-/// rebuilt, which this requests.
+/// Checks whether the index can be read, at most once a second, because anyone may request a check. Requests a rebuild
+/// of a broken index.
 ///
-/// # Errors
-/// What is wrong, as a phrase for anybody.
+/// # Errors The problem, as a phrase that anyone may read.
 pub async fn check_index_readable(context: &AppContext) -> Result<(), String> {
     let mut last_check = context.index_checked_at.lock().await;
     let now = context.now();
@@ -295,8 +292,7 @@ pub async fn check_index_readable(context: &AppContext) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares every file of the index with its checksum, until cancelled; a damaged index is rebuilt, which this
-/// requests.
+/// Compares every file of the index with its checksum, until cancelled. Requests a rebuild of a damaged index.
 pub async fn verify_index_files(
     context: &AppContext,
     cancelled: impl Fn() -> bool + Send + 'static,
@@ -304,14 +300,14 @@ pub async fn verify_index_files(
     let index = context.index.clone();
     let verified = tokio::task::spawn_blocking(move || index.find_damaged_files(cancelled)).await;
     if let Ok(Err(error)) = verified {
-        tracing::warn!(%error, "the files of the search index could not be compared with their checksums");
+        tracing::warn!(%error, "cannot compare the files of the search index with their checksums");
     }
     if context.index.damage().is_some() {
         context.signals.index_damage.notify_one();
     }
 }
 
-/// Checks whether the index can be read, as readiness does.
+/// Checks whether the index can be read, like the readiness check.
 pub async fn check_index(context: &AppContext) {
     if let Err(reason) = check_index_readable(context).await {
         tracing::debug!(reason, "the search index cannot be read");
@@ -321,13 +317,12 @@ pub async fn check_index(context: &AppContext) {
 /// Rebuilds the index from the database while the old one serves; returns the number of agents in it, or `None` if it
 /// was cancelled.
 ///
-/// # Errors
-/// Where the database or the index fails; the old index stays.
+/// # Errors If the database or the index fails. The old index stays.
 pub async fn rebuild_index(
     context: &AppContext,
     cancelled: impl Fn() -> bool,
 ) -> Result<Option<usize>, IndexingError> {
-    // Events from here on are applied again afterwards, which is harmless.
+    // Events from this point on are applied again afterwards, which is harmless.
     let start_seq = events::highest_seq(&context.store).await?;
     let rebuild = context.index.begin_rebuild()?;
     tokio::select! {
@@ -349,7 +344,7 @@ async fn build_index(
             return Ok(None);
         }
         count += documents.len();
-        // The next agents are read while these are indexed.
+        // The next agents are loaded while these are indexed.
         let adding = run_blocking(move || rebuild.add_agents(documents).map(|()| rebuild));
         let (added, next) = tokio::join!(
             adding,

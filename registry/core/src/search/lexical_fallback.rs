@@ -1,10 +1,10 @@
-//! Searches that continue as full text if the vectors cannot be read.
+//! The fallback to full text if the vectors cannot be read.
 
 use a2a_registry_search::{Index, IndexError, IndexSearchResponse, SearchRequest};
 
 use crate::process_state::semantic_search::Mode;
 
-/// Searches in the given mode, or full text only if the vectors cannot be read; returns the mode used.
+/// Runs a search in the given mode, or as full text if the vectors cannot be read; returns the mode used.
 pub(super) fn search_with_fallback(
     index: &Index,
     mut request: SearchRequest,
@@ -13,7 +13,7 @@ pub(super) fn search_with_fallback(
         Err(IndexError::Vectors(error)) => {
             tracing::warn!(%error, "vectors cannot be read; this search is full text only");
             request.semantic = None;
-            // A position among hybrid scores means nothing among full text scores.
+            // A position among hybrid scores is meaningless among full text scores.
             request.after = None;
         }
         result => return Ok((result?, Mode::for_request(&request))),

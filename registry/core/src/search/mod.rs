@@ -31,9 +31,9 @@ use crate::search::render::{list, render_hit};
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
-/// The most completions of a prefix.
+/// Maximum number of completions of a prefix.
 const MAX_SUGGESTIONS: usize = 10;
-/// The most agents of one address.
+/// Maximum number of agents found by a look-up.
 const MAX_LOOKUP_HITS: usize = 20;
 
 /// Searches and lists agents; the response is an [`AgentList`](a2a_registry_api::AgentList), rendered as JSON.
@@ -66,7 +66,7 @@ pub async fn search(
     Ok(response)
 }
 
-/// Whether a search is semantic, by its mode or because the registry has a model.
+/// Whether a search is semantic, because of its mode or because the registry has a model.
 pub fn is_semantic(context: &AppContext, query: &SearchQuery) -> bool {
     let mode = query.resolve_mode(context.semantic_search.has_model());
     let text = query.q.as_deref().and_then(query_words);

@@ -1,5 +1,5 @@
-//! Puts a newer policy set in force: every agent in the index is evaluated under it while the old one decides, then it
-//! decides.
+//! Puts a newer policy set in force: every agent in the index is evaluated under it while the old set still decides,
+//! then the new set decides.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::policy_sets::newest_set;
 use crate::search::indexing::{IndexingError, apply_next_events, run_blocking};
 use crate::visibility::policy_labels::evaluated_label;
 
-/// Puts the newest policy set in force, if it is not; returns whether it is. Events are applied in the meantime, so
-/// that searches follow changes of agents. `false` means that it was cancelled. If this fails, the old set stays in
+/// Puts the newest policy set in force, if it is not yet; returns whether it is. Events are applied in the meantime,
+/// so that searches follow changes of agents. `false` means that it was cancelled. If this fails, the old set stays in
 /// force.
 pub async fn roll_out_newest_set(
     context: &AppContext,
@@ -50,7 +50,7 @@ pub async fn roll_out_newest_set(
         let Some(last) = last else { break };
         let (index, seq) = (context.index.clone(), context.index.applied_seq());
         run_blocking(move || index.apply_changes(documents, &[], seq)).await?;
-        // In this order and one after the other: what was read before an event is never written after it.
+        // In this order and one after the other, so that data read before an event is never written after it.
         while apply_next_events(context).await? {}
         if cancelled() {
             return Ok(false);

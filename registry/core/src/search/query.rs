@@ -1,4 +1,4 @@
-//! Search parameters, and the index request made from them.
+//! Search parameters, and the index request built from them.
 
 use a2a_crawler::fetch::card_url_under;
 use a2a_crawler::guard::Domain;
@@ -24,13 +24,13 @@ use crate::error::{AppError, Result};
 use crate::paging::not_empty;
 use crate::process_state::semantic_search::Mode;
 
-/// Group by name and endpoint, or by content.
+/// The `group` value that groups by name and endpoint, or by content.
 pub const GROUP_BY_CONTENT: &str = "content";
 pub const GROUP_NONE: &str = "none";
 const GROUP_VALUES: [&str; 2] = [GROUP_BY_CONTENT, GROUP_NONE];
 
-/// Parameters of a search. Values of one parameter are combined with OR, different parameters with AND. What is not given is
-/// left out where they are written as a form, which is the one way they are written.
+/// Parameters of a search. Values of one parameter are combined with OR, different parameters with AND. They are only
+/// serialized as a form, where absent parameters are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
@@ -69,8 +69,8 @@ pub struct SearchQuery {
     /// Result of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     #[param(value_type = Vec<SignatureState>, inline)]
     pub signature: Vec<String>,
-    /// `true` for agents that nobody answers for: neither an owner, which is the account that proved the domain or else
-    /// registered the card, nor a sponsor.
+    /// `true` for agents that no one is responsible for: without an owner (the account that proved the domain or else
+    /// registered the card) and without a sponsor.
     #[param(value_type = Vec<bool>, inline)]
     pub unmanaged: Vec<String>,
     /// Label as `key=value`, set by curators.
@@ -94,15 +94,17 @@ pub struct SearchQuery {
     /// is `lexical`, which `mode` in the response reports.
     #[param(schema_with = mode_schema)]
     pub mode: Option<String>,
-    /// `content` to fold duplicates, agents with the same name at the same endpoint or with the same content: each group
-    /// is one hit, with the others in its `duplicates`. `total` and facets count agents all the same. `none` by default.
+    /// `content` to fold duplicates, agents with the same name at the same endpoint or with the same content: each
+    /// group is one hit, with the others in its `duplicates`. `total` and facets still count agents. `none` by
+    /// default.
     #[param(schema_with = group_schema)]
     pub group: Option<String>,
-    /// Members of each hit, separated by commas or repeated, beside its `id`; by default `urn`, `name`, `description`, `version`,
-    /// `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`, `shortened`, `tags`, `auth`, `trust`,
-    /// `lifecycle`, `deprecation`, `visibility`, `liveness`, `score`, `weak`, `matched_skills` and `duplicates`. Shown only where
-    /// they are named: `skills.description`, `skills.tags`, `capabilities`, `labels`, `card_digest`, `links`, `highlights`,
-    /// `explain` (as with `explain=true`) and `explain.summary` (its sentences alone).
+    /// Members of each hit, separated by commas or repeated, besides its `id`; by default `urn`, `name`,
+    /// `description`, `version`, `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`,
+    /// `shortened`, `tags`, `auth`, `trust`, `lifecycle`, `deprecation`, `visibility`, `liveness`, `score`, `weak`,
+    /// `matched_skills` and `duplicates`. Shown only if named: `skills.description`, `skills.tags`, `capabilities`,
+    /// `labels`, `card_digest`, `links`, `highlights`, `explain` (as with `explain=true`) and `explain.summary` (its
+    /// sentences alone).
     pub fields: Vec<String>,
     /// True to explain the scores of the first ten hits of a page.
     #[serde(deserialize_with = "not_empty")]
@@ -161,8 +163,8 @@ pub struct LookupQuery {
 }
 
 impl SearchQuery {
-    /// The request for the index, without the labels of a caller. Everything is checked here; an error is `Invalid` and
-    /// names the parameter.
+    /// Builds the request for the index, without the labels of a caller. All parameters are checked here; an error is
+    /// `Invalid` and names the parameter.
     pub fn to_request(&self, limits: &LimitsConfig) -> Result<SearchRequest> {
         let text = self
             .q
@@ -173,10 +175,7 @@ impl SearchQuery {
             check_length("/q", text, limits.query_chars)?;
         }
         if self.filter_count() > limits.filters {
-            let detail = format!(
-                "at most {} filter values fit into one search",
-                limits.filters
-            );
+            let detail = format!("a search can have at most {} filter values", limits.filters);
             return Err(AppError::invalid("", detail));
         }
         let fields = self.hit_fields()?;
@@ -224,7 +223,7 @@ impl SearchQuery {
         }))
     }
 
-    /// The number of values that count against the limit: those of lists.
+    /// The number of values that count against the limit: the values of lists.
     fn filter_count(&self) -> usize {
         let lists = Facet::ALL.iter().filter(|facet| **facet != Facet::Trust);
         let values = lists.map(|facet| self.filter_values(*facet).len());
@@ -239,7 +238,10 @@ impl SearchQuery {
             .into_iter()
             .find(|sort| sort.as_str() == name);
         sort.ok_or_else(|| {
-            AppError::invalid("/sort", "sort is one of relevance, name, updated, newest")
+            AppError::invalid(
+                "/sort",
+                "sort must be one of relevance, name, updated, newest",
+            )
         })
     }
 
@@ -247,17 +249,20 @@ impl SearchQuery {
         match self.group.as_deref() {
             None | Some(GROUP_NONE) => Ok(false),
             Some(GROUP_BY_CONTENT) => Ok(true),
-            Some(_) => Err(AppError::invalid("/group", "group is one of content, none")),
+            Some(_) => Err(AppError::invalid(
+                "/group",
+                "group must be one of content, none",
+            )),
         }
     }
 
-    /// The requested mode; `served` says whether there is a model.
+    /// The requested mode; `has_model` says whether there is a model.
     pub fn resolve_mode(&self, has_model: bool) -> Result<Mode> {
         match self.mode.as_deref() {
             None if has_model => Ok(Mode::Hybrid),
             None => Ok(Mode::Lexical),
             Some(name) => Mode::from_name(name).ok_or_else(|| {
-                AppError::invalid("/mode", "mode is one of lexical, hybrid, semantic")
+                AppError::invalid("/mode", "mode must be one of lexical, hybrid, semantic")
             }),
         }
     }
@@ -265,7 +270,10 @@ impl SearchQuery {
     pub fn hit_fields(&self) -> Result<HitFields> {
         let fields = HitFields::from_names(split_commas(&self.fields)).map_err(|_| {
             let known: Vec<&str> = HitFields::names().collect();
-            AppError::invalid("/fields", format!("fields are {}", known.join(", ")))
+            AppError::invalid(
+                "/fields",
+                format!("fields must be among {}", known.join(", ")),
+            )
         })?;
         Ok(match self.explain {
             Some(true) => fields.with_explanation(),
@@ -277,7 +285,10 @@ impl SearchQuery {
         let mut names = Vec::new();
         for name in split_commas(&self.facets) {
             let facet: Facet = name.parse().map_err(|_| {
-                AppError::invalid("/facets", format!("facets are {}", Facet::joined_names()))
+                AppError::invalid(
+                    "/facets",
+                    format!("facets must be among {}", Facet::joined_names()),
+                )
             })?;
             if !names.contains(&facet) {
                 names.push(facet);
@@ -286,13 +297,13 @@ impl SearchQuery {
         if names.len() > limit {
             return Err(AppError::invalid(
                 "/facets",
-                format!("at most {limit} facets are counted"),
+                format!("at most {limit} facets can be counted"),
             ));
         }
         Ok(names)
     }
 
-    /// The query without its page and the choice of shown members, to which a page token belongs.
+    /// The query without its page and the selected members, to which a page token belongs.
     pub fn canonical_text(&self) -> String {
         let canonical = Self {
             page_token: None,
@@ -303,7 +314,7 @@ impl SearchQuery {
         serde_html_form::to_string(&canonical).unwrap_or_default()
     }
 
-    /// The name of the order in force.
+    /// The name of the order used.
     pub fn effective_sort(&self) -> &'static str {
         let sort = self.parse_sort().unwrap_or_default();
         sort.effective(self.q.as_deref()).as_str()
@@ -311,7 +322,7 @@ impl SearchQuery {
 }
 
 impl LookupQuery {
-    /// The keys that the index may know it by, the most exact first.
+    /// The look-up keys of the index, the most exact first.
     pub fn lookup_keys(&self) -> Result<Vec<String>> {
         match (&self.url, &self.urn, &self.digest, &self.name) {
             (Some(url), None, None, None) => {
@@ -338,14 +349,14 @@ impl LookupQuery {
     }
 }
 
-/// The names in lists that are separated by commas.
+/// Splits lists of names at commas.
 fn split_commas(lists: &[String]) -> impl Iterator<Item = &str> {
     let names = lists.iter().flat_map(|list| list.split(','));
     names.map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// The keys of a host or URL. A URL without a path is a host, but it may be an endpoint too; any other URL may be the
-/// base URL of an agent.
+/// The look-up keys of a host or URL. A URL without a path is a host, but may be an endpoint too; any other URL may be
+/// the base URL of an agent.
 fn url_lookup_keys(text: &str) -> Vec<String> {
     let host_key =
         |name: &str| format!("host:{}", name.trim_end_matches(['/', '.']).to_lowercase());

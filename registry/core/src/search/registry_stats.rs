@@ -1,4 +1,4 @@
-//! The content of the registry in a few figures, for one caller.
+//! Statistics of the registry, for one caller.
 
 use a2a_registry_api::{AgentList, FacetValue, Hit};
 use a2a_registry_domain::facet::Facet;
@@ -22,14 +22,14 @@ const STATS_FACETS: [Facet; 5] = [
     Facet::Signature,
 ];
 
-/// Figures over all agents that a caller may find, and the newest of them.
+/// Statistics of all agents that a caller may find, and the newest agents.
 #[derive(Debug, Clone, Default)]
 pub struct RegistryStats {
     pub agents: u64,
     pub domains: u64,
-    /// Agents whose domain is proved by an owner.
+    /// Number of agents whose domain is proved by an owner.
     pub proved: u64,
-    /// Agents whose card is signed with a key that is bound to the domain.
+    /// Number of agents whose card is signed with a key that is bound to the domain.
     pub signed: u64,
     /// Protocol versions, the most frequent first.
     pub protocols: Vec<FacetValue>,
@@ -45,7 +45,7 @@ pub struct RegistryStats {
 }
 
 impl RegistryStats {
-    /// The figures of a list of all agents, which come from `domains` domains.
+    /// Builds the statistics from a list of all agents, which come from `domains` domains.
     pub fn new(mut list: AgentList, domains: u64, crawled: Option<Timestamp>) -> Self {
         let mut values = |facet: Facet| {
             let facet = list.facets.remove(facet.as_str());
@@ -72,8 +72,8 @@ impl RegistryStats {
     }
 }
 
-/// The figures for a caller. They come from the index and the cache of searches, so that they are as exact as a search,
-/// and cost no more than one if nothing has changed since the last.
+/// Loads the statistics for a caller, from the index and the search cache: they are as exact as a search, and cheap if
+/// nothing has changed since the last call.
 pub async fn load_registry_stats(context: &AppContext, caller: &Caller) -> Result<RegistryStats> {
     let query = SearchQuery {
         sort: Some("newest".to_owned()),
@@ -83,14 +83,15 @@ pub async fn load_registry_stats(context: &AppContext, caller: &Caller) -> Resul
     };
     let response = search(context, caller, &query).await?;
     let mut list: AgentList = serde_json::from_slice(&response)
-        .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
+        .map_err(|error| AppError::internal(format!("search response: {error}")))?;
     hit_liveness::fill_hit_liveness(context, &mut list.agents).await;
     let domains = if list.total == 0 {
         0
     } else {
         count_domains(context, caller).await?
     };
-    // The stored time is of agents that were listed when they were fetched; a newer one may be approved since.
+    // The stored time is of agents that were listed when they were fetched; an agent fetched later may have been
+    // approved since.
     let last_fetches = list
         .agents
         .iter()
@@ -104,7 +105,7 @@ pub async fn load_registry_stats(context: &AppContext, caller: &Caller) -> Resul
     Ok(stats)
 }
 
-/// The number of domains whose agents a caller may find, from the cache of searches if nothing has changed.
+/// Counts the domains whose agents a caller may find, from the search cache if nothing has changed.
 async fn count_domains(context: &AppContext, caller: &Caller) -> Result<u64> {
     let labels = caller.labels(&context.policy_sets.enforced_set());
     let key = format!(

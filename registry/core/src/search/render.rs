@@ -1,4 +1,4 @@
-//! Search responses as JSON. The index stores hits rendered; how they matched is added as text, so that they are not
+//! Search responses as JSON. The index stores rendered hits; match details are added as text, so that hits are not
 //! parsed and serialized again.
 
 use a2a_registry_api::{
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::agents::hit_members::select_members;
 use crate::search::engine::SearchResults;
 
-/// The fields of [`ShownMatch`], in its order.
+/// The fields of [`RequestedMatch`], in its order.
 const MATCH_FIELDS: [&str; 6] = [
     "score",
     "weak",
@@ -21,7 +21,7 @@ const MATCH_FIELDS: [&str; 6] = [
     "duplicates",
 ];
 
-/// How an agent matched: the requested members of [`Match`].
+/// The match details of an agent: the requested members of [`Match`].
 #[derive(Serialize)]
 struct RequestedMatch<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ impl<'a> RequestedMatch<'a> {
     }
 }
 
-/// A whole hit: the stored summary of the agent, and how it matched.
+/// Renders a whole hit: the stored summary of the agent, and its match details.
 pub fn render_hit(row: &HitRow) -> Vec<u8> {
     let mut text = row.hit.clone();
     append_members(
@@ -70,7 +70,7 @@ pub fn render_hit(row: &HitRow) -> Vec<u8> {
     text
 }
 
-/// Appends the members of an object to one that is closed and not empty.
+/// Appends the members of an object to a complete, non-empty object.
 fn append_members(text: &mut Vec<u8>, members: &impl Serialize) {
     let members = to_json(members);
     let members = members.strip_prefix(b"{").unwrap_or(b"}");
@@ -92,7 +92,7 @@ fn duplicates_view(row: &HitRow) -> Option<Duplicates> {
     })
 }
 
-/// A whole response, whose hits have the requested members.
+/// Renders a whole response, whose hits have the requested members.
 pub fn list(results: &SearchResults, fields: HitFields) -> Bytes {
     let response = &results.response;
     let hits = response.hits.iter();
@@ -136,12 +136,12 @@ pub fn list(results: &SearchResults, fields: HitFields) -> Bytes {
     };
     text.extend_from_slice(b"],");
     text.extend_from_slice(to_json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
-    // The cache counts a response by its length. The spare capacity of a growing text, up to as much again, would be
-    // kept with it; shrinking in place frees nothing.
+    // The cache counts a response by its length, but would keep the spare capacity of a growing buffer, up to the same
+    // size again; shrinking in place frees nothing.
     Bytes::copy_from_slice(&text)
 }
 
-/// Everything of [`AgentList`](a2a_registry_api::AgentList) but the agents.
+/// All members of [`AgentList`](a2a_registry_api::AgentList) except the agents.
 #[derive(Serialize)]
 struct ListWithoutAgents<'a> {
     total: u64,
@@ -153,7 +153,7 @@ struct ListWithoutAgents<'a> {
     next_page_token: Option<&'a str>,
 }
 
-/// The hints of an answer, as sentences.
+/// The hints of a response, as sentences.
 pub fn hint_views(response: &IndexSearchResponse) -> Vec<Hint> {
     response
         .hints
@@ -170,12 +170,12 @@ fn hint_sentence(hint: &a2a_registry_search::Hint) -> String {
     let text = &hint.text;
     match hint.kind {
         HintKind::OnlyWeak => {
-            "No agent fits well: those listed only share common words with the query, or are \
-                               only somewhat near to it in meaning."
+            "No good match: the listed agents only share common words with the query, or are \
+                               only loosely related to it in meaning."
                 .into()
         }
         HintKind::Empty => {
-            "There is no agent that you may find: register a domain first, or sign in if others have.".into()
+            "You cannot find any agents yet. Register a domain, or sign in if others have registered some.".into()
         },
         HintKind::UnknownWord if text.ends_with('*') => format!(
             "No agent has a word that begins with \"{}\".",
@@ -185,19 +185,18 @@ fn hint_sentence(hint: &a2a_registry_search::Hint) -> String {
             format!("No agent has the word \"{text}\".")
         }
         HintKind::UnknownWord => format!(
-            "No agent has the word \"{text}\"; nearly so are written: {}.",
+            "No agent has the word \"{text}\". Similar words: {}.",
             hint.similar_words.join(", ")
         ),
         HintKind::TooManyWords if text.ends_with('*') => format!(
-            "More words begin as {text} than count, the most used ones do: write more of its letters."
+            "Too many words begin with {text}; only the most frequent ones are searched. Add more letters."
         ),
-        HintKind::TooManyWords => format!("Only the first {text} words count."),
+        HintKind::TooManyWords => format!("Only the first {text} words are searched."),
         HintKind::Syntax if text.is_empty() => {
-            "Not all of the query could be read as its syntax; that part was read as words.".into()
+            "Part of the query has invalid syntax; that part was searched as words.".into()
         }
         HintKind::Syntax => format!(
-            "In a sentence \"{text}\" need not be there as it stands: leave the small words out, or join it \
-             with AND, to demand it."
+            "In a sentence \"{text}\" is optional. To require it, leave out the small words or join it with AND."
         ),
         HintKind::Filter => {
             let (filter, hide) = match text.as_str() {

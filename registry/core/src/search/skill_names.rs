@@ -1,4 +1,4 @@
-//! Names of skills as cards write them, by the ids that facets count.
+//! Names of skills as written in cards, by the ids that facets count.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::context::AppContext;
 use crate::search::value_names::load_value_names;
 use crate::visibility::caller::Caller;
 
-/// The most skills whose names are looked up for one page.
+/// Maximum number of skills whose names are looked up for one page.
 const MAX_LOOKED_UP: usize = 12;
-/// The most agents that are asked for the name of one skill: of many skills a hit shows only some.
+/// Maximum number of agents that are read for the name of one skill: a hit shows only some of many skills.
 const MAX_AGENTS_PER_SKILL: usize = 5;
 
 pub type SkillNames = BTreeMap<String, String>;
@@ -28,7 +28,7 @@ struct StoredSkill {
     name: String,
 }
 
-/// The names of the most frequent of these skills. A skill whose name cannot be looked up has none.
+/// Looks up the names of the most frequent of these skills. A skill whose name cannot be looked up has none.
 pub async fn load_skill_names(
     context: &AppContext,
     caller: &Caller,
@@ -51,6 +51,6 @@ pub async fn load_skill_names(
 fn stored_skill_name(id: &str, hit: &[u8]) -> Option<String> {
     let stored: StoredSkillHit = serde_json::from_slice(hit).ok()?;
     let skill = stored.skills.into_iter().find(|skill| skill.id == id)?;
-    // Where a card names none, the name is the id, and words are better than that.
+    // If the card gives no name, the stored name is the id, which the caller can show better as words.
     Some(skill.name).filter(|name| !name.trim().is_empty() && name != id)
 }

@@ -1,5 +1,5 @@
-//! Names that values of facets are shown by, as agents with them write them: read from the index, and kept while it stays as
-//! it is. Most searches count the same frequent values.
+//! Display names of facet values, as written by agents with these values. They are read from the index and cached
+//! until the index changes, because most searches count the same frequent values.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,12 @@ use crate::context::AppContext;
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
-/// Reads the name of a value in the hit of an agent that has it.
+/// A function that reads the name of a value from the hit of an agent that has it.
 pub type ReadName = fn(&str, &[u8]) -> Option<String>;
 
-/// The names of these values of a facet, by the values: each from the agent with it that changed last and names it, of those
-/// that the caller finds. Of each value `most` agents are read. One whose name cannot be looked up has none.
+/// Loads the names of these values of a facet, by value: each from the last changed agent that names the value and
+/// that the caller can find. For each value at most `max_agents` agents are read. A value whose name cannot be looked
+/// up has none.
 pub async fn load_value_names(
     context: &AppContext,
     caller: &Caller,

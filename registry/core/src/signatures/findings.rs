@@ -1,4 +1,4 @@
-//! Findings on the signatures of a card and the keys they name.
+//! Findings on the signatures of a card and the keys that they name.
 
 use a2a_card::{
     Finding, Severity, SignatureFault, SignatureResult, SignatureState, VerificationResult,
@@ -8,8 +8,8 @@ use a2a_card::{
 use crate::signatures::{StoredKeySet, VerifiedSignatures, signature_result};
 
 impl VerifiedSignatures {
-    /// The findings on these signatures. An invalid signature and a key set outside the card's domain are errors, so
-    /// that no rule approves the card without a person; a key set that cannot be fetched is not.
+    /// Returns the findings on these signatures. An invalid signature and a key set outside the card's domain are
+    /// errors, so that no rule approves the card without a person. A key set that cannot be fetched is not an error.
     pub fn findings(&self, bytes: &[u8]) -> Vec<Finding> {
         let state = verified_signature_state(&self.entries, |_| false);
         let mut findings = uncovered_findings(bytes, &self.entries);
@@ -47,7 +47,7 @@ impl VerifiedSignatures {
             }
             VerificationResult::KeyUnknown => {
                 let named = |set: &&StoredKeySet| Some(&set.url) == entry.jku.as_ref();
-                // A set that cannot be fetched or is outside the domain has a finding of its own.
+                // A key set that cannot be fetched or is outside the domain has its own finding.
                 self.key_sets
                     .iter()
                     .find(named)
@@ -72,8 +72,8 @@ impl VerifiedSignatures {
         })
     }
 
-    /// The finding on a key set that could not be fetched; none if its signatures verify all the same, as with an
-    /// enrolled key.
+    /// Returns the finding on a key set that could not be fetched; `None` if its signatures verify anyway, for example
+    /// with an enrolled key.
     fn key_set_finding(&self, set: &StoredKeySet) -> Option<Finding> {
         let hint = set.error.clone()?;
         if self.verifies_without(set) {

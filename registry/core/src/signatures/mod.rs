@@ -19,7 +19,7 @@ use signature_result::StoredSignatureResult;
 
 pub use signature_result::{DomainKeyBinding, StoredSignatures};
 
-/// The value in place of a URL for enrolled keys.
+/// The value that replaces the URL for enrolled keys.
 const ENROLLED_KEYS_URL: &str = "enrolled";
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct JwkSetJson<'a> {
 }
 
 /// A key set that a card's signatures name, as received when the card was fetched. It is stored with the version, so
-/// that its signatures can be verified again from the received bytes.
+/// that signatures can be verified again from the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredKeySet {
     url: String,
@@ -36,26 +36,26 @@ pub struct StoredKeySet {
     keys: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// Whether its URL may hold no key of this card, so that it was not fetched.
+    /// Whether its URL may not hold keys of this card, so that it was not fetched.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     foreign: bool,
 }
 
 impl StoredKeySet {
-    /// Its keys; none if it could not be fetched.
+    /// Parses the keys; none if the set could not be fetched.
     fn parse_keys(&self) -> KeySet {
         let set = self.keys.as_deref().unwrap_or_default();
         KeySet::from_jwks(set.as_bytes()).unwrap_or_default()
     }
 
-    /// The key sets stored with a version.
+    /// Parses the key sets stored with a version.
     pub fn parse_all(stored_json: &str) -> Vec<Self> {
         serde_json::from_str(stored_json).unwrap_or_default()
     }
 
-    /// The key sets that verify a fetched card: the enrolled keys, and for each URL that the card names the fetched
-    /// keys, or else the last stored ones. So keys that cannot be fetched for a while change no verified state, and a
-    /// forged signature is not merely `unknown`.
+    /// Selects the key sets to verify a fetched card: the enrolled keys, and for each URL that the card names the
+    /// fetched keys, or else the last stored ones. So a temporary failure to fetch keys changes no verified state, and
+    /// a forged signature is not merely `unknown`.
     pub fn for_verification(
         fetched: Vec<Self>,
         stored: &[Self],
@@ -79,8 +79,8 @@ impl StoredKeySet {
             .collect()
     }
 
-    /// The key sets that verify a stored version again: for each URL the keys of the newest version, which were fetched
-    /// last, and the presently enrolled keys.
+    /// Selects the key sets to verify a stored version again: for each URL the keys of the newest version, which were
+    /// fetched last, and the currently enrolled keys.
     pub fn for_reverification(
         stored_json: &str,
         newest: &[Self],
@@ -159,18 +159,18 @@ impl VerifiedSignatures {
         })
     }
 
-    /// The signing summary: the same for a card that is signed again by the same keys.
+    /// The signing summary, which stays the same if a card is signed again by the same keys.
     pub fn signing_summary(&self) -> String {
         verified_signature_summary(&self.entries)
     }
 
-    /// The state of all of them together, without the binding of keys: a proof of the domain may change without the
-    /// card, and is applied where the state is shown.
+    /// The combined state of all signatures, without key bindings: a proof of the domain may change without the card,
+    /// so bindings are applied where the state is shown.
     pub fn state(&self) -> SignatureState {
         verified_signature_state(&self.entries, |_| false).into()
     }
 
-    /// The thumbprints of the keys with which they verify, each once, separated by spaces.
+    /// The thumbprints of the keys that verify the signatures, each once, separated by spaces.
     pub fn thumbprints(&self) -> String {
         let valid = self.entries.iter().filter_map(|entry| match &entry.result {
             VerificationResult::Valid { thumbprint, .. } => Some(thumbprint.as_str()),
@@ -195,7 +195,8 @@ impl VerifiedSignatures {
         serde_json::to_string(&self.key_sets).unwrap_or_else(|_| "[]".into())
     }
 
-    /// Whether every signature that names a key set verifies by an enrolled key, though the set could not be fetched.
+    /// Whether every signature that names this key set verifies with an enrolled key, although the set could not be
+    /// fetched.
     fn verifies_without(&self, set: &StoredKeySet) -> bool {
         let named = self
             .entries
@@ -203,7 +204,7 @@ impl VerifiedSignatures {
             .filter(|entry| entry.jku.as_ref() == Some(&set.url));
         let mut verify =
             named.map(|entry| matches!(entry.result, VerificationResult::Valid { .. }));
-        // One that no signature names has not verified either.
+        // A key set that no signature names does not count as verified.
         verify.next() == Some(true) && verify.all(|valid| valid)
     }
 

@@ -1,5 +1,5 @@
-//! Pinned keys: the keys that sign an agent's card are pinned on first use, and a card signed only by others puts the
-//! agent on hold (docs/ownership.md#keys).
+//! Pinned keys: the keys that sign an agent's card are pinned on first use, and a card signed only by other keys puts
+//! the agent on hold (docs/ownership.md#keys).
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
@@ -15,11 +15,11 @@ use crate::error::Result;
 
 const MAX_PINS: usize = 16;
 
-/// Checks the keys that a card verifies with against the pinned ones; returns whether none of them is pinned. The first
-/// keys are pinned, and so are keys that sign together with a pinned one, which vouches for them.
+/// Checks the keys that verify a card against the pinned keys; returns whether none of them is pinned. The first keys
+/// are pinned, and so are keys that sign together with a pinned key, which vouches for them.
 pub fn check_and_pin_keys(agent: &mut agent::Model, thumbprints: &str) -> bool {
     if thumbprints.is_empty() {
-        // A missing signature is a change of its own class; keys that could not be fetched decide nothing.
+        // A missing signature is a change with its own class. Keys that could not be fetched decide nothing.
         return false;
     }
     let mut pins: Vec<&str> = agent.pins.split_whitespace().collect();
@@ -72,7 +72,7 @@ pub async fn pin_newest_keys(
     let Some(newest) = versions::version_keys(write, &newest).await?.pop() else {
         return Ok(());
     };
-    // The record vouches only for cards that it covers.
+    // The domain's record vouches only for cards that it covers.
     if change_set.coverage_level(&newest) != CoverageLevel::Covered {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The result of each signature of a card: as stored with the version, and as callers see it.
+//! The results of a card's signatures: as stored with the version, and as callers see them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::signatures::StoredKeySet;
 
-/// Characters of a key's name in a sentence.
+/// Maximum number of characters of a key's name in a sentence.
 const MAX_NAME_CHARS: usize = 100;
-/// Names of keys in a sentence.
+/// Maximum number of key names in a sentence.
 const MAX_NAMES: usize = 5;
 
 /// The result of one signature, as it is stored with the version.
@@ -23,9 +23,9 @@ const MAX_NAMES: usize = 5;
 pub struct StoredSignatureResult {
     kid: Option<String>,
     alg: Option<String>,
-    /// The state without a proof of the domain and enrolled keys: never `valid`.
+    /// The state without regard to proofs of the domain and enrolled keys: never `valid`.
     verdict: SignatureState,
-    /// The RFC 7638 thumbprint of the key that it verifies with, or that it names.
+    /// The RFC 7638 thumbprint of the key that verifies the signature, or that the signature names.
     key: Option<String>,
     /// The URL of the key set that has this key.
     from: Option<String>,
@@ -102,7 +102,7 @@ impl StoredSignatureResult {
 pub struct StoredSignatures<'a> {
     /// The state without a proof of the domain and enrolled keys.
     signature: &'a StoredEnum<SignatureState>,
-    /// The keys that it verifies with, with spaces between.
+    /// The keys that verify the signatures, separated by spaces.
     thumbprints: &'a str,
     coverage_level: &'a StoredEnum<CoverageLevel>,
 }
@@ -168,7 +168,7 @@ impl DomainKeyBinding {
         self.has_owner_proof && *coverage_level == CoverageLevel::Covered
     }
 
-    /// Whether one of these keys, with spaces between, is enrolled.
+    /// Whether one of these keys, separated by spaces, is enrolled.
     pub fn has_enrolled(&self, thumbprints: &str) -> bool {
         thumbprints
             .split_whitespace()
@@ -177,7 +177,7 @@ impl DomainKeyBinding {
 
     /// The state of a version's signatures with these bindings.
     pub fn signature_state(&self, stored: StoredSignatures<'_>) -> SignatureState {
-        // A state that only a later build knows counts as one whose key could not be fetched.
+        // A state that only a later build knows counts as if the key could not be fetched.
         let state = stored
             .signature
             .known_value()
@@ -190,7 +190,7 @@ impl DomainKeyBinding {
         }
     }
 
-    /// The state of a version's signatures, with its reason; `None` stands for a version that is not stored any more.
+    /// The state of a version's signatures, with its reason; `None` stands for a version that is no longer stored.
     pub fn signature_verdict(&self, row: Option<&version::Model>) -> SignatureVerdict {
         let Some(row) = row else {
             return SignatureVerdict {
@@ -208,7 +208,8 @@ impl DomainKeyBinding {
         let reason = match decisive {
             Some(decisive) => decisive.reason.clone(),
             None if state == SignatureState::Unsigned => "The card is not signed.".to_owned(),
-            None => "Why is known once this version has been judged again, shortly.".to_owned(),
+            None => "The reason will be known when this version has been verified again, shortly."
+                .to_owned(),
         };
         SignatureVerdict {
             state: state.into(),
@@ -218,7 +219,7 @@ impl DomainKeyBinding {
     }
 }
 
-/// The reason of a signature's state, by its key alone.
+/// The reason for a signature's state, by its key alone.
 fn signature_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) -> String {
     let name = entry.kid.as_deref().map(shorten_name);
     match &entry.result {
@@ -233,11 +234,11 @@ fn signature_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) -> Strin
     }
 }
 
-/// The reason why a signature has no key to verify it.
+/// Explains why no key verifies a signature.
 pub fn missing_key_reason(entry: &SignatureResult, key_sets: &[StoredKeySet]) -> String {
     let name = entry.kid.as_deref().map(shorten_name);
     let named = name.map_or_else(
-        || "a key that fits".to_owned(),
+        || "a matching key".to_owned(),
         |name| format!("a key `{name}`"),
     );
     let enrolled = key_sets

@@ -21,7 +21,7 @@ pub fn may_list_cards(row: &source::Model) -> bool {
     is_catalog(row) || (row.kind == SourceKind::Url && row.agent_id.is_none())
 }
 
-/// Whether a source gives a card. A kind that only a later build knows is neither this nor a catalog.
+/// Whether a source provides a card. A kind that only a later build knows is neither a card source nor a catalog.
 pub fn is_card_source(row: &source::Model) -> bool {
     row.kind
         .known_value()
@@ -40,8 +40,8 @@ pub fn well_known_catalogs(origin: &Url) -> [(SourceKind, String); 2] {
     })
 }
 
-/// The URL of a source's card: for a registered URL the one that returned the last card, which is under it if it is a
-/// base URL; else the source's own.
+/// The URL of a source's card: for a registered URL the one that returned the last card, which is below it if it is a
+/// base URL; else the source's own URL.
 pub fn card_url(row: &source::Model) -> &str {
     let brought = row.validator_url.as_deref();
     let brought = brought.filter(|_| row.kind == SourceKind::Url);
@@ -52,8 +52,8 @@ pub fn is_well_known(url: &Url) -> bool {
     [AGENT_CARD_PATH, LEGACY_AGENT_CARD_PATH].contains(&url.path()) && url.query().is_none()
 }
 
-/// The kind that determines the place by which a source is covered. A well-known path that was registered by itself is
-/// a place of the domain, as both together are. `None` for a kind that only a later build knows.
+/// The kind that determines the location by which a source is covered. A well-known path that was registered by itself
+/// is a location of the domain, like both together. `None` for a kind that only a later build knows.
 pub fn coverage_kind(row: &source::Model) -> Option<SourceKind> {
     let kind = row.kind.known_value()?;
     let is_place = || Url::parse(card_url(row)).is_ok_and(|url| is_well_known(&url));
@@ -78,8 +78,8 @@ pub fn fetches_card_at(row: &source::Model, url: &Url) -> bool {
 }
 
 /// The id of a source for callers, which reveals neither the number nor the order of sources. For a registered source
-/// it is derived from its place: registered again after a withdrawal, it has the same id, whether others keep it or
-/// not.
+/// it is derived from its location, so that a source registered again after a withdrawal has the same id, whether or
+/// not others kept it.
 pub fn public_source_id(context: &AppContext, source: &source::Model) -> String {
     let number = match source.kind.known_value() {
         Some(SourceKind::Entry) | None => {
@@ -95,7 +95,7 @@ pub fn public_source_id(context: &AppContext, source: &source::Model) -> String 
     format!("{number:016x}")
 }
 
-/// The target of a card source: a URL, or the well-known paths of an origin. Two sources with the same target give one
+/// The target of a card source: a URL, or the well-known paths of an origin. Two sources with the same target have one
 /// agent.
 pub fn card_target(kind: SourceKind, url: &str) -> (bool, String) {
     let parsed = Url::parse(url).ok().filter(is_well_known);
@@ -112,8 +112,8 @@ pub fn card_target(kind: SourceKind, url: &str) -> (bool, String) {
 /// The slot of a domain's well-known paths (docs/model.md#slots).
 const WELL_KNOWN_SLOT: &str = "well-known";
 
-/// The slot of a source (docs/model.md#slots), for an entry with its `identifier` in a catalog of the domain, if it has
-/// one. A catalog's identifier is marked as one, so that it cannot pass for another kind of slot; nor can the
+/// The slot of a source (docs/model.md#slots), for an entry with its `identifier` in a catalog of the domain, if it
+/// has one. A catalog's identifier is marked, so that it cannot be mistaken for another kind of slot; so are the
 /// well-known paths of another scheme.
 pub fn source_slot(
     domain: &domain::Model,
@@ -130,8 +130,8 @@ pub fn source_slot(
     }
 }
 
-/// The row of a new, unproved domain: its visit is due, and for a host name also its check, which at least looks up the
-/// opt-out record.
+/// The row of a new, unproved domain, whose visit is due. For a host name its check is due too, which at least looks
+/// up the opt-out record.
 pub fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Model {
     domain::Model {
         id: 0,
@@ -180,13 +180,13 @@ pub fn domain_host(name: &str) -> Option<&str> {
     (!own && !literal).then_some(host)
 }
 
-/// `None` if the name cannot form a URL.
+/// The HTTPS origin of a name; `None` if the name cannot form a URL.
 pub fn https_origin(name: &str) -> Option<Url> {
     Url::parse(&format!("https://{name}/")).ok()
 }
 
-/// The URL that completes the addresses in an agent's card: that of its slot, or else of the well-known path of its
-/// domain. It does not follow redirects, which may change while the card stays as it was approved.
+/// The base URL for relative addresses in an agent's card: that of its slot, or else of the well-known path of its
+/// domain. Redirects are not considered, because they may change while the approved card stays the same.
 pub fn agent_card_url(agent: &agent::Model, domain: Option<&domain::Model>) -> Option<Url> {
     let slot = Url::parse(&agent.slot).ok().filter(Url::has_host);
     match slot {
@@ -199,7 +199,7 @@ pub fn agent_card_url(agent: &agent::Model, domain: Option<&domain::Model>) -> O
     }
 }
 
-/// The row of a new source, which is due.
+/// The row of a new source, which is due for a fetch.
 pub fn new_source(domain_id: i64, kind: SourceKind, url: String, now: Timestamp) -> source::Model {
     source::Model {
         id: 0,

@@ -1,4 +1,4 @@
-//! The quota of agents of a domain, with the places reserved for its own (docs/model.md#limits).
+//! The agent quota of a domain, with the places reserved for its owner's agents (docs/model.md#limits).
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use a2a_registry_store::entity::source;
 use crate::config::LimitsConfig;
 use crate::sources::card_target;
 
-/// The card targets of a domain's sources, with the highest coverage of each: sources with the same target use one
-/// place together, so that naming an existing URL uses no second one.
+/// The card targets of a domain's sources, with the highest coverage of each. Sources with the same target share one
+/// place, so that registering an existing URL uses no second place.
 pub fn card_targets<'a>(
     sources: impl Iterator<Item = &'a source::Model>,
     coverage_of: impl Fn(&source::Model) -> CoverageLevel,
@@ -60,7 +60,7 @@ impl DomainAgentQuota {
         }
     }
 
-    /// The limit that leaves no place for this coverage; `None` if there is one.
+    /// Names the limit that leaves no place for this coverage; `None` if there is a place.
     pub fn limit_message(&self, domain: &str, coverage_level: CoverageLevel) -> Option<String> {
         let Self {
             limit: most,
@@ -70,13 +70,13 @@ impl DomainAgentQuota {
         } = *self;
         let is_full = own + nominated >= most;
         match coverage_level {
-            // However many nominated ones came first.
-            CoverageLevel::Covered if is_full && own >= reserved => Some(format!(
-                "{domain} has as many agents as a domain may have, {most}"
-            )),
+            // Nominated agents do not use up the reserve, even if they came first.
+            CoverageLevel::Covered if is_full && own >= reserved => {
+                Some(format!("{domain} has reached its limit of {most} agents"))
+            }
             CoverageLevel::Covered => None,
             _ if is_full || nominated >= most - reserved => Some(format!(
-                "{domain} has as many agents as others than its owner may register, {}",
+                "{domain} has reached its limit of {} agents registered by others than its owner",
                 most - reserved
             )),
             _ => None,
@@ -120,7 +120,7 @@ mod tests {
             (5, 0, Covered, true),
             (4, 0, Nomination, false),
             (5, 0, Nomination, true),
-            // Agents from before the reserve existed leave it to the owner all the same.
+            // Agents from before the reserve existed do not use it either.
             (0, 5, Covered, false),
             (1, 9, Covered, false),
             (2, 9, Covered, true),

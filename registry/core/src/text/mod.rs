@@ -1,7 +1,7 @@
 //! Card text on a page: of limited length, and with hidden characters made visible.
 //!
-//! Card text is hostile. The templates escape markup; this handles what escaping leaves alone: characters that reverse
-//! text, hide it or stack upon their neighbors, URLs that are no web addresses, and excessive length.
+//! Card text may be hostile. The templates escape markup; this module handles the rest: characters that reverse text,
+//! hide it or stack on their neighbors, URLs that are not web addresses, and excessive length.
 
 pub mod quote;
 
@@ -11,15 +11,15 @@ use serde_json::Value;
 use unicode_normalization::char::is_combining_mark;
 use url::Url;
 
-/// Characters of a name, a tag or another single-line text.
+/// Maximum number of characters of a name, a tag or another single-line text.
 pub const LINE: usize = 120;
-/// Characters of a description in a list.
+/// Maximum number of characters of a description in a list.
 pub const TEASER: usize = 280;
-/// Characters of a description on its own page.
+/// Maximum number of characters of a description on its own page.
 pub const BLOCK: usize = 4_000;
-/// Characters of an address, shown or linked.
+/// Maximum number of characters of an address, shown or linked.
 pub const ADDRESS: usize = 2_000;
-/// Maximum number of combining marks on one letter; scripts that need them need fewer.
+/// Maximum number of combining marks on one letter; no script needs more.
 const MAX_COMBINING_MARKS: usize = 4;
 
 /// A single-line text: line breaks become spaces.
@@ -47,8 +47,8 @@ pub fn block(text: &str, limit: usize) -> String {
     display_text(text, limit, true)
 }
 
-/// A text with its hidden characters made visible, by the rule for pages. Nothing is cut, and a text without hidden
-/// characters stays as it is.
+/// Makes the hidden characters of a text visible, by the rule for pages. Nothing is cut, and a text without hidden
+/// characters stays the same.
 pub fn with_visible_hidden(text: &str) -> Cow<'_, str> {
     match has_hidden_chars(text) {
         true => block(text, usize::MAX).into(),
@@ -78,7 +78,7 @@ pub fn make_hidden_visible(value: &mut Value) {
     }
 }
 
-/// Whether a text has a character that is made visible; white space of any kind does not count.
+/// Whether a text has a character that is made visible; white space does not count.
 fn has_hidden_chars(text: &str) -> bool {
     let is_plain = text
         .bytes()
@@ -282,7 +282,7 @@ mod tests {
         assert!(!quoted.contains(['"', '<', '>']), "{quoted}");
         let long = format!("https://example.com/{}", "a".repeat(ADDRESS));
         assert_eq!(safe_web_url(&long), None);
-        // Escaping makes an address longer, and the bound is on what is written.
+        // Escaping makes an address longer, and the limit applies to the escaped address.
         assert_eq!(
             safe_web_url(&format!("https://example.com/{}", "é".repeat(900))),
             None

@@ -1,8 +1,8 @@
-//! Quoting for the languages snippets are written in.
+//! Quoting for the languages of snippets.
 //!
-//! Each function takes any text and returns a literal of its language that means exactly that text and nothing else, on
-//! one line if the language allows it, with every character visible. Text of a card gets into a snippet only through
-//! one of these.
+//! Each function takes any text and returns a literal of its language for exactly that text, on one line if the
+//! language allows it, with every character visible. Card text gets into a snippet only through one of these
+//! functions.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub fn shell_word(text: &str) -> String {
                 '%' => out.push_str("%%"),
                 // Inside double quotes an interactive shell expands its history.
                 '!' => out.push_str(r"\041"),
-                // A format that begins with one would be read as an option.
+                // A format that begins with a hyphen would be read as an option.
                 '-' => out.push_str(r"\055"),
                 _ if hidden => {
                     for byte in character.encode_utf8(&mut [0; 4]).bytes() {

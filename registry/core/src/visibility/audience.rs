@@ -1,7 +1,7 @@
 //! Audiences: the groups that something is shown to, stored by id and written as policies name groups.
 //!
-//! A group is identified by its origin and its name: `NAME` is one that an admin has set, `ORIGIN#NAME` one of another
-//! origin. A group that is created again under an old name is a different one.
+//! A group is identified by its origin and its name: `NAME` is a group set by an admin, `ORIGIN#NAME` a group of
+//! another origin. A group that is created again under an old name is a different one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use crate::config::IdentityConfig;
 use crate::error::{AppError, Result};
 use crate::visibility::caller::Caller;
 
-/// The groups of a stored audience. One that cannot be read has no groups.
+/// The groups of a stored audience. An unreadable audience has no groups.
 pub fn decode_audience(stored: Option<&str>) -> Vec<Uuid> {
     stored
         .and_then(|kept| serde_json::from_str(kept).ok())
@@ -63,8 +63,8 @@ async fn group_by_full_name(
     groups::group_by_name(db, origin, short_name).await
 }
 
-/// The groups with these names. A caller who does not curate may name only its own groups and those of what it changes;
-/// other groups are treated as if they did not exist.
+/// Resolves groups by name. A caller who is not a curator may name only its own groups and those already set on the
+/// changed item; other groups are treated as if they did not exist.
 pub async fn resolve_groups(
     db: &impl Executor,
     caller: &Caller,
@@ -89,7 +89,7 @@ pub async fn resolve_groups(
     Ok(ids)
 }
 
-/// The accounts with these names.
+/// Resolves accounts by name.
 pub async fn resolve_accounts(
     write: &WriteTransaction,
     names: &[String],
@@ -98,13 +98,13 @@ pub async fn resolve_accounts(
     let existing_names: HashSet<&String> = rows.iter().map(|account| &account.name).collect();
     if let Some(name) = names.iter().find(|name| !existing_names.contains(name)) {
         return Err(AppError::conflict(format!(
-            "There is no account {name}; make it first."
+            "Account {name} does not exist. Create it first."
         )));
     }
     Ok(rows)
 }
 
-/// Refuses what is no list of groups, and a list with one that the configuration leaves out.
+/// Refuses an invalid list of groups, and a list with a group that the configuration leaves out.
 pub fn check_audience_groups(
     identity: &IdentityConfig,
     pointer: &str,
@@ -126,6 +126,6 @@ pub fn check_audience_groups(
 fn unknown_group(name: &str) -> AppError {
     let name: String = name.chars().take(100).collect();
     AppError::conflict(format!(
-        "There is no group {name} that you may name: an admin makes it first, or you are in it."
+        "You cannot name a group {name}: an admin must create it first, or you must be in it."
     ))
 }

@@ -1,4 +1,4 @@
-//! The caller of an act: an account, or an anonymous client.
+//! The caller of an action: an account, or an anonymous client.
 
 use std::net::IpAddr;
 
@@ -14,9 +14,9 @@ use crate::visibility::policy_labels::{caller_class_restrictions, caller_restric
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
     Token(Uuid),
-    /// By the cookie of this session, on pages only.
+    /// A session cookie, on pages only.
     Session(Uuid),
-    /// By an access token of this issuer.
+    /// An access token of this issuer.
     AccessToken(String),
     Feed,
 }
@@ -27,9 +27,9 @@ pub struct CallerAccount {
     /// The name that decisions and events record.
     pub name: String,
     pub roles: Roles,
-    /// The scopes of the token or session, of those that the roles allow.
+    /// The scopes of the token or session that the roles allow.
     pub scopes: Scopes,
-    /// Its groups of all origins, in order: at most as many as an account may have of each.
+    /// The account's groups of all origins, in order: at most as many as an account may have of each origin.
     pub groups: Vec<Uuid>,
     /// The same groups, as policies name them.
     pub group_names: Vec<String>,
@@ -42,7 +42,7 @@ impl CallerAccount {
         self.roles.has_permission(&self.scopes, permission)
     }
 
-    /// The role recorded with a source that it registers: no more than this token may do.
+    /// The role to record with a source that the caller registers, limited to what the token may do.
     pub fn registration_role(&self) -> Role {
         if self.has_permission(Permission::Administer) {
             Role::Admin
@@ -56,7 +56,7 @@ impl CallerAccount {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// `None` for an anonymous client.
+    /// The account; `None` for an anonymous client.
     pub account: Option<CallerAccount>,
     /// The network of an anonymous client, by which its limits and shares are counted.
     pub network: Option<IpAddr>,
@@ -86,10 +86,10 @@ fn list_or_none(set: &impl ToString) -> String {
     }
 }
 
-/// Whom searches, open streams and other shares of one caller are counted for.
+/// The key by which searches, open streams and other shares of a caller are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallerKey {
-    /// An account, whatever its tokens and addresses.
+    /// An account, with all its tokens and addresses.
     Account(Uuid),
     /// The network of a client without an account; `None` if the address is not known, and for the registry itself.
     Network(Option<IpAddr>),
@@ -135,8 +135,8 @@ impl Caller {
         }
     }
 
-    /// Refuses a caller who may not register: in an open registry anyone may without an account, but an account always
-    /// needs the permission.
+    /// Refuses a caller who may not register. In an open registry anyone may register without an account, but an
+    /// account always needs the permission.
     pub fn require_registration(&self, governance: &GovernanceConfig) -> Result<()> {
         if self.account.is_some() || governance.registration == Registration::Token {
             self.require(Permission::Register)?;
@@ -168,13 +168,14 @@ impl Caller {
         reader.flat_map(|account| account.groups.iter().copied().map(group_label))
     }
 
-    /// The labels that all anonymous clients, or all accounts, have in common: they show what each of them finds.
+    /// The labels that all anonymous clients, or all accounts, have in common: they show what every one of them can
+    /// find.
     pub fn class_labels(&self, policies: &PolicySet) -> Vec<String> {
         restrict_labels(self.base_labels(), caller_class_restrictions(policies))
     }
 
     /// The caller's labels: an agent is visible to a caller with one of its labels, unless the policies of this set
-    /// narrow that (`a2a_registry_search::sees`). Policies bind neither those who see everything nor owners.
+    /// restrict it (`a2a_registry_search::sees`). Policies bind neither those who see everything nor owners.
     pub fn labels(&self, policies: &PolicySet) -> Vec<String> {
         let mut labels = self.base_labels();
         labels.extend(self.group_labels());
@@ -202,7 +203,7 @@ impl Caller {
     }
 }
 
-/// Plain labels as policies narrow them; none if nothing is permitted.
+/// Restricts plain labels by policies; empty if nothing is permitted.
 fn restrict_labels(mut labels: Vec<String>, restrictions: Option<Vec<String>>) -> Vec<String> {
     match restrictions {
         None => Vec::new(),

@@ -16,7 +16,7 @@ use crate::visibility::caller::{
     CURATORS_LABEL, Caller, INTERNAL_LABEL, PUBLIC_LABEL, account_label, group_label,
 };
 
-/// Whether an agent is listed, unlisted or on hold, which decides who sees it beside its owner and the curators.
+/// The listing state of an agent, which decides who sees it besides its owner and the curators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListingState {
     Listed,
@@ -36,27 +36,27 @@ impl ListingState {
     }
 }
 
-/// Whether an agent is listed under these holds; never one in a state that this build does not know.
+/// Whether an agent is listed under these holds. An agent in a state that this build does not know never is.
 pub fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
     let holds: Vec<Hold> = holds.iter().map(hold::Model::known_hold).collect();
     let lifecycle = agent.lifecycle.known_value();
     lifecycle.is_some_and(|lifecycle| lifecycle::is_listed(lifecycle, &holds))
 }
 
-/// Whether a domain is responsible for what its catalogs list: its owner has proved it, and has not opted out. The same
-/// rule for many rows is in [`a2a_registry_store::peer_candidates`].
+/// Whether a domain is responsible for the entries of its catalogs: its owner has proved it, and has not opted out.
+/// The same rule for many rows is in [`a2a_registry_store::peer_candidates`].
 pub fn is_catalog_authority(row: &domain::Model) -> bool {
     row.is_proved() && row.opted_out_by.is_none() && row.deleted_at.is_none()
 }
 
 /// The labels of which a caller must hold one to find an agent.
 ///
-/// An agent that is not listed is shown to the account that first registered its domain, `first`, if that is its
-/// submitter or one of the registrants of its sources, unless its visibility was narrowed. Other registrants see no
-/// agent before it is listed: they could tell by its absence that the URL they added belongs to a hidden one. An agent
-/// on hold is shown to its owner, which is its submitter while it has none. A restricted agent that is listed is shown
-/// to its owner and to the members of the groups that it names. An agent with a lifecycle or visibility that only a
-/// later build knows is shown to no one.
+/// An unlisted agent is shown to the account that first registered its domain (`first_registrant`), if that account is
+/// its submitter or a registrant of one of its sources, unless its visibility was restricted. Other registrants see no
+/// agent before it is listed: otherwise the absence of an agent would tell them that the URL they added belongs to a
+/// hidden one. An agent on hold is shown to its owner, or to its submitter while it has no owner. A listed restricted
+/// agent is shown to its owner and to the members of the groups that it names. An agent with a lifecycle or visibility
+/// that only a later build knows is shown to no one.
 pub fn visibility_labels(
     agent: &agent::Model,
     listing_state: ListingState,
@@ -113,8 +113,8 @@ pub fn audience_groups(agent: &agent::Model) -> BTreeSet<Uuid> {
     named.into_iter().chain(collected).collect()
 }
 
-/// The submitter of an agent, if it sees the agent: one that is not listed is only seen by the account that first
-/// registered its domain.
+/// The submitter of an agent, if it can see the agent: an agent that is not listed is visible only to the account that
+/// first registered its domain.
 pub fn visible_submitter(
     agent: &agent::Model,
     is_listed: bool,
@@ -124,16 +124,16 @@ pub fn visible_submitter(
     submitter.filter(|submitter| is_listed || first_registrant == Some(*submitter))
 }
 
-/// The account that owns an agent: its owner, or its submitter while its domain never had an owner, if that has
-/// registered the domain first. `first` is that account, of a domain that never had an owner.
+/// The account responsible for an agent: its owner, or, if its domain never had an owner, its submitter if that
+/// account registered the domain first. `first_registrant` is the first account of a domain that never had an owner.
 pub fn responsible_account(agent: &agent::Model, first_registrant: Option<Uuid>) -> Option<Uuid> {
     let submitter = agent.submitter;
     let submitter = submitter.filter(|submitter| first_registrant == Some(*submitter));
     agent.owner_id.or(submitter)
 }
 
-/// Whether a caller who registered the agent's domain first sees the agent, listed or not, with a source that the
-/// caller has registered.
+/// Whether a caller who registered the agent's domain first sees the agent, listed or not, because it registered one
+/// of its sources.
 pub fn is_visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
     let own = caller.account.iter();
     let own = own.filter(|account| account.has_permission(Permission::Read));

@@ -1,5 +1,5 @@
-//! Policies as labels: what an agent carries by the policies that match it, and how they narrow what a caller's labels
-//! show.
+//! Policies as labels: the labels of an agent by the policies that match it, and the restrictions of a caller's
+//! labels.
 //!
 //! The labels contain the number of the set, so that an agent that was not evaluated under the set in force is shown to
 //! no one, and a caller's labels never mix two sets.
@@ -26,8 +26,8 @@ fn forbid_label(set: &PolicySet, position: u16) -> String {
     format!("p{}-{position}", set.number())
 }
 
-/// The labels that an agent carries by the policies of a set about finding it; none if every policy matches every
-/// agent. `waived` are forbids that do not count for it.
+/// The labels of an agent by the policies of a set about finding it; none if every policy matches every agent.
+/// `waived` are forbids that do not apply to it.
 pub fn discover_labels(
     set: &PolicySet,
     facts: &AgentAttributes,
@@ -52,7 +52,7 @@ pub fn discover_labels(
     labels
 }
 
-/// How the policies of a set narrow what a caller finds; `None` if nothing is permitted.
+/// The restrictions of a set's policies on what a caller finds; `None` if nothing is permitted.
 pub fn caller_restrictions(set: &PolicySet, principal: &Principal) -> Option<Vec<String>> {
     restrictions(
         set,
@@ -61,8 +61,8 @@ pub fn caller_restrictions(set: &PolicySet, principal: &Principal) -> Option<Vec
     )
 }
 
-/// The same for what every caller with the class's labels finds, whatever its groups: only permits for everyone count,
-/// and every forbid.
+/// The restrictions on what every caller of a class finds, regardless of groups: only permits for everyone count, and
+/// every forbid.
 pub fn caller_class_restrictions(set: &PolicySet) -> Option<Vec<String>> {
     restrictions(
         set,
@@ -71,8 +71,8 @@ pub fn caller_class_restrictions(set: &PolicySet) -> Option<Vec<String>> {
     )
 }
 
-/// Whether a set leaves everything to visibility and holds: whatever it says applies to everyone and every agent, and
-/// it permits.
+/// Whether a set leaves everything to visibility and holds: all its policies apply to everyone and every agent, and
+/// they permit.
 pub fn is_unrestricted(set: &PolicySet) -> bool {
     set.is_unconditional(Action::Discover) && caller_class_restrictions(set) == Some(Vec::new())
 }
@@ -96,14 +96,14 @@ fn restrictions(
             }
             _ => {}
         }
-        // A permit that could not be evaluated forbids too.
+        // A permit that could not be evaluated counts as a forbid too.
         if policy.is_conditional && forbids(policy) {
             never.push(format!("{NEVER_MARK}{}", forbid_label(set, position)));
         }
     }
     match is_always_permitted {
         true if never.is_empty() => return Some(Vec::new()),
-        // Whatever permits, an agent that was not evaluated is not shown.
+        // An agent that was not evaluated is not shown, regardless of permits.
         true => only = vec![format!("{ONLY_MARK}{}", evaluated_label(set))],
         false if only.is_empty() => return None,
         false => {}
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Labels decide as the sets do, for every mixture of scopes, effects, conditions and failures.
+    /// Labels decide like the sets, for every combination of scopes, effects, conditions and failures.
     #[test]
     fn labels_decide_as_the_policies_do() {
         let scopes = [
@@ -222,7 +222,7 @@ mod tests {
                         );
                         shown += usize::from(by_labels);
                     }
-                    // What the class finds, each of its members finds.
+                    // Every member of the class finds what the class finds.
                     let common = caller_class_restrictions(&set).map(|mut narrowed| {
                         narrowed.push("public".into());
                         narrowed

@@ -1,4 +1,4 @@
-//! Leases of visits for the crawler, and the count of planned ones.
+//! Leases of visits for the crawler, and the count of scheduled visits.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use crate::context::AppContext;
 use crate::visits::VISIT_SPACING;
 
-/// How often planned visits are counted again: other processes plan too.
+/// How often scheduled visits are counted again: other processes schedule visits too.
 const RECOUNT_INTERVAL: i64 = HOUR;
 
 /// Leases due visits for `lease_us` microseconds, each with its due sources; `reserved` of these slots are for visits
@@ -51,14 +51,14 @@ pub async fn lease_due_visits(
             .take_while(|source| source.domain_id == domain.id)
             .cloned()
             .collect();
-        // No visit is made only for catalogs that do not exist, unless a caller waits for it.
+        // A visit is not made only for catalogs that do not exist, unless a caller waits for it.
         let awaited = domain.visit_interval_us.is_none();
         let nothing = |source: &source::Model| !awaited && source.liveness == SourceState::Absent;
         if due.iter().all(nothing) {
             context.store.end_visits(domain.id).await?;
             continue;
         }
-        // A visit that is early, as after a change of spacing, still fetches its earliest source.
+        // An early visit, for example after a change of spacing, still fetches its earliest source.
         let due_count = due
             .iter()
             .filter(|source| source.next_due_at <= now.0)
@@ -85,13 +85,13 @@ pub async fn record_networks(
         .await
 }
 
-/// Whether an address is inside `allow_networks`, where neither spacing nor the limit of its address block applies.
+/// Whether an address is in `allow_networks`, where neither spacing nor the limit of address blocks applies.
 pub fn is_exempt_address(context: &AppContext, address: IpAddr) -> bool {
     let networks = &context.config.crawler.allow_networks;
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// Gives back leased visits that were not made or were cancelled; they are due again after the pause, and not before
+/// Gives back leased visits that were not made or were cancelled. They are due again after the pause, but not before
 /// the spacing allows.
 pub async fn release_visits(
     context: &AppContext,
@@ -117,10 +117,11 @@ pub fn wake_crawler(context: &AppContext) {
     context.signals.visits.notify_one();
 }
 
-/// Counts the planned visits if the last count is too old, and repairs times that were set while the clock was ahead.
+/// Counts the scheduled visits if the last count is too old, and repairs times that were set while the clock was
+/// ahead.
 async fn recount_planned_visits(context: &AppContext, now: Timestamp) -> Result<(), StoreError> {
     let counted_at = context.crawl_state.counted_at.load(Ordering::Acquire);
-    // A clock that was set back was ahead at the last count, and perhaps when visits were planned.
+    // If the clock was set back, it was ahead at the last count, and perhaps when visits were scheduled.
     if (counted_at..counted_at.saturating_add(RECOUNT_INTERVAL)).contains(&now.0) {
         return Ok(());
     }
@@ -128,7 +129,7 @@ async fn recount_planned_visits(context: &AppContext, now: Timestamp) -> Result<
     if repaired > 0 {
         tracing::warn!(
             repaired,
-            "times too far in the future were moved nearer; the clock has probably jumped"
+            "times too far in the future were corrected; the clock has probably jumped"
         );
     }
     let counted = visit_schedule::visit_schedule(&context.store, now.0).await?;

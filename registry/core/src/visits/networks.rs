@@ -17,8 +17,8 @@ use crate::visits::leases::{is_exempt_address, record_networks};
 /// Timeout of the lookup of hosts that were never contacted.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Stores the address blocks of leased domains that have none yet. A transaction for it waits for all leases, so the
-/// domains that arrive during one share the next.
+/// Stores the address blocks of leased domains that have none yet. Its transaction waits for all leases, so domains
+/// that arrive meanwhile share the next transaction.
 #[derive(Debug, Default)]
 pub struct NetworkRecorder {
     pending: Mutex<Vec<PendingNetwork>>,
@@ -64,9 +64,9 @@ impl NetworkRecorder {
             // A visit that was aborted in the meantime no longer waits.
             let _aborted = one.lease_kept.send(!too_many.contains(&one.id));
         }
-        is_kept.await.map_err(|_| {
-            StoreError::other("the address blocks of several domains could not be stored")
-        })
+        is_kept
+            .await
+            .map_err(|_| StoreError::other("cannot store the address blocks of several domains"))
     }
 
     fn lock_pending(&self) -> MutexGuard<'_, Vec<PendingNetwork>> {

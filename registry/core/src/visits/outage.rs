@@ -9,8 +9,8 @@ use crate::context::AppContext;
 use crate::error::Result;
 use crate::process_state::outage::{Outage, StoredOutage};
 
-/// Continues the outage of the previous process: for a process that crawls, because only its fetches can show that the
-/// outage is over.
+/// Continues the outage of the previous process. Only for a process that crawls, because only fetches can show that
+/// the outage is over.
 pub fn resume_outage(context: &AppContext) {
     if let Some(outage) = *context.crawl_state.lock_outage() {
         context.crawl_state.open_breaker(outage.since.into());
@@ -18,8 +18,8 @@ pub fn resume_outage(context: &AppContext) {
 }
 
 /// Opens the circuit breaker because this process has no file descriptors left. Until enough fetches succeed again, no
-/// failure counts against an agent: a process in that state fails in other ways too. This is logged once an hour, also
-/// while the breaker is open for another reason or since before a restart.
+/// failure counts against an agent: a process in this state fails in other ways too. The shortage is logged once an
+/// hour, even if the breaker is already open for another reason or since before a restart.
 pub fn open_breaker_for_shortage(context: &AppContext) {
     let now = context.now();
     let logged = &context.crawl_state.shortage_logged_at;
@@ -46,7 +46,7 @@ pub async fn is_breaker_open(context: &AppContext) -> Result<bool> {
     Ok(stored.is_some_and(|outage| now.0.saturating_sub(outage.stored_at.0) < OUTAGE_VALIDITY))
 }
 
-/// Stores the beginning, continuation or end of an outage; returns the new state for [`remember_outage`] after the
+/// Stores the beginning, continuation or end of an outage; returns the new state for [`cache_outage`] after the
 /// commit, if it has changed.
 pub async fn store_outage(
     context: &AppContext,
@@ -80,7 +80,7 @@ pub fn cache_outage(context: &AppContext, stored: Option<StoredOutage>) {
 /// How often a lasting outage is stored again.
 pub const OUTAGE_STORE_INTERVAL: i64 = HOUR;
 
-/// How long other processes rely on a stored outage: the process that stored it may be gone.
+/// How long other processes rely on a stored outage, because the process that stored it may have ended.
 pub const OUTAGE_VALIDITY: i64 = 3 * HOUR;
 
 /// When the circuit breaker of this process opened; `None` if it is closed.

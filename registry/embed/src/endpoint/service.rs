@@ -1,4 +1,4 @@
-//! One request to the endpoint, with its result as an embedder reports it.
+//! Requests to the endpoint, with their results as an embedder reports them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,31 +13,31 @@ use url::Url;
 use super::wire;
 use crate::EmbedError;
 
-/// Most characters of the endpoint's own text that are passed on.
+/// The most characters of the endpoint's own text that are passed on.
 const MAX_MESSAGE_CHARS: usize = 200;
-/// Most bytes read of a response that explains a failure.
+/// The most bytes read of an error response.
 const MAX_ERROR_BODY_BYTES: usize = 16 * 1024;
-/// Longest pause for a `Retry-After`: one wrong value must not disable the endpoint for days.
+/// The longest pause for a `Retry-After`: one wrong value must not disable the endpoint for days.
 const MAX_PAUSE: Duration = Duration::hours(1);
 
 pub struct EndpointService {
-    /// The guard has admitted it.
+    /// URL that the guard has allowed.
     pub url: Url,
     pub model: String,
     pub requested_dimensions: Option<usize>,
     pub api_key: Option<BearerToken>,
     pub clock: Arc<dyn Clock>,
-    /// End of the pause that the endpoint has requested.
+    /// End of the pause requested by the endpoint.
     pub paused_until: Mutex<Option<OffsetDateTime>>,
 }
 
 impl EndpointService {
-    /// The endpoint's host, by which errors name it: the rest of the URL may be secret.
+    /// The endpoint's host, which errors show: the rest of the URL may be secret.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// The vectors of these texts, of unit length and in order: one request, or none during a requested pause.
+    /// Encodes these texts in order, as vectors of unit length: with one request, or none during a requested pause.
     pub async fn embed(
         &self,
         fetcher: &Fetcher,
@@ -46,7 +46,7 @@ impl EndpointService {
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         if let Some(remaining_pause) = self.remaining_pause() {
             return Err(EmbedError::Unavailable(format!(
-                "{} accepts no requests for another {} s (Retry-After)",
+                "{} accepts no requests for {} more s (Retry-After)",
                 self.host(),
                 remaining_pause.as_seconds_f64().ceil()
             )));
@@ -68,7 +68,7 @@ impl EndpointService {
         }
     }
 
-    /// Rest of the pause that the endpoint requested. Setting back the clock does not make it longer.
+    /// The rest of the pause requested by the endpoint. Setting back the clock does not make it longer.
     fn remaining_pause(&self) -> Option<Duration> {
         let until = *self
             .paused_until
@@ -113,7 +113,8 @@ impl EndpointService {
         }
     }
 
-    /// A message on one bounded line, with the endpoint's host and without the key, which the endpoint may quote.
+    /// A message on one line of bounded length, with the endpoint's host and without the key, which the endpoint may
+    /// quote.
     fn format_message(&self, message: &str) -> String {
         let message = match &self.api_key {
             Some(key) => key.redact(message),

@@ -1,4 +1,4 @@
-//! The endpoint against servers on this machine that speak its shape, more or less.
+//! The remote encoder against local servers with valid and invalid responses.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -30,9 +30,9 @@ use trust::{Authority, Identity};
 
 use super::*;
 
-/// The address that these endpoints may be at; every other loopback address stays forbidden.
+/// The only loopback address that these endpoints may use.
 const OPEN: Ipv4Addr = Ipv4Addr::LOCALHOST;
-/// A loopback address that is not opened.
+/// A loopback address that stays forbidden.
 const FORBIDDEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// A host that resolves to [`OPEN`].
 const HOST: &str = "encoder.example.com";
@@ -46,7 +46,7 @@ fn resolver() -> Arc<StaticResolver> {
     Arc::new(resolver)
 }
 
-/// A guard that opens one address, on any port and without TLS.
+/// A guard that allows one address, on any port and without TLS.
 fn opening(address: Ipv4Addr) -> GuardConfig {
     GuardConfig {
         allow_networks: vec![IpAddr::V4(address).into()],
@@ -56,7 +56,7 @@ fn opening(address: Ipv4Addr) -> GuardConfig {
     }
 }
 
-/// Options for this server, of vectors of three numbers.
+/// Options for this server, with vectors of three numbers.
 fn config(server: &Server) -> EndpointOptions {
     EndpointOptions {
         url: server.url("/v1/embeddings").into(),
@@ -78,7 +78,7 @@ fn texts(request: &Request) -> Vec<String> {
     serde_json::from_value(asked["input"].clone()).unwrap()
 }
 
-/// What an honest server answers: for each text a vector that tells how many characters it has, by [`turned`].
+/// The response of a correct server: for each text a vector that encodes its number of characters, by [`turned`].
 fn honest(request: &Request) -> ScriptedReply {
     let texts = texts(request);
     let vectors = texts.iter().enumerate().map(|(index, text)| {
@@ -89,14 +89,14 @@ fn honest(request: &Request) -> ScriptedReply {
     ScriptedReply::json(json!({"object": "list", "data": data, "model": "small-2"}).to_string())
 }
 
-/// The vector for a text of so many characters.
+/// The vector for a text of this many characters.
 fn turned(length: usize) -> Vec<f32> {
     let length = length as f64;
     let norm = length.hypot(1.0);
     vec![(length / norm) as f32, (1.0 / norm) as f32, 0.0]
 }
 
-/// Whether two vectors are the same but for the last digit.
+/// Whether two lists of vectors are equal except for rounding.
 fn near(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
     let numbers = |vectors: &[Vec<f32>]| vectors.concat();
     let (left, right) = (numbers(one), numbers(other));
@@ -116,7 +116,7 @@ async fn texts_are_asked_for_in_the_usual_shape() {
         ..config(&server)
     };
     let endpoint = open(&with_key).await.unwrap();
-    // What is configured is not asked for.
+    // A configured length needs no trial request.
     assert_eq!(server.requests().len(), 0);
     for kind in [TextKind::Query, TextKind::Card] {
         let vectors = endpoint
@@ -181,7 +181,7 @@ async fn a_model_is_known_by_its_place_its_name_and_its_length() {
     assert_eq!((first.name.as_str(), first.dimensions), ("small", 3));
     let hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     assert!(first.id.len() == 64 && first.id.chars().all(hexadecimal));
-    // Neither who asks nor how the length is known changes what the vectors are.
+    // Neither the caller's key nor how the length became known changes the identity of the model.
     let same = [
         id(&|config| config.dimensions = None).await,
         id(&|config| config.api_key = Some(BearerToken::new("hush").unwrap())).await,
@@ -212,7 +212,7 @@ async fn long_texts_are_cut_and_large_batches_refused() {
         let expected = [turned(most - 1), turned(most), turned(most)];
         assert!(near(&vectors, &expected), "{kind:?}");
     }
-    // The largest batch there is, of what takes the most bytes.
+    // The largest batch, of the characters that take the most bytes.
     let texts = vec!["\u{1f}".repeat(MAX_CARD_CHARS); MAX_TEXTS_PER_CALL];
     let vectors = endpoint.embed(texts, TextKind::Card).await.unwrap();
     assert_eq!(vectors.len(), MAX_TEXTS_PER_CALL);

@@ -1,11 +1,11 @@
-//! The API of OpenAI's embeddings: the request, and the checks of the response.
+//! OpenAI's embeddings API: the request, and the checks of the response.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::MAX_DIMENSIONS;
 
-/// Most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, each on its own line.
+/// The most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, each on its own line.
 pub const MAX_VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
 
 #[derive(Debug, Serialize)]
@@ -42,7 +42,7 @@ pub fn request_body(
     serde_json::to_vec(&request).map_err(|error| error.to_string())
 }
 
-/// The vectors for this many texts, in the order of the texts and of unit length. Each has the model's length, or,
+/// Parses the vectors for this many texts: in the order of the texts, of unit length. Each has the model's length, or,
 /// while that is unknown, the length of the first. An error may contain text of the endpoint.
 pub fn parse_vectors(
     body: &[u8],
@@ -75,18 +75,19 @@ pub fn parse_vectors(
         let entry = ordered.get_mut(index).ok_or_else(|| {
             format!("it responded with a vector for text {index} of {text_count}, counted from 0")
         })?;
-        let unit_vector = unit_vector(&embedding)
-            .ok_or_else(|| format!("its vector for text {index} has no direction"))?;
+        let unit_vector = unit_vector(&embedding).ok_or_else(|| {
+            format!("its vector for text {index} has length zero or is not finite")
+        })?;
         if entry.replace(unit_vector).is_some() {
             return Err(format!("it responded with text {index} more than once"));
         }
     }
-    // The right number and no duplicates, so every text has its vector.
+    // The count is right and there are no duplicates, so every text has its vector.
     Ok(ordered.into_iter().flatten().collect())
 }
 
-/// The vector of length 1 in the same direction; `None` if there is no direction. The largest component is divided
-/// out first, so that no square overflows or underflows.
+/// Scales a vector to length 1; `None` if its length is zero or not finite. Dividing by the largest component first
+/// keeps the squares from overflowing or underflowing.
 fn unit_vector(vector: &[f64]) -> Option<Vec<f32>> {
     let largest = vector.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
     let finite = vector.iter().all(|x| x.is_finite());
@@ -106,8 +107,8 @@ fn unit_vector(vector: &[f64]) -> Option<Vec<f32>> {
     )
 }
 
-/// The endpoint's error message, in any of the usual forms: `{"error": {"message": …}}`, `{"error": …}`, `{"message":
-/// …}`, `{"detail": …}`, else the text itself. Empty if there is none.
+/// The endpoint's error message, in any of the usual forms: `{"error": {"message": …}}`, `{"error": …}`,
+/// `{"message": …}`, `{"detail": …}`, otherwise the whole text. Empty if there is none.
 pub fn error_message(body: &[u8]) -> String {
     let text = || String::from_utf8_lossy(body).trim().to_owned();
     let Ok(value) = serde_json::from_slice::<Value>(body) else {
@@ -122,7 +123,7 @@ pub fn error_message(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Which answers are believed, and what is told of the others.
+    //! Accepted responses, and the errors of the others.
 
     use super::*;
 
@@ -194,7 +195,7 @@ mod tests {
             (one("[]"), 1, "0 numbers"),
             (one("[1]"), 1, "1 numbers instead of 2"),
             (one("[1,2,3]"), 1, "3 numbers instead of 2"),
-            (one("[0,-0.0]"), 1, "no direction"),
+            (one("[0,-0.0]"), 1, "length zero"),
             (one("[1,2]") + "x", 1, "trailing"),
         ] {
             let error = read(&body, texts).unwrap_err();

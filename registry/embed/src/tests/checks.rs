@@ -1,10 +1,10 @@
-//! What is wrong with a model is said in one sentence.
+//! Checks of models: each error is one sentence that names the problem.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// What opening the model says against it.
+/// The error of opening the model.
 #[track_caller]
 fn refusal(copy: &Altered) -> String {
     match LocalEncoder::open(&copy.path(), EncoderOptions::default()) {
@@ -13,14 +13,14 @@ fn refusal(copy: &Altered) -> String {
     }
 }
 
-/// Changes the model and asserts that it is refused in one line with these words.
+/// Changes the model and asserts that it is rejected in one line with these words.
 #[track_caller]
 fn assert_refused(change: impl FnOnce(&Altered), words: &[&str]) {
     let copy = Altered::new();
     change(&copy);
     let line = refusal(&copy);
     assert_eq!(line.lines().count(), 1, "{line}");
-    assert!(line.contains("; "), "it says nothing to do: {line}");
+    assert!(line.contains("; "), "the error names no action: {line}");
     for word in words {
         assert!(line.contains(word), "{word:?} is not in {line:?}");
     }
@@ -109,7 +109,7 @@ fn networks_of_other_types_are_refused() {
         |copy| copy.set("config.json", "is_decoder", json!(true)),
         &["is_decoder"],
     );
-    // Another type has other members; the type is what is to be said of it.
+    // Another type has other members; the error must name the type.
     assert_refused(
         |copy| copy.write("config.json", r#"{"model_type": "t5", "d_model": 512}"#),
         &["model_type", "t5"],
@@ -262,7 +262,7 @@ fn weights_must_be_whole() {
 
 #[test]
 fn weights_without_a_vector_fail_the_trial() {
-    // Every norm gives nothing but nothing, so no text has a direction.
+    // Every norm gives zeros, so the vector of every text has length zero.
     assert_refused(
         |copy| copy.change_weights(str::to_owned, |numbers| numbers.fill(0)),
         &["a test sentence"],
@@ -277,7 +277,7 @@ fn files_longer_than_their_bound_are_not_read() {
         ("config.json", MAX_SETTINGS_BYTES),
         ("modules.json", MAX_SETTINGS_BYTES),
     ] {
-        // The file has holes, and takes no room on the disk.
+        // The file is sparse, so it takes no space on the disk.
         let lengthen = |copy: &Altered| {
             let file = std::fs::File::options()
                 .write(true)

@@ -1,11 +1,11 @@
-//! From texts to vectors: against the reference, in batches, and cut where they must be.
+//! Encoding of texts: against the reference, in batches, and truncated.
 
 use serde::Deserialize;
 use serde_json::json;
 
 use super::*;
 
-/// A text, and what the script that made the model says its vector is.
+/// A text, with its expected vector from the script that created the model.
 #[derive(Deserialize)]
 struct Reference {
     text: String,
@@ -20,7 +20,7 @@ fn references() -> Vec<Reference> {
     all
 }
 
-/// So many words that are one token each.
+/// This many words of one token each.
 fn words(count: usize) -> String {
     let words = ["find", "weather", "book", "data", "music"];
     let all = words.iter().cycle().take(count).copied();
@@ -65,7 +65,7 @@ async fn vectors_have_unit_length() {
 async fn a_vector_does_not_depend_on_what_else_is_asked_for() {
     let encoder = open(&tiny());
     let mut texts: Vec<_> = references().into_iter().map(|one| one.text).collect();
-    // More than go through the network at once, long and short ones mixed.
+    // More texts than the network processes at once, long and short ones mixed.
     texts.extend((0..MAX_TEXTS_PER_CALL - texts.len()).map(|count| words(count * 2)));
     for kind in [TextKind::Query, TextKind::Card] {
         let together = encoder.embed(texts.clone(), kind).await.unwrap();
@@ -196,7 +196,7 @@ async fn pooling_is_what_the_files_say() {
             &seen[index],
         );
     }
-    // Nothing says anything.
+    // No file configures the pooling.
     copy.remove("1_Pooling/config.json");
     copy.remove("modules.json");
     copy.remove("sentence_bert_config.json");

@@ -1,4 +1,4 @@
-//! What a model is called, and what its id is over.
+//! The name of a model, and the files that its id covers.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn the_id_follows_the_files_that_decide_the_vectors() {
     let first = info(&copy);
     assert_eq!(first.id.len(), 64);
     assert_eq!(first.id, open(&tiny()).model().id);
-    // What decides nothing changes nothing.
+    // Files that do not affect vectors do not change the id.
     copy.write("README.md", "about");
     assert_eq!(info(&copy), first);
 

@@ -1,4 +1,4 @@
-//! Models in the data folder.
+//! Installation of models in the data folder.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,7 +16,7 @@ fn listing(data_dir: &Path) -> Vec<String> {
     names
 }
 
-/// A model that is not the tiny one.
+/// A model other than the tiny one.
 fn other() -> Altered {
     let copy = Altered::new();
     copy.set("config.json", "_name_or_path", json!("another"));
@@ -194,7 +194,7 @@ fn what_names_the_model_in_use_may_not_lead_elsewhere() {
         );
         assert!(!list_installed_models(data.path()).unwrap()[0].is_current);
     }
-    // A model that is not there.
+    // A model that does not exist.
     std::fs::write(data.path().join("models/current"), "0123456789abcdef\n").unwrap();
     assert!(matches!(
         find_current_model(data.path()),
@@ -208,7 +208,7 @@ fn what_names_the_model_in_use_may_not_lead_elsewhere() {
 #[test]
 fn links_are_followed_in_a_folder_somebody_named_and_nowhere_else() {
     use std::os::unix::fs::symlink;
-    // As caches of downloads lay models out.
+    // The layout of download caches.
     let cache = tempfile::tempdir().unwrap();
     std::fs::create_dir(cache.path().join("1_Pooling")).unwrap();
     for file in FILES {

@@ -1,4 +1,4 @@
-//! Tests of the sentence encoder on the tiny models of `tests/models`, and on what can be wrong with a model.
+//! Tests of the sentence encoder with the tiny models of `tests/models`, including damaged copies of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
@@ -36,7 +36,7 @@ const FILES: [&str; 6] = [
     "tokenizer.json",
 ];
 
-/// A copy of the tiny model, in `model` within a temporary folder, to be changed.
+/// A changeable copy of the tiny model, in `model` within a temporary folder.
 struct Altered(TempDir);
 
 impl Altered {
@@ -79,7 +79,7 @@ impl Altered {
         self.change(file, |whole| whole[member] = value);
     }
 
-    /// Changes the names of weights, and the bytes of all of them.
+    /// Renames the weights, and changes the bytes of all of them.
     fn change_weights(&self, rename: impl Fn(&str) -> String, change: impl FnOnce(&mut Vec<u8>)) {
         let bytes = std::fs::read(self.path().join("model.safetensors")).unwrap();
         let (length, rest) = bytes.split_at(8);

@@ -1,11 +1,11 @@
-//! Multilingual encoders: `XLM-RoBERTa`, and BERT with the tokenizer of one.
+//! Multilingual encoders: `XLM-RoBERTa`, and BERT with the tokenizer of `XLM-RoBERTa`.
 
 use serde::Deserialize;
 use serde_json::json;
 
 use super::*;
 
-/// A text, and what the script that made the model says its vectors are.
+/// A text, with its expected vectors from the script that created the model.
 #[derive(Deserialize)]
 struct Reference {
     text: String,

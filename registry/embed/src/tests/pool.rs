@@ -1,4 +1,4 @@
-//! Threads with a bounded queue: who waits, who is told to go, and who has gone.
+//! The thread pool with a bounded queue: jobs that wait, are rejected, or are abandoned.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +12,7 @@ use crate::job_pool::JobPool;
 const ONE: NonZeroUsize = NonZeroUsize::MIN;
 const TWO: NonZeroUsize = ONE.saturating_add(1);
 
-/// A pool whose thread tells what it begins, and goes on when it is let.
+/// A pool whose thread reports each job it begins, and continues when it is allowed to.
 struct Gated {
     pool: Arc<JobPool<u32, u32>>,
     begun: Receiver<u32>,
@@ -39,7 +39,7 @@ fn gated(waiting: NonZeroUsize) -> Gated {
 }
 
 impl Gated {
-    /// Asks in the background. The request waits or is worked on when this comes back.
+    /// Submits a job in the background. The job waits or runs when this returns.
     fn ask(&self, number: u32) -> tokio::task::JoinHandle<Result<u32, EmbedError>> {
         let pool = self.pool.clone();
         let mut asking = Box::pin(async move { pool.submit(number).await });
@@ -79,7 +79,7 @@ async fn who_has_gone_takes_no_place_and_no_work() {
         gone.abort();
         assert!(gone.await.unwrap_err().is_cancelled());
     }
-    // Nothing was taken from the queue, and there is room.
+    // No job was taken from the queue, and the queue has room.
     let third = gated.ask(4);
     for _ in 0..2 {
         gated.go_on.send(()).unwrap();
@@ -125,7 +125,7 @@ async fn a_panic_fails_one_request_and_no_other() {
     assert_eq!(pool.submit(14).await, Ok(14));
 }
 
-/// Tells when it is dropped.
+/// Sends a message when it is dropped.
 struct Farewell(Sender<()>);
 
 impl Drop for Farewell {
@@ -151,7 +151,7 @@ async fn threads_end_when_the_pool_is_dropped() {
         }
     });
     let pool = pool.unwrap();
-    // Polled once, they stand in the queue.
+    // Polled once, the jobs are in the queue.
     let mut asking: Vec<_> = (0..4).map(|number| Box::pin(pool.submit(number))).collect();
     for asking in &mut asking[..2] {
         assert!(asking.now_or_never().is_none());
@@ -164,7 +164,7 @@ async fn threads_end_when_the_pool_is_dropped() {
     drop(asking);
     drop(pool);
     drop(go_on);
-    // The threads hold the work, so it goes when the last of them ends.
+    // The threads share the work function, so it is dropped when the last thread ends.
     assert_eq!(ends.recv(), Ok(()));
 }
 
@@ -176,7 +176,7 @@ async fn queries_are_answered_while_cards_are_worked_on() {
     assert_eq!(cards.begun.recv(), Ok(1));
     let waiting = cards.ask(2);
     assert_eq!(cards.pool.submit(3).await, Err(EmbedError::Busy));
-    // The cards' thread is held, and there is no room behind it: neither is any matter to a query.
+    // The card thread is blocked and its queue is full; neither affects a query.
     for number in 0..10 {
         assert_eq!(queries.submit(number).await, Ok(number + 1));
     }

@@ -1,4 +1,4 @@
-//! Encoding stays on the encoder's own threads.
+//! Threads: encoding stays on the encoder's own.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn names() -> Vec<String> {
     names.map(|name| name.trim_end().to_owned()).collect()
 }
 
-/// Long enough that a library would split it up.
+/// Encodes a text long enough for a library to split it over threads.
 #[tokio::test]
 async fn nothing_starts_threads_that_the_whole_process_shares() {
     let encoder = open(&tiny());
@@ -29,7 +29,7 @@ async fn nothing_starts_threads_that_the_whole_process_shares() {
         let threads = |prefix| names.iter().filter(|name| name.starts_with(prefix)).count();
         assert!(threads("embed-query") > 0 && threads("embed-card") > 0);
     }
-    // It can be built, so nobody has built it yet.
+    // The process-wide pool can still be built, so nothing has built it yet.
     let shared = rayon::ThreadPoolBuilder::new().num_threads(1);
     shared.build_global().unwrap();
 }
@@ -45,7 +45,7 @@ async fn queries_have_room_where_cards_have_none() {
     let mut asking: Vec<_> = (0..64)
         .map(|_| encoder.embed(vec![long.clone(); MAX_TEXTS_PER_CALL], TextKind::Card))
         .collect();
-    // One is worked on, one waits, and somewhere among so many one finds no room.
+    // One text is encoded, one waits, and of so many others some are rejected.
     let found = asking
         .iter_mut()
         .find_map(|asking| futures::FutureExt::now_or_never(asking.as_mut()));

@@ -1,8 +1,8 @@
-//! The registry's own card: in the form of 1.0, with the members of 0.3 beside them where its clients are served.
+//! The registry's own card in the 1.0 format, plus the 0.3 members if 0.3 clients are served.
 //!
-//! The path is one, and a signature covers the bytes that everybody gets, so the card is not varied by the version a
-//! client asks for. The members of 0.3 cost one thing: the published schema of 1.0 allows no further members, so that
-//! checks by that schema fail. Without them no client of 0.3 reads the card.
+//! All clients get the same bytes from one path, because the signature covers these bytes; the card does not depend on
+//! the protocol version that a client requests. The 0.3 members have one cost: the published 1.0 schema allows no
+//! additional members, so validation against that schema fails. Without them, 0.3 clients cannot read the card.
 
 use a2a_registry_core::config::Config;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ pub(crate) const CHECK_AGENT: &str = "check-agent";
 
 pub(crate) const OUTPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
 
-const DEFAULT_DESCRIPTION: &str = "Finds agents for a task, described in plain words, in a curated registry of A2A agent cards. \
-     Describes single agents, and tells whether the caller may use them.";
+const DEFAULT_DESCRIPTION: &str = "Finds agents for a task, described in plain words, in a curated \
+     registry of A2A agent cards. Describes an agent and checks whether the caller may use it.";
 
 pub(crate) fn own_card_json(config: &Config) -> Value {
     let base = config.public_url();
@@ -67,9 +67,9 @@ fn authority(base: &str) -> String {
     url.map_or_else(|_| "this host".to_owned(), |url| url.authority().to_owned())
 }
 
-/// The scheme by which a caller may sign in, in the form of 1.0, and in that of 0.3 beside it.
+/// The bearer security scheme in the 1.0 format, plus the 0.3 members if 0.3 clients are served.
 fn bearer_scheme(serve_0_3: bool) -> Value {
-    const SCHEME_DESCRIPTION: &str = "Optional. Anonymous callers find what is public.";
+    const SCHEME_DESCRIPTION: &str = "Optional. Anonymous callers find public agents only.";
     let mut scheme =
         json!({"httpAuthSecurityScheme": {"description": SCHEME_DESCRIPTION, "scheme": "bearer"}});
     if serve_0_3 {
@@ -85,9 +85,9 @@ fn own_skills() -> Value {
         {
             "id": FIND_AGENTS,
             "name": "Find agents",
-            "description": "Finds agents for a task. Takes plain words, or a data part that is a search request of Agentic \
-                            Resource Discovery; answers with a list to read and a data part that is its search response. \
-                            \"more\" in the same context gives the next page.",
+            "description": "Finds agents for a task. Accepts plain words, or a data part with an Agentic Resource \
+            Discovery search request; returns a readable list and a data part with the search response. \
+            Send \"more\" in the same context to get the next page.",
             "tags": ["search", "discovery", "agents", "registry"],
             "examples": [
                 "Translate a contract into Japanese",
@@ -97,7 +97,7 @@ fn own_skills() -> Value {
         {
             "id": DESCRIBE_AGENT,
             "name": "Describe an agent",
-            "description": "Says what is known about one agent, given by its identifier, its URN or its name.",
+            "description": "Describes one agent, named by its identifier, URN or name.",
             "tags": ["agents", "registry", "description"],
             "examples": [
                 "describe urn:air:example.com:agents:translator",
@@ -107,7 +107,7 @@ fn own_skills() -> Value {
         {
             "id": CHECK_AGENT,
             "name": "Check an agent",
-            "description": "Says whether the caller may find and call one agent by the policies of this registry.",
+            "description": "Checks whether the policies of this registry allow the caller to find and call one agent.",
             "tags": ["agents", "registry", "policy"],
             "examples": [
                 "is urn:air:example.com:agents:translator allowed?",

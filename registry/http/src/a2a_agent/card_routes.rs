@@ -19,7 +19,8 @@ const CACHE_POLICY: HeaderValue = HeaderValue::from_static("public, max-age=300"
 
 /// Get the registry's own agent card
 ///
-/// The registry is an agent itself, which finds and describes agents. The card is signed, and the same for every caller.
+/// The registry is itself an A2A agent that finds and describes agents. The card is signed and is the same for every
+/// caller.
 #[utoipa::path(
     tag = "a2a",
     security((), ("token" = [])),
@@ -30,7 +31,7 @@ const CACHE_POLICY: HeaderValue = HeaderValue::from_static("public, max-age=300"
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`, or since `If-Modified-Since`",
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
                  ("Last-Modified" = String, description = "When the card was signed"))),
-        (status = 404, description = "The registry is no agent"),
+        (status = 404, description = "The registry is not served as an agent"),
     )
 )]
 #[routes]
@@ -61,7 +62,7 @@ pub async fn own_card(
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`, or since `If-Modified-Since`",
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
                  ("Last-Modified" = String, description = "When the card was signed"))),
-        (status = 404, description = "The registry is no agent"),
+        (status = 404, description = "The registry is not served as an agent"),
     )
 )]
 #[get("/.well-known/jwks.json")]
@@ -109,7 +110,7 @@ fn conditional_card_response(
     response
 }
 
-/// Whether `If-Modified-Since` is at this moment or later. `If-None-Match` goes before it (RFC 9110 section 13.2.2).
+/// Whether `If-Modified-Since` is at or after this time. `If-None-Match` takes precedence (RFC 9110 section 13.2.2).
 fn is_unmodified_since(headers: &HeaderMap, modified_at: SystemTime) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return false;

@@ -1,9 +1,9 @@
-//! The key that signs the registry's own card, and the key set that is published.
+//! The key that signs the registry's own card, and the published key set.
 //!
-//! Without a key file the registry makes a P-256 key at its first start. It is kept in the settings of the database,
-//! as the key of page tokens is: all replicas need the same one, and whoever can read the database can read
-//! everything that the card vouches for. The signed card is kept there too, because ECDSA gives other bytes each time,
-//! and all replicas are to serve the same.
+//! Without a key file the registry creates a P-256 key at its first start. The key is stored in the settings of the
+//! database, like the page token key: all replicas need the same key, and anyone who can read the database can read
+//! everything that the card vouches for. The signed card is stored there too, because every ECDSA signature has
+//! different bytes and all replicas must serve the same ones.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -27,13 +27,13 @@ use serde_json::{Value, json};
 use super::KEY_SET_PATH;
 use super::card_document::own_card_json;
 
-/// The setting with the private key that the registry has made: PKCS#8 in base64.
+/// The setting with the private key that the registry created: PKCS#8 in base64.
 const KEY_SETTING: &str = "a2a_card_key";
 pub const CARD_SETTING: &str = "a2a_card";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SignedCard {
-    /// SHA-256 of the card without signature, and of the signing key's identifier.
+    /// SHA-256 of the card without signature and of the signing key's identifier.
     pub content: String,
     pub card: String,
     pub signed_at: i64,
@@ -71,7 +71,7 @@ impl PublishedKey {
     }
 }
 
-/// Makes the registry an agent: signs its card, unless the card that is kept still is the one.
+/// Signs the registry's own card, unless the stored card is still current.
 pub async fn sign_own_card(context: &AppContext) -> Result<(), StartError> {
     let config = &context.config;
     if !config.a2a.enabled {
@@ -102,7 +102,7 @@ pub async fn load_keys(store: &Store, config: &A2aConfig) -> Result<Vec<Publishe
     }
     let stored_key = match keys.is_empty() {
         true => Some(load_or_create_key(store).await?),
-        // What it has signed while it was in use stays valid.
+        // Cards that this key signed while it was in use stay valid.
         false => settings::setting_value(store, KEY_SETTING).await?,
     };
     if let Some(made) = stored_key {
@@ -121,11 +121,11 @@ pub async fn load_keys(store: &Store, config: &A2aConfig) -> Result<Vec<Publishe
     Ok(keys)
 }
 
-/// The key that the registry has made, as the setting has it; made now if there is none.
+/// Loads the key that the registry created, as stored in the setting, or creates it.
 async fn load_or_create_key(store: &Store) -> Result<String, StartError> {
     let fresh =
         EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-            .map_err(|_| StartError("no key could be made for the registry's own card".into()))?;
+            .map_err(|_| StartError("cannot create a key for the registry's own card".into()))?;
     let fresh = BASE64.encode(fresh.as_ref());
     Ok(store.get_or_insert_setting(KEY_SETTING, &fresh).await?)
 }
@@ -144,7 +144,7 @@ fn key_set_json(keys: &[PublishedKey]) -> String {
     json!({ "keys": jwks }).to_string()
 }
 
-/// The card that is kept, if it has this content and key; else it is signed anew, and kept.
+/// Returns the stored card if its content and key match; otherwise signs a new one and stores it.
 pub async fn load_or_sign_card(
     context: &AppContext,
     key: &PublishedKey,
@@ -167,8 +167,8 @@ pub async fn load_or_sign_card(
     };
     let text = serde_json::to_string(&signed).unwrap_or_default();
     let is_right = |text: &str| matching_card(text).is_some();
-    // Another replica may have kept one meanwhile. Where none can be kept the card is as valid, but its bytes are not those
-    // of other replicas.
+    // Another replica may have stored a card meanwhile. If storing fails, the card is still valid, but its bytes
+    // differ from those that other replicas serve.
     match context
         .store
         .get_or_replace_setting(CARD_SETTING, &text, is_right)
@@ -176,7 +176,7 @@ pub async fn load_or_sign_card(
     {
         Ok(text) => Ok(matching_card(&text).unwrap_or(signed)),
         Err(error) => {
-            tracing::warn!(%error, "the registry's signed card could not be kept");
+            tracing::warn!(%error, "the registry's signed card could not be stored");
             Ok(signed)
         }
     }

@@ -1,7 +1,7 @@
 //! Identifiers of conversations and tasks.
 //!
-//! A client may name a conversation itself. Clients without an account have nothing in common but the name, so "more"
-//! in a conversation is theirs only if the registry has made its identifier, which nobody can guess: it proves itself.
+//! A client may choose the identifier of a conversation. Anonymous clients share nothing but that identifier, so
+//! "more" continues a conversation only if the registry created its identifier: such an identifier cannot be guessed.
 
 use a2a_registry_core::context::AppContext;
 use a2a_registry_domain::identifiers::{Entropy, random_u64};
@@ -19,7 +19,7 @@ pub(super) fn new_context_id(context: &AppContext) -> String {
     )
 }
 
-/// Whether a conversation has an identifier that this registry has made.
+/// Whether this registry created the identifier of a conversation.
 pub(super) fn is_registry_context(context: &AppContext, id: &str) -> bool {
     let parts = id
         .strip_prefix(CONTEXT_PREFIX)
@@ -36,7 +36,8 @@ fn context_signature(context: &AppContext, random: &str) -> String {
     )
 }
 
-/// A new identifier for a task: random as a whole, since whoever knows that of an anonymous task may read it.
+/// A new task identifier: fully random, because anyone who knows the identifier of an anonymous task may read the
+/// task.
 pub(super) fn new_task_id(entropy: &dyn Entropy) -> Uuid {
     let mut random = [0; 16];
     entropy.fill(&mut random);

@@ -1,4 +1,4 @@
-//! Errors to clients of A2A: each kind with its code of JSON-RPC, its HTTP status and its reason (1.0 section 5.4).
+//! Errors for A2A clients: each kind with its JSON-RPC code, HTTP status and reason (1.0 section 5.4).
 
 use a2a_registry_core::error::{AppError, ErrorKind};
 use actix_web::http::StatusCode;
@@ -12,7 +12,7 @@ use crate::problems::problem::Problem;
 
 const ERROR_DOMAIN: &str = "a2a-protocol.org";
 pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// `Cache-Control` of everything that depends on tasks or callers.
+/// `Cache-Control` of responses that depend on tasks or callers.
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,22 +22,22 @@ pub(crate) enum A2aErrorKind {
     UnknownMethod,
     InvalidParams,
     Internal,
-    /// There is no such task, or it is another caller's.
+    /// The task does not exist or belongs to another caller.
     TaskNotFound,
     TaskNotCancelable,
     PushNotSupported,
-    /// The operation does not exist here, or not for this task.
+    /// The operation is not supported, or not for this task.
     UnsupportedOperation,
-    /// A part has a form that is not read, or no form is accepted that is written.
+    /// A part has an unsupported type, or the client accepts none of the output types.
     ContentTypeNotSupported,
     NoExtendedCard,
     VersionNotSupported,
-    /// Of HTTP alone: authentication, sizes, times, load.
+    /// HTTP errors without an A2A code: authentication, sizes, timeouts, load.
     Http(StatusCode),
 }
 
 impl A2aErrorKind {
-    /// Code of JSON-RPC, HTTP status, status of gRPC, reason.
+    /// JSON-RPC code, HTTP status, gRPC status and reason.
     fn codes(self) -> (i32, StatusCode, &'static str, &'static str) {
         const FAILED_PRECONDITION: &str = "FAILED_PRECONDITION";
         const INVALID_ARGUMENT: &str = "INVALID_ARGUMENT";
@@ -128,9 +128,9 @@ impl A2aError {
         Self::new(A2aErrorKind::InvalidParams, message)
     }
 
-    /// The same for a task that never was, that has expired, and that is another caller's.
+    /// The same error for a task that never existed, that has expired, or that belongs to another caller.
     pub(super) fn task_not_found() -> Self {
-        Self::new(A2aErrorKind::TaskNotFound, "You have no task with this id.")
+        Self::new(A2aErrorKind::TaskNotFound, "Task not found.")
     }
 
     fn error_info(&self) -> Value {
@@ -148,7 +148,7 @@ impl A2aError {
         json!({"code": code, "message": self.message, "data": self.error_info()})
     }
 
-    /// The body of HTTP+JSON, after AIP-193.
+    /// The HTTP+JSON error body, as in AIP-193.
     fn rest_body(&self) -> Value {
         let (_, status, word, _) = self.kind.codes();
         json!({"error": {
@@ -163,7 +163,7 @@ impl A2aError {
         json!({"jsonrpc": "2.0", "id": id, "error": self.to_json_rpc()})
     }
 
-    /// The response of JSON-RPC: 200, but where HTTP itself has a status for it.
+    /// The JSON-RPC error response: status 200, unless the error has an HTTP status of its own.
     pub(super) fn rpc_response(&self, id: &Value) -> HttpResponse {
         let status = match self.kind {
             A2aErrorKind::Http(status) => status,
@@ -172,7 +172,7 @@ impl A2aError {
         self.build_response(status, JSON_CONTENT_TYPE, self.rpc_body(id).to_string())
     }
 
-    /// The same as the only event of a stream.
+    /// The JSON-RPC error response as the only event of a stream.
     pub(super) fn rpc_stream_response(&self, id: &Value) -> HttpResponse {
         if matches!(self.kind, A2aErrorKind::Http(_)) {
             return self.rpc_response(id);
@@ -215,7 +215,7 @@ pub(super) fn uncached_response(
 impl From<AppError> for A2aError {
     fn from(error: AppError) -> Self {
         if error.kind == ErrorKind::Internal {
-            tracing::error!(internal = error.log_message(), "a request of A2A failed");
+            tracing::error!(internal = error.log_message(), "an A2A request failed");
         }
         let kind = match error.kind {
             ErrorKind::Internal => A2aErrorKind::Internal,
@@ -237,7 +237,7 @@ impl From<AppError> for A2aError {
     }
 }
 
-/// A failure before or beside a handler of A2A, in the form of the interface that its path belongs to.
+/// Error response for a failure outside of the A2A handlers, in the format of the interface that the path belongs to.
 pub fn problem_response(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     let error = A2aError::new(
         A2aErrorKind::Http(problem.kind().status),

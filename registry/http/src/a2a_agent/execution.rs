@@ -1,4 +1,4 @@
-//! The work on a task: what its message asks for is done, by the same functions as behind every other door.
+//! Executes tasks: runs the request in a message with the same functions that the other interfaces use.
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
 use a2a_registry_api::limits::MAX_PAGE_SIZE;
@@ -28,13 +28,13 @@ use crate::ard::ard_base_url;
 use crate::ard::result_rendering::search_result_json;
 use crate::ard::search::search_own_entries;
 
-/// The name of this door in page tokens.
+/// The name of this interface in page tokens.
 const SURFACE: &str = "a2a";
 
 #[derive(Debug)]
 pub(super) struct IntentResult {
     pub(super) outcome: OutcomeKind,
-    /// The request for the next page; empty if there is none, `None` if it was no search.
+    /// The request for the next page; empty if there is none, `None` if the task was not a search.
     pub(super) next_request: Option<String>,
 }
 
@@ -76,7 +76,7 @@ fn clarification(text: &str) -> OutcomeKind {
     }
 }
 
-/// Finds agents by a search request of Agentic Resource Discovery: those of this registry, as `/v1/agents` finds them.
+/// Finds agents of this registry by an Agentic Resource Discovery search request, as `/v1/agents` does.
 async fn find_agents(
     context: &AppContext,
     caller: &Caller,
@@ -114,13 +114,14 @@ async fn find_agents(
 fn parse_search_request(request: &Value) -> Result<SearchRequest, A2aError> {
     let mut raw_request = request.clone();
     if let Some(asked) = raw_request.as_object_mut() {
-        // In proto's JSON every number may be written as a fraction.
+        // ProtoJSON allows every number to be written as a fraction.
         if let Some(size) = number_member(asked, "pageSize")? {
             asked.insert("pageSize".into(), size.min(MAX_PAGE_SIZE.into()).into());
         }
     }
-    serde_json::from_value(raw_request)
-        .map_err(|error| A2aError::invalid_params(format!("This is no search request: {error}.")))
+    serde_json::from_value(raw_request).map_err(|error| {
+        A2aError::invalid_params(format!("The search request is not valid: {error}."))
+    })
 }
 
 async fn next_page(
@@ -129,7 +130,7 @@ async fn next_page(
     context_id: &str,
 ) -> Result<IntentResult, A2aError> {
     const NO_SEARCH_MESSAGE: &str =
-        "There is no search in this conversation to go on with. Say what the agent should do.";
+        "This conversation has no search to continue. Say what the agent should do.";
     let account = owner_id(caller);
     if account.is_none() && !is_registry_context(context, context_id) {
         return Ok(clarification(NO_SEARCH_MESSAGE).into());
@@ -152,8 +153,8 @@ async fn next_page(
     find_agents(context, caller, &request).await
 }
 
-/// The agent with an identifier or URN, or else with a name, of those that the caller sees; where it is none, or where several
-/// have the name, the outcome that says so.
+/// Resolves an agent by identifier or URN, otherwise by name, among the agents that the caller sees. If none or
+/// several match, returns the outcome that reports it.
 async fn resolve_agent(
     context: &AppContext,
     caller: &Caller,
@@ -169,7 +170,7 @@ async fn resolve_agent(
         };
         let found = match lookup_agents(context, caller, &query).await {
             Ok(found) => found.agents,
-            // A name longer than any that is looked up is nobody's.
+            // The name is longer than the lookup limit, so no agent has it.
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Invalid) => {
                 return Ok(Err(missing()));
             }
@@ -180,7 +181,7 @@ async fn resolve_agent(
             [one] => one.summary.id.to_string(),
             several => {
                 let text =
-                    "Several agents have this name. Say which one is meant, by its identifier.";
+                    "Several agents have this name. Give the identifier of the one you mean.";
                 return Ok(Err(OutcomeKind::Question {
                     text: text.to_owned(),
                     choices: several.iter().map(candidate_agent).collect(),
@@ -229,7 +230,7 @@ async fn run_describe_agent(
     })
 }
 
-/// An agent without a URN, as an entry that has its id in place of an identifier of catalogs.
+/// Catalog entry of an agent without a URN, with the agent's id as its identifier.
 fn entry_without_urn(listed: &AgentExcerpt<'_>, id: Uuid) -> Value {
     let mut entry = json!(listed.to_entry_without_identifier());
     if let Some(members) = entry.as_object_mut() {
@@ -251,7 +252,7 @@ async fn check_agent(
     let (discover, invoke) =
         match decide_discover_and_invoke(context, caller, &agent.id.to_string()).await {
             Ok(both) => both,
-            // It was hidden meanwhile.
+            // The agent was hidden meanwhile.
             Err(error) if error.kind == ErrorKind::NotFound => {
                 return Ok(agent_missing(CHECK_AGENT, requested));
             }

@@ -1,4 +1,4 @@
-//! A message that a client sends, read from the form of either version.
+//! Messages from clients, parsed from the 1.0 or the 0.3 format.
 
 use serde_json::{Map, Value, json};
 
@@ -7,20 +7,20 @@ use super::error::{A2aError, A2aErrorKind};
 use super::protocol_version::ProtocolVersion;
 
 pub(super) const MAX_PARTS: usize = 16;
-/// Characters of an identifier that a client chooses.
+/// Maximum number of characters of an identifier that a client chooses.
 pub(super) const MAX_ID_CHARS: usize = 256;
 
-/// A message with what its client wants of the answer.
+/// A message and the client's requirements for the response.
 #[derive(Debug)]
 pub(super) struct IncomingMessage {
-    /// The message in the form of 1.0, for the history.
+    /// The message in the 1.0 format, for the history.
     pub(super) message: Value,
     pub(super) context_id: Option<String>,
     pub(super) task_id: Option<String>,
-    /// Its texts, one a line.
+    /// The text parts, one per line.
     pub(super) text: String,
     pub(super) data: Vec<Value>,
-    /// Its metadata, with that of the request.
+    /// The metadata of the message and of the request.
     pub(super) metadata: Map<String, Value>,
     pub(super) configuration: SendMessageConfiguration,
 }
@@ -29,13 +29,13 @@ pub(super) struct IncomingMessage {
 pub(super) struct SendMessageConfiguration {
     pub(super) accepts_text: bool,
     pub(super) accepts_data: bool,
-    /// The last so many messages of the history, or all.
+    /// Number of the last history messages to return; `None` for all.
     pub(super) history_length: Option<usize>,
-    /// The task at once, and not what comes of it.
+    /// Whether to return the task immediately, without waiting for its outcome.
     pub(super) return_immediately: bool,
 }
 
-/// A member by its name in JSON, or by that of the field, which parsers of proto's JSON must take too.
+/// Finds a member by its JSON name or by its proto field name, which `ProtoJSON` parsers must accept too.
 pub(super) fn any_case_member<'m>(object: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
     let value = object.get(name).or_else(|| {
         let mut snake_name = String::with_capacity(name.len() + 4);
@@ -50,7 +50,7 @@ pub(super) fn any_case_member<'m>(object: &'m Map<String, Value>, name: &str) ->
     value.filter(|value| !value.is_null())
 }
 
-/// A text member; an empty one counts as missing, as in proto.
+/// A string member; an empty string counts as missing, as in proto.
 pub(super) fn text_member<'m>(
     object: &'m Map<String, Value>,
     name: &str,
@@ -58,7 +58,9 @@ pub(super) fn text_member<'m>(
     match any_case_member(object, name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
-        Some(_) => Err(A2aError::invalid_params(format!("`{name}` is a string."))),
+        Some(_) => Err(A2aError::invalid_params(format!(
+            "`{name}` must be a string."
+        ))),
     }
 }
 
@@ -69,13 +71,13 @@ pub(super) fn identifier_member(
     let id = text_member(object, name)?;
     if id.is_some_and(|id| id.chars().count() > MAX_ID_CHARS || id.chars().any(char::is_control)) {
         return Err(A2aError::invalid_params(format!(
-            "`{name}` has at most {MAX_ID_CHARS} characters, and no control characters."
+            "`{name}` must have at most {MAX_ID_CHARS} characters and no control characters."
         )));
     }
     Ok(id.map(str::to_owned))
 }
 
-/// A number that is not negative, as one, or as text as in a query.
+/// A non-negative number member, written as a number, or as a string as in a query.
 pub(super) fn number_member(
     object: &Map<String, Value>,
     name: &str,
@@ -83,18 +85,18 @@ pub(super) fn number_member(
     let parsed = match any_case_member(object, name) {
         None => return Ok(None),
         Some(Value::String(text)) => text.parse().ok(),
-        // Proto's parsers take 10.0 for 10.
+        // ProtoJSON parsers accept 10.0 as 10.
         Some(value) => value.as_u64().or_else(|| {
             let whole = value.as_f64().filter(|number| number.fract() == 0.0)?;
             (0.0..1e15).contains(&whole).then_some(whole as u64)
         }),
     };
     parsed.map(Some).ok_or_else(|| {
-        A2aError::invalid_params(format!("`{name}` is a whole number that is not negative."))
+        A2aError::invalid_params(format!("`{name}` must be a non-negative integer."))
     })
 }
 
-/// Yes or no, as such, or as text as in a query.
+/// A boolean member, written as a boolean, or as a string as in a query.
 pub(super) fn bool_member(
     object: &Map<String, Value>,
     name: &str,
@@ -105,7 +107,7 @@ pub(super) fn bool_member(
         Some(Value::String(text)) if text == "true" => Ok(Some(true)),
         Some(Value::String(text)) if text == "false" => Ok(Some(false)),
         Some(_) => Err(A2aError::invalid_params(format!(
-            "`{name}` is true or false."
+            "`{name}` must be true or false."
         ))),
     }
 }
@@ -122,7 +124,7 @@ pub(super) fn parse_send_params(
     version: ProtocolVersion,
 ) -> Result<IncomingMessage, A2aError> {
     let Some(Value::Object(message)) = any_case_member(params, "message") else {
-        return Err(A2aError::invalid_params("`message` is an object."));
+        return Err(A2aError::invalid_params("`message` must be an object."));
     };
     let id = identifier_member(message, "messageId")?
         .ok_or_else(|| A2aError::invalid_params("`message.messageId` is missing."))?;
@@ -164,22 +166,24 @@ fn object_member(parent: &Map<String, Value>, name: &str) -> Result<Map<String, 
     match any_case_member(parent, name) {
         None => Ok(Map::new()),
         Some(Value::Object(object)) => Ok(object.clone()),
-        Some(_) => Err(A2aError::invalid_params(format!("`{name}` is an object."))),
+        Some(_) => Err(A2aError::invalid_params(format!(
+            "`{name}` must be an object."
+        ))),
     }
 }
 
-/// The parts in the form of 1.0.
+/// Parses the parts into the 1.0 format.
 fn parse_parts(
     message: &Map<String, Value>,
     version: ProtocolVersion,
 ) -> Result<Vec<Value>, A2aError> {
     let raw_parts = any_case_member(message, "parts").and_then(Value::as_array);
     let given = raw_parts.filter(|parts| !parts.is_empty());
-    let given =
-        given.ok_or_else(|| A2aError::invalid_params("`message.parts` has at least one part."))?;
+    let given = given
+        .ok_or_else(|| A2aError::invalid_params("`message.parts` must have at least one part."))?;
     if given.len() > MAX_PARTS {
         return Err(A2aError::invalid_params(format!(
-            "A message has at most {MAX_PARTS} parts here."
+            "A message can have at most {MAX_PARTS} parts."
         )));
     }
     given.iter().map(|part| parse_part(part, version)).collect()
@@ -187,9 +191,9 @@ fn parse_parts(
 
 fn parse_part(part: &Value, version: ProtocolVersion) -> Result<Value, A2aError> {
     let expected = match version {
-        ProtocolVersion::V1 => "A part has exactly one of `text`, `data`, `raw` and `url`.",
+        ProtocolVersion::V1 => "A part must have exactly one of `text`, `data`, `raw` and `url`.",
         ProtocolVersion::V03 => {
-            "A part has the `kind` `text`, `data` or `file`, and what belongs to it."
+            "A part must have the `kind` `text`, `data` or `file`, and the members of that kind."
         }
     };
     let invalid_part = || A2aError::invalid_params(expected);
@@ -213,7 +217,7 @@ fn parse_part(part: &Value, version: ProtocolVersion) -> Result<Value, A2aError>
         ("raw" | "url" | "file", Some(_)) => {
             return Err(A2aError::new(
                 A2aErrorKind::ContentTypeNotSupported,
-                "This agent reads text and data, and no files.",
+                "This agent accepts text and data parts; it does not accept files.",
             ));
         }
         _ => return Err(invalid_part()),
@@ -244,20 +248,27 @@ fn parse_configuration(
     if any_case_member(&config, push_member).is_some() {
         return Err(A2aError::new(
             A2aErrorKind::PushNotSupported,
-            "This agent sends no push notifications; leave them out, and read the task.",
+            "This agent does not send push notifications. Leave the configuration out and poll the task.",
         ));
     }
     let modes = match any_case_member(&config, "acceptedOutputModes") {
         None => Vec::new(),
         Some(Value::Array(modes)) => modes.clone(),
-        Some(_) => return Err(A2aError::invalid_params("`acceptedOutputModes` is a list.")),
+        Some(_) => {
+            return Err(A2aError::invalid_params(
+                "`acceptedOutputModes` must be a list.",
+            ));
+        }
     };
     let takes = |mode: &str| modes.is_empty() || modes.iter().any(|one| mode_matches(one, mode));
     let [text, data] = OUTPUT_MODES.map(takes);
     if !text && !data {
         return Err(A2aError::new(
             A2aErrorKind::ContentTypeNotSupported,
-            format!("This agent answers with {}.", OUTPUT_MODES.join(" and ")),
+            format!(
+                "This agent responds with {} only.",
+                OUTPUT_MODES.join(" and ")
+            ),
         ));
     }
     Ok(SendMessageConfiguration {
@@ -268,7 +279,7 @@ fn parse_configuration(
     })
 }
 
-/// Whether an accepted mode, which may be a range of media types or the word of 0.1, has this one.
+/// Whether an accepted output mode, which may be a media range or a 0.1 keyword, includes this mode.
 fn mode_matches(accepted: &Value, mode: &str) -> bool {
     let accepted = accepted.as_str().unwrap_or_default();
     let media_type = accepted.split(';').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a message asks for: by a data part or the metadata, else by plain words.
+//! The intent of a message: from a data part or the metadata, otherwise from plain words.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -11,14 +11,14 @@ const MAX_NAME_CHARS: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Intent {
-    /// Agents, by a search request of Agentic Resource Discovery.
+    /// Find agents by an Agentic Resource Discovery search request.
     FindAgents(Value),
     NextPage,
-    /// What is known about an agent, by its identifier, URN or name.
+    /// Describe an agent, named by its identifier, URN or name.
     DescribeAgent(String),
-    /// Whether an agent is allowed, by its identifier, URN or name.
+    /// Check whether an agent is allowed, named by its identifier, URN or name.
     CheckAgent(String),
-    /// Nothing that could be read: a sentence about that.
+    /// The intent is unclear: a message to the client.
     Unclear(&'static str),
 }
 
@@ -32,10 +32,10 @@ const NEXT_PAGE_PHRASES: [&str; 7] = [
     "continue",
 ];
 
-/// The words before and after the name of an agent, and what they ask about it.
+/// The words before and after an agent name, and the intent that they express.
 type IntentPhrase = (&'static str, &'static str, fn(String) -> Intent);
 
-/// Phrases about an agent, of which the first whose beginning fits is meant.
+/// Phrases about an agent; the first phrase whose beginning matches applies.
 static PHRASES: [IntentPhrase; 8] = [
     ("describe ", "", Intent::DescribeAgent),
     ("tell me about ", "", Intent::DescribeAgent),
@@ -49,9 +49,9 @@ static PHRASES: [IntentPhrase; 8] = [
 
 const EMPTY_MESSAGE: &str =
     "Say what the agent should do, for example \"translate a contract into Japanese\".";
-const UNKNOWN_DATA_MESSAGE: &str = "This data is no request of this agent. Send text, or a data part such as \
+const UNKNOWN_DATA_MESSAGE: &str = "This agent does not support this data part. Send text, or a data part such as \
      {\"skill\": \"find-agents\", \"query\": {\"text\": \"translate a contract\"}}.";
-const NO_AGENT_MESSAGE: &str = "Say which agent is meant, by its identifier, URN or name.";
+const NO_AGENT_MESSAGE: &str = "Name the agent by its identifier, URN or name.";
 
 pub(super) fn parse_intent(incoming: &IncomingMessage) -> Result<Intent, A2aError> {
     let mut objects = incoming.data.iter().filter_map(Value::as_object);
@@ -67,7 +67,7 @@ pub(super) fn parse_intent(incoming: &IncomingMessage) -> Result<Intent, A2aErro
     let requested_skill = match skill_value {
         None => None,
         Some(Value::String(skill)) => Some(skill.as_str()),
-        Some(_) => return Err(A2aError::invalid_params("`skill` is a string.")),
+        Some(_) => return Err(A2aError::invalid_params("`skill` must be a string.")),
     };
     let text = incoming.text.trim();
     let skill = match (requested_skill, request) {
@@ -84,12 +84,12 @@ pub(super) fn parse_intent(incoming: &IncomingMessage) -> Result<Intent, A2aErro
         DESCRIBE_AGENT => agent_intent(request, text, Intent::DescribeAgent),
         CHECK_AGENT => agent_intent(request, text, Intent::CheckAgent),
         _ => Err(A2aError::invalid_params(format!(
-            "`skill` is one of {FIND_AGENTS}, {DESCRIBE_AGENT} and {CHECK_AGENT}."
+            "`skill` must be {FIND_AGENTS}, {DESCRIBE_AGENT} or {CHECK_AGENT}."
         ))),
     }
 }
 
-/// A search: by the data part without `skill`, or by the text.
+/// The intent to search, from the data part without `skill` or from the text.
 fn find_intent(request: Option<&Map<String, Value>>, text: &str) -> Result<Intent, A2aError> {
     if let Some(request) =
         request.filter(|request| request.len() > usize::from(request.contains_key("skill")))
@@ -111,12 +111,12 @@ fn agent_intent(
 ) -> Result<Intent, A2aError> {
     let agent = match request.and_then(|request| request.get("agent")) {
         Some(Value::String(agent)) => agent.trim(),
-        Some(_) => return Err(A2aError::invalid_params("`agent` is a string.")),
+        Some(_) => return Err(A2aError::invalid_params("`agent` must be a string.")),
         None => text,
     };
     if agent.chars().count() > MAX_NAME_CHARS {
         return Err(A2aError::invalid_params(format!(
-            "`agent` has at most {MAX_NAME_CHARS} characters."
+            "`agent` must have at most {MAX_NAME_CHARS} characters."
         )));
     }
     Ok(match agent {
@@ -150,7 +150,7 @@ fn intent_from_text(text: &str) -> Intent {
 fn intent_from_phrase(text: &str, lower: &str) -> Option<Intent> {
     let mut phrases = PHRASES.iter();
     let (begin, end, intent) = phrases.find(|(begin, ..)| lower.starts_with(*begin))?;
-    // Of the same length, so that positions in one are positions in the other.
+    // Equal lengths ensure that byte positions in one text are valid in the other.
     let fits = lower.len() == text.len() && text.chars().count() <= MAX_NAME_CHARS;
     if !fits || !lower[begin.len()..].ends_with(*end) {
         return None;

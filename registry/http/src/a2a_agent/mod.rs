@@ -1,8 +1,9 @@
-//! The registry as an agent: clients of A2A ask it for agents, about one agent, and whether one is allowed.
+//! The registry as an A2A agent: A2A clients search for agents, request the description of one agent, or check whether
+//! an agent is allowed.
 //!
-//! It speaks 1.0 over JSON-RPC and HTTP+JSON, and 0.3 over JSON-RPC. Tasks are kept in 1.0's form and converted where a
-//! response is written, so that both versions are one implementation. What a task has found is checked again whenever
-//! it is read: an agent that its caller may not see any more is not in the answer.
+//! The agent serves 1.0 over JSON-RPC and HTTP+JSON, and 0.3 over JSON-RPC. Tasks are stored in the 1.0 format and
+//! converted when a response is written, so that both versions share one implementation. The result of a task is
+//! checked again whenever the task is read: the response excludes agents that the caller may no longer see.
 
 pub mod card_document;
 pub mod card_routes;

@@ -1,4 +1,4 @@
-//! The operations of A2A, which both interfaces offer: parameters in, a result or a stream out.
+//! A2A operations, shared by both interfaces: each takes parameters and returns a result or a stream.
 
 use a2a_registry_core::visibility::caller::Caller;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -29,7 +29,7 @@ impl A2aOperation {
 }
 
 pub(super) enum OperationOutput {
-    /// In the form of the version that was asked in.
+    /// A result in the format of the requested version.
     Value(Value),
     Stream(HttpResponse),
 }
@@ -92,13 +92,13 @@ impl OperationRequest<'_> {
             }
             A2aOperation::GetExtendedAgentCard => return Err(extended_card_error(version)),
             A2aOperation::ConfigurePush => {
-                let text = "This agent sends no push notifications.";
+                let text = "This agent does not support push notifications.";
                 return Err(A2aError::new(A2aErrorKind::PushNotSupported, text));
             }
         };
         Ok(OperationOutput::Value(match version {
             ProtocolVersion::V1 => value,
-            // Its operations with a result all answer with a task.
+            // All 0.3 operations with a result return a task.
             ProtocolVersion::V03 => v0_3::convert_task(value),
         }))
     }
@@ -114,5 +114,5 @@ fn extended_card_error(version: ProtocolVersion) -> A2aError {
         ProtocolVersion::V1 => A2aErrorKind::UnsupportedOperation,
         ProtocolVersion::V03 => A2aErrorKind::NoExtendedCard,
     };
-    A2aError::new(kind, "This agent has no extended card.")
+    A2aError::new(kind, "This agent does not have an extended card.")
 }

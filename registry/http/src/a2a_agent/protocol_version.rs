@@ -1,4 +1,4 @@
-//! The version that a request is of (1.0 section 3.6).
+//! The protocol version of a request (1.0 section 3.6).
 
 use actix_web::HttpRequest;
 use url::form_urlencoded;
@@ -14,7 +14,8 @@ pub(super) enum ProtocolVersion {
     V03,
 }
 
-/// The version of a request, if it is served. None, or an empty one, means 0.3; a patch number means nothing.
+/// The protocol version of a request, if it is served. A missing or empty version means 0.3; the patch number is
+/// ignored.
 pub(super) fn request_version(
     request: &HttpRequest,
     serves_v03: bool,
@@ -29,7 +30,7 @@ pub(super) fn request_version(
     match parse_version(stated.as_deref().unwrap_or_default())? {
         ProtocolVersion::V03 if !serves_v03 => Err(A2aError::new(
             A2aErrorKind::VersionNotSupported,
-            "Only 1.0 is spoken here: send `A2A-Version: 1.0`.",
+            "Only A2A 1.0 is supported: send `A2A-Version: 1.0`.",
         )),
         served => Ok(served),
     }
@@ -50,7 +51,7 @@ fn parse_version(requested: &str) -> Result<ProtocolVersion, A2aError> {
     Err(A2aError::new(
         A2aErrorKind::VersionNotSupported,
         format!(
-            "Version {quoted_version:?} of A2A is not spoken here. Send `{VERSION_HEADER}: 1.0`, or 0.3."
+            "A2A version {quoted_version:?} is not supported. Send `{VERSION_HEADER}: 1.0` or 0.3."
         ),
     ))
 }

@@ -1,4 +1,4 @@
-//! The interface for HTTP+JSON, of 1.0 (section 11). Its address is `/a2a/v1`; the same paths exist under `/a2a`.
+//! HTTP+JSON interface of 1.0 (section 11). Its base path is `/a2a/v1`; the same paths exist under `/a2a`.
 
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::visibility::caller::Caller;
@@ -44,7 +44,8 @@ handlers! {
     extended_card => GetExtendedAgentCard;
 }
 
-/// Performs an operation. What its parameters are not read from, such as the body of a cancellation, is read all the same.
+/// Runs an operation. The body is always read, even if the operation takes no parameters from it, such as a
+/// cancellation.
 async fn answer(
     operation: A2aOperation,
     request: &HttpRequest,
@@ -83,7 +84,7 @@ async fn answer(
     })
 }
 
-/// The parameters of a message that is sent, which are the body.
+/// Parses the parameters of a sent message, which are the body.
 fn parse_message_body(is_json: bool, bytes: &[u8]) -> Result<Map<String, Value>, A2aError> {
     if !is_json {
         return Err(A2aError::new(
@@ -97,7 +98,7 @@ fn parse_message_body(is_json: bool, bytes: &[u8]) -> Result<Map<String, Value>,
     })
 }
 
-/// The parameters of all other operations: those of the query, and the identifier of the task in the path.
+/// Parses the parameters of all other operations: the query, and the task identifier in the path.
 fn parse_task_params(request: &HttpRequest) -> Result<Map<String, Value>, A2aError> {
     let pairs = form_urlencoded::parse(request.query_string().as_bytes());
     let mut params: Map<String, Value> = pairs

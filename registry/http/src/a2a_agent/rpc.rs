@@ -1,4 +1,4 @@
-//! The envelope of JSON-RPC 2.0. Neither batches nor positional parameters are a part of A2A, so both are refused.
+//! JSON-RPC 2.0 envelope. Batches and positional parameters are not part of A2A, so both are rejected.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -14,7 +14,7 @@ pub(super) struct RpcRequest {
     pub(super) params: Map<String, Value>,
 }
 
-/// Reads a request; else the id for the response, as far as it could be read, and the fault.
+/// Parses a request. On failure, returns the error and the id for the response, as far as the id could be read.
 pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, A2aError)> {
     let document: Value = serde_json::from_slice(body).map_err(|error| {
         let message = format!("The body is not JSON: {error}.");
@@ -22,28 +22,28 @@ pub(super) fn parse_request(body: &[u8]) -> Result<RpcRequest, (Value, A2aError)
     })?;
     let invalid = |text: &str| A2aError::new(A2aErrorKind::InvalidRequest, text);
     let Value::Object(mut request) = document else {
-        return Err((Value::Null, invalid("A request is one JSON object.")));
+        return Err((Value::Null, invalid("A request must be one JSON object.")));
     };
     let id = match request.remove("id") {
         Some(id @ (Value::Null | Value::String(_) | Value::Number(_))) => id,
         None => Value::Null,
-        Some(_) => return Err((Value::Null, invalid("`id` is a string or a number."))),
+        Some(_) => return Err((Value::Null, invalid("`id` must be a string or a number."))),
     };
     if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err((id, invalid("`jsonrpc` is the string 2.0.")));
+        return Err((id, invalid("`jsonrpc` must be the string 2.0.")));
     }
     let Some(Value::String(method)) = request.remove("method") else {
-        return Err((id, invalid("`method` is a string.")));
+        return Err((id, invalid("`method` must be a string.")));
     };
     let params = match request.remove("params") {
         Some(Value::Object(params)) => params,
         None => Map::new(),
-        Some(_) => return Err((id, A2aError::invalid_params("`params` is an object."))),
+        Some(_) => return Err((id, A2aError::invalid_params("`params` must be an object."))),
     };
     Ok(RpcRequest { id, method, params })
 }
 
-/// A result as the document that JSON-RPC gives it, written. `json!` would copy the result.
+/// Serializes a JSON-RPC response with this result. `json!` would copy the result.
 pub(super) fn result_json(id: &Value, result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }

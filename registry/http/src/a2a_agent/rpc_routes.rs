@@ -1,4 +1,4 @@
-//! The interface for JSON-RPC: 1.0 and 0.3 at one address, told apart by the header `A2A-Version`.
+//! JSON-RPC interface: 1.0 and 0.3 at one URL, distinguished by the header `A2A-Version`.
 
 use a2a_client::{v0, v1};
 use a2a_registry_core::error::AppError;
@@ -63,7 +63,7 @@ pub(crate) async fn rpc_call(
     Ok(match execution.await {
         Ok(OperationOutput::Value(result)) => rpc::result_response(&rpc_request.id, &result),
         Ok(OperationOutput::Stream(response)) => response,
-        // Clients of 0.3 that have asked for a stream read nothing else.
+        // 0.3 clients that requested a stream cannot read any other response.
         Err(fault) if responds_with_stream => fault.rpc_stream_response(&rpc_request.id),
         Err(fault) => fault.rpc_response(&rpc_request.id),
     })
@@ -103,7 +103,7 @@ fn method_operation(method: &str, version: ProtocolVersion) -> Option<A2aOperati
     })
 }
 
-/// A method that this version does not have; the other one may.
+/// Error for a method that this version does not have; names the other version if that one has it.
 fn unknown_method_error(method: &str, version: ProtocolVersion, serves_v03: bool) -> A2aError {
     let (other_version, number) = match version {
         ProtocolVersion::V1 => (ProtocolVersion::V03, "0.3"),
@@ -115,7 +115,7 @@ fn unknown_method_error(method: &str, version: ProtocolVersion, serves_v03: bool
         Some(_) if is_served => format!(
             "{quoted_method:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
         ),
-        _ => format!("There is no method {quoted_method:?} in this version of A2A."),
+        _ => format!("This version of A2A has no method {quoted_method:?}."),
     };
     A2aError::new(A2aErrorKind::UnknownMethod, message)
 }
@@ -142,7 +142,7 @@ mod tests {
                 Some(number) => format!(
                     "{method:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
                 ),
-                None => format!("There is no method {method:?} in this version of A2A."),
+                None => format!("This version of A2A has no method {method:?}."),
             };
             assert_eq!(fault.message, expected);
         }

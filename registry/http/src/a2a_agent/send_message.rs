@@ -1,4 +1,4 @@
-//! Messages to this agent: a new task, or a further message to one that waits for it.
+//! Sending messages to this agent: each starts a task or continues a task that waits for input.
 
 use std::sync::Arc;
 
@@ -22,25 +22,25 @@ use super::task_outcome::{OutcomeKind, TaskOutcome};
 use super::tasks::{LoadedTask, change_task, load_task, owner_id};
 use super::wire_format;
 
-/// Messages of one task, those of this agent among them.
+/// Maximum number of messages of one task, including those of this agent.
 pub(super) const MAX_MESSAGES: usize = 40;
-/// Bytes of the messages of one task, as they are kept: in JSON.
+/// Maximum number of bytes of the messages of one task, stored as JSON.
 const MAX_HISTORY_BYTES: usize = 128 << 10;
 const MAX_OUTCOME_BYTES: usize = 1 << 20;
 
-/// A message that is understood, with the task that it makes or goes on with.
+/// The run of a parsed message: its intent and the task that it starts or continues.
 struct TaskRun {
-    /// The task as it is: worked on, until [`Self::conclude`] says what came of it.
+    /// The task in its working state, until [`Self::complete`] sets the outcome.
     task: LoadedTask,
-    /// Since when there is such a task already that waits for the message.
+    /// Time since which the stored task waits for this message; `None` for a new task.
     waiting_since: Option<i64>,
-    /// Whether the conversation may have other tasks.
+    /// Whether the conversation may already have other tasks.
     is_existing_context: bool,
     intent: Intent,
     configuration: SendMessageConfiguration,
 }
 
-/// Does what a message asks for, and gives the task as it is then.
+/// Executes the intent of a message and returns the finished task.
 pub(super) async fn send_and_wait(
     context: &Arc<AppContext>,
     caller: &Caller,
@@ -56,7 +56,7 @@ pub(super) async fn send_and_wait(
     Ok(job.task)
 }
 
-/// Begins to do what a message asks for, and gives the task as it is meanwhile.
+/// Starts to execute the intent of a message and returns the task in its working state.
 pub(super) async fn start_task(
     context: &Arc<AppContext>,
     caller: &Caller,
@@ -68,17 +68,17 @@ pub(super) async fn start_task(
     let (context, caller) = (Arc::clone(context), caller.clone());
     tokio::spawn(async move {
         if let Err(error) = finish_task(&context, &caller, job).await {
-            // The task fails by itself when it has been worked on for too long.
+            // The task fails automatically once it exceeds its work time.
             tracing::warn!(
                 error = error.log_message(),
-                "a task of A2A could not be finished"
+                "an A2A task could not be finished"
             );
         }
     });
     Ok(task)
 }
 
-/// Finishes a task that is worked on, unless it was cancelled meanwhile.
+/// Finishes a working task, unless it was canceled meanwhile.
 async fn finish_task(
     context: &AppContext,
     caller: &Caller,
@@ -127,7 +127,7 @@ impl TaskRun {
         }
     }
 
-    /// Stores the task: a new one, or the one that has waited for the message.
+    /// Stores a new task, or updates the task that waited for the message.
     async fn store(&self, context: &Arc<AppContext>) -> Result<(), A2aError> {
         let row = &self.task.row;
         if self.waiting_since.is_none() {
@@ -141,14 +141,14 @@ impl TaskRun {
     }
 }
 
-/// When a task comes into its state. A search comes after those before it in its conversation, whatever the clocks of
-/// replicas say, so that "more" goes on with the last one.
+/// Time at which a task enters its state. A search gets a later time than earlier searches of its conversation, even
+/// if the clocks of replicas differ, so that "more" continues the last search.
 async fn transition_time(
     context: &AppContext,
     run: &TaskRun,
     is_search: bool,
 ) -> Result<i64, AppError> {
-    // Later than what it was before, so that whoever has read that can tell.
+    // Not earlier than the previous time, so that clients detect the change.
     let row = &run.task.row;
     let now = context.now().0.max(row.updated_at);
     if !is_search || !run.is_existing_context {
@@ -158,7 +158,8 @@ async fn transition_time(
     Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
-/// What came of work, within its bounds: also as it is kept, and with the request for the next page as in [`Work`].
+/// Applies the size limits to a result. Returns the outcome, its stored JSON, and the request for the next page as in
+/// [`IntentResult`].
 fn limit_outcome(
     result: IntentResult,
     configuration: SendMessageConfiguration,
@@ -175,7 +176,7 @@ fn limit_outcome(
         outcome_json = outcome.to_stored_json()?;
     }
     if outcome_json.len() > MAX_OUTCOME_BYTES {
-        let text = "The answer is too large; ask for fewer agents with `pageSize`.".to_owned();
+        let text = "The response is too large. Request fewer agents with `pageSize`.".to_owned();
         outcome.outcome = OutcomeKind::Failed { text };
         next_request = None;
         outcome_json = outcome.to_stored_json()?;
@@ -206,10 +207,9 @@ async fn prepare_run(
         }
         None => None,
     };
-    let waiting_since = waiting_task.as_ref().map(|task| task.row.updated_at);
-    let created_at = waiting_task
-        .as_ref()
-        .map_or(now, |task| task.row.created_at);
+    let waiting_row = waiting_task.as_ref().map(|task| &task.row);
+    let waiting_since = waiting_row.map(|row| row.updated_at);
+    let created_at = waiting_row.map_or(now, |row| row.created_at);
     let is_existing_context = waiting_task.is_some() || incoming.context_id.is_some();
     let (id, context_id, mut history) = match waiting_task {
         Some(task) => {
@@ -262,7 +262,7 @@ async fn prepare_run(
 fn no_more_messages_error() -> A2aError {
     A2aError::new(
         A2aErrorKind::UnsupportedOperation,
-        "The task takes no further messages. Send this one without `taskId`.",
+        "The task does not accept more messages. Send this message without `taskId`.",
     )
 }
 
@@ -277,16 +277,17 @@ fn history_json(history: &[Value]) -> Result<String, A2aError> {
         true => A2aError::new(
             A2aErrorKind::UnsupportedOperation,
             format!(
-                "The task takes no further messages of this size: its messages have at most {max_kib} KiB as JSON together. Send this one without `taskId`."
+                "The messages of a task are limited to {max_kib} KiB of JSON in total. \
+                Send this message without `taskId`."
             ),
         ),
         false => {
-            A2aError::invalid_params(format!("A message has at most {max_kib} KiB as JSON here."))
+            A2aError::invalid_params(format!("A message is limited to {max_kib} KiB of JSON."))
         }
     })
 }
 
-/// Whom a task of the caller is counted for, if it has no account. The address itself is not kept.
+/// The key by which tasks of a caller without an account are counted. The address itself is not stored.
 fn anonymous_sender(context: &AppContext, caller: &Caller) -> Option<i64> {
     let network = caller.network.filter(|_| owner_id(caller).is_none())?;
     let number = context

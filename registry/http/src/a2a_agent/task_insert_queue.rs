@@ -1,4 +1,4 @@
-//! New tasks, stored in groups: those that come while others are stored wait for these and share one transaction.
+//! Stores new tasks in batches: tasks that arrive during a transaction wait for it and share the next one.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use a2a_registry_store::entity::a2a_task;
 pub async fn insert_task(context: &Arc<AppContext>, row: a2a_task::Model) -> Result<(), AppError> {
     let outcome = context.self_agent.insert_queue.add(row);
     let context = Arc::clone(context);
-    // In a task of its own: a client that goes away ends its own request, not the transaction of all. Each new task brings a
-    // turn, and each turn stores at least one of those that wait, so that none is left where a group is full.
+    // Spawned, because a client that disconnects must end only its own request and not the shared transaction. Every
+    // new task starts a run, and every run stores at least one waiting task, so none remains if a batch is full.
     tokio::spawn(async move {
         let new = &context.self_agent.insert_queue;
         let _turn = new.insert_lock.lock().await;
@@ -22,8 +22,8 @@ pub async fn insert_task(context: &Arc<AppContext>, row: a2a_task::Model) -> Res
     outcome.await.unwrap_or_else(|_| Err(lost()))
 }
 
-/// Stores a group. If it fails, each task is tried alone, so that one costs itself only; but not where the database
-/// takes none at all, which would keep those at the end waiting for all before them.
+/// Stores a batch. If the transaction fails, each task is stored alone, so that a bad task affects only itself. If the
+/// database is unavailable there is no retry: the last tasks would wait for the failures of all others.
 pub async fn insert_batch(context: &AppContext, batch: Vec<QueuedTask>) {
     if batch.is_empty() {
         return;

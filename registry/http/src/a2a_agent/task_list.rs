@@ -1,4 +1,4 @@
-//! The list of a caller's tasks (1.0 section 3.1.4): the one that changed last first.
+//! Lists a caller's tasks (1.0 section 3.1.4), most recently changed first.
 
 use std::collections::HashMap;
 
@@ -22,14 +22,14 @@ use super::wire_format;
 
 const DEFAULT_PAGE_SIZE: u64 = 50;
 const MAX_PAGE_SIZE: u64 = 100;
-/// The most tasks on a page with what came of them, which has to be checked anew for each.
+/// Maximum number of tasks on a page with artifacts, because the outcome of each must be checked again.
 const MAX_WITH_ARTIFACTS: u64 = 20;
-/// Bytes of a page's tasks, as they are kept: a task that goes beyond begins the next page, unless it is the first.
+/// Maximum number of stored bytes of a page's tasks: a task beyond it starts the next page, unless it is the first.
 const MAX_PAGE_BYTES: i64 = 1 << 20;
-/// States with which a task says something of what came of it.
+/// States in which a task has a message about its outcome.
 const STATES_WITH_MESSAGE: [TaskState; 2] = [TaskState::InputRequired, TaskState::Failed];
 
-/// A page of the caller's tasks. A caller without an account has no list: it is empty.
+/// A page of the caller's tasks. The list is empty for a caller without an account.
 pub(super) async fn list_tasks(
     context: &AppContext,
     caller: &Caller,
@@ -38,7 +38,7 @@ pub(super) async fn list_tasks(
     let requested_size = number_member(params, "pageSize")?.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&requested_size) {
         return Err(A2aError::invalid_params(format!(
-            "`pageSize` is between 1 and {MAX_PAGE_SIZE}."
+            "`pageSize` must be between 1 and {MAX_PAGE_SIZE}."
         )));
     }
     let history_length = history_length_member(params)?;
@@ -89,7 +89,8 @@ pub(super) async fn list_tasks(
     Ok(page)
 }
 
-/// The tasks of a page as they are shown, and the position of the last one if those behind it are too large for the page.
+/// Renders the tasks of a page. Also returns the cursor of the last one if the tasks after it are too large for the
+/// page.
 async fn render_tasks(
     context: &AppContext,
     caller: &Caller,
@@ -97,7 +98,7 @@ async fn render_tasks(
     history_length: Option<usize>,
     include_artifacts: bool,
 ) -> Result<(Vec<Value>, Option<TaskCursor>), AppError> {
-    // With artifacts one after another, since only then it is known how large they are; without, all at once.
+    // With artifacts one by one, because their size is known only after loading; without artifacts all at once.
     let at_once = if include_artifacts {
         1
     } else {
@@ -127,13 +128,13 @@ async fn render_tasks(
     Ok((rendered, None))
 }
 
-/// When a task came into its state, and its identifier.
+/// Time at which a task entered its state, and its identifier.
 type TaskCursor = (i64, Uuid);
 type TaskWithCursor = (TaskCursor, a2a_task::Model);
 
 struct TaskRows {
     total: u64,
-    /// The position of the last task, if another page follows.
+    /// Cursor of the last task, if another page follows.
     next_cursor: Option<TaskCursor>,
     rows: Vec<TaskWithCursor>,
 }
@@ -168,7 +169,7 @@ async fn read_page(
     })
 }
 
-/// How many of the tasks a page takes, at least one.
+/// Number of tasks that fit on a page, at least one.
 fn count_fitting(heads: &[TaskPosition]) -> usize {
     let mut bytes: i64 = 0;
     let fitting = heads.iter().take_while(|head| {
@@ -178,17 +179,19 @@ fn count_fitting(heads: &[TaskPosition]) -> usize {
     fitting.count().max(1).min(heads.len())
 }
 
-/// The filter, and whether no task can pass it: those of a state that no task here comes into.
+/// Parses the filter. The flag is `true` if the filter matches no task, because tasks here never enter the state.
 fn parse_filter(params: &Map<String, Value>) -> Result<(TaskFilter, bool), A2aError> {
     let status = text_member(params, "status")?.filter(|text| *text != "TASK_STATE_UNSPECIFIED");
     let state = status.map(wire_format::parse_state).transpose();
     let state = state.map_err(|()| {
-        A2aError::invalid_params("`status` is a state such as TASK_STATE_COMPLETED.")
+        A2aError::invalid_params("`status` must be a state such as TASK_STATE_COMPLETED.")
     })?;
     let matches_nothing = state == Some(None);
     let since = text_member(params, "statusTimestampAfter")?.map(str::parse::<Timestamp>);
     let since = since.transpose().map_err(|_| {
-        A2aError::invalid_params("`statusTimestampAfter` is a time such as 2026-01-31T12:00:00Z.")
+        A2aError::invalid_params(
+            "`statusTimestampAfter` must be a time such as 2026-01-31T12:00:00Z.",
+        )
     })?;
     let filter = TaskFilter {
         context: identifier_member(params, "contextId")?,

@@ -1,8 +1,8 @@
-//! What came of a task, as it is kept, and as it is shown.
+//! The outcome of a task, as stored and as rendered.
 //!
-//! It is kept in parts, each with the agent that it is about, and put together when it is read: whoever reads a task
-//! again is not shown an agent that it may not see any more, and cannot tell that one was there. Of a page only the
-//! identifiers and scores are kept; what their entries say is read from the index, as it is then.
+//! An outcome is stored in parts, each with the agent that it is about, and assembled when the task is read: a caller
+//! who reads a task again does not see an agent that it may no longer see, nor that one was removed. For a result page
+//! only the identifiers and scores are stored; the entries are read from the current index.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,10 +23,10 @@ use super::wire_format::json_object;
 use crate::ard::result_rendering::entry_with_score;
 
 const ARTIFACT_ID: &str = "answer";
-/// Bytes of the entries of an answer, as JSON.
+/// Maximum number of bytes of the entries of a response, as JSON.
 pub(super) const MAX_ENTRY_BYTES: usize = 1 << 20;
 
-/// What came of a task, and which parts its client takes.
+/// The outcome of a task, and the part types that its client accepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct TaskOutcome {
     pub(super) text: bool,
@@ -41,7 +41,7 @@ pub(super) enum OutcomeKind {
     About {
         skill: String,
         agent: Uuid,
-        /// The agent as the client named it.
+        /// The agent name or identifier that the client sent.
         asked: String,
         text: String,
         data: Option<Value>,
@@ -62,15 +62,15 @@ pub(super) enum OutcomeKind {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoundAgentsPage {
     pub(super) results: Vec<(Uuid, StoredResult)>,
-    /// The other members of the search response of Agentic Resource Discovery.
+    /// The other members of the Agentic Resource Discovery search response.
     pub(super) rest: Map<String, Value>,
-    /// Agents that matched and have no URN; counted with the first page.
+    /// Number of matching agents without a URN; counted for the first page only.
     #[serde(default)]
     pub(super) without_urn: u64,
-    /// The agents as results of that response, read from the index whenever the page is shown.
+    /// The agents as results of that response, read from the index whenever the page is rendered.
     #[serde(skip)]
     pub(super) entries: Vec<Value>,
-    /// Agents whose entries are too large to be shown with the others.
+    /// Number of agents left out because the entries exceed the size limit.
     #[serde(skip)]
     pub(super) left_out: usize,
 }
@@ -92,7 +92,7 @@ impl TaskOutcome {
         serde_json::to_string(self).map_err(|error| AppError::internal(error.to_string()))
     }
 
-    /// The identifiers of the agents on its page, whose entries it lacks as long as it is only read.
+    /// Identifiers of the agents on the page. A stored outcome has no entries for them.
     pub(super) fn identifiers(&self) -> impl Iterator<Item = &str> {
         let results = match &self.outcome {
             OutcomeKind::Found(page) => page.results.as_slice(),
@@ -101,7 +101,7 @@ impl TaskOutcome {
         results.iter().map(|(_, kept)| kept.identifier.as_str())
     }
 
-    /// Gives the agents on its page their entries, and leaves out those that have none here.
+    /// Fills in the entries of the agents on the page, and leaves out agents without an entry here.
     pub(super) fn fill_entries(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
         if let OutcomeKind::Found(page) = &mut self.outcome {
             let results = page.results.iter().filter_map(|(_, kept)| {
@@ -139,7 +139,7 @@ impl TaskOutcome {
             json_object([(name, content), ("mediaType", kind.into())])
         };
         let mut parts = Vec::new();
-        // A client that takes data alone gets words where there is no data.
+        // A client that accepts data only gets text if there is no data.
         if self.text || data.is_none() {
             parts.push(part("text", text.into(), "text/plain"));
         }
@@ -167,7 +167,7 @@ impl TaskOutcome {
         }
     }
 
-    /// What it has asked, for the history: without the agents that it may have meant, which nobody checks again there.
+    /// The clarification question for the history, without the candidate agents: the history is not checked again.
     pub(super) fn clarification(&self) -> Option<&str> {
         match &self.outcome {
             OutcomeKind::Question { text, .. } => Some(text),
@@ -175,14 +175,14 @@ impl TaskOutcome {
         }
     }
 
-    /// Leaves the data out of an answer about one agent, so that its text can be kept.
+    /// Removes the data of a response about one agent, so that its text can be stored.
     pub(super) fn remove_data(&mut self) {
         if let OutcomeKind::About { data, .. } = &mut self.outcome {
             *data = None;
         }
     }
 
-    /// The agents in it, but for those on a page, whose entries say whether they are shown.
+    /// The agents in this outcome, except those on a page, whose visibility depends on their entries.
     pub(super) fn agent_ids(&self) -> Vec<Uuid> {
         match &self.outcome {
             OutcomeKind::About { agent, .. } => vec![*agent],
@@ -193,7 +193,7 @@ impl TaskOutcome {
         }
     }
 
-    /// Leaves out the [`agents`](Self::agents) that are not among these.
+    /// Removes the agents in [`agent_ids`](Self::agent_ids) that are not visible.
     pub(super) fn retain_visible(&mut self, visible: &HashSet<Uuid>) {
         match &mut self.outcome {
             OutcomeKind::Question { choices, .. } => {
@@ -217,7 +217,7 @@ impl TaskOutcome {
 }
 
 impl FoundAgentsPage {
-    /// Adds an agent with its result, which has an identifier and a score.
+    /// Adds an agent with its result, which must have an identifier and a score.
     pub(super) fn add_result(&mut self, agent: Uuid, result: Value) {
         if let Ok(kept) = StoredResult::deserialize(&result) {
             self.results.push((agent, kept));
@@ -225,9 +225,9 @@ impl FoundAgentsPage {
         }
     }
 
-    /// Makes hidden characters visible, and leaves out the largest entries until the others can be shown together.
+    /// Makes hidden characters visible, and drops the largest entries until the rest fit into the size limit.
     fn drop_largest_entries(&mut self) {
-        // Before they are measured: what is visible is longer.
+        // Before measuring, because visible characters are longer.
         let members = self.entries.iter_mut().chain(self.rest.values_mut());
         members.for_each(make_hidden_visible);
         let sizes = self.entries.iter().map(|entry| entry.to_string().len());
@@ -279,7 +279,7 @@ mod tests {
 
     use super::*;
 
-    /// A model reads data as well as text.
+    /// Models read data as well as text.
     #[test]
     fn hidden_characters_are_visible_in_data() {
         let evil = "a\u{202e}b\u{200b}c\u{e0041}";

@@ -1,7 +1,7 @@
-//! A task as a stream of events (1.0 section 3.5): the task, then what happens to it, until it has ended or asks back.
+//! Streams a task as events (1.0 section 3.5): the task, then its changes, until it has ended or requires input.
 //!
-//! Events are made of the task's row. So every stream of a task, of whichever replica, has the same ones in the same
-//! order, and one that is closed takes nothing from another.
+//! Events are derived from the task's row. So all streams of a task, on every replica, have the same events in the
+//! same order, and closing one stream does not affect the others.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -31,15 +31,15 @@ use crate::limits::stream_limit::StreamPermit;
 use crate::middleware::envelope::bypass_layers;
 use crate::requests::auth::bearer_token;
 
-/// How often a stream makes sure that its task is as it was, since another replica may change it, and that its token is
-/// still good.
+/// How often a stream checks whether its task has changed, because another replica may change it, and whether its
+/// token is still valid.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// After so long without an event a comment keeps the connection open.
+/// Time without an event after which a comment keeps the connection open.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone)]
 pub(super) enum EventEncoding {
-    /// As results of the request with this id.
+    /// Events are results of the JSON-RPC request with this id.
     Rpc(Value, ProtocolVersion),
     Rest,
 }
@@ -64,7 +64,7 @@ impl EventEncoding {
     }
 }
 
-/// The stream of a task, beginning with the task as it is given. It ends there unless the task is worked on.
+/// Streams a task, starting with its given state. The stream ends there unless the task is working.
 pub(super) fn stream_task(
     operation_request: &OperationRequest<'_>,
     task: LoadedTask,
@@ -77,14 +77,14 @@ pub(super) fn stream_task(
     );
     let (id, last_state) = (task.row.id, (task.state, task.row.updated_at));
     let is_last = task.state != TaskState::Working;
-    // Before anything else happens to the task.
+    // Watch before the task can change.
     let signal = context.self_agent.task_watchers.watch(id);
     let first_event =
         wire_format::json_object([("task", wire_format::task_json(task, history_length, true))]);
     let task_stream = TaskStream {
         context: Arc::clone(context),
         caller: operation_request.caller.clone(),
-        // A token that could not be read has been refused before.
+        // An unreadable token was rejected earlier.
         token: bearer_token(operation_request.request)
             .ok()
             .flatten()
@@ -103,7 +103,7 @@ pub(super) fn stream_task(
         .insert_header((header::CONTENT_TYPE, EVENT_STREAM))
         .insert_header((header::CACHE_CONTROL, NO_STORE))
         .streaming(task_stream.into_stream());
-    // A compressor would hold events back until it has enough of them.
+    // A compressor would buffer events.
     bypass_layers(response.headers_mut());
     response
 }
@@ -113,7 +113,7 @@ struct TaskStream {
     caller: Caller,
     token: Option<String>,
     id: Uuid,
-    /// The state that the client knows of, and since when the task is in it.
+    /// The last state sent to the client, and the time since which the task is in it.
     last_state: (TaskState, i64),
     pending_frames: VecDeque<Bytes>,
     is_finished: bool,
@@ -150,8 +150,8 @@ impl TaskStream {
                 let task = load_task(&self.context, &by, &self.id.to_string())
                     .await
                     .ok()?;
-                // After reading and before sending: what is read while a token ends is not sent any more, and what was
-                // read for a caller that may see other agents now is read again.
+                // After reading and before sending: data read while a token expires must not be sent, and data read
+                // for a caller whose access has changed must be read again.
                 self.reauthenticate().await?;
                 if self.caller == by {
                     self.queue_events(task);
@@ -163,12 +163,12 @@ impl TaskStream {
             if self.context.uptime().saturating_sub(self.sent_at) >= KEEP_ALIVE_AFTER {
                 return Some(Bytes::from_static(b": still working\n\n"));
             }
-            // Either a change or the time for the next check.
+            // Returns on a change, or when the next check is due.
             let _ = tokio::time::timeout(CHECK_INTERVAL, self.signal.wait_for_change()).await;
         }
     }
 
-    /// Whether the task is not as the client knows it, or has been worked on for too long; `None` where it is gone.
+    /// Whether the task differs from the state last sent, or exceeds its work time; `None` if the task was deleted.
     async fn has_task_changed(&self) -> Option<bool> {
         let (store, now) = (&self.context.store, self.context.now().0);
         let read = a2a_tasks::live_task_state(store, owner_id(&self.caller), self.id, now);
@@ -181,13 +181,13 @@ impl TaskStream {
         self.last_state = (task.state, task.row.updated_at);
         self.is_finished = task.state != TaskState::Working;
         for event in wire_format::update_events(task) {
-            // 0.3 marks only events of the state, and that one comes last.
+            // 0.3 marks only status events as final, and the status event comes last.
             self.pending_frames
                 .push_back(self.encoding.encode_frame(event, self.is_finished));
         }
     }
 
-    /// A token that was revoked or has expired ends the stream.
+    /// Checks the token again. A revoked or expired token ends the stream.
     async fn reauthenticate(&mut self) -> Option<()> {
         if let Some(token) = &self.token {
             self.caller = authenticate_token(&self.context, token).await.ok()?;

@@ -1,7 +1,7 @@
-//! Tasks one by one: read and cancelled by their caller alone.
+//! Reading and canceling single tasks, which only their caller may do.
 //!
-//! A task of an account belongs to it. One without an account belongs to whoever knows its identifier, which is random;
-//! no list has it. A token that lets nothing be seen counts as none.
+//! A task created by an account belongs to that account. An anonymous task belongs to anyone who knows its identifier,
+//! which is random, and is in no list. A token without read access counts as no token.
 
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
@@ -18,7 +18,7 @@ use super::error::{A2aError, A2aErrorKind};
 use super::task_outcome::{OutcomeKind, TaskOutcome, visible_agents};
 use crate::ard::{ard_base_url, visible_entries};
 
-/// How long a task is worked on. One that takes longer is of a process that has ended.
+/// Maximum work time of a task. A task that takes longer belongs to a process that has ended.
 pub(super) const MAX_WORK_TIME: i64 = MINUTE;
 
 pub(super) const OPEN_STATES: [TaskState; 2] = [TaskState::Working, TaskState::InputRequired];
@@ -28,7 +28,7 @@ pub(super) struct LoadedTask {
     pub(super) row: a2a_task::Model,
     pub(super) state: TaskState,
     pub(super) history: Vec<Value>,
-    /// What came of it, if anything did: of a task that was read, what its caller may see after [`show`].
+    /// The outcome, if there is one. For a loaded task [`redact_tasks`] reduces it to what the caller may see.
     pub(super) outcome: Option<TaskOutcome>,
 }
 
@@ -54,7 +54,7 @@ impl LoadedTask {
     }
 }
 
-/// Leaves in tasks that were read what their caller may see now, with the entries of agents as they are now.
+/// Redacts loaded tasks to what their caller may see now, with current agent entries.
 pub(super) async fn redact_tasks(
     context: &AppContext,
     caller: &Caller,
@@ -80,7 +80,7 @@ pub(super) fn owner_id(caller: &Caller) -> Option<Uuid> {
     account.map(|account| account.id)
 }
 
-/// A task of the caller, without the agents that it may not see any more.
+/// Loads a task of the caller, without the agents that the caller may no longer see.
 pub(super) async fn load_task(
     context: &AppContext,
     caller: &Caller,
@@ -89,7 +89,8 @@ pub(super) async fn load_task(
     let id: Uuid = id.parse().map_err(|_| A2aError::task_not_found())?;
     let mut task = read_task(context, caller, id).await?;
     if is_work_overdue(context, task.state, task.row.updated_at) {
-        let text = "The registry was restarted while it worked on this. Send the message again.";
+        let text =
+            "The registry was restarted while it processed this task. Send the message again.";
         let kind = OutcomeKind::Failed {
             text: text.to_owned(),
         };
@@ -107,7 +108,7 @@ pub(super) async fn load_task(
     Ok(task)
 }
 
-/// Whether a task that is in a state since this moment has been worked on for too long.
+/// Whether a task that entered its state at this time exceeds its work time.
 pub(super) fn is_work_overdue(context: &AppContext, state: TaskState, since: i64) -> bool {
     state == TaskState::Working && context.now().0 - since > MAX_WORK_TIME
 }
@@ -125,8 +126,8 @@ async fn read_task(
     )?)
 }
 
-/// Changes a task that is in one of these states, and has been since the moment that was read, where one is given;
-/// returns whether it was.
+/// Changes a task if it is in one of these states, and, with `since`, has not changed state since then. Returns
+/// whether the task was changed.
 pub(super) async fn change_task(
     context: &AppContext,
     id: Uuid,
@@ -162,7 +163,7 @@ pub(super) async fn cancel_task(
     let already_ended = || {
         A2aError::new(
             A2aErrorKind::TaskNotCancelable,
-            "The task has ended already.",
+            "The task has already ended.",
         )
     };
     if task.state.is_terminal() {
@@ -185,7 +186,7 @@ pub(super) async fn load_unfinished_task(
         false => Ok(task),
         true => Err(A2aError::new(
             A2aErrorKind::UnsupportedOperation,
-            "The task has ended, so nothing more happens to it. Read it instead.",
+            "The task has ended, so it has no more events. Get the task instead.",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Answers to read. Texts of cards are hostile: they are quoted, what is hidden in them is made visible, and they are cut.
+//! Renders results as text. Card texts are untrusted: they are quoted and cut, and hidden characters are made visible.
 
 use a2a_registry_api::PolicyDecision;
 use a2a_registry_core::text::{ADDRESS, LINE, QUOTED_NOTE, TEASER, line, quoted_line};
@@ -13,8 +13,8 @@ pub(super) fn found_agents_text(page: &FoundAgentsPage) -> String {
     if page.entries.is_empty() && page.left_out == 0 {
         return match (has_next_page, without_urn) {
             (true, _) => "No agents on this page. Say \"more\" for the next page.".to_owned(),
-            (false, Some(sentence)) => format!("No agents were found. {sentence}"),
-            (false, None) => "No agents were found. Try other words.".to_owned(),
+            (false, Some(sentence)) => format!("No agents found. {sentence}"),
+            (false, None) => "No agents found. Try other words.".to_owned(),
         };
     }
     let mut text = match page.entries.len() {
@@ -38,9 +38,9 @@ pub(super) fn found_agents_text(page: &FoundAgentsPage) -> String {
     }
     let left_out = match page.left_out {
         0 => None,
-        1 => Some("1 agent of this page is left out, because its entry is too large.".to_owned()),
+        1 => Some("1 agent on this page is omitted because its entry is too large.".to_owned()),
         count => Some(format!(
-            "{count} agents of this page are left out, because their entries are too large."
+            "{count} agents on this page are omitted because their entries are too large."
         )),
     };
     let more =

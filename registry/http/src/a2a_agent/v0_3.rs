@@ -1,4 +1,4 @@
-//! Tasks and events in the form of 0.3, made of that of 1.0.
+//! Converts tasks and events from the 1.0 to the 0.3 format.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(super) fn convert_task(mut task: Value) -> Value {
     task
 }
 
-/// An event of a stream; the last one says so.
+/// Converts a stream event; the last event is marked as final.
 pub(super) fn convert_event(mut event: Value, is_last: bool) -> Value {
     if let Some(of) = event.get_mut("task") {
         return convert_task(of.take());
@@ -52,7 +52,7 @@ fn convert_parts(parent: &mut Value) {
     convert_list(parent, "parts", convert_part);
 }
 
-/// Leaves out the media type of a part, for which 0.3 has no place but at files, and puts data into an object.
+/// Converts a part: drops its media type, which 0.3 supports for files only, and wraps data in an object.
 fn convert_part(part: &mut Value) {
     let Some(members) = part.as_object_mut() else {
         return;

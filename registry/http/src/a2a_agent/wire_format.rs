@@ -1,4 +1,4 @@
-//! Tasks and events in the form of 1.0.
+//! Tasks and events in the 1.0 format.
 
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -19,7 +19,7 @@ pub(super) const fn state_name(state: TaskState) -> &'static str {
     }
 }
 
-/// The state that is written so; `None` for states that no task here comes into, and an error for what is no state.
+/// Parses a state; `None` for states that tasks here never enter, an error if the text is not a state.
 pub(super) fn parse_state(text: &str) -> Result<Option<TaskState>, ()> {
     let known = TaskState::ALL.iter().find(|one| state_name(**one) == text);
     match (known, text) {
@@ -39,7 +39,7 @@ pub(super) fn format_timestamp(at: i64) -> String {
     at.format(form).unwrap_or_default()
 }
 
-/// An object of these members. `json!` would copy what it is given.
+/// A JSON object with these members. `json!` would copy the values.
 pub(super) fn json_object<const N: usize>(members: [(&str, Value); N]) -> Value {
     let members = members.into_iter();
     Value::Object(
@@ -53,7 +53,7 @@ pub(super) fn json_object<const N: usize>(members: [(&str, Value); N]) -> Value 
 pub(super) fn agent_message(task: &LoadedTask, text: &str) -> Value {
     let id = task.id();
     json!({
-        // Another one with every change of the task.
+        // A new id with every change of the task.
         "messageId": format!("{id}-{}", task.row.updated_at),
         "contextId": task.row.context_id,
         "taskId": id,
@@ -73,7 +73,7 @@ pub(super) fn task_status(task: &LoadedTask) -> Value {
     status
 }
 
-/// A task with the last so many messages of its history, or all.
+/// A task with the last `history_length` messages of its history, or all.
 pub(super) fn task_json(
     mut task: LoadedTask,
     history_length: Option<usize>,
@@ -97,7 +97,7 @@ pub(super) fn task_json(
     value
 }
 
-/// The events by which a client learns that a task has come into its present state. That of the state comes last.
+/// Events that report the transition of a task into its current state. The status event comes last.
 pub(super) fn update_events(mut task: LoadedTask) -> Vec<Value> {
     let status_update = json!({"statusUpdate": {
         "taskId": task.id(),

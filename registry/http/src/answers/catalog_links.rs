@@ -1,8 +1,8 @@
-//! The header by which every page links to the registry's catalog.
+//! `Link` header on every page that points to the registry's catalog.
 
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 
-/// Links to the catalog (RFC 8288) on every page of an application that has this among its data.
+/// Marker in the application data that adds links to the catalog (RFC 8288) to every page.
 #[derive(Debug, Clone, Copy)]
 pub struct CatalogLinks;
 

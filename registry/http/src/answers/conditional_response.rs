@@ -1,4 +1,4 @@
-//! Conditional requests: 304 instead of what the caller already has (RFC 9110 section 13).
+//! Conditional requests: 304 if the caller already has the current response (RFC 9110 section 13).
 
 use std::future::{Ready, ready};
 
@@ -11,14 +11,14 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse};
 
 use crate::problems::problem::Problem;
 
-/// The `If-Match` of a request.
+/// `If-Match` header of a request.
 pub struct IfMatchHeader(pub IfMatch);
 
 impl FromRequest for IfMatchHeader {
     type Error = Problem;
     type Future = Ready<Result<Self, Problem>>;
 
-    /// `If-Match`, all its lines as one.
+    /// Joins all `If-Match` header lines.
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let lines: Vec<_> = request
             .headers()
@@ -30,8 +30,8 @@ impl FromRequest for IfMatchHeader {
     }
 }
 
-/// The response that `full` makes, or 304 if `If-None-Match` names its entity tag, by weak comparison (RFC 9110 section
-/// 13.1.2). Both carry the tag, and `caching` as `Cache-Control`. `tag` is written as in a header, with its quotes.
+/// Returns `full_response`, or 304 if `If-None-Match` has its entity tag by weak comparison (RFC 9110 section 13.1.2).
+/// Both carry the tag, and `cache_control` as `Cache-Control`. `tag` is in header syntax, with quotes.
 pub(crate) fn conditional_response(
     request: &HttpRequest,
     tag: &str,
@@ -52,7 +52,7 @@ pub(crate) fn conditional_response(
 }
 
 fn client_has_tag(request: &HttpRequest, tag: &str) -> bool {
-    // Most callers send back the one tag that they were given, which need not be parsed.
+    // Most callers send back the single tag that they received, which needs no parsing.
     match request.headers().get(IF_NONE_MATCH) {
         None => return false,
         Some(known) if known.as_bytes() == tag.as_bytes() => return true,

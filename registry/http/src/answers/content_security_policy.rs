@@ -1,8 +1,8 @@
 //! The Content-Security-Policy of pages.
 //!
-//! No page loads or runs anything from elsewhere. One page may send requests elsewhere: that of an agent, to the
-//! addresses at which its console calls it. A card is hostile, so an address gets into the policy only as a
-//! [`ConnectSource`].
+//! Pages load and run nothing from other origins. Only the agent page may send requests to another origin: to the URLs
+//! at which its console calls the agent. Card content is untrusted, so a URL enters the policy only as a
+//! [`CspConnectSource`].
 
 use std::sync::LazyLock;
 
@@ -12,21 +12,22 @@ use url::{Host, Url};
 /// Maximum number of characters of a host name (RFC 1035 section 2.3.4).
 const MAX_HOST_CHARS: usize = 253;
 
-/// What every page allows: nothing from other sites, no inline script or style, no frame.
+/// Sources that every page allows: nothing from other sites, no inline script or style, no frame.
 const ALLOWED_SOURCES: &str =
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'";
-/// What no page does. Scripts set text and build elements; none of them writes markup, so none may.
+/// Restrictions of every page. Scripts set text and build elements but never write markup, so writing markup is
+/// forbidden.
 const RESTRICTIONS: &str = "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 
 static DEFAULT_CSP: LazyLock<HeaderValue> = LazyLock::new(|| csp_with_connect_sources(&[]));
 
-/// The policy of every page that does not let the browser send requests elsewhere.
+/// Policy of pages whose scripts send requests to this origin only.
 pub fn default_csp() -> HeaderValue {
     DEFAULT_CSP.clone()
 }
 
-/// The policy of a page that may also send requests to these origins.
+/// Policy of a page that may also send requests to these origins.
 pub fn csp_with_connect_sources(origins: &[CspConnectSource]) -> HeaderValue {
     let mut policy = ALLOWED_SOURCES.to_owned();
     for CspConnectSource(origin) in origins {
@@ -34,18 +35,18 @@ pub fn csp_with_connect_sources(origins: &[CspConnectSource]) -> HeaderValue {
         policy.push_str(origin);
     }
     policy.push_str(RESTRICTIONS);
-    // Sources are plain ASCII; if one were not, the page would get the policy that allows nothing.
+    // Sources are ASCII; if one were not, the page would get a policy that allows nothing.
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
-/// An origin that is a source expression of a policy (CSP level 3 section 2.3.1): a scheme, a host and perhaps a port.
+/// Origin as a CSP source expression (CSP level 3 section 2.3.1): a scheme, a host and optionally a port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CspConnectSource(String);
 
 impl CspConnectSource {
-    /// The origin of a web address; `None` if it has none that a policy can name. That excludes IPv6 addresses, names
-    /// with other characters than letters, digits and hyphens (a `*` would stand for every name), and addresses with a
-    /// user name, which browsers refuse to fetch.
+    /// The origin of a URL; `None` if a policy cannot express it. This excludes IPv6 addresses, host names with
+    /// characters other than letters, digits and hyphens (a `*` would match every name), and URLs with a user name,
+    /// which browsers refuse to fetch.
     pub fn from_url(url: &Url) -> Option<Self> {
         let is_web = matches!(url.scheme(), "http" | "https");
         let is_plain = url.username().is_empty() && url.password().is_none();

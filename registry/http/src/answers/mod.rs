@@ -1,4 +1,4 @@
-//! Responses: JSON with entity tags, conditional requests, `Allow`, and the headers of pages.
+//! Responses: JSON with entity tags, conditional requests, `Allow`, and page headers.
 
 pub mod catalog_links;
 pub mod conditional_response;

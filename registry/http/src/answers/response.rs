@@ -1,4 +1,4 @@
-//! JSON responses, with entity tags where the caller may ask for them again.
+//! JSON responses, with entity tags for conditional requests.
 
 use a2a_registry_core::error::AppError;
 use a2a_registry_core::process_state::agent_cache::RenderedJson;
@@ -11,11 +11,11 @@ use serde::Serialize;
 use crate::answers::conditional_response::conditional_response;
 use crate::problems::problem::Problem;
 
-/// What a handler gives: a response, or a failure to be written as a problem document or a page.
+/// Result of a handler: a response, or a problem that is rendered as a problem document or a page.
 pub type HandlerResult = Result<HttpResponse, Problem>;
 
 pub const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
-/// `Cache-Control` of responses that caches may store, but revalidate before every use.
+/// `Cache-Control` of responses that caches may store but must revalidate before every use.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
 pub fn json_response(status: StatusCode, value: &impl Serialize) -> HandlerResult {
@@ -30,12 +30,12 @@ pub fn json_bytes_response(status: StatusCode, body: Bytes) -> HttpResponse {
         .body(body)
 }
 
-/// One resource as JSON with an entity tag, or 304 if the caller already has it.
+/// A resource as JSON with an entity tag, or 304 if the caller already has it.
 pub fn json_with_etag(request: &HttpRequest, value: &impl Serialize) -> HandlerResult {
     Ok(rendered_with_etag(request, &RenderedJson::render(value)?))
 }
 
-/// As [`resource`], for a resource that is already rendered.
+/// Like [`json_with_etag`], for a resource that is already rendered.
 pub(crate) fn rendered_with_etag(request: &HttpRequest, value: &RenderedJson) -> HttpResponse {
     conditional_response(request, &value.tag, REVALIDATE, || {
         HttpResponse::Ok()
@@ -48,12 +48,12 @@ fn to_json_bytes(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()).into())
 }
 
-/// A resource after a change, with the entity tag for the next change.
+/// A changed resource as JSON, with the entity tag for the next change.
 pub fn changed_resource(value: &impl Serialize) -> HandlerResult {
     Ok(changed_rendered_resource(RenderedJson::render(value)?))
 }
 
-/// As [`changed`], for a resource that is already rendered.
+/// Like [`changed_resource`], for a resource that is already rendered.
 pub(crate) fn changed_rendered_resource(rendered: RenderedJson) -> HttpResponse {
     let mut response = json_bytes_response(StatusCode::OK, rendered.body);
     if let Ok(tag) = HeaderValue::from_str(&rendered.tag) {

@@ -1,4 +1,4 @@
-//! The methods of every route: `Allow`, `OPTIONS`, and the response to a request without a route.
+//! Methods of every route: `Allow`, `OPTIONS`, and the response to requests without a route.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,14 +17,14 @@ struct RouteMethods {
 }
 
 pub struct RouteTable {
-    /// The most specific patterns first, so that a verb matches before the identifier that it follows.
+    /// Routes, most specific pattern first, so that a verb matches before the identifier that it follows.
     routes: Vec<RouteMethods>,
-    /// The pattern of each handler that has a name.
+    /// Pattern of each named handler.
     patterns_by_handler: HashMap<String, String>,
 }
 
 impl RouteTable {
-    /// From handlers, each with its name, method and pattern, and further patterns with their methods.
+    /// Builds the table from handlers, each with name, method and pattern, and from other patterns with their methods.
     pub fn new<'a>(
         handlers: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
         unnamed_routes: &[(&str, &str)],
@@ -57,7 +57,7 @@ impl RouteTable {
             .find(|entry| entry.pattern.is_match(path))
     }
 
-    /// Whether `GET` is among the methods of that path, as the router sees it.
+    /// Whether the path, as the router sees it, allows `GET`.
     pub fn allows_get(&self, path: &str) -> bool {
         self.find(path)
             .is_some_and(|entry| entry.methods.contains("GET"))
@@ -96,7 +96,7 @@ fn literal_length(pattern: &str) -> usize {
         .count()
 }
 
-/// The response without a route: 204 to `OPTIONS`, 405 if the path has other methods, else 404.
+/// Responds to a request without a route: 204 to `OPTIONS`, 405 if the path has other methods, otherwise 404.
 pub async fn handle_unrouted(request: HttpRequest) -> HandlerResult {
     let route_table = request.app_data::<&'static RouteTable>();
     let Some(entry) = route_table.and_then(|addresses| addresses.find(request.path())) else {
@@ -111,10 +111,11 @@ pub async fn handle_unrouted(request: HttpRequest) -> HandlerResult {
     Err(Problem::method_not_allowed(allow))
 }
 
-/// Refuses a request that reached `…/{agent}` although its path ends with an unescaped verb that takes another method.
+/// Rejects a request that matched `…/{agent}` although its path ends with an unescaped verb that requires another
+/// method.
 pub fn reject_verb_method_mismatch(request: &HttpRequest, raw_path: &str) -> Result<(), Problem> {
     let verb = raw_path.rsplit(['/', ':']).next().unwrap_or_default();
-    // Only an unescaped colon begins a verb; the last part of the path decides.
+    // Only an unescaped colon in the last path segment starts a verb.
     if !raw_path.ends_with(&format!(":{verb}")) || verb.is_empty() {
         return Ok(());
     }

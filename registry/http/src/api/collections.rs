@@ -1,4 +1,4 @@
-//! Handlers of collections.
+//! Handlers for collections.
 
 use a2a_registry_api::{Collection, CollectionContent, CollectionList};
 use a2a_registry_core::collections::actions;
@@ -24,7 +24,7 @@ pub async fn collection_list(caller: Anyone) -> HandlerResult {
 
 /// Show a collection
 ///
-/// Its agents are those of a search with `collection=NAME`.
+/// To list its agents, search with `collection=NAME`.
 #[utoipa::path(
     security((), ("token" = [])),
     responses(
@@ -44,18 +44,18 @@ pub async fn collection_show(
     response::json_with_etag(&request, &found)
 }
 
-/// Set what a collection consists of, or make it
+/// Set the definition of a collection, creating the collection if needed
 ///
-/// Without `If-Match` the change is made to whatever the collection is now. A name has lower-case letters, digits and
-/// `.`, `_`, `-`, 64 at most.
+/// Without `If-Match` the change applies to the current state of the collection. A name has at most 64 characters:
+/// lower-case letters, digits, `.`, `_` and `-`.
 #[utoipa::path(
-    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of the state to change")),
     request_body = CollectionContent,
     responses(
         (status = 200, description = "The collection", body = Collection,
          headers(("ETag" = String, description = "Changes when the response changes"))),
         (status = 409, description = "A group or an account does not exist"),
-        (status = 412, description = "`If-Match` names another state than the present one"),
+        (status = 412, description = "`If-Match` does not match the current state"),
     )
 )]
 #[put("/v1/collections/{collection}")]
@@ -71,12 +71,12 @@ pub async fn collection_put(
     response::changed_resource(&found)
 }
 
-/// Delete a collection; its agents stay
+/// Delete a collection but keep its agents
 #[utoipa::path(
-    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of the state to delete")),
     responses(
         (status = 204, description = "The collection is deleted"),
-        (status = 412, description = "`If-Match` names another state than the present one"),
+        (status = 412, description = "`If-Match` does not match the current state"),
     )
 )]
 #[delete("/v1/collections/{collection}")]

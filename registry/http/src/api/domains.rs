@@ -1,4 +1,4 @@
-//! Registering domains and looking after them.
+//! Handlers for registering and managing domains.
 
 use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY_BYTES, PublicJwk};
 use a2a_registry_api::{
@@ -28,17 +28,17 @@ use crate::requests::query::Query;
 
 /// Register a domain, or one card by its URL
 ///
-/// The first crawl has begun when the response is sent. A token is required unless the registry is open.
+/// The first crawl has started when the response is sent. A token is required unless the registry is open.
 #[utoipa::path(
     request_body = Registration,
     security((), ("token" = [])),
     responses(
-        (status = 202, description = "The domain, with challenges to prove it", body = DomainView),
+        (status = 202, description = "The domain, with challenges to prove its ownership", body = DomainView),
         (status = 403, description = "The role of the account does not allow it, the domain is on the list of denied \
             domains (`domain-denied`), or a limit is reached (`limit-reached`)"),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
-        (status = 422, description = "The registry does not fetch from this address; nothing was stored"),
-        (status = 429, description = "Too many changes without a token within a minute"),
+        (status = 422, description = "The registry cannot fetch from this address; nothing was stored"),
+        (status = 429, description = "Too many anonymous changes within a minute"),
     )
 )]
 #[post("/v1/domains")]
@@ -52,8 +52,8 @@ pub async fn domain_register(
 
 /// Register several domains and cards
 ///
-/// Each registration is accepted or refused by itself, as if it were sent alone, and counts against every limit. Where
-/// some are refused or the database fails, the others are registered all the same; sent again, the request gives the same
+/// Each registration is accepted or rejected independently, as if it were sent alone, and counts against every limit.
+/// If some are rejected or the database fails, the others are still registered; repeating the request gives the same
 /// results. The first crawls share the crawler with the visits that other accounts have requested.
 #[utoipa::path(
     request_body = BulkRegistration,
@@ -92,7 +92,7 @@ pub async fn domain_register_all(
 
 /// List domains by name
 ///
-/// All domains for callers who see everything, otherwise the caller's own.
+/// Callers with full access see all domains, others only their own.
 #[utoipa::path(
     params(PageRequest),
     responses((status = 200, description = "A page of domains", body = DomainList))
@@ -119,10 +119,10 @@ pub async fn domain_show(request: HttpRequest, caller: Anyone, domain: DomainRef
     response::json_with_etag(&request, &domain)
 }
 
-/// Vouch for a domain as its operator
+/// Vouch for a domain
 ///
-/// The admission rules may then decide about what the host serves at its own places and, with `account`, about the card
-/// URLs that this account registers of it. Neither makes anybody the owner.
+/// The admission rules may then decide about what the host serves at its own places and, with `account`, about the
+/// card URLs that this account registers for the host. Vouching does not change the owner.
 #[utoipa::path(
     request_body = Vouch,
     responses(
@@ -141,14 +141,15 @@ pub async fn domain_vouch(
 
 /// Vouch for an account as owner of a host that cannot be proved
 ///
-/// The account may then do what an owner may, until the vouch expires, is ended, or the same host name on port 443 is
-/// proved. The domain is not proved by it: no trust level and no URN follow. Vouching for the same account again sets
-/// reason and expiry anew.
+/// The account gets the permissions of an owner until the vouch expires or is ended, or the same host name on port 443
+/// is proved. The vouch does not prove the domain: it gives no trust level and no URN. Vouching for the same account
+/// again replaces reason and expiry.
 #[utoipa::path(
     request_body = NewOwnerVouch,
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
-        (status = 409, description = "The domain can be proved or its host name is, or an admin vouches for another account"),
+        (status = 409, description = "The domain can be proved, its host name is already proved, or an admin vouches \
+        for another account"),
     )
 )]
 #[put("/v1/domains/{domain}/owner-vouch")]
@@ -164,7 +165,7 @@ pub async fn owner_vouch_set(
 
 /// End the vouch for an account as owner of a host
 #[utoipa::path(
-    responses((status = 204, description = "Nobody is vouched for as owner any more"))
+    responses((status = 204, description = "The vouch has ended"))
 )]
 #[delete("/v1/domains/{domain}/owner-vouch")]
 pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> HandlerResult {
@@ -174,12 +175,12 @@ pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> 
 
 /// Check the caller's proofs of a domain now
 ///
-/// For curators the proofs of every account are checked. The response has one entry per check, with the expected text
-/// and what was found instead.
+/// For curators, the proofs of all accounts are checked. The response has one entry per check, with the expected text
+/// and the text that was found.
 #[utoipa::path(
     responses(
         (status = 200, description = "Results of the checks, and the updated domain", body = Verification),
-        (status = 409, description = "The domain cannot be proved: only a host name on port 443 can"),
+        (status = 409, description = "The domain cannot be proved: only host names on port 443 can"),
         (status = 429, description = "Five checks have failed within an hour"),
     )
 )]
@@ -191,7 +192,7 @@ pub async fn domain_verify(caller: Require<Register>, domain: DomainRef) -> Hand
 
 /// Transfer a domain to another account
 ///
-/// For its owner and for curators. The new owner has to publish a proof of its own.
+/// Allowed for the owner and for curators. The new owner must publish a proof of its own.
 #[utoipa::path(
     request_body = Transfer,
     responses(
@@ -210,7 +211,7 @@ pub async fn domain_transfer(
     response::json_response(StatusCode::OK, &domain)
 }
 
-/// Start a new generation of a domain, because it has a new owner
+/// Start a new generation of a domain after a change of ownership
 ///
 /// Its proofs, challenges, enrolled keys and pinned keys are removed, and every agent needs a new approval.
 #[utoipa::path(
@@ -231,12 +232,12 @@ pub async fn domain_new_generation(
 
 /// Change a domain's contact, or opt out
 ///
-/// For its owner and for curators.
+/// Allowed for the owner and for curators.
 #[utoipa::path(
     request_body = DomainPatch,
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
-        (status = 409, description = "The domain is disputed, or opts out by a record of its own"),
+        (status = 409, description = "The domain is disputed, or has opted out by its own DNS record"),
     )
 )]
 #[patch("/v1/domains/{domain}")]
@@ -251,7 +252,7 @@ pub async fn domain_patch(
 
 /// Enrol a key that signs the cards of a domain
 ///
-/// For its owner and for curators. The body is the public key as a JWK (RFC 7517).
+/// Allowed for the owner and for curators. The body is the public key as a JWK (RFC 7517).
 #[utoipa::path(
     request_body = PublicJwk,
     responses(
@@ -286,14 +287,14 @@ pub async fn key_withdraw(caller: Require<Register>, domain: DomainRef, kid: Kid
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Crawl a domain at the earliest time that the rate limits allow
+/// Crawl a domain as soon as the rate limits allow
 #[utoipa::path(
     request_body(content = Option<Recrawl>, description = "Optional"),
     security((), ("token" = [])),
     responses(
         (status = 202, description = "Time of the crawl", body = RecrawlAccepted),
         (status = 403, description = "The token does not allow it"),
-        (status = 429, description = "Too many changes without a token within a minute"),
+        (status = 429, description = "Too many anonymous changes within a minute"),
     )
 )]
 #[post("/v1/domains/{domain}:recrawl")]
@@ -321,12 +322,12 @@ pub async fn domain_delete(caller: Require<Register>, domain: DomainRef) -> Hand
 
 /// Withdraw the caller's registration of a source
 ///
-/// The source is removed with its last registration. The last registration of an approved agent's source cannot be
-/// withdrawn.
+/// Withdrawing the last registration removes the source, and is not possible for the source of an approved agent.
 #[utoipa::path(
     responses(
         (status = 204, description = "The registration is withdrawn"),
-        (status = 409, description = "This is the last registration of an approved agent's source, or the domain is disputed"),
+        (status = 409, description = "This is the last registration of an approved agent's source, or the domain is \
+        disputed"),
     )
 )]
 #[delete("/v1/domains/{domain}/sources/{source}")]

@@ -1,4 +1,4 @@
-//! Handlers of the event log, as pages or as a stream of server-sent events.
+//! Handlers for the event log, as pages or as a stream of server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,19 +32,19 @@ use crate::requests::auth::{Administer, ReadEvents, Require, bearer_token};
 use crate::requests::query::Query;
 use crate::requests::server_state::ServerState;
 
-/// Events read at once for a stream.
+/// Number of events that a stream reads at once.
 const STREAM_BATCH: u32 = 100;
 /// How often an idle stream checks that its token is still valid.
 const TOKEN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// After this many checks without an event a comment keeps the connection open: every 15 seconds.
+/// Number of checks without an event after which a comment keeps the connection open: every 15 seconds.
 const CHECKS_PER_KEEPALIVE: u32 = 30;
 
-/// Which events.
+/// Query parameters that choose events.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventQuery {
-    /// Only events after this sequence number; by default all.
+    /// Returns only events after this sequence number; by default all.
     #[serde(deserialize_with = "not_empty")]
     after: Option<i64>,
     /// Entries on the page, at most 100; by default 20. Not for streams.
@@ -57,10 +57,11 @@ pub struct EventQuery {
 
 /// List events, oldest first
 ///
-/// With `Accept: text/event-stream`, a stream that stays open until the client closes it. It starts after
-/// `Last-Event-ID`, or else after `after`.
+/// With `Accept: text/event-stream` the response is a stream that stays open until the client closes it. It starts
+/// after `Last-Event-ID`, otherwise after `after`.
 #[utoipa::path(
-    params(EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "Sequence number after which a stream continues")),
+    params(EventQuery, ("Last-Event-ID" = Option<i64>, Header,
+    description = "Sequence number after which a stream continues")),
     responses((status = 200, description = "A page of events, or a stream of them", content(
         (EventList = "application/json"),
         (String = "text/event-stream"),
@@ -78,7 +79,7 @@ pub async fn event_list(
         page_size,
         page_token,
     } = query.0;
-    // Only a stream continues after it; an invalid number is refused in any case.
+    // Only streams use `Last-Event-ID`, but an invalid number is always rejected.
     let last_id = last_event_id(&request)?;
     if !accepts_media_type(&request, "text/event-stream") {
         let page = PageRequest {
@@ -95,7 +96,7 @@ pub async fn event_list(
         if is_given {
             return Err(Problem::invalid(
                 pointer,
-                "A stream has no pages; leave this out.",
+                "Streams have no pages. Leave this parameter out.",
             ));
         }
     }
@@ -106,7 +107,8 @@ pub async fn event_list(
 /// Rebuild the search index
 #[utoipa::path(
     tag = "operation",
-    responses((status = 202, description = "The rebuild is scheduled; the present index serves searches until it is done"))
+    responses((status = 202, description = "The rebuild is scheduled; the current index serves searches until it is \
+    finished"))
 )]
 #[post("/v1/reindex")]
 pub async fn reindex(caller: Require<Administer>) -> HandlerResult {
@@ -122,7 +124,7 @@ fn last_event_id(request: &HttpRequest) -> Result<Option<i64>, Problem> {
     id.map(Some).ok_or_else(|| {
         Problem::new(
             &problem_kinds::INVALID_REQUEST,
-            "`Last-Event-ID` is not the number of an event.",
+            "`Last-Event-ID` must be the sequence number of an event.",
         )
     })
 }
@@ -155,7 +157,7 @@ fn stream_events(
         _permit: permit,
     };
     let mut response = response.streaming(event_stream.into_stream());
-    // A compressor would hold events back until it has enough of them.
+    // A compressor would buffer events.
     bypass_layers(response.headers_mut());
     Ok(response)
 }
@@ -183,14 +185,14 @@ impl EventStream {
         })
     }
 
-    /// The next part of the stream; `None` if it ends. A client resumes with `Last-Event-ID`.
+    /// Next frames of the stream; `None` if the stream ends. Clients resume with `Last-Event-ID`.
     async fn next(&mut self) -> Option<Bytes> {
         if !self.is_started {
             self.is_started = true;
-            // Sent at once, so that the caller sees that the stream is open.
+            // Sent immediately, so that the caller sees that the stream is open.
             return Some(Bytes::from_static(b"retry: 3000\n\n"));
         }
-        // Marked as seen before reading, so that a change in the meantime wakes the next wait.
+        // Mark the signal as seen before reading, so that a change during the read wakes the next wait.
         self.signal.borrow_and_update();
         loop {
             let position = &mut self.position;
@@ -199,7 +201,7 @@ impl EventStream {
             let events = events
                 .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
                 .ok()?;
-            // After reading and before sending: what is read while a token ends is not sent.
+            // After reading and before sending: data read while a token expires must not be sent.
             self.reauthenticate().await?;
             if !events.is_empty() {
                 return Some(Bytes::from(
@@ -212,7 +214,7 @@ impl EventStream {
         }
     }
 
-    /// Waits until something may have happened, or returns `false` after an idle time; `None` if the stream ends.
+    /// Waits for a signal and returns `true`, or `false` after an idle time; `None` if the stream ends.
     async fn wait_for_events(&mut self) -> Option<bool> {
         for _ in 0..CHECKS_PER_KEEPALIVE {
             match tokio::time::timeout(TOKEN_CHECK_INTERVAL, self.signal.changed()).await {
@@ -224,8 +226,8 @@ impl EventStream {
         Some(false)
     }
 
-    /// A token that was revoked or has expired ends the stream too, and so does an account that is disabled or may no
-    /// longer read events.
+    /// Checks the caller again. A revoked or expired token ends the stream, and so does an account that is disabled or
+    /// may no longer read events.
     async fn reauthenticate(&mut self) -> Option<()> {
         if let Some(token) = &self.token {
             self.caller = authenticate_token(&self.context, token).await.ok()?;
@@ -235,7 +237,7 @@ impl EventStream {
     }
 }
 
-/// One event as the stream carries it. JSON holds no line break of its own.
+/// Formats an event as a stream frame. Serialized JSON has no line breaks.
 fn format_sse_event(event: &Event) -> String {
     let data = serde_json::to_string(event).unwrap_or_default();
     format!("id: {}\nevent: {}\ndata: {data}\n\n", event.seq, event.kind)

@@ -1,4 +1,4 @@
-//! The peers of this registry, for operators.
+//! Handler that lists the peers of this registry, for operators.
 
 use a2a_registry_api::PeerList;
 use a2a_registry_core::federation::list_peers;
@@ -8,9 +8,9 @@ use actix_web::http::StatusCode;
 use crate::answers::response::{self, HandlerResult};
 use crate::requests::auth::{Require, SeeAll};
 
-/// List the registries that searches over ARD reach
+/// List the peer registries of federated ARD searches
 ///
-/// They are set in `[federation]`.
+/// Peers are configured in `[federation]`.
 #[utoipa::path(
     tag = "ard",
     responses((status = 200, description = "The peers, by name", body = PeerList))

@@ -46,14 +46,15 @@ struct NotReady {
 
 /// Check that this process is ready for requests
 ///
-/// The response 503 is a problem document that also has the members of the response 200. What each check has found is
-/// shown to callers who may read events; others see whether it passes.
+/// The 503 response is a problem document that also has the members of the 200 response. Callers who may read events
+/// see the details of each check; others see only whether it passes.
 #[utoipa::path(
     tag = "operation",
     security(),
     responses(
         (status = 200, description = "The process is ready", body = Readiness),
-        (status = 503, description = "The process is not ready: a problem document that also has the members of the response 200",
+        (status = 503, description = "The process is not ready: a problem document with the additional members of the \
+        200 response",
          body = NotReady, content_type = "application/problem+json"),
     )
 )]
@@ -67,7 +68,7 @@ pub async fn readyz(
     if !sees_details {
         readiness = readiness.without_details();
     }
-    // From here on new connections are refused; load balancers should send the remaining clients elsewhere.
+    // During shutdown new connections are refused; load balancers should direct clients to other replicas.
     readiness.ready &= !state.shutdown.is_cancelled();
     if readiness.ready {
         return response::json_response(StatusCode::OK, &readiness);
@@ -83,22 +84,21 @@ pub async fn readyz(
         Ok(Value::Object(members)) => Err(Problem::new(&problem_kinds::NOT_READY, detail)
             .with_members(members)
             .with_retry_after(5)),
-        _ => Err(AppError::internal("readiness is no object").into()),
+        _ => Err(AppError::internal("readiness is not a JSON object").into()),
     }
 }
 
 /// Get the metrics of this process, for Prometheus
 ///
-/// Callers who may read events get all of them; others get those of the process alone: its requests under way, its
-/// connections and its streams. The response is 404 if the configuration gives the metrics a port of their own
-/// (`server.metrics_listen`).
+/// Callers who may read events get all metrics; others get only the process metrics: requests in progress, connections
+/// and streams. The response is 404 if the metrics have a separate port (`server.metrics_listen`).
 #[utoipa::path(
     tag = "operation",
     security(),
     responses(
         (status = 200, description = "OpenMetrics text", body = String,
          content_type = "application/openmetrics-text"),
-        (status = 404, description = "The metrics have a port of their own"),
+        (status = 404, description = "The metrics have a separate port"),
     )
 )]
 #[get("/metrics")]
@@ -117,7 +117,7 @@ pub async fn metrics(
     }
 }
 
-/// The handler for an address without metrics.
+/// Responds with 404 where metrics are not served.
 pub async fn metrics_not_found() -> HandlerResult {
     Err(AppError::no_address().into())
 }
@@ -137,8 +137,8 @@ pub async fn metrics_response(state: web::Data<ServerState>) -> HandlerResult {
     openmetrics_response(text)
 }
 
-/// Whether a caller sees more than the process itself; never while the database does not respond, because it
-/// authenticates the token.
+/// Whether a caller sees more than the process metrics. Always `false` while the database is unavailable, because
+/// authenticating the token requires it.
 fn can_see_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result<bool, Problem> {
     match auditor {
         Ok(auditor) => Ok(auditor.is_permitted),
@@ -147,7 +147,7 @@ fn can_see_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Res
     }
 }
 
-/// Open event streams and streams of tasks.
+/// Number of open event and task streams.
 fn count_open_streams(state: &ServerState) -> i64 {
     i64::try_from(state.stream_limiter.count()).unwrap_or(i64::MAX)
 }

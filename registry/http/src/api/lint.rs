@@ -1,4 +1,4 @@
-//! Handler for a card to lint.
+//! Handler that lints a card.
 
 use a2a_registry_api::CardLint;
 use a2a_registry_api::limits::Card;
@@ -12,15 +12,15 @@ use crate::requests::body::CardBody;
 
 /// Lint a card without registering it
 ///
-/// The body is the card, of at most 1 MiB. Nothing is fetched and nothing is stored. Without a token it counts as a
-/// change for the limit of the caller's address.
+/// The body is the card, of at most 1 MiB. Nothing is fetched or stored. An anonymous request counts as a change for
+/// the rate limit of the caller's address.
 #[utoipa::path(
     request_body = Card,
     security((), ("token" = [])),
     responses(
-        (status = 200, description = "Findings, and what the card was read as", body = CardLint),
+        (status = 200, description = "Findings, and the parsed card", body = CardLint),
         (status = 422, description = "The document is JSON, but not an agent card (`not-a-card`)"),
-        (status = 429, description = "Too many changes without a token within a minute"),
+        (status = 429, description = "Too many anonymous changes within a minute"),
     )
 )]
 #[post("/v1/cards:lint")]

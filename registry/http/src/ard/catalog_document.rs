@@ -1,4 +1,4 @@
-//! The catalog that this registry publishes: one document for ARD and AI Catalog, the same for every caller.
+//! Catalog that this registry publishes: one document for ARD and AI Catalog, the same for every caller.
 
 use a2a_crawler::catalog::is_publisher_domain;
 use a2a_registry_api::ard::{Entry, REGISTRY_TYPE};
@@ -19,11 +19,12 @@ use url::Url;
 
 use crate::ard::{ard_base_url, complete_entries, require_ard_enabled};
 
-/// Maximum number of agents in the catalog: those that changed last. The API, which the catalog names first, finds all.
+/// Maximum number of agents in the catalog, the most recently changed ones. The API, which is the first catalog entry,
+/// finds all.
 const MAX_AGENTS: usize = 1000;
-/// Maximum number of bytes of all entries, so that crawlers can still read it: the one of this registry accepts 1 MiB.
+/// Maximum number of bytes of all entries, so that crawlers can read the catalog: this registry's accepts 1 MiB.
 const MAX_ENTRY_BYTES: usize = 900 * 1024;
-/// Maximum number of bytes of the rows that are read for it.
+/// Maximum number of bytes of the rows that are read for the catalog.
 const MAX_ROW_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Serialize)]
@@ -43,7 +44,7 @@ struct CatalogHost {
     documentation_url: String,
 }
 
-/// The catalog of the public agents, rebuilt when the index has changed.
+/// Catalog of the public agents, rebuilt when the index has changed.
 pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCatalog> {
     require_ard_enabled(context)?;
     require_recent_contact(context)?;
@@ -84,8 +85,9 @@ pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCata
         host: catalog_host(context),
         entries,
     };
-    let body = serde_json::to_vec(&document)
-        .map_err(|error| AppError::internal(format!("the catalog cannot be written: {error}")))?;
+    let body = serde_json::to_vec(&document).map_err(|error| {
+        AppError::internal(format!("the catalog cannot be serialized: {error}"))
+    })?;
     let hash = HEXLOWER.encode(digest(&SHA256, &body).as_ref());
     let catalog = CachedCatalog {
         key,
@@ -97,7 +99,7 @@ pub(crate) async fn published_catalog(context: &AppContext) -> Result<CachedCata
     Ok(catalog)
 }
 
-/// The first entries, as many as [`MAX_BYTES`] hold.
+/// Takes the first entries that fit into [`MAX_ENTRY_BYTES`].
 fn take_within_limit(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
     let mut bytes = 0;
     entries.into_iter().take_while(move |entry| {
@@ -122,7 +124,7 @@ fn catalog_host(context: &AppContext) -> CatalogHost {
     }
 }
 
-/// The entry of the registry's own API; none if its host cannot be part of an identifier, such as an IPv6 address.
+/// Entry of the registry's own API; `None` if its host cannot be part of an identifier, such as an IPv6 address.
 fn registry_entry(context: &AppContext) -> Option<Entry> {
     let identifier = format!("urn:air:{}:registry:main", public_host(context)?);
     urn_publisher(&identifier)?;

@@ -1,4 +1,4 @@
-//! `POST /explore` (ARD section 5.3.2): counts over all matches.
+//! `POST /explore` (ARD section 5.3.2): facet counts over all matches.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) async fn count_facets(
     require_ard_enabled(context)?;
     let requested_facets = &request.result_type.facets;
     if requested_facets.is_empty() || requested_facets.len() > MAX_COUNTED_PROPERTIES {
-        let detail = format!("1 to {MAX_COUNTED_PROPERTIES} facets are counted at once");
+        let detail = format!("the number of facets must be between 1 and {MAX_COUNTED_PROPERTIES}");
         return Err(AppError::invalid(FACETS_POINTER, detail));
     }
     let terms = TermContext::from_query(&request.query)?;
@@ -70,17 +70,18 @@ fn parse_facet_request(
     let property = term_context.resolve_property(&format!("{pointer}/field"), &facet.field)?;
     let unique = property == AgentProperty::Identifier;
     if unique {
-        let detail = "every entry has another identifier: list them instead";
+        let detail =
+            "identifier cannot be a facet, because every value is unique: list the entries instead";
         return Err(AppError::invalid(&format!("{pointer}/field"), detail));
     }
     let limit = facet.limit.unwrap_or(DEFAULT_VALUE_LIMIT);
     if !(1..=MAX_VALUE_LIMIT).contains(&limit) {
-        let detail = format!("limit is 1 to {MAX_VALUE_LIMIT}");
+        let detail = format!("limit must be between 1 and {MAX_VALUE_LIMIT}");
         return Err(AppError::invalid(&format!("{pointer}/limit"), detail));
     }
     let min_count = match facet.min_count {
         Some(..1) => {
-            let detail = "minCount is at least 1";
+            let detail = "minCount must be at least 1";
             return Err(AppError::invalid(&format!("{pointer}/minCount"), detail));
         }
         least => least

@@ -1,4 +1,4 @@
-//! `federation: auto`: this registry's results and those of its peers as one list, served in pages.
+//! `federation: auto`: merges the results of this registry and its peers into one list, served in pages.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use crate::ard::{SURFACE, visible_entries};
 
 #[derive(Debug, Serialize, Deserialize)]
 enum FederatedCursor {
-    /// In the merged list with this key.
+    /// Offset in the merged list with this key.
     Merged { key: u64, offset: usize },
-    /// In this registry's own results, with their page token, and the highest score that the results after it may have.
+    /// Page token of this registry's own results, and the maximum score of the results after it.
     Own(String, u8),
 }
 
-/// A page of a federated search, and the peers that gave nothing.
+/// A page of a federated search, and the peers that returned nothing.
 #[derive(Debug, Default)]
 pub(crate) struct FederatedPage {
     /// A [`SearchResponse`] as JSON.
     pub(crate) response: Bytes,
     pub(crate) missing_peers: Vec<String>,
-    /// Agents here that match and have no URN; counted with the first page.
+    /// Number of matching local agents without a URN; counted for the first page only.
     pub(crate) without_urn: u64,
 }
 
-/// A page of the merged list. The first page queries the peers; the list is kept for the following pages. Another
-/// process, or this one after it has dropped the list, queries again and continues at the same position.
+/// Returns a page of the merged list. The first page queries the peers; the list is cached for the following pages.
+/// Another process, or this one after it has dropped the list, queries again and continues at the same position.
 pub(super) async fn search_with_peers(
     context: &AppContext,
     caller: &Caller,
@@ -48,21 +48,16 @@ pub(super) async fn search_with_peers(
     request: &SearchRequest,
 ) -> Result<FederatedPage> {
     let query_key = query_key(search, request);
+    let signer = &context.page_token_signer;
     let cursor = match &request.page_token {
-        Some(token) => context
-            .page_token_signer
-            .decode_position(&query_key, caller, token)?,
+        Some(token) => signer.decode_position(&query_key, caller, token)?,
         None => FederatedCursor::Merged {
             key: random_list_key(context),
             offset: 0,
         },
     };
     let source = search.scope.base_url(context);
-    let token = |position: FederatedCursor| {
-        context
-            .page_token_signer
-            .sign(&query_key, caller, &position)
-    };
+    let token = |position: FederatedCursor| signer.sign(&query_key, caller, &position);
     let own_page = |found: &SearchResults, max_score: u8, missing: Vec<String>| {
         let next = found.next_page_token.clone();
         let next = next.and_then(|next| token(FederatedCursor::Own(next, max_score)));
@@ -81,7 +76,8 @@ pub(super) async fn search_with_peers(
             return Ok(own_page(&found, most, Vec::new()));
         }
     };
-    let (list, missing) = match context.federation.merged_results.get(&key) {
+    let merged_results = &context.federation.merged_results;
+    let (list, missing) = match merged_results.get(&key) {
         Some(list) => (list, Vec::new()),
         None => match query_and_merge(context, caller, search, request, offset).await? {
             (FederatedResults::Own(found), missing) => {
@@ -89,10 +85,7 @@ pub(super) async fn search_with_peers(
             }
             (FederatedResults::List(list), missing) => {
                 let list = Arc::new(list);
-                context
-                    .federation
-                    .merged_results
-                    .insert(key, Arc::clone(&list));
+                merged_results.insert(key, Arc::clone(&list));
                 (list, missing)
             }
         },
@@ -105,7 +98,7 @@ pub(super) async fn search_with_peers(
         page_token: next_cursor(&list, key, end).and_then(token),
     };
     let response = serde_json::to_vec(&response)
-        .map_err(|error| AppError::internal(format!("results cannot be written: {error}")))?;
+        .map_err(|error| AppError::internal(format!("results cannot be serialized: {error}")))?;
     Ok(FederatedPage {
         response: response.into(),
         missing_peers: missing,
@@ -113,7 +106,7 @@ pub(super) async fn search_with_peers(
     })
 }
 
-/// The position after an offset of a merged list; `None` if nothing follows.
+/// Cursor after an offset of a merged list; `None` at the end.
 fn next_cursor(list: &MergedResults, key: u64, offset: usize) -> Option<FederatedCursor> {
     if offset < list.results.len() {
         return Some(FederatedCursor::Merged { key, offset });
@@ -135,13 +128,13 @@ fn query_key(search: &ArdSearch<'_>, request: &SearchRequest) -> String {
 }
 
 enum FederatedResults {
-    /// Only this registry's own page, since no peer has a result.
+    /// This registry's own page only, because no peer has a result.
     Own(SearchResults),
-    /// The results of all.
+    /// The merged results.
     List(MergedResults),
 }
 
-/// The results of this registry and its peers from an offset on, and the peers that gave nothing.
+/// Results of this registry and its peers from an offset on, and the peers that returned nothing.
 async fn query_and_merge(
     context: &AppContext,
     caller: &Caller,
@@ -149,7 +142,7 @@ async fn query_and_merge(
     request: &SearchRequest,
     offset: usize,
 ) -> Result<(FederatedResults, Vec<String>)> {
-    // A query that is refused here must not be sent elsewhere.
+    // A query that is rejected here must not be sent to peers.
     let own_page_results =
         own_results_page(context, caller, search, search.page_size, None).await?;
     let PeerResponses {
@@ -162,7 +155,7 @@ async fn query_and_merge(
         return Ok((FederatedResults::Own(own_page_results), missing));
     }
     let peer_results = answers.into_iter().map(|answer| answer.results).collect();
-    // As many as a peer gives.
+    // The same number of results that each peer returns.
     let own = own_results_page(context, caller, search, MAX_PAGE_SIZE, None).await?;
     let source = search.scope.base_url(context);
     let hits = own.response.hits.iter();
@@ -179,10 +172,10 @@ async fn query_and_merge(
     Ok((FederatedResults::List(list), missing))
 }
 
-/// Leaves out the results that this registry withholds before anything else is done with them: the rest is ranked,
-/// counted and paged as if the peers had not sent these, so that nothing reveals which of them are known here. Whole
-/// publishers are withheld, since an agent on hold has no URN here while its domain is unproved, and a guessed name
-/// under a proved domain must not be answered differently from an existing one.
+/// Removes the results that this registry withholds before any other processing: the rest is ranked, counted and paged
+/// as if the peers had not sent them, so that nothing reveals which of them are known here. Withholding applies to
+/// whole publishers, because an agent on hold has no URN here while its domain is unproved, and because the response
+/// to a guessed name under a proved domain must not differ from that to an existing one.
 async fn remove_withheld(context: &AppContext, peer_results: &mut [PeerResults]) -> Result<()> {
     let publisher = |result: &SearchResult| {
         let publisher = urn_publisher(&result.entry.identifier);
@@ -198,7 +191,7 @@ async fn remove_withheld(context: &AppContext, peer_results: &mut [PeerResults])
     Ok(())
 }
 
-/// The results of a kept list, without those of this registry that the caller may no longer see.
+/// Removes the local results that the caller may no longer see from a stored list.
 async fn retain_visible(
     context: &AppContext,
     caller: &Caller,

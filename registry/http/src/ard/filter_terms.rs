@@ -1,5 +1,4 @@
-//! Paths of terms in filters and facets (ARD section 5.3.1): the first segment is a term of JSON-LD, the rest is
-//! literal.
+//! Term paths in filters and facets (ARD section 5.3.1): the first segment is a JSON-LD term, the rest is literal.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +10,9 @@ use a2a_registry_search::{AgentProperty, ExactFilter, MAX_FILTER_VALUES, MAX_VAL
 use serde_json::Value;
 
 const NAMESPACE: &str = "https://agenticresourcediscovery.org/ns#";
-/// The base context, which applies to every document.
+/// URL of the base context, which applies to every document.
 const BASE_CONTEXT: &str = "https://agenticresourcediscovery.org/context/v1";
-/// The prefix of the namespace in the base context.
+/// Prefix of the ARD namespace in the base context.
 const NAMESPACE_PREFIX: &str = "ard";
 /// Maximum number of names that a query's own context defines.
 const MAX_CONTEXT_NAMES: usize = 64;
@@ -22,11 +21,12 @@ pub(crate) const MAX_CONDITIONS: usize = MAX_FILTER_VALUES - 1;
 /// Maximum length of a path, in bytes.
 const MAX_PATH_BYTES: usize = 256;
 
-/// The meaning of the paths of a query: the base context, and what the query's own context adds.
+/// Term definitions of a query: the base context plus the query's own context.
 pub(super) struct TermContext(BTreeMap<String, String>);
 
 impl TermContext {
-    /// A remote context other than ARD's is not fetched: its prefixes stay unknown.
+    /// Builds the context of a query. Remote contexts other than ARD's are not fetched, so their prefixes stay
+    /// unknown.
     pub(super) fn from_query(query: &Query) -> Result<Self> {
         let mut names = BTreeMap::from([(NAMESPACE_PREFIX.to_owned(), NAMESPACE.to_owned())]);
         let query_context = query.context.as_ref();
@@ -48,13 +48,13 @@ impl TermContext {
                 }
                 _ => {
                     let detail = format!(
-                        "A context is the URL {BASE_CONTEXT}, an object of names, or a list of such."
+                        "A context must be the URL {BASE_CONTEXT}, an object of names, or a list of these."
                     );
                     return Err(AppError::invalid("/query/@context", detail));
                 }
             }
             if names.len() > MAX_CONTEXT_NAMES {
-                let detail = format!("a context defines at most {MAX_CONTEXT_NAMES} names");
+                let detail = format!("a context can define at most {MAX_CONTEXT_NAMES} names");
                 return Err(AppError::invalid("/query/@context", detail));
             }
         }
@@ -67,9 +67,9 @@ impl TermContext {
             AppError::invalid(
                 pointer,
                 format!(
-                    "`{quoted_path}` {why}: entries are filtered by identifier, displayName, type, tags, capabilities, \
-                     version, publisher, updatedAt, and by what is in trustManifest, metadata and data, as in \
-                     metadata.lifecycle."
+                    "`{quoted_path}` {why}: filter entries by identifier, displayName, type, tags, capabilities, \
+                    version, publisher, updatedAt, or members of trustManifest, metadata and data, such as \
+                    metadata.lifecycle."
                 ),
             )
         };
@@ -85,7 +85,7 @@ impl TermContext {
             .ok_or_else(|| invalid_path("has an unbound prefix"))?;
         let name = iri
             .strip_prefix(NAMESPACE)
-            .ok_or_else(|| invalid_path("is no term of ARD"))?;
+            .ok_or_else(|| invalid_path("is not an ARD term"))?;
         let attribute = |path: String| Ok(AgentProperty::Attribute(path));
         match (name, rest) {
             ("identifier", None) => Ok(AgentProperty::Identifier),
@@ -104,7 +104,7 @@ impl TermContext {
         }
     }
 
-    /// The IRI of a term: a name of the query's context, a name with a prefix, or a term of the base context.
+    /// Resolves a term to its IRI: a name of the query's context, a prefixed name, or a term of the base context.
     fn resolve_term(&self, term: &str) -> Option<String> {
         if let Some((prefix, name)) = term.split_once(':') {
             let expanded = self.expand_prefix(self.0.get(prefix)?);
@@ -119,7 +119,7 @@ impl TermContext {
         )
     }
 
-    /// The value of a name, with its own prefix resolved once.
+    /// Expands the prefix of a name's value once.
     fn expand_prefix(&self, iri: &str) -> String {
         match iri.split_once(':') {
             Some((prefix, name)) if !name.starts_with("//") => match self.0.get(prefix) {
@@ -146,13 +146,13 @@ pub(crate) fn parse_conditions(query: &Query) -> Result<Vec<ExactFilter>> {
             FilterValues::Many(many) => many,
         };
         if values.is_empty() {
-            let detail = "a filter has at least one value";
+            let detail = "a filter must have at least one value";
             return Err(AppError::invalid(&pointer, detail));
         }
         count += values.len();
         if count > MAX_CONDITIONS || values.iter().any(|value| value.len() > MAX_VALUE_BYTES) {
             let detail = format!(
-                "filters have at most {MAX_CONDITIONS} values of at most {MAX_VALUE_BYTES} bytes"
+                "filters can have at most {MAX_CONDITIONS} values of at most {MAX_VALUE_BYTES} bytes"
             );
             return Err(AppError::invalid(&pointer, detail));
         }

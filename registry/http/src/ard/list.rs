@@ -25,22 +25,22 @@ const DEFAULT_PAGE_SIZE: u32 = 20;
 const MAX_FILTER_BYTES: usize = 4096;
 const MAX_TERMS: usize = 16;
 
-/// Parameters of a list.
+/// Query parameters of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListQuery {
-    /// Terms joined by `AND`: `displayName`, `type`, `publisherId` with `=`, `createdAfter` and `updatedAfter` with `=` or
-    /// `>`; values in quotes `'` or bare, alternatives separated by commas.
+    /// Terms joined by `AND`: `displayName`, `type`, `publisherId` with `=`, `createdAfter` and `updatedAfter` with
+    /// `=` or `>`; values in quotes `'` or bare, alternatives separated by commas.
     pub filter: Option<String>,
-    /// `displayName`, `updatedAt`, `createdAt`, each with `ASC` or `DESC` behind it, separated by commas. By identifier
-    /// where it is absent.
+    /// Sort order: `displayName`, `updatedAt`, `createdAt`, each followed by `ASC` or `DESC`, separated by commas. By
+    /// default entries are sorted by identifier.
     pub order_by: Option<String>,
-    /// Entries on the page: 20 by default, at most 100; more are taken as 100.
+    /// Number of entries on the page: 20 by default, at most 100; larger values count as 100.
     #[serde(deserialize_with = "not_empty")]
     #[param(minimum = 1)]
     pub page_size: Option<i64>,
-    /// `pageToken` of the page before.
+    /// `pageToken` of the previous page.
     pub page_token: Option<String>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) async fn list(
     })
 }
 
-/// An entry that the caller may not see is not found, like one that does not exist.
+/// Returns an entry. An entry that the caller may not see is not found, like one that does not exist.
 pub(crate) async fn get_entry(
     context: &AppContext,
     caller: &Caller,
@@ -104,7 +104,8 @@ pub(crate) async fn get_entry(
     require_ard_enabled(context)?;
     require_recent_contact(context)?;
     if urn_publisher(identifier).is_none() {
-        let detail = "An identifier reads urn:air:PUBLISHER:…:NAME, percent-encoded once.";
+        let detail =
+            "The identifier must have the form urn:air:PUBLISHER:…:NAME, percent-encoded once.";
         return Err(AppError::invalid("/identifier", detail));
     }
     let collection_filter = scope.collection_filter(context, caller).await?;
@@ -123,7 +124,7 @@ pub(crate) async fn get_entry(
     ];
     let page = run_search(context, caller, move |index| index.list(&request)).await?;
     let entry = complete_entries(context, &page.rows).await?.pop();
-    entry.ok_or_else(|| AppError::not_found("There is no entry with this identifier."))
+    entry.ok_or_else(|| AppError::not_found("No entry has this identifier."))
 }
 
 impl From<ListCursorValue> for ListValue {
@@ -152,7 +153,7 @@ fn parse_filter(text: &str) -> Result<ListRequest> {
     let mut request = ListRequest::default();
     if text.len() > MAX_FILTER_BYTES {
         return Err(invalid_filter(format!(
-            "a filter has at most {MAX_FILTER_BYTES} bytes"
+            "a filter can have at most {MAX_FILTER_BYTES} bytes"
         )));
     }
     let mut count = 0;
@@ -160,7 +161,7 @@ fn parse_filter(text: &str) -> Result<ListRequest> {
         count += term.values.len();
         if count > MAX_CONDITIONS {
             return Err(invalid_filter(format!(
-                "a filter has at most {MAX_CONDITIONS} values"
+                "a filter can have at most {MAX_CONDITIONS} values"
             )));
         }
         let exact_filter = |path: &str, values| ExactFilter {
@@ -192,8 +193,8 @@ fn parse_filter(text: &str) -> Result<ListRequest> {
             _ => {
                 let name: String = term.name.chars().take(50).collect();
                 return Err(invalid_filter(format!(
-                    "`{name}{}` is no term: there are displayName=, type=, publisherId=, createdAfter=, updatedAfter=, \
-                     joined by AND",
+                    "`{name}{}` is not a term: use displayName=, type=, publisherId=, createdAfter= or updatedAfter=, \
+                    joined by AND",
                     term.operator
                 )));
             }
@@ -203,8 +204,11 @@ fn parse_filter(text: &str) -> Result<ListRequest> {
 }
 
 fn parse_time(name: &str, values: &[String]) -> Result<i64> {
-    let invalid_time =
-        || invalid_filter(format!("{name} is one time such as 2026-09-30T08:15:00Z"));
+    let invalid_time = || {
+        invalid_filter(format!(
+            "{name} must be one time such as 2026-09-30T08:15:00Z"
+        ))
+    };
     let [value] = values else {
         return Err(invalid_time());
     };
@@ -224,18 +228,20 @@ struct FilterTerm {
     values: Vec<String>,
 }
 
-/// The terms of a filter: `name=value,'another value' AND name>value`.
+/// Parses the terms of a filter: `name=value,'another value' AND name>value`.
 fn parse_terms(text: &str) -> Result<Vec<FilterTerm>> {
     let mut terms = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
         if terms.len() == MAX_TERMS {
             return Err(invalid_filter(format!(
-                "a filter has at most {MAX_TERMS} terms"
+                "a filter can have at most {MAX_TERMS} terms"
             )));
         }
         let end = rest.find(['=', '>']).ok_or_else(|| {
-            invalid_filter("a filter has terms such as displayName='Parcel Tracker'".to_owned())
+            invalid_filter(
+                "a filter must consist of terms such as displayName='Parcel Tracker'".to_owned(),
+            )
         })?;
         let name = rest[..end].trim().to_owned();
         let operator = if rest[end..].starts_with('=') {
@@ -257,13 +263,13 @@ fn parse_terms(text: &str) -> Result<Vec<FilterTerm>> {
             Some(after) if after.starts_with(char::is_whitespace) && !after.trim().is_empty() => {
                 after.trim_start()
             }
-            _ => return Err(invalid_filter("terms are joined by AND".to_owned())),
+            _ => return Err(invalid_filter("terms must be joined by AND".to_owned())),
         };
     }
     Ok(terms)
 }
 
-/// The values at the beginning of a text, and what comes after them.
+/// Parses the values at the start of a text. Also returns the rest of the text.
 fn parse_values(text: &str) -> Result<(Vec<String>, &str)> {
     let mut values = Vec::new();
     let mut rest = text.trim_start();
@@ -278,7 +284,7 @@ fn parse_values(text: &str) -> Result<(Vec<String>, &str)> {
             }
         };
         if value.is_empty() {
-            return Err(invalid_filter("a term has a value".to_owned()));
+            return Err(invalid_filter("a term must have a value".to_owned()));
         }
         values.push(value.to_owned());
         match after.trim_start().strip_prefix(',') {
@@ -290,7 +296,7 @@ fn parse_values(text: &str) -> Result<(Vec<String>, &str)> {
 
 fn parse_order(text: &str) -> Result<Vec<(ListKey, bool)>> {
     let invalid_order = || {
-        let detail = "orderBy is displayName, updatedAt or createdAt, each with ASC or DESC, separated by commas";
+        let detail = "orderBy must be displayName, updatedAt or createdAt, each with ASC or DESC, separated by commas";
         AppError::invalid("/orderBy", detail)
     };
     if text.trim().is_empty() {

@@ -1,7 +1,7 @@
 //! The registry as an ARD registry and publisher (Agentic Resource Discovery 0.91, AI Catalog 1.0).
 //!
-//! Every answer is derived from what `/v1/agents` finds for the same caller: the agents with a catalog identifier,
-//! which those of proved domains have, in the same order.
+//! Every response is derived from the results of `/v1/agents` for the same caller, in the same order. It has only
+//! agents with a catalog identifier, which agents of proved domains have.
 
 pub mod catalog_document;
 pub mod explore;
@@ -40,7 +40,7 @@ const SURFACE: &str = "ard";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ArdScope {
-    /// A collection; `None` for everything.
+    /// Name of a collection; `None` for the whole registry.
     pub(crate) collection: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl ArdScope {
         within.map_err(collection_not_found)
     }
 
-    /// The base URL of this part, to which clients append `/search`.
+    /// Base URL of this scope, to which clients append `/search`.
     fn base_url(&self, context: &AppContext) -> String {
         let base = ard_base_url(context);
         match &self.collection {
@@ -68,7 +68,7 @@ impl ArdScope {
     }
 }
 
-/// Answers like an address where nothing is, unless ARD is served here.
+/// Returns the error of an unknown path unless ARD is enabled.
 fn require_ard_enabled(context: &AppContext) -> Result<()> {
     match context.config.ard.enabled {
         true => Ok(()),
@@ -76,12 +76,12 @@ fn require_ard_enabled(context: &AppContext) -> Result<()> {
     }
 }
 
-/// An error of the search core. The path names the collection here, so one that does not exist, or that the caller may
-/// not see, is an address where nothing is.
+/// Maps an error of the search core. The path names the collection, so a collection that does not exist or that the
+/// caller may not see is an unknown path.
 fn collection_not_found(error: AppError) -> AppError {
     let names = |(pointer, _): &(String, String)| pointer == COLLECTION_POINTER;
     match error.members.iter().any(names) {
-        true => AppError::not_found("There is no such collection."),
+        true => AppError::not_found("Collection not found."),
         false => error,
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn ard_base_url(context: &AppContext) -> String {
     catalog_entry::ard_base_url(&context.config)
 }
 
-/// What the search core needs beside a query: entries only, and these conditions.
+/// Additional filters for the search core: entries only, with these conditions.
 fn entry_filters(exact: Vec<ExactFilter>) -> SurfaceQuery {
     let mut filters = vec![any_entry_filter()];
     filters.extend(exact);
@@ -101,7 +101,7 @@ fn entry_filters(exact: Vec<ExactFilter>) -> SurfaceQuery {
     }
 }
 
-/// The rendered entries with these identifiers that the caller may see, by identifier.
+/// Rendered entries with these identifiers that the caller may see, by identifier.
 pub(crate) async fn visible_entries(
     context: &AppContext,
     caller: &Caller,
@@ -136,7 +136,7 @@ struct HitId {
     id: Uuid,
 }
 
-/// Whole entries, with representative queries if the cards have examples for them, or if they may be derived.
+/// Complete entries, with representative queries if the cards have examples for them, or if they may be derived.
 async fn complete_entries(context: &AppContext, rows: &[ListRow]) -> Result<Vec<Entry>> {
     let parsed: Vec<(Uuid, Entry)> = rows
         .iter()
@@ -158,7 +158,7 @@ async fn complete_entries(context: &AppContext, rows: &[ListRow]) -> Result<Vec<
         .collect();
     let entries = parsed.into_iter().map(|(id, mut entry)| {
         let card = cards.remove(&id);
-        // The database may be ahead of the index, with a card that is not approved.
+        // The database may be ahead of the index and have a card that is not approved.
         let same = card.filter(|(digest, _)| Some(digest) == entry.digest.as_ref());
         if let Some((_, queries)) = same {
             entry.representative_queries = queries;

@@ -1,15 +1,16 @@
-//! Representative queries of an entry: examples of the card, and queries derived from its skills if that is allowed.
+//! Representative queries of an entry: examples from the card, and queries derived from its skills if allowed.
 
 use a2a_card::{AgentCard, Skill};
 
-/// ARD 0.9 refuses fewer, and more than [`MOST`].
+/// Minimum number of queries. ARD 0.9 rejects fewer, and more than [`MAX_QUERIES`].
 const MIN_QUERIES: usize = 2;
 const MAX_QUERIES: usize = 5;
 /// Maximum length of a query, in characters.
 const MAX_QUERY_CHARS: usize = 200;
 
-/// Two to five of the card's examples, taken from each skill in turn; if it has fewer than two and `derives` holds,
-/// queries from the names and then the descriptions of its skills follow. Empty if there are fewer than two in all.
+/// Returns two to five examples from the card, taken from each skill in turn. If there are fewer than two and
+/// `may_derive` is true, queries from the names and then the descriptions of the skills follow. Empty if there are
+/// fewer than two in total.
 pub(super) fn representative_queries(card: &AgentCard, may_derive: bool) -> Vec<String> {
     let turns = card.skills.iter().map(|skill| skill.examples.len()).max();
     let examples = (0..turns.unwrap_or(0)).flat_map(|turn| {
@@ -29,7 +30,7 @@ pub(super) fn representative_queries(card: &AgentCard, may_derive: bool) -> Vec<
     queries
 }
 
-/// Adds the first queries that fit and are not present yet, up to [`MOST`] in all.
+/// Adds the first queries that fit and are not present yet, up to [`MAX_QUERIES`] in total.
 fn add_queries(queries: &mut Vec<String>, candidates: impl Iterator<Item = String>) {
     for query in candidates {
         if queries.len() == MAX_QUERIES {
@@ -47,7 +48,7 @@ fn query_from_name(skill: &Skill) -> Option<String> {
     (!name.is_empty()).then(|| format!("Which agent offers {name}?"))
 }
 
-/// A query from the first sentence of a skill's description, unless that only repeats the name.
+/// Builds a query from the first sentence of a skill's description, unless the sentence only repeats the name.
 fn query_from_description(skill: &Skill) -> Option<String> {
     let description = collapse_whitespace(skill.description.as_deref()?);
     let first = description.split(". ").next().unwrap_or_default();

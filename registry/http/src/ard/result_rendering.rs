@@ -1,4 +1,4 @@
-//! Hits as results of ARD: the entry, a score of 0 to 100, and the registry that has it.
+//! Renders hits as ARD results: the entry, a score of 0 to 100, and the source registry.
 
 use a2a_registry_api::ard::{Referral, SearchResult};
 use a2a_registry_search::HitRow;
@@ -7,21 +7,21 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub(crate) const MAX_SCORE: u8 = 100;
-/// The score of a `/v1` hit that maps to half of the scale.
+/// Score of a `/v1` hit that maps to half of the scale.
 const HALF_SCALE_SCORE: f32 = 12.0;
-/// The highest score of a weak hit; all others have more.
+/// Maximum score of a weak hit; all other hits have more.
 const MAX_WEAK_SCORE: f32 = 19.0;
-/// The lowest score of a hit that is not weak.
+/// Minimum score of a hit that is not weak.
 const MIN_STRONG_SCORE: f32 = 20.0;
 
-/// What a result has beside its entry.
+/// Members of a result in addition to its entry.
 #[derive(Serialize)]
 struct ResultMembers<'a> {
     score: u8,
     source: &'a str,
 }
 
-/// Everything of a [`SearchResponse`](a2a_registry_api::ard::SearchResponse) but the results.
+/// Members of a [`SearchResponse`](a2a_registry_api::ard::SearchResponse) except the results.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ResponseEnvelope<'a> {
@@ -39,7 +39,7 @@ pub(crate) fn to_search_result(row: &HitRow, source: &str) -> Option<SearchResul
     })
 }
 
-/// As [`result`], as a JSON value.
+/// A search result as a JSON value.
 pub(crate) fn search_result_json(row: &HitRow, source: &str) -> Option<Value> {
     entry_with_score(&row.catalog_entry, hit_score(row).into(), source)
 }
@@ -52,8 +52,8 @@ pub(crate) fn entry_with_score(entry: &[u8], score: Value, source: &str) -> Opti
     Some(entry)
 }
 
-/// A page of hits as a rendered response: the index has the entries as text, so that they are not parsed and serialized
-/// again. No score is above `most`.
+/// Renders a page of hits. The index has the entries as text, so they are not parsed and serialized again. Scores are
+/// capped at `max_score`.
 pub(crate) fn search_response_bytes(
     rows: &[HitRow],
     source: &str,
@@ -87,7 +87,7 @@ pub(crate) fn search_response_bytes(
     text.into()
 }
 
-/// Appends the members of an object to one that is open and not empty, and closes it.
+/// Appends the members of an object to an open, non-empty JSON object, and closes it.
 fn append_members(text: &mut Vec<u8>, members: &impl Serialize) {
     let members = serde_json::to_vec(members).unwrap_or_default();
     match members.strip_prefix(b"{") {
@@ -99,8 +99,8 @@ fn append_members(text: &mut Vec<u8>, members: &impl Serialize) {
     }
 }
 
-/// A search score as a whole number: `s` becomes `s / (s + 12)` of 20 to 100, and of 0 to 19 for a weak hit. It never
-/// rises along the order of `/v1/agents`, and is the same on every page; the order itself is finer.
+/// Converts a search score `s` to an integer: `s / (s + 12)` scaled to 20 to 100, or to 0 to 19 for a weak hit. Scores
+/// never increase along the order of `/v1/agents` and are the same on every page; the order itself is finer.
 fn hit_score(row: &HitRow) -> u8 {
     scale_score(row.score.unwrap_or(0.0), row.weak)
 }
@@ -114,7 +114,7 @@ fn scale_score(score: f32, weak: bool) -> u8 {
         true => MAX_WEAK_SCORE * fraction,
         false => MIN_STRONG_SCORE + (100.0 - MIN_STRONG_SCORE) * fraction,
     };
-    // The value is between 0 and 100, so the cast keeps it.
+    // The value is between 0 and 100, so the cast does not change it.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let whole = scaled.floor() as u8;
     whole

@@ -1,4 +1,4 @@
-//! Handlers of the ARD registry API (ARD section 5), of everything and of each collection.
+//! Handlers for the ARD registry API (ARD section 5), for the whole registry and for each collection.
 
 use std::future::{Ready, ready};
 
@@ -26,29 +26,30 @@ use crate::requests::body::JsonBody;
 use crate::requests::path_parameters::{CollectionRef, EntryRef};
 use crate::requests::query::Query;
 
-/// Names the queried peers that gave nothing.
+/// Names the queried peers that returned nothing.
 const PEERS_MISSING: HeaderName = HeaderName::from_static("a2a-registry-peers-missing");
 
-/// Says what the search did not count; the answer itself allows no further members.
+/// Reports the agents that the search left out; the response body allows no additional members.
 const HINT: HeaderName = HeaderName::from_static("a2a-registry-hint");
 
-/// Public answers, which caches must revalidate.
+/// `Cache-Control` of public responses, which caches must revalidate.
 const PUBLIC_CACHING: HeaderValue = HeaderValue::from_static("no-cache");
-/// Answers to one caller.
+/// `Cache-Control` of responses for one caller.
 const PRIVATE_CACHING: HeaderValue = HeaderValue::from_static("private, no-cache");
 
-/// How requests fail: the errors of ARD.
+/// ARD error responses.
 #[derive(IntoResponses)]
 #[allow(dead_code, reason = "read by the derived description only")]
 pub enum ArdErrorResponses {
-    /// `INVALID_ARGUMENT`: what the message says is wrong
-    #[response(status = 400, example = json!({"errorCode": "INVALID_ARGUMENT", "message": "/query/text: a search has a text"}))]
+    /// `INVALID_ARGUMENT`: the request is invalid, as described in the message
+    #[response(status = 400,
+    example = json!({"errorCode": "INVALID_ARGUMENT", "message": "/query/text: text is required"}))]
     Invalid(Error),
     /// `UNAUTHENTICATED`: the token is not valid
     #[response(status = 401, example = json!({"errorCode": "UNAUTHENTICATED", "message": "The token is not valid."}))]
     Unauthenticated(Error),
-    /// `NOT_FOUND`: there is none, or none that the caller may see
-    #[response(status = 404, example = json!({"errorCode": "NOT_FOUND", "message": "There is no such entry."}))]
+    /// `NOT_FOUND`: the entry does not exist, or the caller may not see it
+    #[response(status = 404, example = json!({"errorCode": "NOT_FOUND", "message": "No entry has this identifier."}))]
     NotFound(Error),
     /// `RATE_LIMIT_EXCEEDED`
     #[response(status = 429, example = json!({"errorCode": "RATE_LIMIT_EXCEEDED", "message": "Too many requests; try again in 2 seconds."}))]
@@ -56,12 +57,12 @@ pub enum ArdErrorResponses {
     /// `INTERNAL_ERROR`
     #[response(status = 500, example = json!({"errorCode": "INTERNAL_ERROR", "message": "Something went wrong inside the registry."}))]
     Internal(Error),
-    /// `INTERNAL_ERROR`: the index or the database does not answer now
+    /// `INTERNAL_ERROR`: the index or the database is temporarily unavailable
     #[response(status = 503, example = json!({"errorCode": "INTERNAL_ERROR", "message": "The database does not respond. Try again in a moment."}))]
     Unavailable(Error),
 }
 
-/// An error in ARD's form, which has no code for some statuses: 403 becomes 404, and other request errors 400.
+/// Error response in ARD's format, which has no code for some statuses: 403 becomes 404, other request errors 400.
 pub fn ard_error_response(_: &HttpRequest, problem: &Problem) -> HttpResponse {
     let (status, code) = match problem.kind().status.as_u16() {
         401 => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
@@ -81,7 +82,7 @@ pub fn ard_error_response(_: &HttpRequest, problem: &Problem) -> HttpResponse {
     })
 }
 
-/// An answer, to a GET with its entity tag, or 304. What a token makes visible is for its bearer only.
+/// JSON response, for GET with its entity tag, or 304. Caches must not share responses to a token.
 fn conditional_json(
     request: &HttpRequest,
     caller: &Caller,
@@ -114,7 +115,7 @@ fn cache_control(caller: &Caller) -> HeaderValue {
     }
 }
 
-/// The answer to a search, with headers that name peers which gave nothing, and agents that have no URN.
+/// Search response, with headers for peers that returned nothing and for agents without a URN.
 fn search_response(caller: &Caller, page: FederatedPage) -> HttpResponse {
     let mut response = response::json_bytes_response(StatusCode::OK, page.response);
     set_caching_headers(&mut response, cache_control(caller));
@@ -147,16 +148,18 @@ impl FromRequest for ArdScope {
 
 /// Search entries (ARD)
 ///
-/// The agents that `/v1/agents` finds for the same text and caller, in the same order, those with an identifier of catalogs.
+/// Returns the agents with a catalog identifier that `/v1/agents` finds for the same text and caller, in the same
+/// order.
 #[utoipa::path(
     request_body = SearchRequest,
     security((), ("token" = [])),
     responses(
         (status = 200, description = "A page of results", body = SearchResponse, headers(
             ("A2A-Registry-Peers-Missing" = String,
-             description = "Peers that were asked and gave nothing, separated by commas; absent where all answered"),
+             description = "Queried peers that returned nothing, separated by commas; absent if all responded"),
             ("A2A-Registry-Hint" = String,
-             description = "With the first page, how many agents match and are left out for want of a URN; absent where none"),
+             description = "On the first page, the number of matching agents without a URN, which are left out; \
+             absent if none"),
         )),
         ArdErrorResponses,
     )
@@ -173,7 +176,7 @@ pub async fn ard_search(
     Ok(search_response(&caller, found))
 }
 
-/// Count values over all matches (ARD)
+/// Count facet values over all matches (ARD)
 #[utoipa::path(
     request_body = ExploreRequest,
     security((), ("token" = [])),
@@ -217,7 +220,7 @@ pub async fn ard_list(
 
 /// Get an entry by its identifier (ARD)
 ///
-/// The identifier is one segment, percent-encoded once. An entry that the caller may not see is answered like none.
+/// The identifier is one path segment, percent-encoded once. An entry that the caller may not see is not found.
 #[utoipa::path(
     security((), ("token" = [])),
     responses(

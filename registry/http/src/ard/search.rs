@@ -29,7 +29,7 @@ impl<'a> ArdSearch<'a> {
     fn parse(scope: &'a ArdScope, request: &'a SearchRequest) -> Result<Self> {
         let text = request.query.text.as_deref().map(str::trim);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
-            return Err(AppError::invalid("/query/text", "a search has a text"));
+            return Err(AppError::invalid("/query/text", "text is required"));
         };
         Ok(Self {
             scope,
@@ -49,7 +49,7 @@ impl<'a> ArdSearch<'a> {
         }
     }
 
-    /// What it asks beside that.
+    /// Additional filters of the search.
     fn search_filters(&self) -> SurfaceQuery {
         entry_filters(self.conditions.clone())
     }
@@ -82,8 +82,8 @@ async fn run_search(
     request: &SearchRequest,
 ) -> Result<FederatedPage> {
     let scope = search.scope;
-    // A collection belongs to this registry: its peers know nothing of it. A caller who may find nothing here is not
-    // shown others' agents either.
+    // A collection belongs to this registry; its peers do not know it. A caller who may find nothing here must not see
+    // agents of peers either.
     let finds_any = !caller
         .labels(&context.policy_sets.enforced_set())
         .is_empty();
@@ -119,8 +119,8 @@ pub(super) async fn own_results_page(
     found.map_err(collection_not_found)
 }
 
-/// A page of this registry's own results for another interface, and with the first page the number of agents that are left
-/// out because they have no URN.
+/// Returns a page of this registry's own results for another interface, and for the first page the number of agents
+/// that are left out because they have no URN.
 pub(crate) async fn search_own_entries(
     context: &AppContext,
     caller: &Caller,
@@ -142,11 +142,14 @@ pub(crate) async fn search_own_entries(
     Ok((page, without_urn))
 }
 
-/// A page size of more than 100 is taken as 100.
+/// Validates the page size. Values above 100 count as 100.
 pub(super) fn page_size(requested: Option<i64>, default_size: u32) -> Result<u32> {
     match requested {
         None => Ok(default_size),
-        Some(..1) => Err(AppError::invalid("/pageSize", "pageSize is at least 1")),
+        Some(..1) => Err(AppError::invalid(
+            "/pageSize",
+            "pageSize must be at least 1",
+        )),
         Some(size) => Ok(u32::try_from(size)
             .unwrap_or(MAX_PAGE_SIZE)
             .min(MAX_PAGE_SIZE)),

@@ -1,4 +1,4 @@
-//! Where the registry's catalog is found: the well-known paths of ARD and AI Catalog, and `robots.txt`.
+//! Well-known paths of ARD and AI Catalog, and `robots.txt`, which point to the registry's catalog.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,22 +12,22 @@ use crate::answers::response::HandlerResult;
 use crate::ard::catalog_document::published_catalog;
 use crate::middleware::envelope::bypass_layers;
 
-/// The document is the same for every caller.
+/// `Cache-Control` of the catalog, which is the same for every caller.
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("public, max-age=300");
-/// The media type of AI Catalog. ARD defines none.
+/// Media type of AI Catalog. ARD defines none.
 const AI_CATALOG: HeaderValue = HeaderValue::from_static("application/ai-catalog+json");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The registry's catalog (ARD)
+/// Get the registry's catalog (ARD)
 ///
-/// Lists the registry's API and the agents that everybody finds, at most 1 000 of them. It is the same for every caller.
+/// Lists the registry's API and at most 1 000 public agents. The catalog is the same for every caller.
 #[utoipa::path(
     tag = "ard",
     security(()),
     responses(
         (status = 200, description = "The catalog", body = Object),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
-        (status = 404, description = "There is none: `[ard] enabled` is false"),
+        (status = 404, description = "The catalog is disabled: `[ard] enabled` is false"),
     )
 )]
 #[get("/.well-known/ard.json")]
@@ -39,7 +39,7 @@ pub async fn ard_catalog(request: HttpRequest, context: web::Data<AppContext>) -
     ))
 }
 
-/// The registry's catalog (AI Catalog)
+/// Get the registry's catalog (AI Catalog)
 ///
 /// The same document as `/.well-known/ard.json`.
 #[utoipa::path(
@@ -48,7 +48,7 @@ pub async fn ard_catalog(request: HttpRequest, context: web::Data<AppContext>) -
     responses(
         (status = 200, description = "The catalog", content((Object = "application/ai-catalog+json"))),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
-        (status = 404, description = "There is none: `[ard] enabled` is false"),
+        (status = 404, description = "The catalog is disabled: `[ard] enabled` is false"),
     )
 )]
 #[get("/.well-known/ai-catalog.json")]
@@ -77,12 +77,12 @@ fn catalog_response(
     if let Ok(date) = HeaderValue::from_str(&HttpDate::from(changed_at).to_string()) {
         headers.insert(header::LAST_MODIFIED, date);
     }
-    // The tag is of these bytes.
+    // The entity tag is computed from these bytes.
     bypass_layers(headers);
     response
 }
 
-/// `robots.txt`: everything may be read, and the location of the catalog (ARD section 5.2).
+/// `robots.txt`: allows everything and names the location of the catalog (ARD section 5.2).
 pub(crate) async fn robots_txt(context: web::Data<AppContext>) -> HttpResponse {
     let url = context.config.public_url();
     let catalog = match context.config.ard.enabled {

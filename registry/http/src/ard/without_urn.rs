@@ -1,4 +1,4 @@
-//! Agents that a search leaves out because they have no URN, by which catalogs name entries.
+//! Counts agents that a search leaves out because they have no URN, which identifies catalog entries.
 
 use a2a_registry_api::ard::AGENT_CARD_TYPE;
 use a2a_registry_core::agents::catalog_entry::any_entry_filter;
@@ -9,7 +9,7 @@ use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::{AgentProperty, ExactFilter};
 
-/// The number of agents that match the words and conditions of a search and have no URN.
+/// Number of agents without a URN that match the text and conditions of a search.
 pub(crate) async fn count_without_urn(
     context: &AppContext,
     caller: &Caller,
@@ -23,31 +23,31 @@ pub(crate) async fn count_without_urn(
     let mut with_entry = unrestricted.clone();
     with_entry.exact_filters.push(any_entry_filter());
     let counts = count_matches(context, caller, query, &[unrestricted, with_entry]).await?;
-    // The index may have changed between the two.
+    // The index may change between the two queries.
     Ok(match counts.as_slice() {
         [all, named] => all.saturating_sub(*named),
         _ => 0,
     })
 }
 
-/// Whether a condition holds for every agent that has an entry. The index keeps no type for an agent without one.
+/// Whether a condition is true for every agent with an entry. The index has no type for an agent without an entry.
 fn matches_every_agent(condition: &ExactFilter) -> bool {
     let is_type = condition.property == AgentProperty::Attribute("type".to_owned());
     let takes_agents = condition.values.iter().any(|one| one == AGENT_CARD_TYPE);
     *condition == any_entry_filter() || (is_type && takes_agents)
 }
 
-/// `None` if there are none.
+/// Hint about the number of agents without a URN; `None` if there are none.
 pub(crate) fn without_urn_hint(agents: u64) -> Option<String> {
     match agents {
         0 => None,
         1 => Some(
-            "1 agent that matches is left out: it has no URN, which comes with the proof of a domain. /v1/agents finds it."
+            "1 matching agent is left out because it has no URN: its domain is not proved. /v1/agents finds it."
                 .to_owned(),
         ),
         count => Some(format!(
-            "{count} agents that match are left out: they have no URN, which comes with the proof of a domain. /v1/agents \
-             finds them."
+            "{count} matching agents are left out because they have no URN: their domains are not proved. \
+            /v1/agents finds them."
         )),
     }
 }

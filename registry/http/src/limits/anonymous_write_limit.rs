@@ -1,4 +1,4 @@
-//! The rate limit of writes without a token, by address.
+//! Rate limit of anonymous writes, by address.
 
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -15,14 +15,14 @@ use governor::{Quota, RateLimiter};
 
 use crate::limits::client_address::client_network;
 
-/// Maximum number of addresses, or other keys, stored at once. If more write in one minute, all of them wait.
+/// Maximum number of stored addresses or other keys. If more keys write within one minute, all must wait.
 const MAX_KEYS: usize = 100_000;
 
 type Limiter<K> =
     RateLimiter<K, DashMapStateStore<K>, LimiterClock, NoOpMiddleware<LimiterInstant>>;
 
-/// Counts by a bounded number of keys. It uses monotonic time: a clock that is set back must not make a caller wait for
-/// a year.
+/// Rate limiter with a bounded number of keys. It uses monotonic time: setting the clock back must not make a caller
+/// wait for a year.
 pub struct KeyedLimit<K: LimitKey> {
     limiter: Limiter<K>,
     ticks: LimiterClock,
@@ -62,7 +62,7 @@ impl<K: LimitKey> KeyedLimit<K> {
         }
     }
 
-    /// The error is the seconds after which the next request is admitted.
+    /// Admits a request, or returns the number of seconds until the next one is admitted.
     pub fn admit(&self, key: &K) -> Result<(), u32> {
         if self.limiter.len() >= self.max_keys {
             self.limiter.retain_recent();
@@ -72,7 +72,7 @@ impl<K: LimitKey> KeyedLimit<K> {
         }
         self.limiter.check_key(key).map_err(|refusal| {
             let wait = refusal.wait_time_from(self.ticks.now());
-            // Between 1 and 60 by the quota, so that the cast loses nothing.
+            // The quota keeps the value between 1 and 60, so the cast is lossless.
             (wait.as_secs_f64().ceil() as u32).max(1)
         })
     }
@@ -105,14 +105,13 @@ fn rate_limit_error(seconds: u32) -> AppError {
         ..AppError::new(
             ErrorKind::TooManyRequests,
             format!(
-                "Too many changes without a token from this address; wait {seconds} seconds, or use \
-                 a token."
+                "Too many anonymous changes from this address. Wait {seconds} seconds, or use a token."
             ),
         )
     }
 }
 
-/// The registry's monotonic clock as the limiter reads it.
+/// Adapts the registry's monotonic clock to the limiter.
 #[derive(Clone)]
 struct LimiterClock(Arc<dyn Fn() -> u64 + Send + Sync>);
 
@@ -124,7 +123,7 @@ impl Clock for LimiterClock {
     }
 }
 
-/// Time since some moment in the past.
+/// Time since an arbitrary start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct LimiterInstant(Duration);
 
@@ -191,7 +190,7 @@ mod tests {
             limit.admit(IpAddr::from([192, 0, 2, last])).unwrap();
         }
         assert!(limit.admit(IpAddr::from([192, 0, 2, 4])).is_err());
-        // An address is forgotten a minute after it could write again.
+        // An address is dropped a minute after it could write again.
         now.fetch_add(121_000_000, Ordering::Relaxed);
         limit.admit(IpAddr::from([192, 0, 2, 4])).unwrap();
         assert_eq!(limit.0.limiter.len(), 1);

@@ -1,11 +1,11 @@
-//! The address that a request comes from, behind trusted proxies too, and the network it belongs to.
+//! Client address of a request, also behind trusted proxies, and the network that it belongs to.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use actix_web::HttpRequest;
 use ipnet::IpNet;
 
-/// The network that limits are counted by: the holder of one IPv6 address usually has the whole /64.
+/// Network by which limits are counted: the owner of one IPv6 address usually has the whole /64.
 pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -16,7 +16,7 @@ pub fn client_network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The address a request comes from: the peer's, or, behind trusted proxies, the last one in
+/// Client address of a request: the peer's, or, behind trusted proxies, the last address in
 /// `X-Forwarded-For` that is not a trusted proxy itself.
 pub fn client_address(request: &HttpRequest, trusted_proxies: &[IpNet]) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip().to_canonical();
@@ -37,7 +37,7 @@ pub fn client_address(request: &HttpRequest, trusted_proxies: &[IpNet]) -> Optio
         {
             Ok(address) if is_in_networks(trusted_proxies, address) => {}
             Ok(address) => return Some(address),
-            // An entry that no trusted proxy has written cannot be trusted, nor those before it.
+            // An entry that no trusted proxy has written is not trusted, nor are the entries before it.
             Err(_) => break,
         }
     }
@@ -80,7 +80,7 @@ mod tests {
             from("10.0.0.1", "198.51.100.1, nonsense", &[proxy]),
             "10.0.0.1"
         );
-        // Every proxy of a network, and nobody outside of it.
+        // All proxies of a network are trusted, and no address outside of it.
         let chain = "6.6.6.6, 198.51.100.1, 10.255.0.3";
         assert_eq!(from("10.7.7.7", chain, &[proxies]), "198.51.100.1");
         assert_eq!(from("10.7.7.7", chain, &[proxy]), "10.7.7.7");

@@ -1,8 +1,8 @@
-//! A client's connection, closed when it makes no progress for too long.
+//! Client connections, closed when they make no progress for too long.
 //!
-//! The server's library limits the arrival time of the first request on a connection, and nothing after that: one byte
-//! of a second request, or a response that is never read, would hold a connection forever. So this limits the time
-//! between reads and writes of the socket itself, whatever the protocol.
+//! The HTTP library limits the arrival time of the first request on a connection and nothing after that: one byte of a
+//! second request, or a response that is never read, would hold a connection forever. This module therefore limits the
+//! time between reads and writes of the socket itself, for every protocol.
 
 use std::future::Future as _;
 use std::io;
@@ -15,14 +15,14 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::limits::connections::ConnectionPermit;
 
-/// The timeouts of a connection, by what it waits for.
+/// Timeouts of a connection, one for each phase.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionTimeouts {
-    /// For the next request.
+    /// Maximum wait for the next request.
     pub idle: Duration,
-    /// From the first byte of a request to the first of its response.
+    /// Maximum time from the first byte of a request to the first byte of its response.
     pub response: Duration,
-    /// For the client to read bytes that are ready for it.
+    /// Maximum wait for the client to read available bytes.
     pub write: Duration,
 }
 
@@ -33,20 +33,20 @@ enum ConnectionPhase {
     ClientRead,
 }
 
-/// A connection that holds a slot, and ends with an error once it makes no progress for too long.
+/// A connection that holds a permit and fails once it makes no progress for too long.
 #[derive(Debug)]
 pub struct TimedConnection<T> {
     stream: T,
     timeouts: ConnectionTimeouts,
     phase: ConnectionPhase,
     phase_started_at: Instant,
-    /// Fires no later than the shortest timeout after it was set, and is then set to the remaining time.
+    /// Fires at the latest after the shortest timeout, and is then reset to the remaining time.
     timer: Pin<Box<Sleep>>,
     _permit: ConnectionPermit,
 }
 
 impl<T> TimedConnection<T> {
-    /// Must be called when the connection has just been opened.
+    /// Starts the timeouts. Must be called when the connection has just been opened.
     pub fn new(stream: T, permit: ConnectionPermit, timeouts: ConnectionTimeouts) -> Self {
         Self {
             stream,
@@ -71,9 +71,9 @@ impl<T> TimedConnection<T> {
             let end = self.phase_started_at + self.timeouts.for_phase(self.phase);
             if end <= now {
                 let message = match self.phase {
-                    ConnectionPhase::Request => "no request came",
+                    ConnectionPhase::Request => "no request arrived",
                     ConnectionPhase::Response => "the request took too long",
-                    ConnectionPhase::ClientRead => "the client does not read",
+                    ConnectionPhase::ClientRead => "the client does not read the response",
                 };
                 return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, message));
             }
@@ -181,7 +181,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// The client's end, and the server's with that patience; between them go 64 bytes.
+    /// A client end and a server end with these timeouts, connected by a buffer of 64 bytes.
     fn pair(patience: ConnectionTimeouts) -> (DuplexStream, TimedConnection<DuplexStream>) {
         let connections = Arc::new(ConnectionLimiter::new(&Config::default()));
         let place = connections.admit(IpAddr::from([192, 0, 2, 1])).unwrap();
@@ -220,7 +220,7 @@ mod tests {
                 }
             }
         };
-        // Were each further byte to begin a new wait, this would go on for ever.
+        // If every byte restarted the timeout, this would never end.
         let error = tokio::select! {
             () = trickle => unreachable!("the server's end is open"),
             error = read => error,
@@ -242,7 +242,7 @@ mod tests {
         let mut request = [0; 7];
         server.read_exact(&mut request).await.unwrap();
         server.write_all(b"answer").await.unwrap();
-        // Waiting for the next request, the limit of an answer no longer counts.
+        // While waiting for the next request, the response timeout does not apply.
         let waited = tokio::time::timeout(SHORT * 3, server.read_u8()).await;
         assert!(waited.is_err(), "{waited:?}");
     }

@@ -22,20 +22,20 @@ pub struct ConnectionLimiter {
 #[derive(Debug, Default)]
 struct ConnectionCounts {
     total: usize,
-    /// An address without a connection has no entry, so there are never more than connections.
+    /// An address without a connection has no entry, so there are never more entries than connections.
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// The slot of one open connection, freed when this is dropped.
+/// Permit for one open connection, released on drop.
 #[derive(Debug)]
 pub struct ConnectionPermit {
     limiter: Arc<ConnectionLimiter>,
-    /// The address it is counted for; `None` for a trusted proxy.
+    /// Address that the connection counts for; `None` for a trusted proxy.
     address: Option<IpAddr>,
 }
 
 impl ConnectionLimiter {
-    /// As many connections as the configuration and the process's file descriptors allow.
+    /// Limits connections to what the configuration and the process's file descriptors allow.
     pub fn new(config: &Config) -> Self {
         Self::with_budget(config, DescriptorBudget::for_process(config))
     }
@@ -48,9 +48,9 @@ impl ConnectionLimiter {
             tracing::warn!(
                 configured,
                 max_connections,
-                "fewer connections than limits.connections: the process may not open more files (ulimit -n)"
+                "fewer connections than limits.connections: the open file limit (ulimit -n) is too low"
             );
-            // If there are few, one address must not have all of them.
+            // One address must not use all of a small number of connections.
             max_per_address = max_per_address.min(max_connections / 2).max(1);
         }
         Self {
@@ -65,7 +65,7 @@ impl ConnectionLimiter {
         self.max_connections
     }
 
-    /// A slot for one more connection from that address; `None` if a limit is reached.
+    /// Permit for one more connection from this address; `None` if a limit is reached.
     pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
         let peer = peer.to_canonical();
         let address = (!is_in_networks(&self.exempt, peer)).then(|| client_network(peer));
@@ -160,7 +160,7 @@ mod tests {
     fn one_address_never_has_all_connections_that_few_descriptors_allow() {
         let config = Config::default();
         let needed = DescriptorBudget::with_limit(&config, None).needed();
-        // All but a hundred of the ten thousand connections are missing.
+        // Only a hundred of the ten thousand connections fit.
         let budget = DescriptorBudget::with_limit(&config, Some(needed - 9_900));
         let connections = Arc::new(ConnectionLimiter::with_budget(&config, budget));
         let held: Vec<_> = (0..50)

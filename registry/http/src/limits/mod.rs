@@ -1,4 +1,4 @@
-//! Limits of what one client may take: writes without a token, sign-ins, connections, streams, unread bytes.
+//! Limits per client: anonymous writes, sign-ins, connections, streams and unread bytes.
 
 pub mod anonymous_write_limit;
 pub mod client_address;

@@ -1,4 +1,4 @@
-//! The rate limits of signing in, by address and by account.
+//! Rate limits of sign-ins, by address and by account.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -12,12 +12,12 @@ use uuid::Uuid;
 use crate::limits::anonymous_write_limit::KeyedLimit;
 use crate::limits::client_address::client_network;
 
-/// Attempts of one address in a minute, and answers of identity providers.
+/// Maximum attempts per minute from one address, and maximum identity provider responses.
 const MAX_PER_ADDRESS: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
-/// Sessions begun by one account in a minute.
+/// Maximum sessions per minute started by one account.
 const MAX_PER_ACCOUNT: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
-/// Counts attempts to sign in, in this process.
+/// Counts sign-in attempts in this process.
 #[derive(Debug)]
 pub struct SignInLimit {
     addresses: KeyedLimit<IpAddr>,
@@ -39,7 +39,7 @@ impl SignInLimit {
         admitted.map_err(|seconds| rate_limit_error("from this address", seconds))
     }
 
-    /// Counts an answer of an identity provider from a browser at that address.
+    /// Counts an identity provider response that arrives from a browser at this address.
     pub fn admit_response(&self, address: IpAddr) -> Result<()> {
         let admitted = self.responses.admit(&client_network(address));
         admitted.map_err(|seconds| rate_limit_error("from this address", seconds))
@@ -56,7 +56,7 @@ fn rate_limit_error(origin: &str, seconds: u32) -> AppError {
         retry_after: Some(seconds),
         ..AppError::new(
             ErrorKind::TooManyRequests,
-            format!("Too many attempts to sign in {origin}; wait {seconds} seconds."),
+            format!("Too many sign-in attempts {origin}. Wait {seconds} seconds."),
         )
     }
     .with_refusal(RefusalReason::TooMany)

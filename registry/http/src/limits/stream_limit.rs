@@ -1,6 +1,5 @@
-//! Slots for open streams, of events and of tasks alike: those of accounts are counted together, those without an
-//! account separately, so that neither can take the others'. One account, or one network without an account, has a
-//! share.
+//! Limits of open event and task streams. Streams of accounts and anonymous streams are counted separately, so that
+//! neither group can exhaust the other's capacity. One account, or one anonymous network, may use only a share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +8,9 @@ use a2a_registry_core::error::{AppError, ErrorKind, Result};
 use a2a_registry_core::visibility::caller::{Caller, CallerKey};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// One account, or one network without an account, may have one in this many slots.
+/// One account, or one anonymous network, may use this fraction of the capacity.
 const CALLER_SHARE_DIVISOR: usize = 10;
-/// Seconds after which a caller who was refused may try again.
+/// Seconds after which a rejected caller may try again.
 const RETRY_AFTER_SECONDS: u32 = 30;
 
 #[derive(Debug)]
@@ -20,11 +19,11 @@ pub struct StreamLimiter {
     anonymous: Arc<Semaphore>,
     capacity: usize,
     max_per_owner: usize,
-    /// A holder without a stream has no entry, so there are never more entries than streams.
+    /// A caller without a stream has no entry, so there are never more entries than streams.
     open_by_owner: Mutex<HashMap<CallerKey, usize>>,
 }
 
-/// The slot of one open stream, freed when this is dropped.
+/// Permit for one open stream, released on drop.
 #[derive(Debug)]
 pub struct StreamPermit {
     limiter: Arc<StreamLimiter>,
@@ -33,8 +32,8 @@ pub struct StreamPermit {
 }
 
 impl StreamLimiter {
-    /// `places` slots for accounts, half as many for callers without an account, and for one account or network a tenth
-    /// of them, at least one.
+    /// Allows `capacity` streams for accounts, half as many for anonymous callers, and a tenth of these, at least one,
+    /// for one account or network.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.min(Semaphore::MAX_PERMITS);
         Self {
@@ -63,14 +62,14 @@ impl StreamLimiter {
         {
             return Err(limit_error(
                 ErrorKind::TooManyRequests,
-                "You have as many streams open as the registry allows one caller; close one, or read without a stream.",
+                "You have the maximum number of open streams per caller. Close one, or read without a stream.",
             ));
         }
         let permit = Arc::clone(semaphore).try_acquire_owned();
         let permit = permit.map_err(|_| {
             limit_error(
                 ErrorKind::Unavailable,
-                "As many streams are open as the registry allows; try again, or read without a stream.",
+                "The registry has the maximum number of open streams. Try again later, or read without a stream.",
             )
         })?;
         *open_by_owner.entry(owner).or_default() += 1;
@@ -142,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Takes places for callers of which each takes its share, until there is no more; returns how many.
+    /// Takes permits for callers that each use their full share, until none is left. Returns the permits.
     fn fill(places: &Arc<StreamLimiter>, caller: impl Fn(u8) -> Caller) -> Vec<StreamPermit> {
         let mut taken = Vec::new();
         for number in 0..=u8::MAX {

@@ -1,8 +1,8 @@
-//! The bytes of responses that clients have not read yet, bounded for each address: a client that requests much and
-//! reads slowly must not fill the memory.
+//! Limits the response bytes that clients have not read yet, for each address: a client that requests much and reads
+//! slowly must not fill the memory.
 //!
-//! A large response is handed to its connection in pieces, so that no connection has a copy of the whole. Cached bytes
-//! that several responses share are counted once for an address.
+//! A large response is passed to its connection in chunks, so that no connection holds a copy of the whole. Cached
+//! bytes that several responses share are counted once per address.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -14,10 +14,10 @@ use std::task::{Context, Poll};
 use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
 
-/// Bytes of a response that a connection takes at once.
+/// Number of response bytes that a connection takes at once.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// The large responses in progress, by the address that reads them.
+/// Tracks the large responses in progress, by client address.
 #[derive(Debug)]
 pub struct UnreadBytesLimiter {
     max_per_address: usize,
@@ -28,14 +28,14 @@ pub struct UnreadBytesLimiter {
 #[derive(Debug, Default)]
 struct AddressUsage {
     bytes: usize,
-    /// How many responses have the same bytes.
+    /// Number of responses that share the same bytes.
     responses: HashMap<BufferKey, usize>,
 }
 
-/// The address and length of a response's bytes in memory.
+/// Memory address and length of a response's bytes.
 type BufferKey = (usize, usize);
 
-/// A large response that is being read, counted until this is dropped.
+/// Large response in progress, counted until dropped.
 pub struct CountedBody {
     remaining: Bytes,
     buffer: BufferKey,
@@ -44,7 +44,7 @@ pub struct CountedBody {
 }
 
 impl UnreadBytesLimiter {
-    /// At most this many megabytes for one address.
+    /// Allows at most this many megabytes per address.
     pub fn new(megabytes: u64) -> Arc<Self> {
         let max_bytes = megabytes.saturating_mul(1024 * 1024);
         Arc::new(Self {
@@ -53,8 +53,8 @@ impl UnreadBytesLimiter {
         })
     }
 
-    /// Counts a response for its reader; `None` if its address has reached the limit of unread bytes. An address
-    /// without any may read a response of any size.
+    /// Counts a response for the client address; `None` if the address has reached the limit of unread bytes. An
+    /// address without unread bytes may read a response of any size.
     pub fn admit(self: &Arc<Self>, address: IpAddr, bytes: &Bytes) -> Option<CountedBody> {
         let buffer = (bytes.as_ptr() as usize, bytes.len());
         let mut usages = self.lock_by_address();
@@ -79,7 +79,7 @@ impl UnreadBytesLimiter {
         })
     }
 
-    /// The unread bytes of an address.
+    /// Number of unread bytes of an address.
     #[cfg(test)]
     fn address_bytes(&self, address: IpAddr) -> usize {
         self.lock_by_address()

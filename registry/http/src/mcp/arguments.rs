@@ -1,4 +1,4 @@
-//! The arguments of the tools. Those about searches are parameters of `/v1/agents`, so that both take the same.
+//! Tool arguments. Search arguments are the parameters of `/v1/agents`, so that both accept the same.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use utoipa::IntoParams as _;
 use crate::mcp::schemas::portable_schema;
 use crate::requests::body::path_pointer;
 
-/// Agents on a page where the caller names no number.
+/// Default number of agents on a page.
 const DEFAULT_PAGE_SIZE: u32 = 10;
 const MAX_PAGE_SIZE: u32 = 50;
 const MAX_LIST_VALUES: usize = 20;
 const MAX_FACETS: usize = 12;
-/// The facets that are counted where the caller names none.
+/// Facets that are counted by default.
 const DEFAULT_FACETS: [Facet; 6] = [
     Facet::Tag,
     Facet::Provider,
@@ -29,27 +29,27 @@ const DEFAULT_FACETS: [Facet; 6] = [
     Facet::Auth,
     Facet::Trust,
 ];
-/// Parameters of `/v1/agents` that `search_agents` does not take, because their results are not shown.
+/// Parameters of `/v1/agents` that `search_agents` does not support, because it does not return their results.
 const UNSUPPORTED_PARAMETERS: [&str; 5] = ["facets", "mode", "group", "fields", "explain"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentArgument {
-    /// The agent's `id` or `urn`, as `search_agents` shows them.
+    /// The agent's `id` or `urn`, as returned by `search_agents`.
     #[schemars(length(min = 1, max = 1024))]
     pub agent: String,
 }
 
 pub(super) fn search_schema() -> Arc<JsonObject> {
     let overrides = json!({
-        "text": {"description": "What the agent should do, in plain words, such as `book a flight`. Without it all agents are \
+        "text": {"description": "The task in plain words, such as `book a flight`. Without a text all agents are \
             listed. Operators: `\"a phrase\"`, `both AND needed`, `one OR another`, `-without`, `prefix*`."},
-        "trust": {"description": "Minimum trust level: `L0` fetched over TLS, `L1` the domain is proved, `L2` signed by the \
-            domain, `L3` signed with a key that the domain's owner enrolled."},
+        "trust": {"description": "Minimum trust level: `L0` fetched over TLS, `L1` domain proved, `L2` signed by the \
+        domain, `L3` signed with a key that the domain's owner enrolled."},
         "sort": {"description": "Order of the agents; `relevance` by default."},
         "page_size": {"description": "Number of agents on the page; 10 by default.", "default": DEFAULT_PAGE_SIZE, "maximum": MAX_PAGE_SIZE},
-        "page_token": {"description": "`next_page_token` of the page before, with all other arguments as they were then.",
+        "page_token": {"description": "`next_page_token` of the previous page, with all other arguments unchanged.",
             "maxLength": 4096},
     });
     parameter_schema(|name| !UNSUPPORTED_PARAMETERS.contains(&name), &overrides)
@@ -61,19 +61,19 @@ pub(super) fn facets_schema() -> Arc<JsonObject> {
         names.collect::<Vec<_>>().join(", ")
     };
     let description = format!(
-        "What to count: {}; by default {}.",
+        "Facets to count: {}; by default {}.",
         names(Facet::ALL),
         names(&DEFAULT_FACETS)
     );
     let overrides = json!({
-        "text": {"description": "Counts only agents that this text finds, as `search_agents` does."},
+        "text": {"description": "Counts only agents that `search_agents` finds for this text."},
         "facets": {"description": description, "maxItems": MAX_FACETS},
     });
     parameter_schema(|name| matches!(name, "q" | "facets"), &overrides)
 }
 
-/// Parameters of `/v1/agents` as the schema of arguments, with what is said of them here in `own`. The text of a search is
-/// `q` there and `text` here.
+/// JSON schema of arguments from the parameters of `/v1/agents`, with the descriptions in `overrides`. The search text
+/// is `q` there and `text` here.
 fn parameter_schema(is_included: impl Fn(&str) -> bool, overrides: &Value) -> Arc<JsonObject> {
     let mut properties = JsonObject::new();
     for parameter in SearchQuery::into_params(|| None) {
@@ -87,7 +87,7 @@ fn parameter_schema(is_included: impl Fn(&str) -> bool, overrides: &Value) -> Ar
         let mut schema = json!(parameter.schema);
         if schema["type"] == "array" {
             schema["maxItems"] = MAX_LIST_VALUES.into();
-            // All values are read as texts.
+            // All values are parsed as strings.
             schema["items"]["type"] = "string".into();
         }
         if let Some(description) = parameter.description {
@@ -107,7 +107,7 @@ pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppErro
     let mut query = parse_query(arguments)?;
     let size = query.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&size) {
-        let detail = format!("a page has 1 to {MAX_PAGE_SIZE} agents");
+        let detail = format!("page_size must be between 1 and {MAX_PAGE_SIZE}");
         return Err(AppError::invalid("/page_size", detail));
     }
     query.page_size = Some(size);
@@ -130,13 +130,13 @@ fn parse_query(mut arguments: JsonObject) -> Result<SearchQuery, AppError> {
     parse_arguments(arguments)
 }
 
-/// Reads arguments in the form that [`fitted`] gives them; an error names the argument.
+/// Parses arguments that [`normalize_arguments`] returned; an error names the argument.
 pub(super) fn parse_arguments<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, AppError> {
     serde_path_to_error::deserialize(Value::Object(arguments))
         .map_err(|error| AppError::invalid(&path_pointer(error.path()), error.inner().to_string()))
 }
 
-/// The arguments of a call as the schema of its tool has them, from those that a model writes; an error names the argument.
+/// Normalizes the arguments written by a model to the schema of the tool; an error names the argument.
 pub(super) fn normalize_arguments(
     arguments: Option<JsonObject>,
     schema: &JsonObject,
@@ -156,14 +156,17 @@ pub(super) fn normalize_arguments(
         };
         *value = coerce_to_schema(value.take(), schema);
         if contains_nul(value) {
-            return Err(AppError::invalid("", "the arguments hold U+0000"));
+            return Err(AppError::invalid(
+                "",
+                "the arguments must not contain U+0000",
+            ));
         }
     }
     Ok(arguments)
 }
 
-/// A value in the type that its schema asks for, where a model wrote it in another: one value for a list, a list as text, and
-/// numbers as texts or the other way round. What fits in no way is left for the reader to refuse.
+/// Converts a value to the type in its schema if a model wrote another type: one value for a list, a list as a string,
+/// and numbers as strings or vice versa. Other mismatches are left for the parser to reject.
 fn coerce_to_schema(value: Value, schema: &Value) -> Value {
     match (schema["type"].as_str(), value) {
         (Some("array"), Value::Array(items)) => {
@@ -192,7 +195,7 @@ fn coerce_to_schema(value: Value, schema: &Value) -> Value {
     }
 }
 
-/// Whether a text holds U+0000, which not every database can compare with.
+/// Whether a string contains U+0000, which not every database can compare.
 fn contains_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),

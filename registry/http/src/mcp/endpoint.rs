@@ -1,7 +1,7 @@
 //! `POST /mcp`: the streamable HTTP transport of the Model Context Protocol, without sessions.
 //!
-//! The caller is judged and the body read as everywhere in this server; the library then takes the message. A caller is
-//! an extension of the request, never an argument, and no tool sees the token.
+//! Authentication and body parsing are the same as for all requests; the library then handles the message. The caller
+//! is a request extension, never an argument, and tools cannot see the token.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::requests::auth::Anyone;
 use crate::requests::body::RawBody;
 use crate::requests::server_state::ServerState;
 
-/// The library's service, with what it may answer to.
+/// The library's service, with the hosts and origins that it accepts.
 pub struct McpService {
     service: StreamableHttpService<ToolServer<RegistryTools>, NeverSessionManager>,
     public_url: String,
@@ -60,7 +60,7 @@ impl McpService {
         }
     }
 
-    /// The library's answer. What it answers in plain text is made a message of the protocol.
+    /// Handles a message with the library, and converts plain text responses to protocol messages.
     async fn handle(&self, message: http::Request<Full<Bytes>>) -> Result<HttpResponse, Problem> {
         let (head, body) = self.service.handle(message).await.into_parts();
         let status = StatusCode::from_u16(head.status.as_u16())
@@ -84,13 +84,13 @@ impl McpService {
             StatusCode::FORBIDDEN => Err(Problem::new(
                 &problem_kinds::FORBIDDEN,
                 format!(
-                    "This request names another host or origin than this registry's: call it as {}. If that is not \
-                     its address, its operator has to set server.public_url; a proxy has to pass the host on in `Host`.",
+                    "The host or origin of this request is not this registry's: use {}. If that address is wrong, the \
+                    operator must set server.public_url; a proxy must pass the host on in `Host`.",
                     self.public_url
                 ),
             )),
             StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(INVALID_MESSAGE_PREFIX) => {
-                let detail = "The body is not one JSON-RPC message of the Model Context Protocol.";
+                let detail = "The body is not a JSON-RPC message of the Model Context Protocol.";
                 json_rpc_rejection(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail)
             }
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Problem::new(
@@ -102,7 +102,7 @@ impl McpService {
     }
 }
 
-/// The names of this machine to itself, where the registry can be reached by them.
+/// Local host names, if the registry can be reached by them.
 fn local_names(config: &Config) -> &'static [&'static str] {
     let address = config.server.listen.ip();
     match address.is_loopback() || address.is_unspecified() {
@@ -111,8 +111,8 @@ fn local_names(config: &Config) -> &'static [&'static str] {
     }
 }
 
-/// The hosts that a request may name: another one means that somebody has another name lead here, such as a page that
-/// wants to speak to a registry behind a firewall.
+/// Hosts that a request may name. Another host indicates DNS rebinding, such as by a page that tries to reach a
+/// registry behind a firewall.
 pub(super) fn allowed_hosts(config: &Config) -> Vec<String> {
     let public = Url::parse(&config.public_url()).ok();
     let public = public.as_ref().and_then(Url::host_str).map(str::to_owned);
@@ -120,7 +120,7 @@ pub(super) fn allowed_hosts(config: &Config) -> Vec<String> {
     public.into_iter().chain(own).collect()
 }
 
-/// The origins whose pages may call: those of this registry alone.
+/// Origins whose pages may send requests: only those of this registry.
 pub(super) fn allowed_origins(config: &Config) -> Vec<String> {
     let public = Url::parse(&config.public_url()).ok();
     let public = public.as_ref().and_then(|url| {
@@ -163,13 +163,13 @@ pub(crate) async fn handle_mcp(
         .await
 }
 
-/// Whether the client's revision has batches, which is 2025-03-26 alone: a request that names no revision is of that one.
+/// Whether the client's protocol revision supports batches. Only 2025-03-26 does, and it is the default revision.
 fn supports_batches(request: &HttpRequest) -> bool {
     let revision = request.headers().get("mcp-protocol-version");
     revision.is_none_or(|revision| revision.as_bytes() == b"2025-03-26")
 }
 
-/// Takes several messages, one after another, and answers those that are requests.
+/// Handles the messages of a batch one by one, and returns the responses to requests.
 async fn handle_batch(
     request: &HttpRequest,
     caller: &Caller,
@@ -177,14 +177,14 @@ async fn handle_batch(
     messages: Vec<&RawValue>,
 ) -> Result<HttpResponse, Problem> {
     if messages.is_empty() || messages.len() > MAX_BATCH {
-        let detail = format!("A batch has 1 to {MAX_BATCH} messages.");
+        let detail = format!("A batch must have 1 to {MAX_BATCH} messages.");
         return json_rpc_rejection(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail);
     }
     let mut responses = Vec::new();
     for one in messages {
         let one = mcp_request(request, caller.clone(), one.get().to_owned().into())?;
         let answer = service.handle(one).await?;
-        // A notification has no answer. All others are whole in memory.
+        // A notification has no response. All other responses are completely in memory.
         if let Ok(body) = answer.into_body().try_into_bytes()
             && !body.is_empty()
         {
@@ -199,12 +199,12 @@ async fn handle_batch(
     Ok(json_response(StatusCode::OK, body))
 }
 
-/// A failure outside of any message, as everywhere in this server.
+/// Error response for a failure outside of any message, as for all requests.
 pub(crate) fn problem_response(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     problem.to_response(request.uri().path())
 }
 
-/// The request as the library takes it: with its caller, and without what the caller is known by.
+/// Converts the request for the library: adds the caller, removes the credentials.
 fn mcp_request(
     request: &HttpRequest,
     caller: Caller,
@@ -224,8 +224,8 @@ fn mcp_request(
     Ok(message)
 }
 
-/// What the client accepts, in the words of the protocol, which demands both of its media types of clients. Every answer here
-/// is JSON, so whoever takes that may leave the other one out.
+/// `Accept` header for the library. The protocol requires clients to accept both of its media types. All responses
+/// here are JSON, so a client may leave the other type out.
 fn accept_header(request: &HttpRequest) -> String {
     let values = request.headers().get_all(header::ACCEPT);
     let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
@@ -238,22 +238,22 @@ fn accept_header(request: &HttpRequest) -> String {
     }
 }
 
-/// The media ranges that include JSON.
+/// Media ranges that include JSON.
 const JSON_MEDIA_RANGES: [&str; 3] = ["*/*", "application/*", "application/json"];
-/// Headers that the library does not get as they are: what somebody is known by, and what [`accepted`] says anew.
+/// Headers that are not passed to the library: credentials, and those that [`accept_header`] replaces.
 static STRIPPED_HEADERS: [header::HeaderName; 4] = [
     header::AUTHORIZATION,
     header::COOKIE,
     header::PROXY_AUTHORIZATION,
     header::ACCEPT,
 ];
-/// Most messages of a batch: each may have an answer as long as a card.
+/// Maximum number of messages of a batch: each response may be as long as a card.
 const MAX_BATCH: usize = 20;
-/// How the library begins its answer to JSON that is no message.
+/// Prefix of the library's response to JSON that is not a message.
 const INVALID_MESSAGE_PREFIX: &str = "fail to deserialize";
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// An error that belongs to no message that could be read.
+/// JSON-RPC error for a message that could not be parsed.
 fn json_rpc_rejection(
     status: StatusCode,
     code: ErrorCode,

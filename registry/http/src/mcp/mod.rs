@@ -1,4 +1,4 @@
-//! The registry as a server of the Model Context Protocol: the tools by which models find agents and read about them.
+//! The registry as a Model Context Protocol server: tools by which models find agents and read about them.
 
 pub mod arguments;
 pub mod endpoint;

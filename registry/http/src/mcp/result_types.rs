@@ -1,5 +1,5 @@
-//! What the tools answer with: what the API says of agents, within bounds. The output schemas that clients see are made from
-//! these types.
+//! Tool results: the agent data of the API within size limits. The output schemas for clients are generated from these
+//! types.
 
 use a2a_card::Skill;
 use a2a_registry_api::{Agent, AgentList, Deprecation, FacetValue, Hit, Interface, Summary, Trust};
@@ -11,14 +11,14 @@ use utoipa::PartialSchema;
 
 use crate::mcp::text_limits::{MAX_ENTRIES, TextLimiter, cut, if_short_enough, short_lines};
 
-/// Bytes of the agents on a page, written as JSON; agents beyond it are shown without their details.
+/// Maximum number of bytes of the agents on a page, as JSON; agents beyond it are returned without details.
 const MAX_LIST_BYTES: usize = 160 * 1024;
-/// Bytes of the skills of one agent, written as JSON; skills beyond it are left out.
+/// Maximum number of bytes of the skills of one agent, as JSON; skills beyond it are left out.
 const MAX_SKILL_BYTES: usize = 64 * 1024;
 const MAX_TEASER_CHARS: usize = 400;
-/// Characters of the description of a skill of an agent on its own, and of an example.
+/// Maximum number of characters of a skill description in the details of one agent, and of an example.
 const MAX_SKILL_TEXT_CHARS: usize = 600;
-/// Skills of an agent in a list, by their names.
+/// Maximum number of skill names of an agent in a list.
 const MAX_LISTED_SKILLS: usize = 12;
 const MAX_SKILLS: usize = 100;
 const MAX_EXAMPLES: usize = 5;
@@ -33,11 +33,11 @@ pub(super) struct AgentPage {
     pub total: u64,
     /// `page_token` of the next page; null on the last page.
     pub next_page_token: Option<String>,
-    /// How to find more or better: one sentence each.
+    /// How to get more or better results: one sentence each.
     pub hints: Vec<String>,
 }
 
-/// What is said of an agent in a list and on its own.
+/// Members of an agent in a list and in its details.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct AgentHead {
@@ -47,23 +47,24 @@ pub(super) struct AgentHead {
     pub urn: Option<String>,
     /// Name, from the card.
     pub name: String,
-    /// What it does, from the card.
+    /// Description, from the card.
     pub description: Option<String>,
     /// Version of the agent, from the card.
     pub version: Option<String>,
-    /// Organisation that runs it, from the card.
+    /// Organization that runs the agent, from the card.
     pub provider: Option<String>,
     /// Domain that publishes the card.
     pub domain: String,
-    /// Addresses at which it speaks A2A, in the order to try.
+    /// A2A interface URLs, in order of preference.
     #[schemars(schema_with = "list_schema::<Interface>")]
     pub interfaces: Vec<Interface>,
-    /// How well the card's origin is proved.
+    /// Trust in the card's origin.
     #[schemars(schema_with = "api_schema::<Trust>")]
     pub trust: Trust,
     /// `approved`, `deprecated` or another state of its lifecycle.
     pub lifecycle: String,
-    /// Whether something was left out to bound this answer: of an agent in a list `get_agent` has it, else `get_card`.
+    /// Whether something was left out to limit the result. Get it with `get_agent` for an agent in a list, otherwise
+    /// with `get_card`.
     pub shortened: bool,
 }
 
@@ -72,15 +73,15 @@ pub(super) struct AgentHead {
 pub(super) struct ListedAgent {
     #[serde(flatten)]
     pub head: AgentHead,
-    /// Names of its skills, from the card.
+    /// Names of the skills, from the card.
     pub skills: Vec<String>,
-    /// Tags of its skills, from the card.
+    /// Tags of the skills, from the card.
     pub tags: Vec<String>,
-    /// Authentication that it requires.
+    /// Authentication that the agent requires.
     pub auth: Vec<String>,
-    /// Relevance within this answer; null without a text.
+    /// Relevance within this result; null without a text.
     pub score: Option<f32>,
-    /// Whether it fits the text badly.
+    /// Whether the agent is a weak match for the text.
     pub weak: bool,
 }
 
@@ -91,33 +92,33 @@ pub(super) struct WholeAgent {
     pub head: AgentHead,
     /// Documentation for people, from the card.
     pub documentation_url: Option<String>,
-    /// Whether answers can be streamed.
+    /// Whether the agent can stream responses.
     pub streaming: bool,
-    /// Whether updates of tasks can be pushed.
+    /// Whether the agent supports push notifications.
     pub push_notifications: bool,
     /// URIs of protocol extensions.
     pub extensions: Vec<String>,
-    /// Media types that it accepts.
+    /// Accepted media types.
     pub input_modes: Vec<String>,
-    /// Media types that it produces.
+    /// Produced media types.
     pub output_modes: Vec<String>,
-    /// Its skills, from the card.
+    /// Skills, from the card.
     pub skills: Vec<AgentSkill>,
     /// How to authenticate: one sentence for each alternative.
     pub security: Vec<String>,
-    /// Why the signatures were judged so.
+    /// Reason for the result of checking the signatures.
     pub signature_reason: String,
-    /// Why it is deprecated and what to use instead; null unless it is.
+    /// Why the agent is deprecated and what to use instead; null if it is not deprecated.
     pub deprecation: Option<String>,
     /// Whether the last fetches of the card succeeded: `fresh`, `stale` or `gone`.
     pub liveness: String,
-    /// SHA-256 of the card that is served.
+    /// SHA-256 of the served card.
     pub card_digest: String,
-    /// Its page in this registry.
+    /// URL of the agent's page in this registry.
     pub page: String,
 }
 
-/// Something that an agent can do, in the words of its card.
+/// Skill of an agent, as described in the card.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct AgentSkill {
@@ -126,26 +127,26 @@ pub(super) struct AgentSkill {
     pub name: String,
     pub description: Option<String>,
     pub tags: Vec<String>,
-    /// Requests that fit it.
+    /// Example requests.
     pub examples: Vec<String>,
 }
 
-/// A card as it is published.
+/// Card as published.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct WholeCard {
     /// Id of the agent in this registry.
     pub id: String,
-    /// SHA-256 of the card's bytes as they are served.
+    /// SHA-256 of the card's bytes as served.
     pub digest: String,
-    /// Length of the card in bytes as they are served.
+    /// Length of the card in bytes as served.
     pub bytes: u64,
-    /// The card as its publisher serves it: JSON as a text. Characters that cannot be seen are written as `\uXXXX` in it,
-    /// which changes no value, so that its signatures can be checked.
+    /// The card as its publisher serves it: JSON as a string. Invisible characters are escaped as `\uXXXX`, which
+    /// changes no value, so its signatures can be verified.
     pub card: String,
     /// Result of checking the signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     pub signature: String,
-    /// Why the signatures were judged so.
+    /// Reason for the result of checking the signatures.
     pub signature_reason: String,
 }
 
@@ -155,7 +156,7 @@ pub(super) struct WholeCard {
 pub(super) struct AgentCheck {
     /// Id of the agent in this registry.
     pub id: String,
-    /// SHA-256 of the card that this is about.
+    /// SHA-256 of the checked card.
     pub card_digest: String,
     /// Whether the caller may find the agent.
     pub discover: CheckedAction,
@@ -165,33 +166,33 @@ pub(super) struct AgentCheck {
     pub policy_set: u64,
 }
 
-/// A decision on one action.
+/// Decision on one action.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct CheckedAction {
-    /// Whether the caller may.
+    /// Whether the action is allowed.
     pub allowed: bool,
     pub reason: String,
-    /// The policies that it follows from, for callers who see everything; others are told none.
+    /// Policies that determine the decision, for callers with full access; empty for others.
     pub policies: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct FacetPage {
-    /// Number of agents that were counted.
+    /// Number of counted agents.
     pub total: u64,
-    /// The facets, by name.
+    /// Facets, by name.
     pub facets: Vec<CountedFacet>,
 }
 
-/// A facet: a filter of `search_agents`.
+/// Facet: a filter of `search_agents`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct CountedFacet {
     /// Name of the filter.
     pub name: String,
-    /// The most frequent values. One that is cut, or has hidden characters, is not found by what is shown here.
+    /// Most frequent values. A value that was cut or has hidden characters cannot be used as a filter as shown here.
     #[schemars(schema_with = "list_schema::<FacetValue>")]
     pub values: Vec<FacetValue>,
     /// Number of agents with other values.
@@ -199,7 +200,7 @@ pub(super) struct CountedFacet {
 }
 
 impl AgentPage {
-    /// A page as `/v1/agents` has it. Agents beyond [`LIST_BYTES`] keep only what tells them from others.
+    /// Converts a page of `/v1/agents`. Agents beyond [`MAX_LIST_BYTES`] keep only their identifying members.
     pub(super) fn new(list: AgentList) -> Self {
         let mut bytes = 0;
         let agents = list.agents.iter().map(|hit| {
@@ -305,7 +306,7 @@ impl WholeAgent {
     }
 }
 
-/// The schema of a type of the API, as one that has no further members.
+/// Schema of an API type that allows no additional members.
 fn api_schema<T: PartialSchema>(_: &mut SchemaGenerator) -> Schema {
     let mut schema = json!(T::schema());
     schema["additionalProperties"] = false.into();
@@ -331,7 +332,7 @@ fn limit_interfaces(limiter: &mut TextLimiter, all: &[Interface]) -> Vec<Interfa
     shown
 }
 
-/// The skills of a card within [`SKILL_BYTES`].
+/// Skills of a card within [`MAX_SKILL_BYTES`].
 fn limit_skills(limiter: &mut TextLimiter, all: &[Skill]) -> Vec<AgentSkill> {
     let mut bytes = 0;
     let mut included = Vec::new();

@@ -1,4 +1,4 @@
-//! JSON schemas of arguments and results, in the words that all clients understand.
+//! JSON schemas of arguments and results, in a form that all clients support.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     let mut schema = schema_for_type::<T>().as_ref().clone();
-    // The name and the description of a type of this program say nothing to a client.
+    // The name and description of a Rust type are meaningless to clients.
     schema.remove("title");
     schema.remove("description");
     portable_schema(schema.into())
@@ -27,8 +27,8 @@ pub(super) fn portable_schema(mut schema: Value) -> Arc<JsonObject> {
     }
 }
 
-/// Leaves out what only this program's language means: formats of numbers, which strict validators refuse, and defaults of
-/// null for arguments that may be missing but not null. Descriptions have no line breaks.
+/// Removes Rust-specific parts: number formats, which strict validators reject, and null defaults of arguments that
+/// may be missing but not null. Also removes line breaks in descriptions.
 fn remove_unportable(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

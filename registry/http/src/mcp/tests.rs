@@ -1,4 +1,4 @@
-//! Tests of what needs no registry: hosts and origins, arguments, quotes.
+//! Tests that need no registry: hosts and origins, arguments, quotes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -69,7 +69,7 @@ fn origins_are_named_with_their_ports() {
     );
 }
 
-/// The search that these arguments ask for.
+/// Search query from these arguments.
 fn searched(arguments: &Value) -> Result<SearchQuery, AppError> {
     let arguments = arguments.as_object().cloned();
     search_query(normalize_arguments(arguments, &search_schema())?)
@@ -106,7 +106,7 @@ fn a_wrong_argument_is_named() {
     assert!(!sentence(&internal).contains("secret"));
 }
 
-/// What a model means is plain although it is written in another type.
+/// Values of the wrong type are accepted if the meaning is clear.
 #[test]
 fn arguments_are_read_as_models_write_them() {
     let exact = searched(&json!({

@@ -1,13 +1,13 @@
-//! What a model is given of texts and lists: cut, with hidden characters made visible. Cards are written by strangers, and a
-//! model reads at a price.
+//! Limits for texts and lists in tool results: both are cut, and hidden characters are made visible. Cards are
+//! untrusted, and every token costs money.
 
 pub(super) use a2a_registry_core::text::block as cut;
 use a2a_registry_core::text::{ADDRESS, LINE};
 
-/// Interfaces, tags, modes and other entries of an agent that are shown.
+/// Maximum number of interfaces, tags, modes and other entries of an agent.
 pub(super) const MAX_ENTRIES: usize = 20;
 
-/// Cuts what is shown of one agent, and notes whether a reader misses something by it.
+/// Cuts the texts and lists of one agent, and records whether anything was left out.
 #[derive(Debug, Default)]
 pub(super) struct TextLimiter {
     pub(super) is_shortened: bool,
@@ -35,7 +35,7 @@ pub(super) fn short_lines(texts: &[String]) -> Vec<String> {
     texts.map(|text| cut(text, LINE)).collect()
 }
 
-/// An address or identifier as it is, unless it is too long to be one: cut it would be another one.
+/// Returns a URL or identifier unless it is too long: a cut one would be wrong.
 pub(super) fn if_short_enough(text: Option<&str>) -> Option<String> {
     text.filter(|text| text.len() <= ADDRESS).map(str::to_owned)
 }
@@ -92,14 +92,14 @@ mod tests {
         assert_eq!(if_short_enough(Some(&format!("{longest}a"))), None);
     }
 
-    /// A card of hidden characters is no way to a page that is larger than its bound.
+    /// A card of hidden characters cannot exceed the size limit of a page.
     #[test]
     fn hidden_characters_do_not_lengthen_a_text() {
         for hidden in ['\u{1b}', '\u{ad}', '\u{202e}', '\u{e0041}'] {
             let text = hidden.to_string().repeat(1_000);
             let mut bounds = TextLimiter::default();
             let short = bounds.limit_text(&text, 120);
-            // The last one may be written to its end.
+            // The last escaped character may be complete.
             assert!(short.chars().count() <= 120 + "⟦U+E0041⟧…".chars().count());
             assert!(!short.contains(hidden), "{short:?}");
             assert!(bounds.is_shortened);

@@ -1,4 +1,4 @@
-//! Results of tools: structured, and as text that a model reads.
+//! Tool results: structured, and as text for models.
 
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::text;
@@ -7,14 +7,14 @@ use serde::Serialize;
 
 const MAX_ERROR_CHARS: usize = 500;
 
-/// The result of a tool about an agent that is missing, or that the caller may not see: the same words for both, whatever
-/// it was called.
+/// Message for an agent that does not exist or that the caller may not see: the same for both, and without the
+/// requested name.
 pub(super) const NO_AGENT_MESSAGE: &str =
-    "There is no such agent, or none that you may see. Find agents with search_agents.";
+    "The agent does not exist, or you may not see it. Find agents with search_agents.";
 
-/// A result: structured, as the output schema of the tool describes it, and as texts for whoever reads. Models read the
-/// structured part too, so hidden characters are made visible in all of it: no id, digest or page token of the registry has
-/// one, and an address that has one is not to be called.
+/// Successful result: structured, as described by the output schema of the tool, and as text. Models read the
+/// structured part too, so hidden characters are made visible in all of it: ids, digests and page tokens of the
+/// registry have none, and a URL with hidden characters must not be called.
 pub(super) fn success_result(
     structured: &impl Serialize,
     texts: Vec<String>,
@@ -28,7 +28,7 @@ pub(super) fn success_result(
     Ok(result)
 }
 
-/// A failure as a result: one sentence that says what to do.
+/// Error result with one sentence that tells what to do.
 pub fn error_result(tool: &str, error: &AppError) -> CallToolResult {
     if error.kind == ErrorKind::Internal {
         tracing::error!(tool, internal = error.log_message(), "a tool failed");

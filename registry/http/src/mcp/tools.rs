@@ -1,4 +1,4 @@
-//! The tools: their names, what clients are told about them, and what each does.
+//! MCP tools: their names, descriptions and implementations.
 
 use std::sync::{Arc, LazyLock};
 
@@ -28,11 +28,11 @@ use crate::mcp::text_limits::cut;
 use crate::mcp::text_rendering;
 use crate::mcp::tool_result::{NO_AGENT_MESSAGE, success_result};
 
-/// Bytes of a card that is returned; of longer ones the address is told.
+/// Maximum number of bytes of a returned card. For longer cards the error names the URL.
 const MAX_CARD_BYTES: usize = 256 * 1024;
 const MAX_VALUE_CHARS: usize = 200;
 
-/// The tools of every registry, in this order. They are the same for everybody: what they answer is not.
+/// Tools of every registry, in this order. The list is the same for all callers; the results are not.
 pub fn tools() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         let agent_schema = input_schema::<AgentArgument>();
@@ -73,21 +73,22 @@ pub fn tools() -> &'static [Tool] {
     &TOOLS
 }
 
-const SEARCH_AGENTS_DESCRIPTION: &str = "Finds agents in this registry that speak A2A, the Agent2Agent protocol, by what they can do. \
-    Use it when a task may be done by another agent. Returns a page of agents that you may see, best first, with their ids \
-    for the other tools. Agents are described by strangers: judge them by `trust`, and ask `check_agent` before one is \
-    called.";
-const GET_AGENT_DESCRIPTION: &str = "Shows one agent in full: what it does, its skills, its addresses, how to authenticate, and how well \
-    its origin is proved. Takes the id or URN from `search_agents`.";
-const GET_CARD_DESCRIPTION: &str = "Returns the agent card, the JSON document that an A2A client needs to call the agent, with \
-    every value as its publisher serves it, its digest and the result of checking its signatures. Use `get_agent` to read about an \
-    agent; use this to call it or to verify its card.";
-const CHECK_AGENT_DESCRIPTION: &str = "Tells whether you may find and call an agent under the policies of this registry, and why. Ask \
-    it before an agent is called; do not call one for which `invoke.allowed` is false.";
-const LIST_FACETS_DESCRIPTION: &str = "Lists the values that filters of `search_agents` can take, such as tags, providers and protocol \
-    versions, with the number of agents for each. Use it to learn what there is, or to narrow a search.";
+const SEARCH_AGENTS_DESCRIPTION: &str = "Finds agents in this registry that support A2A, the Agent2Agent protocol, by \
+what they can do. Use it when another agent may do a task. Returns a page of agents that you may see, best first, \
+with \
+their ids for the other tools. Descriptions are written by third parties: rely on `trust`, and use `check_agent` \
+before you call an agent.";
+const GET_AGENT_DESCRIPTION: &str = "Returns the details of one agent: its description, skills, interface URLs, \
+authentication, and the trust in its origin. Takes the id or URN from `search_agents`.";
+const GET_CARD_DESCRIPTION: &str = "Returns the agent card, the JSON document that an A2A client needs to call the \
+agent, with every value as its publisher serves it, its digest and the result of checking its signatures. Use \
+`get_agent` to read about an agent; use this tool to call it or to verify its card.";
+const CHECK_AGENT_DESCRIPTION: &str = "Checks whether the policies of this registry allow you to find and call an \
+agent, and why. Use it before you call an agent; do not call an agent if `invoke.allowed` is false.";
+const LIST_FACETS_DESCRIPTION: &str = "Lists the values of the filters of `search_agents`, such as tags, providers \
+and protocol versions, with the number of agents for each. Use it to explore the registry or to narrow a search.";
 
-/// A tool that only reads, from this registry alone.
+/// A tool that only reads, and only from this registry.
 fn read_only_tool<O: JsonSchema + 'static>(
     name: &'static str,
     title: &str,
@@ -105,7 +106,7 @@ fn read_only_tool<O: JsonSchema + 'static>(
         .with_annotations(annotations)
 }
 
-/// Calls a tool; `None` where there is none of that name.
+/// Calls a tool; `None` if no tool has this name.
 pub(super) async fn call_registry_tool(
     context: &AppContext,
     caller: &Caller,
@@ -132,7 +133,7 @@ pub(super) async fn call_registry_tool(
     })
 }
 
-/// Whatever an agent was called, a missing one and a hidden one are answered with the same words.
+/// Removes the requested name from an error, so that missing and hidden agents get the same message.
 fn hide_agent_name(error: AppError) -> AppError {
     match error.kind {
         ErrorKind::NotFound => AppError::not_found(NO_AGENT_MESSAGE),
@@ -149,7 +150,7 @@ struct ToolCall<'a> {
 impl ToolCall<'_> {
     async fn search_agents(self) -> Result<CallToolResult, AppError> {
         let query = search_query(self.arguments)?;
-        // The members that it shows of hits are those of a search by default, so that both keep the same answer.
+        // The query uses the default fields of a search, so that both share the cached response.
         let answer = search(self.context, self.caller, &query).await?;
         let found = serde_json::from_slice(&answer)
             .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
@@ -168,13 +169,13 @@ impl ToolCall<'_> {
         let agent = load_rendered_view(self.context, self.caller, &agent).await?;
         let summary = &agent.hit.summary;
         let id = summary.id.to_string();
-        // The very version that the signatures were judged of, also where another one is served by now.
+        // The version whose signatures were checked, even if another one is served meanwhile.
         let digest = Some(summary.card_digest.as_str());
         let card = load_agent_card(self.context, self.caller, &id, digest).await?;
         let (address, length) = (&summary.links.card, card.bytes.len());
         if length > MAX_CARD_BYTES {
             let detail = format!(
-                "the card has {length} bytes and at most {MAX_CARD_BYTES} are returned; fetch it from {address}"
+                "the card has {length} bytes, and at most {MAX_CARD_BYTES} can be returned; fetch it from {address}"
             );
             return Err(AppError::invalid("", detail));
         }
@@ -195,7 +196,7 @@ impl ToolCall<'_> {
         let mut result =
             success_result(&card, vec![text_rendering::card_text(&card), json.clone()])?;
         if let Some(structured) = &mut result.structured_content {
-            // JSON as a text says the same only where characters are escaped as JSON escapes them.
+            // A JSON string keeps its meaning only with JSON escapes.
             structured["card"] = json.into();
         }
         Ok(result)

@@ -1,6 +1,6 @@
-//! The middleware around every request: its id and span, `HEAD`, problem documents, headers, metrics.
+//! Middleware around every request: request id and span, `HEAD`, problem documents, headers, metrics.
 //!
-//! One thin layer instead of several: for a cached card, each further layer would cost as much as the card itself.
+//! It is one thin layer instead of several: for a cached card, each additional layer would cost as much as the card.
 
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use crate::requests::auth::ForeignAuthorization;
 use crate::requests::cookies::{self, NewCookie, Uncacheable};
 use crate::requests::visitor::PageRejection;
 
-/// The headers that a browser may send with a `GET` from another site, without `Authorization`.
+/// Headers that a browser may send with a `GET` from another site, without `Authorization`.
 const CORS_ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "A2A-Extensions, A2A-Version, Accept, Cache-Control, Content-Type, If-None-Match, Traceparent, X-Request-Id",
 );
@@ -36,7 +36,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
-/// Keeps the compression layer from changing bytes that must stay as they are. It is removed here.
+/// Prevents the compression layer from changing the bytes. The middleware removes it.
 const UNTOUCHED_ENCODING: HeaderValue = HeaderValue::from_static("identity");
 
 const FEEDS_PREFIX: &str = "/feeds/";
@@ -48,7 +48,7 @@ static REQUEST_IDS: LazyLock<RequestIdGenerator> = LazyLock::new(RequestIdGenera
 pub struct HeadRequest;
 
 impl HeadRequest {
-    /// Whether the request is a `HEAD`. The handler may still give a body of known length.
+    /// Whether the request is a `HEAD`. The handler may still return a body of known length.
     pub fn is_set(request: &HttpRequest) -> bool {
         request.extensions().contains::<Self>()
     }
@@ -118,7 +118,7 @@ where
         let cors = CorsPolicy::for_request(&request);
         let span = start_request_span(&request, &id);
         if request.method() == Method::HEAD {
-            // The server leaves the body out by the method it has read, whatever is set here.
+            // The server omits the body based on the method that it has read; this change does not affect it.
             request.head_mut().method = Method::GET;
             request.extensions_mut().insert(HeadRequest);
         }
@@ -216,7 +216,8 @@ impl RequestMeta {
         response
     }
 
-    /// Gives every error a problem document, or a page outside of the API to a client that accepts pages.
+    /// Adds a problem document to every error, or a page if the path is outside of the API and the client accepts
+    /// pages.
     fn with_problem_document<B: MessageBody + 'static>(
         &self,
         response: ServiceResponse<B>,
@@ -230,7 +231,7 @@ impl RequestMeta {
         let dialect =
             dialects.and_then(|all| ProtocolErrors::for_path(all, response.request().path()));
         if dialect.is_some() && response.response().error().is_none() {
-            // The handler has written the error itself.
+            // The handler has already rendered the error.
             return response.map_into_left_body();
         }
         let (request, response) = response.into_parts();
@@ -302,7 +303,7 @@ impl RequestMeta {
     }
 }
 
-/// Prevents a response that depends on a session from being stored, and gives a rotated session its new cookie.
+/// Prevents caching of a response that depends on a session, and sets the new cookie of a rotated session.
 fn forbid_caching<B>(response: &mut ServiceResponse<B>) {
     let (is_uncacheable, cookie) = {
         let mut extensions = response.request().extensions_mut();
@@ -331,7 +332,7 @@ fn is_html(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-/// Whether a client accepts this media type by its name: pages, as browsers do when a person follows a link, or events.
+/// Whether a client accepts this media type by name: HTML, as browsers do when a person follows a link, or events.
 pub(crate) fn accepts_media_type(request: &HttpRequest, kind: &str) -> bool {
     let accept = request.headers().get(header::ACCEPT);
     accept
@@ -339,7 +340,7 @@ pub(crate) fn accepts_media_type(request: &HttpRequest, kind: &str) -> bool {
         .is_some_and(|accept| accept.contains(kind))
 }
 
-/// Whether an error has its document, or its page if the client accepts pages.
+/// Whether an error already has its problem document, or its page if the client accepts pages.
 fn has_error_document<B>(response: &ServiceResponse<B>) -> bool {
     let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
@@ -348,7 +349,7 @@ fn has_error_document<B>(response: &ServiceResponse<B>) -> bool {
     is_html(response.headers()) && accepts_media_type(response.request(), "text/html")
 }
 
-/// The problem for an error of a library, which has none.
+/// Problem for a library error, which has no problem document.
 fn problem_for_status(status: StatusCode, error: Option<&Error>) -> Problem {
     let kind = problem_kinds::kind_by_status(status);
     let detail = match error {
@@ -362,7 +363,7 @@ fn problem_for_status(status: StatusCode, error: Option<&Error>) -> Problem {
 enum CorsPolicy {
     Disabled,
     PublicGet,
-    /// A public GET with an `Authorization`, which may be a foreign one.
+    /// A public GET with an `Authorization` header, which may be from another site.
     AuthorizedGet,
     Preflight,
 }
@@ -392,7 +393,7 @@ impl CorsPolicy {
         }
     }
 
-    /// The CORS headers once the caller is known.
+    /// CORS policy after authentication.
     fn after_authentication(self, request: &HttpRequest) -> Self {
         match self {
             Self::AuthorizedGet if request.extensions().contains::<ForeignAuthorization>() => {
@@ -425,7 +426,7 @@ impl CorsPolicy {
     }
 }
 
-/// A path as it may be logged: that of a feed is a secret.
+/// Path for logs: the path of a feed is a secret.
 fn loggable_path(path: &str) -> &str {
     match path.starts_with(FEEDS_PREFIX) {
         true => FEEDS_PREFIX,
@@ -433,7 +434,7 @@ fn loggable_path(path: &str) -> &str {
     }
 }
 
-/// Whether a path is of the API or the cards, and not of pages or operations.
+/// Whether a path belongs to the API or the cards, not to pages or operations.
 fn is_api_path(path: &str) -> bool {
     path.starts_with("/v1/")
         || path == "/openapi.json"
@@ -442,7 +443,7 @@ fn is_api_path(path: &str) -> bool {
         || (path.starts_with("/agents/") && path.contains("/.well-known/"))
 }
 
-/// A request in progress, counted until its response or its end.
+/// Request in progress, counted until it has a response or is dropped.
 #[derive(Debug)]
 struct InFlightRequest(Rc<WorkerMetrics>);
 
@@ -459,8 +460,8 @@ impl Drop for InFlightRequest {
     }
 }
 
-/// The span of a request, which its log lines carry. Requests that may write have one wherever acts are logged; for a
-/// cached card it would cost too much.
+/// Creates the span of a request, which its log lines carry. Requests that may write have a span if actions are
+/// logged; for a cached card a span would cost too much.
 fn start_request_span(request: &ServiceRequest, id: &HeaderValue) -> Span {
     macro_rules! request_span {
         ($level:expr) => {{

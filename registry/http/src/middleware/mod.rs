@@ -1,4 +1,4 @@
-//! The middleware around every request.
+//! Middleware around every request.
 
 pub mod envelope;
 pub mod request_id;

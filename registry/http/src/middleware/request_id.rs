@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// The header of the id, in requests and responses. No body contains it, so that equal responses are equal byte for
-/// byte.
+/// Request id header, in requests and responses. Bodies never contain the id, so that equal responses are
+/// byte-identical.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest id accepted from a caller.
+/// Maximum length of an id from a caller.
 const MAX_ID_LENGTH: usize = 64;
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct RequestIdGenerator {
 }
 
 impl RequestIdGenerator {
-    /// A generator with a random prefix, so that two processes give different ids.
+    /// Creates a generator with a random prefix, so that two processes produce different ids.
     pub(crate) fn new() -> Self {
         Self {
             prefix: RandomState::new().hash_one(std::process::id()),
@@ -27,7 +27,7 @@ impl RequestIdGenerator {
         }
     }
 
-    /// The caller's id, if it is a plain word of at most 64 characters, else a new one.
+    /// The caller's id if it is a plain word of at most 64 characters, otherwise a new one.
     pub fn for_request(&self, headers: &HeaderMap) -> HeaderValue {
         if let Some(id) = headers.get(X_REQUEST_ID)
             && is_valid_id(id.as_bytes())
@@ -48,8 +48,8 @@ impl RequestIdGenerator {
     }
 }
 
-/// Two numbers as 16 hexadecimal digits each, joined by a dash. Every request has such an id, and the standard
-/// formatting would cost more than everything else about it.
+/// Formats two numbers as 16 hexadecimal digits each, joined by a dash. Every request has such an id; standard
+/// formatting would cost more than the rest of its generation.
 fn format_id(first: u64, second: u64) -> [u8; 33] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b'-'; 33];
@@ -69,17 +69,17 @@ fn is_valid_id(id: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// The trace that a caller's `traceparent` places its request in (W3C Trace Context section 3.2).
+/// Trace of a request from the caller's `traceparent` (W3C Trace Context section 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent<'a> {
-    /// The trace: 32 hexadecimal digits.
+    /// Trace id: 32 hexadecimal digits.
     pub trace_id: &'a str,
-    /// The caller's span: 16 hexadecimal digits.
+    /// Caller's span id: 16 hexadecimal digits.
     pub parent_id: &'a str,
 }
 
 impl<'a> TraceParent<'a> {
-    /// `None` if the header is absent, repeated or malformed.
+    /// Parses `traceparent`; `None` if the header is absent, repeated or malformed.
     pub fn from_headers(headers: &'a HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all("traceparent");
         let line = lines.next()?.to_str().ok()?;

@@ -1,5 +1,5 @@
-//! The layer that counts large responses for the address that reads them, and refuses those beyond its limit. It is
-//! inside of the compression, which would hide the size of the buffers.
+//! Layer that counts large responses per client address and rejects those beyond the limit. It is inside the
+//! compression layer, which would hide the size of the buffers.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 use crate::requests::server_state::server_state;
 
-/// Responses of at most this many bytes are not counted: a connection holds about as much of any response, and
-/// connections are limited themselves.
+/// Maximum size of responses that are not counted: a connection buffers about as much of any response, and connections
+/// have their own limit.
 pub const MAX_UNCOUNTED_BYTES: u64 = 64 * 1024;
-/// Seconds after which a refused request may be repeated.
+/// Seconds after which a rejected request may be repeated.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 pub async fn limit_unread_bytes<B: MessageBody + 'static>(

@@ -1,5 +1,5 @@
-//! The page about this registry: what it is, what its trust levels mean, what it holds, and its crawling policy, which
-//! the crawler's user agent links to.
+//! About page: the purpose of this registry, its trust levels, statistics, and the crawling policy, which the
+//! crawler's user agent links to.
 
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
@@ -21,10 +21,10 @@ const PROTOCOLS: usize = 8;
 #[template(path = "about.html")]
 pub(crate) struct AboutPage {
     frame: Frame,
-    /// What the caller may find here; `None` if the index cannot be read.
+    /// Statistics of the agents that the caller may find; `None` if the index cannot be read.
     overview: Option<RegistryStats>,
     ladder: &'static [(&'static str, &'static str)],
-    /// An example of the DNS record by which a domain opts out.
+    /// Example DNS record with which a domain opts out.
     record: String,
     contact: Option<ContactView>,
     dialects: Vec<ProtocolView>,
@@ -33,16 +33,16 @@ pub(crate) struct AboutPage {
 
 struct ContactView {
     label: String,
-    /// Set only for a web or mail address.
+    /// Link target, for web and mail addresses only.
     link: Option<String>,
 }
 
-/// The crawler's user agent names the second address.
+/// Shows the about page. The crawler's user agent names the second path.
 pub(crate) async fn about_page(context: web::Data<AppContext>, visitor: Visitor) -> HttpResponse {
     let overview = match load_registry_stats(&context, &visitor.caller).await {
         Ok(overview) => Some(overview),
         Err(error) => {
-            tracing::warn!(%error, "the page about the registry has no numbers");
+            tracing::warn!(%error, "the about page has no statistics");
             None
         }
     };

@@ -1,4 +1,4 @@
-//! The static files of pages: style sheet, script and icon, embedded in the program.
+//! Static files of pages: style sheets, scripts and icons, embedded in the program.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::answers::response::HandlerResult;
 #[folder = "$CARGO_MANIFEST_DIR/../../web/static"]
 struct StaticAssets;
 
-/// The URL of a file, with the first digits of its hash: changed content has another URL, so that browsers may cache it
+/// URL of a file, with the first digits of its hash. Changed content has a different URL, so browsers may cache it
 /// forever.
 pub(crate) fn address(name: &str) -> String {
     match StaticAssets::get(name) {
@@ -23,7 +23,7 @@ pub(crate) fn address(name: &str) -> String {
     }
 }
 
-/// Serves a static file: cacheable forever under its hashed URL, else revalidated.
+/// Serves a static file: cacheable forever at its hashed URL, otherwise revalidated.
 pub(crate) async fn serve_asset(request: HttpRequest, name: web::Path<String>) -> HandlerResult {
     let file = StaticAssets::get(&name).ok_or_else(AppError::no_address)?;
     let tag = content_tag(&file);
@@ -55,7 +55,7 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// The first 16 hex digits of the content's SHA-256.
+/// First 16 hex digits of the content's SHA-256.
 fn content_tag(file: &EmbeddedFile) -> String {
     file.metadata
         .sha256_hash()

@@ -1,11 +1,11 @@
-//! The credentials that an agent requires from its callers, in words for a list.
+//! Labels for the credentials that an agent requires from its callers.
 
 use a2a_registry_core::text;
 
-/// Kinds of credentials in a line; the page of the agent names all.
+/// Maximum number of credential kinds in a line; the agent page shows all.
 const MAX_KINDS: usize = 3;
 
-/// The word for a value of the filter `auth`.
+/// Label of a value of the filter `auth`.
 pub(crate) fn auth_label(value: &str) -> String {
     match value {
         "none" => "No credentials".to_owned(),

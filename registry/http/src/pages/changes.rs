@@ -1,4 +1,4 @@
-//! Changes of a card as pages show them: their importance, and the values on both sides.
+//! Card changes on pages: their importance, and the values on both sides.
 
 use a2a_registry_core::text::{self, LINE};
 use a2a_registry_domain::open_enum::OpenEnum;
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::pages::trust::Badge;
 
-/// Characters of a value on each side of a change.
+/// Maximum number of characters of a value on each side of a change.
 const MAX_VALUE_CHARS: usize = 1_500;
 
-/// A value as JSON, on several lines if it has members.
+/// Formats a value as JSON, on several lines if it has members.
 pub(crate) fn value(value: &Value) -> String {
     let json = serde_json::to_string_pretty(value);
     text::block(&json.unwrap_or_default(), MAX_VALUE_CHARS)
 }
 
-/// What a class of change means, independent of the decision on it.
+/// Description of a change class, independent of the decision on the change.
 pub(crate) const fn change_class_description(class: Option<ChangeClass>) -> &'static str {
     match class {
-        Some(ChangeClass::None) => "No client could notice it.",
+        Some(ChangeClass::None) => "Clients cannot notice this change.",
         Some(ChangeClass::Low) => "A rule may accept a change like this without a review.",
         Some(ChangeClass::High | ChangeClass::Critical) => "A change like this needs a review.",
-        None => "Only a later version of this registry knows this class.",
+        None => "This version of the registry does not know this class.",
     }
 }
 

@@ -1,5 +1,5 @@
-//! The pages of collections: all that the visitor may see, and one with its agents; curators create and change them
-//! there.
+//! Collection pages: the list that the visitor may see, and one collection with its agents. Curators create and change
+//! collections there.
 
 use a2a_registry_api::limits::{
     MAX_AUDIENCE_GROUPS, MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT,
@@ -41,7 +41,7 @@ struct CollectionsPage {
     frame: Frame,
     now: Timestamp,
     collections: Vec<Collection>,
-    /// The form for a new one, for curators.
+    /// Form for a new collection, for curators.
     edit: Option<CollectionForm>,
     problem: Option<String>,
 }
@@ -52,9 +52,9 @@ struct CollectionPage {
     frame: Frame,
     now: Timestamp,
     collection: Collection,
-    /// The number of its agents that the visitor finds.
+    /// Number of agents of the collection that the visitor finds.
     agents: Option<String>,
-    /// The form, each text unchanged: what is shown here is what is saved.
+    /// Edit form. Texts are not altered, because the form saves them as shown.
     edit: Option<CollectionForm>,
     problem: Option<String>,
 }
@@ -69,12 +69,12 @@ pub(crate) struct CollectionForm {
     audience: String,
     everybody: String,
     owners: String,
-    /// The entity tag of the collection that the form shows; empty for a new one.
+    /// Entity tag of the collection in the form; empty for a new one.
     seen: String,
     confirm: Confirmation,
 }
 
-/// Each character may take four bytes, and each byte may be escaped.
+/// Size limits of the form: each character may take four bytes, and each byte may be escaped.
 impl FormFields for CollectionForm {
     const MAX_BYTES: usize = 12
         * (MAX_DESCRIPTION + MAX_FILTER_TEXT + MAX_AUDIENCE_GROUPS * (MAX_GROUP_NAME_CHARS + 1))
@@ -120,7 +120,7 @@ pub(crate) async fn show_collection(
     Ok(render_page(StatusCode::OK, &shown))
 }
 
-/// Changes a collection, or deletes it once that is confirmed.
+/// Changes a collection, or deletes it after confirmation.
 pub(crate) async fn submit_collection(
     collection: CollectionRef,
     form: PermittedForm<Curate, CollectionForm>,
@@ -174,7 +174,7 @@ async fn create_from_form(
         a2a_registry_core::error::ErrorKind::NotFound => AppError::invalid(
             "/name",
             format!(
-                "A name has 1 to {MAX_COLLECTION_NAME} lower-case letters, digits, and . _ - inside."
+                "A name must have 1 to {MAX_COLLECTION_NAME} lower-case letters and digits, and may have . _ - inside."
             ),
         ),
         _ => error,
@@ -219,7 +219,7 @@ async fn collection_page(
     })
 }
 
-/// The page that asks before a collection is deleted.
+/// Confirmation page before a collection is deleted.
 async fn deletion_confirmation(
     context: &AppContext,
     visitor: &Visitor,
@@ -234,9 +234,9 @@ async fn deletion_confirmation(
         format!("The collection {name}: {filter}"),
         match agents {
             Some(agents) => {
-                format!("{agents} that you find by its name; the agents themselves stay.")
+                format!("{agents} that you find by its name; the agents themselves are kept.")
             }
-            None => "The list of its agents; the agents themselves stay.".to_owned(),
+            None => "The list of its agents; the agents themselves are kept.".to_owned(),
         },
         format!("It is shown to {}.", CollectionsPage::audience(collection)),
     ];
@@ -253,7 +253,7 @@ async fn deletion_confirmation(
     })
 }
 
-/// The number of agents of a collection that the caller finds; `None` if the index cannot be read.
+/// Text with the number of agents of a collection that the caller finds; `None` if the index cannot be read.
 async fn count_agents_text(context: &AppContext, caller: &Caller, name: &str) -> Option<String> {
     let query = SearchQuery {
         collection: vec![name.to_owned()],
@@ -265,13 +265,13 @@ async fn count_agents_text(context: &AppContext, caller: &Caller, name: &str) ->
     Some(text::with_noun(&list.total, "agent", "agents"))
 }
 
-/// One name per line. A name of a group may contain anything but a line break.
+/// Parses one name per line. A group name may contain anything except a line break.
 fn parse_lines(text: &str) -> Vec<String> {
     let names = text.lines().filter(|name| !name.trim().is_empty());
     names.map(str::to_owned).collect()
 }
 
-/// One name per line.
+/// Writes one name per line.
 fn join_lines<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     let lines = names.into_iter().map(|name| format!("{name}\n"));
     lines.collect()
@@ -323,7 +323,7 @@ impl CollectionForm {
 impl CollectionsPage {
     fn audience(collection: &Collection) -> String {
         let audience = match &collection.audience {
-            None => "everybody".to_owned(),
+            None => "everyone".to_owned(),
             Some(groups) if groups.is_empty() => "its owners and curators".to_owned(),
             Some(groups) => format!("members of {}", groups.join(", ")),
         };

@@ -1,14 +1,14 @@
-//! The page that asks before something is lost: it names the losses, and its form sends the same form again, confirmed.
+//! Confirmation page before data is lost: lists the losses, and submits the same form again with a confirmation.
 //!
-//! A form that destroys has a field [`Confirmation`] named `confirm`. Its handler answers with [`ConfirmPage`] until
-//! that is given, and then acts. The API acts at once: a program has read what it asks for.
+//! A destructive form has a field [`Confirmation`] named `confirm`. Its handler responds with [`ConfirmPage`] until
+//! the field is set, and then acts. The API acts immediately, without confirmation.
 
 use askama::Template;
 use serde::Deserialize;
 
 use crate::pages::frame::Frame;
 
-/// The field `confirm` of a form: whether the person has read what will be lost, and continues.
+/// Form field `confirm`: whether the person has read what will be lost and wants to continue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Confirmation(String);
@@ -19,19 +19,19 @@ impl Confirmation {
     }
 }
 
-/// Its texts come from [`text`](a2a_registry_core::text), as those of every page.
+/// Confirmation page. Its texts must come from [`text`](a2a_registry_core::text), as on every page.
 #[derive(Template)]
 #[template(path = "confirm.html")]
 pub(crate) struct ConfirmPage {
     pub frame: Frame,
-    /// The act and its subject, such as "Revoke the token ci".
+    /// Action and its subject, such as "Revoke the token ci".
     pub title: String,
-    /// What will be lost, a sentence each.
+    /// What will be lost, one sentence each.
     pub losses: Vec<String>,
     pub action: String,
-    /// The fields of the first form, which are sent again.
+    /// Fields of the first form, which are submitted again.
     pub fields: Vec<(&'static str, String)>,
     pub button: &'static str,
-    /// The address for someone who does not confirm.
+    /// URL to return to without confirming.
     pub back: String,
 }

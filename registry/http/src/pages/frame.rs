@@ -1,4 +1,4 @@
-//! The frame of every page: header, navigation and notices.
+//! Frame of every page: header, navigation and notices.
 
 use a2a_registry_core::config::Config;
 use a2a_registry_core::text;
@@ -10,29 +10,29 @@ use crate::requests::visitor::Visitor;
 #[derive(Debug, Clone)]
 pub(crate) struct FrameAccount {
     pub name: String,
-    /// Included in every form of the page.
+    /// Token in every form of the page.
     pub form_token: String,
-    /// Whether it sees everything, policies included.
+    /// Whether the account has full access, including policies.
     pub sees_all: bool,
 }
 
-/// The parts of a page that do not depend on its subject.
+/// Parts of a page that do not depend on its subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
-    /// Whether `--approve-all` is in force, which every page warns of.
+    /// Whether `--approve-all` is active; every page warns about it.
     pub approve_all: bool,
     /// Whether pages link to the registry's catalog.
     pub catalog: bool,
     pub style: String,
     pub script: String,
     pub icon: String,
-    /// The active entry of the navigation.
+    /// Active entry of the navigation.
     pub here: &'static str,
     /// Maximum number of characters of a search's text.
     pub query_chars: usize,
-    /// The account that is signed in by a session.
+    /// Account of the session.
     pub who: Option<FrameAccount>,
-    /// The local URL to reload from after two seconds.
+    /// Local URL to load after two seconds.
     pub refresh: Option<String>,
 }
 

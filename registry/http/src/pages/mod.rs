@@ -1,8 +1,8 @@
 //! Pages for people: rendered by the server, usable without script, from the templates in `web/templates`.
 //!
-//! A page holds what the API answers, and what its template cannot derive from that. The template passes every foreign
-//! text to [`text`], which bounds it and shows hidden characters in it, and every time to [`moment`]; then it is
-//! escaped. No template gets ready markup.
+//! A page has the API's response and the values that its template cannot derive. The template passes every untrusted
+//! text to [`text`], which limits its length and makes hidden characters visible, and every time to [`moment`]; the
+//! results are escaped. Templates never get ready markup.
 
 pub mod about;
 pub mod accounts;
@@ -31,7 +31,7 @@ use askama::Template;
 
 use crate::problems::problem::Problem;
 
-/// Pages depend on the caller and the time, so no cache may store them.
+/// Renders a page. Pages depend on the caller and the time, so caches must not store them.
 pub(crate) fn render_page(status: StatusCode, template: &impl Template) -> HttpResponse {
     match template.render() {
         Ok(body) => HttpResponse::build(status)
@@ -45,20 +45,20 @@ pub(crate) fn render_page(status: StatusCode, template: &impl Template) -> HttpR
     }
 }
 
-/// The answer to a form that was followed: the browser goes on to this address.
+/// Redirects the browser after a successful form.
 pub(crate) fn see_other(address: &str) -> HttpResponse {
     HttpResponse::SeeOther()
         .insert_header((LOCATION, address))
         .finish()
 }
 
-/// The answer to a form that requests nothing, as Enter in a field sends it: the browser stays on the page, with its
+/// Response to a form without an action, such as by Enter in a field: the browser stays on the page and keeps the
 /// input.
 pub(crate) fn stay_on_page() -> HttpResponse {
     HttpResponse::NoContent().finish()
 }
 
-/// Logs the internal text of an error, because no problem document is made that would log it.
+/// Logs the internal text of an error, which otherwise happens when a problem document is created.
 pub(crate) fn log_problem(problem: &Problem) {
     let Some(internal) = problem.internal() else {
         return;

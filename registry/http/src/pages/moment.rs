@@ -1,8 +1,8 @@
-//! Times as pages show them. Templates pass references, so the functions here take them.
+//! Formats times for pages. Templates pass references, so the functions accept references.
 
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
 
-/// A time to the minute: `2026-01-31 12:00 UTC`.
+/// Formats a time to the minute: `2026-01-31 12:00 UTC`.
 pub(crate) fn minute(timestamp: &Timestamp) -> String {
     let exact = timestamp.to_rfc3339();
     match (exact.get(..10), exact.get(11..16)) {
@@ -11,24 +11,23 @@ pub(crate) fn minute(timestamp: &Timestamp) -> String {
     }
 }
 
-/// The day of a time: `2026-01-31`.
+/// Formats the day of a time: `2026-01-31`.
 pub(crate) fn day(timestamp: &Timestamp) -> String {
     let exact = timestamp.to_rfc3339();
     exact.get(..10).unwrap_or(&exact).to_owned()
 }
 
-/// How far a time is from `now`: `5 minutes ago`, `in 2 hours`.
+/// Formats a time relative to `now`: `5 minutes ago`, `in 2 hours`.
 pub(crate) fn distance(timestamp: &Timestamp, now: &Timestamp) -> String {
     format_duration(timestamp.0.saturating_sub(now.0), false)
 }
 
-/// The same with short names: `5 min ago`, `in 2 h`.
+/// Formats a time relative to `now` with short units: `5 min ago`, `in 2 h`.
 pub(crate) fn short_relative_time(timestamp: &Timestamp, now: &Timestamp) -> String {
     format_duration(timestamp.0.saturating_sub(now.0), true)
 }
 
-/// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the
-/// hour.
+/// Describes when a token was last used. Only the first use in each hour is recorded, as the start of the hour.
 pub(crate) fn hour_of_use(used_at: &Timestamp, now: &Timestamp) -> String {
     if now.0.saturating_sub(used_at.0) < HOUR {
         return "in the last hour".to_owned();
@@ -36,9 +35,9 @@ pub(crate) fn hour_of_use(used_at: &Timestamp, now: &Timestamp) -> String {
     format!("in the hour from {}", minute(used_at))
 }
 
-/// The distance in the largest unit of which there is at least one, with short names of the units or full ones. The
-/// past is rounded down; the future is rounded to the nearest unit, because a term of 30 days is not one of 29 a second
-/// later.
+/// Formats a duration in the largest unit with a value of at least one, with short or full unit names. Past times are
+/// rounded down; future times are rounded to the nearest unit, because a period of 30 days should not read 29 days one
+/// second later.
 fn format_duration(microseconds: i64, is_brief: bool) -> String {
     let mut size = microseconds.saturating_abs();
     if microseconds > 0 {

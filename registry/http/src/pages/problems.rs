@@ -1,4 +1,4 @@
-//! Pages of errors, and `GET /problems/{slug}`, which explains a kind of problem.
+//! Error pages, and `GET /problems/{slug}`, which explains a kind of problem.
 
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::AppError;
@@ -23,9 +23,9 @@ pub(crate) struct ProblemPage {
     status: u16,
     title: &'static str,
     detail: String,
-    /// The kind of problem, which has a page of its own.
+    /// Slug of the problem kind, which has a page of its own.
     slug: &'static str,
-    /// Whether the address leads nowhere, so that a search may help.
+    /// Whether the page does not exist, so that a search may help.
     is_missing: bool,
     /// Whether a retry may help.
     is_passing: bool,
@@ -36,7 +36,7 @@ pub(crate) struct ProblemPage {
 struct ProblemKindPage {
     frame: Frame,
     kind: &'static ProblemKind,
-    /// The explanation, in parts: text and code alternate.
+    /// Explanation in parts: text and code alternate.
     explanation: Vec<&'static str>,
     status: u16,
     all: &'static [&'static ProblemKind],
@@ -57,7 +57,7 @@ impl ProblemPage {
     }
 }
 
-/// The page for an error of a handler that knows its frame.
+/// Error page for a handler that has a frame.
 pub(crate) fn problem_response(frame: Frame, error: AppError) -> HttpResponse {
     let retry_after = error.retry_after;
     let problem = Problem::from(error);
@@ -69,7 +69,7 @@ pub(crate) fn problem_response(frame: Frame, error: AppError) -> HttpResponse {
     response
 }
 
-/// The page for an error at any address outside of the API, which the envelope has logged.
+/// Error page for any path outside of the API. The middleware has logged the error.
 pub fn error_page(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     let Some(context) = request.app_data::<web::Data<AppContext>>() else {
         return problem.to_response(request.uri().path());
@@ -82,7 +82,7 @@ pub fn error_page(request: &HttpRequest, problem: &Problem) -> HttpResponse {
             .insert_header(ContentType::html())
             .body(body),
         Err(error) => {
-            tracing::error!(%error, "the page of a problem could not be rendered");
+            tracing::error!(%error, "the error page could not be rendered");
             problem.to_response(request.uri().path())
         }
     }

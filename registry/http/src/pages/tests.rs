@@ -1,4 +1,4 @@
-//! Pages rendered from cards that mean well and from cards that do not.
+//! Tests of pages rendered from benign and hostile cards.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod api_samples;

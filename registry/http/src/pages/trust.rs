@@ -1,4 +1,4 @@
-//! Badges for trust, liveness and lifecycle: a ladder with its evidence, never a single check mark.
+//! Badges for trust, liveness and lifecycle. Trust is shown as a ladder with evidence, never as a single check mark.
 
 use a2a_registry_api::{Liveness, Summary, Trust};
 use a2a_registry_core::text::{self, LINE};
@@ -10,34 +10,34 @@ use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::pages::moment;
 
-/// Characters of the reason of a failed fetch on a badge.
+/// Maximum number of characters of the reason of a failed fetch on a badge.
 const MAX_REASON_CHARS: usize = 60;
 
-/// A badge: a label with its explanation.
+/// A label with its explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Badge {
     pub label: String,
     pub meaning: String,
-    /// The tone: `good`, `plain`, `warn` or `bad`.
+    /// Tone of the badge: `good`, `plain`, `warn` or `bad`.
     pub tone: &'static str,
-    /// The page that explains it.
+    /// Page that explains the badge.
     pub link: Option<&'static str>,
 }
 
-/// Why a card has no level.
+/// Reason why a card has no trust level.
 const NO_TLS_REASON: &str = "the card was not fetched over valid TLS";
 const TRUST_HELP_PATH: &str = "/about#trust";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustStep {
-    /// The level, `L0` to `L3`.
+    /// Trust level, `L0` to `L3`.
     pub level: &'static str,
     pub claim: &'static str,
-    /// Whether the agent has reached it.
+    /// Whether the agent has reached the level.
     pub reached: bool,
 }
 
-/// The levels of the ladder, each with its condition.
+/// Levels of the ladder, each with its condition.
 pub(crate) const TRUST_LEVELS: [(&str, &str); 4] = [
     ("L0", "The card was fetched over valid TLS."),
     ("L1", "The domain's owner has proved control over it."),
@@ -51,7 +51,7 @@ pub(crate) const TRUST_LEVELS: [(&str, &str); 4] = [
     ),
 ];
 
-/// The ladder, with the levels that this agent has reached.
+/// Ladder with the levels that this agent has reached.
 pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
     let reached = TRUST_LEVELS
         .iter()
@@ -82,19 +82,19 @@ fn level_with_description(level: &str) -> String {
     }
 }
 
-/// The level of a card with its condition. Without a level, the reason: a badge may say that the domain is proved
-/// although search finds the agent by no level.
+/// Trust level of a card with its condition, or the reason why it has none: a badge may show that the domain is proved
+/// although a search by trust level does not find the agent.
 pub(crate) fn level_sentence(trust: &Trust) -> String {
     match &trust.level {
         Some(level) => level_with_description(level.as_str()),
         None if trust.is_proved() => format!(
-            "none: {NO_TLS_REASON}. The domain is verified all the same, but that cannot show that the card arrived unchanged."
+            "none: {NO_TLS_REASON}. The domain is verified, but that does not prove that the card arrived unchanged."
         ),
         None => format!("none: {NO_TLS_REASON}"),
     }
 }
 
-/// The badge of trust: whether the owner of the domain is proved, with the level in its explanation.
+/// Trust badge: whether the owner of the domain is proved. The explanation has the level.
 pub(crate) fn trust_badge(trust: &Trust) -> Badge {
     let level = trust.level.as_ref().map(OpenEnum::as_str);
     let is_proved = trust.is_proved();
@@ -114,8 +114,8 @@ pub(crate) fn trust_badge(trust: &Trust) -> Badge {
     }
 }
 
-/// The badges of an agent: trust, a card that could not be fetched, and lifecycle and visibility unless they are the
-/// usual ones.
+/// Badges of an agent: trust, a card that could not be fetched, and lifecycle and visibility unless they are the
+/// defaults.
 pub(crate) fn agent_badges(agent: &Summary, now: Timestamp) -> Vec<Badge> {
     let mut badges = vec![trust_badge(&agent.trust)];
     let liveness = liveness_badge(&agent.liveness, now);
@@ -128,10 +128,10 @@ pub(crate) fn agent_badges(agent: &Summary, now: Timestamp) -> Vec<Badge> {
 pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'static str {
     match signature.known_value() {
         Some(SignatureState::Valid) => {
-            "valid: it verifies with a key that is bound to the domain or enrolled"
+            "valid: verified with a key that is bound to the domain or enrolled"
         }
         Some(SignatureState::Untrusted) => {
-            "untrusted: it verifies, but its key is not bound to the domain"
+            "untrusted: verified, but the key is not bound to the domain"
         }
         Some(SignatureState::Invalid) => "invalid: no signature verifies",
         Some(SignatureState::Unknown) => "unknown: the key could not be fetched",
@@ -141,26 +141,28 @@ pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'stati
 
 pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
     match state.known_value() {
-        Some(DomainState::Verified) => "verified: its owner, or the operator, vouches for it",
-        Some(DomainState::Lapsed) => "lapsed: its proof is no longer valid",
-        Some(DomainState::Disputed) => "disputed: two accounts claim it",
-        Some(DomainState::OptedOut) => "opted out: its owner does not want it listed",
-        Some(DomainState::Unverified) | None => "unverified: no account has proved it",
+        Some(DomainState::Verified) => {
+            "verified: proved by the owner, or vouched for by the operator"
+        }
+        Some(DomainState::Lapsed) => "lapsed: the proof is no longer valid",
+        Some(DomainState::Disputed) => "disputed: two accounts claim the domain",
+        Some(DomainState::OptedOut) => "opted out: the owner does not want the domain listed",
+        Some(DomainState::Unverified) | None => "unverified: no account has proved the domain",
     }
 }
 
-/// The method of a proof, as a phrase after "proved by".
+/// Proof method as a phrase after "proved by".
 pub(crate) fn proof_words(method: &OpenEnum<Method>) -> String {
     match method.known_value() {
         Some(Method::Dns) => "a DNS TXT record".to_owned(),
-        Some(Method::DnsParent) => "a DNS TXT record of a domain above".to_owned(),
+        Some(Method::DnsParent) => "a DNS TXT record of a parent domain".to_owned(),
         Some(Method::Http) => "a file on the site".to_owned(),
-        Some(Method::Operator) => "the word of an admin of this registry".to_owned(),
+        Some(Method::Operator) => "the vouch of an admin of this registry".to_owned(),
         None => text::line(method.as_str(), LINE),
     }
 }
 
-/// The badge of liveness: when the card was fetched, or what is wrong with it.
+/// Liveness badge: when the card was fetched, or why it could not be fetched.
 pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
     let (label, meaning, tone) = match liveness.state.known_value() {
         Some(LivenessState::Fresh) => (
@@ -168,8 +170,8 @@ pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
                 Some(seen) => format!("card fetched {}", moment::short_relative_time(seen, &now)),
                 None => "card fetched".to_owned(),
             },
-            "The last fetch of the card succeeded. This says nothing about whether the agent \
-             responds.",
+            "The last fetch of the card succeeded. This does not show whether the agent \
+            responds.",
             "good",
         ),
         Some(LivenessState::Stale) => (
@@ -180,7 +182,7 @@ pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
                 ),
                 None => "last fetch failed".to_owned(),
             },
-            "The last fetch of the card failed; the last good card is shown.",
+            "The last fetch of the card failed; the last valid card is shown.",
             "warn",
         ),
         Some(LivenessState::Gone) => (
@@ -201,18 +203,21 @@ pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
     }
 }
 
-/// The badge of the lifecycle; `None` for an approved agent.
+/// Lifecycle badge; `None` for an approved agent.
 pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
     let (meaning, tone) = match lifecycle {
         ShownLifecycle::Approved => return None,
         ShownLifecycle::Pending => (
-            "It waits for its first approval; nothing of it is served.",
+            "The agent is waiting for its first approval. Nothing is served.",
             "warn",
         ),
-        ShownLifecycle::Rejected => ("Its card was rejected; nothing of it is served.", "bad"),
-        ShownLifecycle::Deprecated => ("It is still served, with the advice to move on.", "warn"),
-        ShownLifecycle::Retired => ("It is retired permanently.", "bad"),
-        ShownLifecycle::Suspended => ("It is on hold; the holds give the reason.", "bad"),
+        ShownLifecycle::Rejected => ("The card was rejected. Nothing is served.", "bad"),
+        ShownLifecycle::Deprecated => (
+            "The agent is still served, but should no longer be used.",
+            "warn",
+        ),
+        ShownLifecycle::Retired => ("The agent is retired permanently.", "bad"),
+        ShownLifecycle::Suspended => ("The agent is on hold. The holds give the reason.", "bad"),
     };
     Some(Badge {
         label: lifecycle.as_str().to_owned(),
@@ -222,12 +227,12 @@ pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
     })
 }
 
-/// The badge of the visibility; `None` for a public agent.
+/// Visibility badge; `None` for a public agent.
 pub(crate) fn visibility_badge(visibility: Visibility) -> Option<Badge> {
     let meaning = match visibility {
         Visibility::Public => return None,
-        Visibility::Internal => "Only signed-in callers find it.",
-        Visibility::Restricted => "Only named groups find it.",
+        Visibility::Internal => "Only signed-in callers can find the agent.",
+        Visibility::Restricted => "Only named groups can find the agent.",
     };
     Some(Badge {
         label: visibility.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! Problem documents (RFC 9457): every kind of problem, and how errors become responses.
+//! Problem documents (RFC 9457): every kind of problem, and the conversion of errors to responses.
 
 pub mod problem;
 pub mod problem_kinds;

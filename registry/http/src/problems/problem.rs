@@ -1,7 +1,7 @@
-//! Problem documents (RFC 9457): the one conversion of [`AppError`] and of invalid requests into responses.
+//! Problem documents (RFC 9457): converts [`AppError`] and invalid requests to responses.
 //!
-//! A handler or extractor only returns a [`Problem`]; the envelope writes the document, because only there the path for
-//! `instance` is known for every kind of error alike.
+//! Handlers and extractors only return a [`Problem`]; the middleware writes the document, because only there the path
+//! for `instance` is known for every kind of error.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::problems::problem_kinds::{self, ProblemKind};
 
-/// The media type of problem documents.
+/// Media type of problem documents.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
 /// A problem document, RFC 9457.
@@ -30,11 +30,11 @@ pub struct ProblemDocument {
     pub title: String,
     /// HTTP status.
     pub status: u16,
-    /// What is wrong with this request, and what to do.
+    /// Explanation of the error in this request, and what to do.
     pub detail: String,
     /// Path of the request.
     pub instance: String,
-    /// Members and parameters that are invalid.
+    /// Invalid members and parameters.
     #[serde(default)]
     pub errors: Vec<MemberError>,
 }
@@ -42,9 +42,9 @@ pub struct ProblemDocument {
 /// An invalid member of the body, or an invalid parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MemberError {
-    /// RFC 6901 pointer into the body; for a parameter `/` and its name.
+    /// RFC 6901 pointer into the body; for a parameter, `/` and its name.
     pub pointer: String,
-    /// Why it is invalid.
+    /// Reason why the value is invalid.
     pub detail: String,
 }
 
@@ -55,7 +55,7 @@ pub struct Problem {
     extras: Box<ProblemExtras>,
 }
 
-/// Members that few problems have, boxed so that every result with a problem stays small.
+/// Rarely used members, boxed so that results with a problem stay small.
 #[derive(Debug, Default)]
 struct ProblemExtras {
     errors: Vec<MemberError>,
@@ -67,7 +67,7 @@ struct ProblemExtras {
 }
 
 impl Problem {
-    /// `detail` is one sentence on what is wrong with this request.
+    /// Creates a problem. `detail` is one sentence about the error in this request.
     pub fn new(kind: &'static ProblemKind, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -86,32 +86,32 @@ impl Problem {
         problem
     }
 
-    /// The path has other methods: 405, with these in `Allow`.
+    /// Problem 405 for a path with other methods, which are in `Allow`.
     pub fn method_not_allowed(allow: &str) -> Self {
-        let detail = format!("This address takes {allow}.");
+        let detail = format!("This path supports {allow}.");
         let mut problem = Self::new(&problem_kinds::WRONG_METHOD, detail);
         problem.extras.allow = Some(allow.to_owned());
         problem
     }
 
-    /// Sets the seconds after which a retry makes sense.
+    /// Sets the number of seconds to wait before a retry.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.extras.retry_after = Some(seconds);
         self
     }
 
-    /// Adds members to the document (RFC 9457 section 3.2). Names of the document's own are ignored.
+    /// Adds extension members to the document (RFC 9457 section 3.2). Names of standard members are ignored.
     #[must_use]
     pub fn with_members(mut self, members: Map<String, Value>) -> Self {
         self.extras.extension = Some(members);
         self
     }
 
-    /// This problem as the result of one of the items of a request.
+    /// Converts this problem to the result of one item of a bulk request.
     pub(crate) fn to_outcome_problem(&self) -> OutcomeProblem {
         if let Some(internal) = self.internal() {
-            tracing::error!(internal, "one of the items of a request failed");
+            tracing::error!(internal, "an item of a bulk request failed");
         }
         OutcomeProblem {
             kind: format!("/problems/{}", self.kind.slug),
@@ -120,7 +120,7 @@ impl Problem {
         }
     }
 
-    /// The detail, after the pointer of the first invalid member, for answers that have one text only.
+    /// Detail with the pointer of the first invalid member, for responses that have only one text.
     pub fn detail_with_pointer(&self) -> String {
         let first = self.extras.errors.first();
         match first.filter(|error| !error.pointer.is_empty()) {
@@ -139,17 +139,17 @@ impl Problem {
         self
     }
 
-    /// Set if a credential or a sign-in was refused.
+    /// Reason for a rejected credential or sign-in; `None` for other problems.
     pub(crate) fn refusal(&self) -> Option<RefusalReason> {
         self.extras.refusal
     }
 
-    /// For the log only.
+    /// Internal text, for the log only.
     pub fn internal(&self) -> Option<&str> {
         self.extras.internal.as_deref()
     }
 
-    /// The answer with its document, to a request for that path.
+    /// Response with the problem document, for a request to this path.
     pub fn to_response(&self, instance: &str) -> HttpResponse {
         let document = ProblemDocument {
             kind: format!("/problems/{}", self.kind.slug),
@@ -164,10 +164,10 @@ impl Problem {
         response.body(self.document_bytes(&document))
     }
 
-    /// A response without a body, with the status and headers of this problem, for the document and for a page.
+    /// Response builder with the status and headers of this problem, for the document and for a page.
     pub fn response_builder(&self) -> HttpResponseBuilder {
         let mut response = HttpResponse::build(self.kind.status);
-        // Without this a cache may keep a 404 for as long as it sees fit (RFC 9111 section 4.2.2).
+        // Without this a cache may store a 404 for a heuristic time (RFC 9111 section 4.2.2).
         response.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
         if self.kind.status == StatusCode::UNAUTHORIZED {
             response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
@@ -204,7 +204,7 @@ impl ResponseError for Problem {
         self.kind.status
     }
 
-    /// A placeholder, which the envelope replaces by the document.
+    /// A placeholder, which the middleware replaces by the document.
     fn error_response(&self) -> HttpResponse {
         HttpResponse::new(self.kind.status)
     }

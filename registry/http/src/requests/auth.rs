@@ -1,5 +1,5 @@
-//! Authorisation by the types of handlers: a handler with a [`Require`] argument is only called with the permission
-//! that it names.
+//! Authorization by handler argument types: a handler with a [`Require`] argument is called only if the caller has the
+//! permission.
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
@@ -24,8 +24,8 @@ use crate::problems::problem_kinds;
 use crate::requests::refusal_recording::record_refusal;
 use crate::requests::server_state::server_state;
 
-/// A reader of public cards: as [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header that
-/// is meant for one agent to every host of the same HTTP client.
+/// Reader of public cards: like [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header
+/// that is meant for one agent to every host that the same HTTP client calls.
 #[derive(Debug, Clone)]
 pub struct CardReader(pub Caller);
 
@@ -33,7 +33,7 @@ pub struct CardReader(pub Caller);
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignAuthorization;
 
-/// As [`Anyone`], for a response that only accounts with the permission get in full.
+/// Like [`Anyone`], for a response that only accounts with the permission get in full.
 #[derive(Debug, Clone, Copy)]
 pub struct PermissionCheck<P> {
     pub is_permitted: bool,
@@ -57,7 +57,7 @@ macro_rules! needed {
 }
 
 needed! {
-    /// [`Permission::Read`], which every account has, unless its token is for something else.
+    /// [`Permission::Read`], which every account has, unless the scopes of its token exclude it.
     Read
     Register
     SeeAll
@@ -68,11 +68,11 @@ needed! {
     Administer
 }
 
-/// The future of an extractor, ready at once or after a read of the accounts.
+/// Future of an extractor, ready immediately or after reading the accounts.
 type ExtractorFuture<T> =
     Either<Ready<Result<T, Problem>>, LocalBoxFuture<'static, Result<T, Problem>>>;
 
-/// The token of a request. Refuses an `Authorization` that is no bearer token, and more than one.
+/// Bearer token of a request. Rejects an `Authorization` that is not a bearer token, and more than one.
 pub fn bearer_token(request: &HttpRequest) -> Result<Option<&str>, Problem> {
     let mut lines = request.headers().get_all(header::AUTHORIZATION);
     let Some(line) = lines.next() else {
@@ -87,13 +87,13 @@ pub fn bearer_token(request: &HttpRequest) -> Result<Option<&str>, Problem> {
         (Some(token), None) => Ok(Some(token)),
         _ => Err(Problem::new(
             &problem_kinds::UNAUTHENTICATED,
-            "This is no token: send it as `Authorization: Bearer …`, once.",
+            "Authorization must be a single bearer token: send it once, as `Authorization: Bearer …`.",
         )
         .with_refusal(RefusalReason::NoToken)),
     }
 }
 
-/// Authenticates the sender of a request by the secret of a token or an access token. A refusal is recorded.
+/// Authenticates the sender of a request by the secret of a token or by an access token. Rejections are recorded.
 pub(crate) async fn authenticate_request(
     request: &HttpRequest,
     token: &str,
@@ -104,7 +104,7 @@ pub(crate) async fn authenticate_request(
         .inspect_err(|problem| record_refusal(request, problem))
 }
 
-/// Authenticates the caller, and passes it to `judge` to accept or refuse.
+/// Authenticates the caller, and passes it to `authorize` to accept or reject.
 fn extract_caller<T: 'static>(
     request: &HttpRequest,
     authorize: impl FnOnce(Caller, &HttpRequest) -> Result<T, Problem> + 'static,
@@ -131,11 +131,11 @@ fn extract_caller<T: 'static>(
     Either::Right(authentication.boxed_local())
 }
 
-/// The caller that was authorized for a request by its headers.
+/// Caller of a request that was authorized by its headers.
 struct AuthenticatedCaller(Caller);
 
-/// Authorizes a request again once its body has arrived, which a client can delay: a token that was revoked, or an
-/// account that was disabled or has other roles, counts as it is at the end of the request.
+/// Authorizes a request again once its body has arrived, which a client can delay: a token revoked meanwhile, or an
+/// account disabled or with changed roles, takes effect at the end of the request.
 pub(crate) async fn recheck_authorization(request: &HttpRequest) -> Result<(), Problem> {
     let earlier_caller = request
         .extensions()
@@ -150,11 +150,12 @@ pub(crate) async fn recheck_authorization(request: &HttpRequest) -> Result<(), P
     }
     Err(Problem::new(
         &problem_kinds::UNAUTHENTICATED,
-        "What this token may do was changed while the request was sent. Nothing was done; send it again.",
+        "The permissions of this token changed while the request was being sent. Nothing was done. Send the request \
+         again.",
     ))
 }
 
-/// Whether a header holds a token of this registry, or an access token of a configured identity provider, valid or not.
+/// Whether a header has a token of this registry or an access token of a configured identity provider, valid or not.
 fn carries_registry_token(request: &HttpRequest) -> bool {
     let providers = server_state(request)
         .map(|state| &state.context.providers)
@@ -169,8 +170,8 @@ fn carries_registry_token(request: &HttpRequest) -> bool {
         })
 }
 
-/// The caller of a card request. Tokens without the prefix were made before it existed, or chosen by an operator; only
-/// a look-up distinguishes them from foreign ones.
+/// Extracts the caller of a card request. Tokens without the prefix are older than the prefix, or chosen by an
+/// operator; only a look-up distinguishes them from foreign tokens.
 fn extract_card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
     if !request.headers().contains_key(header::AUTHORIZATION) {
         return Either::Left(ready(Ok(CardReader(Caller::default()))));
@@ -206,14 +207,14 @@ pub fn limit_anonymous_write(request: &HttpRequest, caller: &Caller) -> Result<(
     }
 }
 
-/// Refuses a caller who may not register, and sets the network of one without a token.
+/// Rejects a caller who may not register, and sets the network of an anonymous caller.
 pub fn authorize_registration(request: &HttpRequest, caller: Caller) -> Result<Caller> {
     caller.require_registration(&server_state(request)?.context.config().governance)?;
     limit_anonymous_write(request, &caller)?;
     set_network(request, caller)
 }
 
-/// Sets the network of a caller without an account.
+/// Sets the network of an anonymous caller.
 pub(crate) fn set_network(request: &HttpRequest, caller: Caller) -> Result<Caller> {
     let config = server_state(request)?.context.config();
     let address = client_address(request, &config.server.trusted_proxies);
@@ -248,8 +249,8 @@ impl FromRequest for CardReader {
     }
 }
 
-/// Extractors of the caller and of the registry that is called. What stands behind a name accepts the caller, or
-/// refuses it.
+/// Defines extractors of the caller and the registry context. The closure after each name accepts or rejects the
+/// caller.
 macro_rules! callers {
     ($($(#[$meta:meta])* $name:ident $(<$permission:ident>)? = $judge:expr;)+) => {$(
         $(#[$meta])*
@@ -287,15 +288,15 @@ macro_rules! callers {
 }
 
 callers! {
-    /// Any caller, with or without a token. An invalid token is refused even where none is needed.
+    /// Any caller, with or without a token. An invalid token is rejected even if none is required.
     Anyone = |caller, _| Ok(caller);
-    /// As [`Anyone`], for writes: those without a token are counted by address.
+    /// Like [`Anyone`], for writes: anonymous writes are counted by address.
     AnyoneWriting = |caller, request| {
         limit_anonymous_write(request, &caller)?;
         Ok(caller)
     };
-    /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of
-    /// somebody who only reads changes nothing. Those without a token are counted by address.
+    /// A caller who may request a visit: anonymous callers, and accounts with [`Permission::Register`], so that a
+    /// read-only token cannot change anything. Anonymous requests are counted by address.
     AnyoneAsking = |caller, request| {
         if caller.account.is_some() {
             caller.require(Permission::Register)?;
@@ -305,12 +306,12 @@ callers! {
     };
     /// A caller who may register: an account with the permission, or anyone in an open registry.
     Registrant = |caller, request| Ok(authorize_registration(request, caller)?);
-    /// Any account, whatever it may do.
+    /// Any account, regardless of its permissions.
     SignedIn = |caller, _| {
         caller.require_account()?;
         Ok(caller)
     };
-    /// An account that has the permission.
+    /// An account with the permission.
     Require<P> = |caller, _| {
         caller.require(P::PERMISSION)?;
         Ok(caller)

@@ -1,4 +1,4 @@
-//! Request bodies: the one reader, limited in size and time.
+//! Request bodies, read with limits on size and time.
 
 use std::future::{Ready, ready};
 use std::time::Duration;
@@ -20,23 +20,23 @@ use crate::requests::auth::recheck_authorization;
 use crate::requests::server_state::ServerState;
 use crate::requests::whole_numbers::normalize_integers;
 
-/// The body as a `T`: JSON, at most `limits.json_bytes` bytes.
+/// JSON body as a `T`, at most `limits.json_bytes` bytes.
 #[derive(Debug, Clone)]
 pub struct JsonBody<T>(pub T);
 
-/// As [`Body`], of at most `BYTES` bytes whatever `limits.json_bytes` says.
+/// Like [`JsonBody`], of at most `BYTES` bytes regardless of `limits.json_bytes`.
 #[derive(Debug, Clone)]
 pub struct LimitedJsonBody<T, const BYTES: usize>(pub T);
 
-/// As [`Body`], but optional: a request without a body gets the default.
+/// Like [`JsonBody`], but optional: a request without a body gets the default.
 #[derive(Debug, Clone)]
 pub struct OptionalJsonBody<T>(pub T);
 
-/// The bytes of an agent card as they were sent: JSON by its media type, at most [`MAX_CARD_BYTES`].
+/// Agent card bytes as sent: JSON by media type, at most [`MAX_CARD_BYTES`].
 #[derive(Debug, Clone)]
 pub struct CardBody(pub Bytes);
 
-/// A body of any kind that is not read yet, so that the handler can check the headers first.
+/// A body of any type that is not read yet, so that the handler can check the headers first.
 pub struct RawBody {
     request: HttpRequest,
     payload: Payload,
@@ -143,8 +143,8 @@ impl RawBody {
         }
     }
 
-    /// Reads the whole body: at most `limit` bytes, in at most `limits.body_seconds`. The caller is authenticated again
-    /// afterwards, and refused if its permissions have changed by then.
+    /// Reads the whole body: at most `limit` bytes, in at most `limits.body_seconds`. Authenticates the caller again
+    /// afterwards, and rejects it if its permissions have changed.
     pub async fn read(self, limit: usize) -> Result<BytesMut, Problem> {
         let seconds = self.limits.body_seconds;
         let request = self.request.clone();
@@ -160,7 +160,7 @@ impl RawBody {
         Ok(bytes)
     }
 
-    /// Reads a body that has to be JSON.
+    /// Reads a body that must be JSON.
     async fn read_json(self, limit: usize) -> Result<BytesMut, Problem> {
         check_media_type(&self.request)?;
         self.read(limit).await
@@ -185,7 +185,7 @@ impl RawBody {
 fn too_large(limit: usize) -> Problem {
     Problem::new(
         &problem_kinds::TOO_LARGE,
-        format!("The body of this request may hold {limit} bytes at most."),
+        format!("The body of this request must have at most {limit} bytes."),
     )
 }
 
@@ -199,10 +199,10 @@ fn body_error(error: &PayloadError, limit: usize) -> Problem {
     }
 }
 
-/// Reads JSON as a `T`.
+/// Parses JSON as a `T`.
 pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     reject_nul(bytes)?;
-    // Every body is an object; serde would also accept an array of its members in order.
+    // Every body must be an object; serde would also accept an array of its members in order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(Problem::invalid(
             "",
@@ -218,9 +218,9 @@ pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             return Problem::invalid(pointer, strip_position(&inner.to_string()));
         }
         if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
-            // Still valid JSON: one of several words was expected, and something else was found.
+            // The JSON is valid, but an enum value has the wrong type.
             let pointer = path_pointer(error.path());
-            return Problem::invalid(pointer, "a value of this type does not belong here");
+            return Problem::invalid(pointer, "a value of this type is not allowed here");
         }
         Problem::new(
             &problem_kinds::INVALID_REQUEST,
@@ -236,7 +236,7 @@ pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// Refuses U+0000, which no text here needs and not every database can store. In JSON it can only be an escape.
+/// Rejects U+0000, which no text needs and not every database can store. In JSON it is always an escape.
 fn reject_nul(bytes: &[u8]) -> Result<(), Problem> {
     let is_escape = |at: usize| {
         let backslashes = bytes[..=at]
@@ -253,13 +253,13 @@ fn reject_nul(bytes: &[u8]) -> Result<(), Problem> {
     if has_nul {
         return Err(Problem::new(
             &problem_kinds::INVALID_REQUEST,
-            "The body holds U+0000.",
+            "The body must not contain U+0000.",
         ));
     }
     Ok(())
 }
 
-/// The message without line and column: the pointer is more precise.
+/// Removes line and column from a message, because the pointer is more precise.
 fn strip_position(text: &str) -> &str {
     text.rfind(" at line ").map_or(text, |at| &text[..at])
 }

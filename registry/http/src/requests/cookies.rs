@@ -1,39 +1,40 @@
-//! Cookies: that of a session, that which binds the sign-in form to a browser, and one for each attempt to sign in with
-//! an identity provider.
+//! Cookies: the session cookie, the cookie that binds the sign-in form to a browser, and one for each attempt to sign
+//! in with an identity provider.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{COOKIE, HeaderValue};
 
-/// The cookie with the secret of a session.
+/// Cookie with the secret of a session.
 pub const SESSION_COOKIE: &str = "__Host-a2a_session";
-/// The cookie of the sign-in form, before there is a session.
+/// Cookie of the sign-in form, before there is a session.
 pub const FORM_COOKIE: &str = "__Host-a2a_form";
 
-/// The prefix of the cookies that hold attempts to sign in with an identity provider.
+/// Prefix of the cookies for attempts to sign in with an identity provider.
 pub const ATTEMPT_COOKIE_PREFIX: &str = "__Host-a2a_attempt_";
 
 const SECRET_CHARS: usize = 43;
-/// Cookies with attempts that are read of one request. A browser has five of ours; no other host can add to them.
+/// Maximum number of attempt cookies read from one request. A browser has at most five from this registry, and other
+/// hosts cannot add any.
 const MAX_ATTEMPT_COOKIES: usize = 20;
 /// Maximum number of characters of a cookie in browsers.
 const MAX_COOKIE_CHARS: usize = 4096;
 
-/// A cookie to set with the response. The envelope adds it to any response.
+/// Cookie to set with the response. The middleware adds it to any response.
 #[derive(Debug, Clone)]
 pub struct NewCookie(pub HeaderValue);
 
-/// Marks a response that depends on a session, which nothing may store.
+/// Marks a response that depends on a session, which caches must not store.
 #[derive(Debug, Clone, Copy)]
 pub struct Uncacheable;
 
-/// The value of a cookie of the request, if it can be one of ours. Of several with the name the first one counts; no
-/// other host can set one with this prefix.
+/// Value of a cookie of the request, if this registry can have set it. Of several cookies with the name the first one
+/// counts; other hosts cannot set a cookie with this prefix.
 pub fn secret_cookie(request: &HttpRequest, name: &str) -> Option<String> {
     let (_, value) = cookie_pairs(request).find(|(key, _)| *key == name)?;
     (value.len() == SECRET_CHARS && is_plain(value)).then(|| value.to_owned())
 }
 
-/// The names and values of the cookies of the request that can hold attempts to sign in.
+/// Names and values of the request's cookies that may be sign-in attempts.
 pub fn attempt_cookies(request: &HttpRequest) -> Vec<(String, String)> {
     let matching = cookie_pairs(request).filter(|(name, value)| {
         let id = name.strip_prefix(ATTEMPT_COOKIE_PREFIX);
@@ -51,13 +52,13 @@ fn cookie_pairs(request: &HttpRequest) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|pair| pair.trim().split_once('='))
 }
 
-/// Whether a text has only the characters that our names and values consist of.
+/// Whether a text has only the characters of this registry's cookie names and values.
 fn is_plain(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// `Set-Cookie` of a value that ends after `seconds`.
+/// `Set-Cookie` header for a value that expires after `seconds`.
 pub fn set_cookie_for(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!(
         "{name}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax"
@@ -65,7 +66,7 @@ pub fn set_cookie_for(name: &str, value: &str, seconds: u64) -> Option<HeaderVal
     .ok()
 }
 
-/// `Set-Cookie` of a secret, which ends with the browser.
+/// `Set-Cookie` header for a secret that expires when the browser is closed.
 pub fn set_cookie(name: &str, secret: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!(
         "{name}={secret}; Path=/; Secure; HttpOnly; SameSite=Lax"
@@ -73,7 +74,7 @@ pub fn set_cookie(name: &str, secret: &str) -> Option<HeaderValue> {
     .ok()
 }
 
-/// `Set-Cookie` that removes one.
+/// `Set-Cookie` header that removes a cookie.
 pub fn clear_cookie(name: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!(
         "{name}=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
@@ -81,7 +82,7 @@ pub fn clear_cookie(name: &str) -> Option<HeaderValue> {
     .ok()
 }
 
-/// Whether a `Set-Cookie` is of the session.
+/// Whether a `Set-Cookie` header sets the session cookie.
 pub fn is_session_cookie(line: &HeaderValue) -> bool {
     let value = line.as_bytes().strip_prefix(SESSION_COOKIE.as_bytes());
     value.is_some_and(|value| value.starts_with(b"="))

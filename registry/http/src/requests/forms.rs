@@ -1,6 +1,6 @@
-//! Forms of pages. A handler gets the fields of a form only through [`FormOf`], [`SessionForm`] or [`OpenForm`], which
-//! check that a page of this registry has sent it: by the origin that the browser states, and by a form token in the
-//! form that belongs to the browser's cookie.
+//! Forms of pages. A handler gets form fields only through [`PermittedForm`], [`SessionForm`] or [`AnonymousForm`],
+//! which check that a page of this registry has sent the form: by the origin that the browser sends, and by a form
+//! token that belongs to the browser's cookie.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub trait FormFields: DeserializeOwned + 'static {
     const MAX_BYTES: usize = 16 * 1024;
 }
 
-/// A form of an account with a permission, sent from a page of this registry.
+/// Form of an account with a permission, sent from a page of this registry.
 #[derive(Debug)]
 pub struct PermittedForm<P, T> {
     pub visitor: Visitor,
@@ -38,14 +38,14 @@ pub struct PermittedForm<P, T> {
     permission: PhantomData<P>,
 }
 
-/// A form of a signed-in visitor, whatever the permissions of the account.
+/// Form of a signed-in visitor, regardless of the account's permissions.
 #[derive(Debug)]
 pub struct SessionForm<T> {
     pub visitor: Visitor,
     pub fields: T,
 }
 
-/// A form of a visitor who is not signed in yet, bound to the browser by a cookie of its own.
+/// Form of a visitor who is not signed in, bound to the browser by a separate cookie.
 #[derive(Debug)]
 pub struct AnonymousForm<T>(pub T);
 
@@ -56,7 +56,7 @@ struct FormToken {
 }
 
 const WRONG_SESSION_MESSAGE: &str =
-    "This form belongs to another session. Go back, reload the page and send it again.";
+    "This form belongs to another session. Go back, reload the page and submit the form again.";
 
 impl<T: FormFields> FromRequest for SessionForm<T> {
     type Error = Problem;
@@ -105,7 +105,8 @@ impl<T: FormFields> FromRequest for AnonymousForm<T> {
                 }
                 _ => reject_form(
                     &problem_kinds::FORM_REFUSED,
-                    "The form has expired, or the browser takes no cookies. Reload the page and send it again.",
+                    "The form has expired, or the browser does not accept cookies. Reload the page and submit the \
+                     form again.",
                 ),
             }
         }
@@ -113,7 +114,7 @@ impl<T: FormFields> FromRequest for AnonymousForm<T> {
     }
 }
 
-/// A form by the session of the request. Nothing of it is read if the visitor is signed out or may not send it.
+/// Reads a form of the request's session. The body is not read if the visitor is signed out or lacks the permission.
 async fn read_session_form<T: FormFields>(
     request: HttpRequest,
     body: RawBody,
@@ -122,7 +123,8 @@ async fn read_session_form<T: FormFields>(
     require_same_site(&request)?;
     authenticate_sender(&request, permission).await?;
     let bytes = read_form_bytes(&request, body, T::MAX_BYTES).await?;
-    // Again, because a client can delay the rest of its request: a form of someone signed out by then is refused.
+    // Authenticate again, because a client can delay the body: a form of a visitor who is signed out by then is
+    // rejected.
     let visitor = authenticate_sender(&request, permission).await?;
     reject_nul(&bytes)?;
     let token: FormToken = parse_fields(&bytes)?;
@@ -136,7 +138,7 @@ async fn read_session_form<T: FormFields>(
     })
 }
 
-/// The sender of a form, if the permission allows it.
+/// Authenticates the sender of a form and checks the permission.
 async fn authenticate_sender(
     request: &HttpRequest,
     permission: Option<Permission>,
@@ -144,7 +146,7 @@ async fn authenticate_sender(
     let Some(visitor) = session_visitor(request).await? else {
         return reject_form(
             &problem_kinds::UNAUTHENTICATED,
-            "You are signed out. Sign in again, and send the form again.",
+            "You are signed out. Sign in, and submit the form again.",
         );
     };
     request.extensions_mut().insert(visitor.clone());
@@ -159,12 +161,16 @@ fn reject_form<T>(kind: &'static ProblemKind, text: &str) -> Result<T, Problem> 
 }
 
 fn parse_fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    serde_html_form::from_bytes(bytes)
-        .or_else(|_| reject_form(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
+    serde_html_form::from_bytes(bytes).or_else(|_| {
+        reject_form(
+            &problem_kinds::INVALID_REQUEST,
+            "The form cannot be parsed.",
+        )
+    })
 }
 
-/// The fields of a form that carries its own credentials, or needs none, and that a page of this registry sent, in at
-/// most `limit` bytes.
+/// Reads the fields of a form that has its own credentials or needs none, of at most `limit` bytes, sent from a page
+/// of this registry.
 pub(crate) async fn read_form<T: DeserializeOwned>(
     request: &HttpRequest,
     body: RawBody,
@@ -173,15 +179,18 @@ pub(crate) async fn read_form<T: DeserializeOwned>(
     parse_fields(&read_form_bytes(request, body, limit).await?)
 }
 
-/// Refuses U+0000, which not every database can store.
+/// Rejects U+0000, which not every database can store.
 fn reject_nul(bytes: &[u8]) -> Result<(), Problem> {
     if bytes.contains(&0) || bytes.windows(3).any(|part| part == b"%00") {
-        return reject_form(&problem_kinds::INVALID_REQUEST, "The form holds U+0000.");
+        return reject_form(
+            &problem_kinds::INVALID_REQUEST,
+            "The form must not contain U+0000.",
+        );
     }
     Ok(())
 }
 
-/// Refuses a form that no page of this registry sent.
+/// Rejects a form that was not sent from a page of this registry.
 fn require_same_site(request: &HttpRequest) -> Result<(), Problem> {
     let authority = request
         .uri()
@@ -191,7 +200,7 @@ fn require_same_site(request: &HttpRequest) -> Result<(), Problem> {
     if !is_same_site(request.headers(), authority, &public_url) {
         return reject_form(
             &problem_kinds::FORM_REFUSED,
-            "This form was sent from another site. Send it again from here.",
+            "This form was sent from another site. Submit it again from this registry.",
         );
     }
     Ok(())
@@ -207,16 +216,16 @@ async fn read_form_bytes(
     if request.content_type() != "application/x-www-form-urlencoded" {
         return reject_form(
             &problem_kinds::WRONG_MEDIA_TYPE,
-            "This address takes a form.",
+            "This path accepts only a form.",
         );
     }
     Ok(bytes)
 }
 
-/// Whether a page of this registry sent the request, by the browser's headers. A client without these headers is no
-/// browser, and acts only for itself.
+/// Whether a page of this registry sent the request, based on the browser's headers. A client without these headers is
+/// not a browser, and acts only for itself.
 ///
-/// This registry is the host that the request was sent to (`authority` with HTTP/2, else `Host`), and the host of
+/// This registry is the host that the request was sent to (`authority` with HTTP/2, otherwise `Host`), and the host of
 /// `public_url`, for a registry behind a proxy.
 fn is_same_site(headers: &HeaderMap, authority: Option<&str>, public_url: &str) -> bool {
     let header_text = |name: &str| {

@@ -1,4 +1,4 @@
-//! What a request brings: caller, path, query, body, form, cookies.
+//! Request parts: caller, path, query, body, form, cookies.
 
 pub mod auth;
 pub mod body;

@@ -1,7 +1,7 @@
-//! Parts of the path, decoded once and strictly.
+//! Path parameters, decoded once and strictly.
 //!
-//! The router matches a path that it has partly decoded, and it repairs broken escapes. Identifiers
-//! are therefore read from the raw path: a broken escape, bytes that are not UTF-8 or U+0000 are refused.
+//! The router matches a partly decoded path and repairs invalid escapes. Identifiers
+//! are therefore read from the raw path, and invalid escapes, bytes that are not UTF-8 and U+0000 are rejected.
 
 use std::future::{Ready, ready};
 
@@ -19,14 +19,14 @@ use crate::answers::route_table;
 use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 
-/// A path parameter: its name in patterns, and its description in the document.
+/// Path parameter: its name in patterns, and its description in the document.
 struct PathParameter {
     name: &'static str,
     description: &'static str,
     schema: fn() -> RefOr<Schema>,
 }
 
-/// The path parameter with this name for the document; `None` if no extractor reads it.
+/// Path parameter with this name for the document; `None` if no extractor reads it.
 pub(crate) fn path_parameter(name: &str) -> Option<Parameter> {
     let part = PARTS.iter().find(|part| part.name == name)?;
     let parameter = ParameterBuilder::new()
@@ -38,7 +38,7 @@ pub(crate) fn path_parameter(name: &str) -> Option<Parameter> {
     Some(parameter.build())
 }
 
-/// Extractors of the path parameters, and [`PARTS`]. The comment on each is its description in the document.
+/// Defines extractors of path parameters, and [`PARTS`]. The doc comment of each is its description in the document.
 macro_rules! path_parts {
     ($(
         #[doc = $description:literal]
@@ -118,16 +118,16 @@ fn uuid_schema() -> RefOr<Schema> {
         .into()
 }
 
-/// A text that is not an id names nothing that exists.
+/// Parses an id. A text that is not an id is reported as not found.
 fn parse_id(text: &str, not_found: fn(String) -> AppError) -> Result<Uuid, Problem> {
     Uuid::try_parse(text).map_err(|_| not_found(text.to_owned()).into())
 }
 
-/// The part of the raw path at `{name}` in the route's pattern, decoded. It is the wrong method if the part ends with a
-/// verb that takes another one.
+/// Reads and decodes the segment of the raw path at `{name}` in the route's pattern. Returns a wrong method problem if
+/// the segment ends with a verb that requires another method.
 fn read_parameter(request: &HttpRequest, name: &str) -> Result<String, Problem> {
     let raw_path = request.uri().path();
-    // Without escapes the router's match is the raw part itself.
+    // Without escapes the router's match equals the raw segment.
     let text = if raw_path.contains('%') {
         decode_path_part(raw_parameter(request, raw_path, name)?)?
     } else {
@@ -155,12 +155,12 @@ fn raw_parameter<'a>(
                 .split_once(placeholder.as_str())
                 .map(|ends| (ends, part))
         })
-        // An escaped colon begins no verb: the router's verb was part of the name.
+        // An escaped colon does not start a verb: the router's verb was part of the name.
         .and_then(|((prefix, suffix), part)| part.strip_prefix(prefix)?.strip_suffix(suffix))
         .ok_or_else(no_address)
 }
 
-/// Decodes a part of a path, strictly (RFC 3986 section 2.1). Refuses a percent sign without two hexadecimal digits,
+/// Decodes a path segment strictly (RFC 3986 section 2.1). Rejects a percent sign without two hexadecimal digits,
 /// bytes that are not UTF-8, and U+0000.
 pub fn decode_path_part(part: &str) -> Result<String, Problem> {
     let path_error = |detail: &str| Problem::new(&problem_kinds::BROKEN_PATH, detail);
@@ -171,14 +171,14 @@ pub fn decode_path_part(part: &str) -> Result<String, Problem> {
     }
     let decoded = percent_encoding::percent_decode_str(part)
         .decode_utf8()
-        .map_err(|_| path_error("The escapes in the path do not stand for UTF-8."))?;
+        .map_err(|_| path_error("The escapes in the path are not valid UTF-8."))?;
     if decoded.contains('\0') {
-        return Err(path_error("The path holds U+0000."));
+        return Err(path_error("The path must not contain U+0000."));
     }
     Ok(decoded.into_owned())
 }
 
-/// The first invalid escape, with up to two characters after it.
+/// First invalid escape, with up to two characters after it.
 pub fn first_invalid_escape(text: &str) -> Option<String> {
     let is_valid = |rest: &str| {
         let digits = rest.as_bytes().get(..2);

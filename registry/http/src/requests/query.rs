@@ -10,8 +10,8 @@ use crate::problems::problem::Problem;
 use crate::problems::problem_kinds;
 use crate::requests::path_parameters::first_invalid_escape;
 
-/// The query as a `T`. Repeated parameters fill lists; an unknown parameter, a repeated one that is no list, and one of
-/// the wrong type are refused by name.
+/// Query parsed as a `T`. Repeated parameters fill lists. Unknown parameters, repeated parameters that are not lists,
+/// and values of the wrong type are rejected by name.
 #[derive(Debug, Clone)]
 pub struct Query<T>(pub T);
 
@@ -28,7 +28,7 @@ pub fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     reject_invalid_escapes(query)?;
     let form = serde_html_form::Deserializer::from_bytes(query.as_bytes());
     serde_path_to_error::deserialize(form).map_err(|error| {
-        // The first step of the path is the parameter; an index inside its list means nothing to a caller.
+        // The first segment of the path is the parameter; an index inside its list is meaningless to the caller.
         let parameter = error.path().iter().find_map(|segment| match segment {
             serde_path_to_error::Segment::Map { key } => Some(key.clone()),
             _ => None,
@@ -41,13 +41,13 @@ pub fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
             ),
             None => Problem::new(
                 &problem_kinds::INVALID_REQUEST,
-                format!("The query does not fit: {text}."),
+                format!("The query is not valid: {text}."),
             ),
         }
     })
 }
 
-/// Finds broken escapes, which the form decoder would silently repair.
+/// Rejects invalid escapes, which the form decoder would silently repair.
 fn reject_invalid_escapes(query: &str) -> Result<(), Problem> {
     if !query.contains('%') {
         return Ok(());
@@ -59,8 +59,8 @@ fn reject_invalid_escapes(query: &str) -> Result<(), Problem> {
         ));
     }
     match percent_encoding::percent_decode_str(query).decode_utf8() {
-        Err(_) => reject("The escapes in the query do not stand for UTF-8.".into()),
-        Ok(text) if text.contains('\0') => reject("The query holds U+0000.".into()),
+        Err(_) => reject("The escapes in the query are not valid UTF-8.".into()),
+        Ok(text) if text.contains('\0') => reject("The query must not contain U+0000.".into()),
         Ok(_) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Traces of refused credentials and sign-ins: a metric, lines in the log, and counts for the events of each minute.
+//! Records rejected credentials and sign-ins: in a metric, in the log, and in counts for the events of each minute.
 
 use a2a_registry_core::process_state::refusal_counters::SIGN_IN_LOG;
 use actix_web::HttpRequest;
@@ -7,7 +7,7 @@ use crate::limits::client_address::client_address;
 use crate::problems::problem::Problem;
 use crate::requests::server_state::server_state;
 
-/// Records the refusal of a credential or a sign-in, if that is the problem. Nothing is written to the database here.
+/// Records the rejection of a credential or a sign-in, if that is the problem. Does not write to the database.
 pub(crate) fn record_refusal(request: &HttpRequest, problem: &Problem) {
     let (Some(reason), Ok(state)) = (problem.refusal(), server_state(request)) else {
         return;

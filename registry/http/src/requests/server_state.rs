@@ -1,4 +1,4 @@
-//! The shared state of handlers.
+//! Shared state of handlers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::limits::sign_in_limit::SignInLimit;
 use crate::limits::stream_limit::StreamLimiter;
 use crate::limits::unread_bytes::UnreadBytesLimiter;
 
-/// One for all workers of a process.
+/// State shared by all workers of a process.
 #[derive(Debug)]
 pub struct ServerState {
     pub context: Arc<AppContext>,
@@ -26,7 +26,7 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// Event streams end when `shutdown` is cancelled.
+    /// Creates the state. Event streams end when `shutdown` is cancelled.
     pub fn new(
         context: Arc<AppContext>,
         metrics: Arc<Metrics>,
@@ -50,5 +50,5 @@ pub fn server_state(request: &HttpRequest) -> Result<&ServerState> {
     let state = request.app_data::<web::Data<ServerState>>();
     state
         .map(|state| state.get_ref())
-        .ok_or_else(|| AppError::internal("the server carries no state"))
+        .ok_or_else(|| AppError::internal("the server state is missing"))
 }

@@ -1,7 +1,7 @@
-//! The visitor of a page: signed in by the cookie of a session, or by a token as on the API, or anonymous.
+//! Visitor of a page: signed in by a session cookie, or by a token as in the API, or anonymous.
 //!
-//! The API never reads the cookie, so that no other site can have a browser act on it. A restricted page takes
-//! [`PageOf`], and a form takes [`FormOf`](crate::requests::forms::FormOf).
+//! The API never reads the cookie, so that other sites cannot make a browser call it. A restricted page takes
+//! [`PermittedVisitor`], and a form takes [`PermittedForm`](crate::requests::forms::PermittedForm).
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -26,18 +26,18 @@ use crate::requests::cookies::{self, NewCookie, Uncacheable};
 use crate::requests::refusal_recording::record_refusal;
 use crate::requests::server_state::server_state;
 
-/// The message of which a form token is the HMAC under the secret of a session.
+/// Message whose HMAC with the secret of a session is the form token.
 const FORM_TOKEN_MESSAGE: &[u8] = b"a2a-registry form";
 
-/// The visitor of a page, signed in or not.
+/// Visitor of a page, signed in or not.
 #[derive(Debug, Clone, Default)]
 pub struct Visitor {
     pub caller: Caller,
-    /// Included in the forms of the page; only a session has it.
+    /// Token in the forms of the page; only a session has one.
     pub form_token: Option<String>,
 }
 
-/// The visitor of a page for accounts with a permission. Anyone else is sent to the sign-in page.
+/// Visitor of a page for accounts with a permission. Other visitors are redirected to the sign-in page.
 #[derive(Debug, Clone)]
 pub struct PermittedVisitor<P> {
     visitor: Visitor,
@@ -55,12 +55,12 @@ impl<P> Deref for PermittedVisitor<P> {
 
 #[derive(Debug)]
 pub enum PageRejection {
-    /// The visitor must sign in first; the path to return to.
+    /// The visitor must sign in first; has the path to return to.
     SignIn(String),
     Problem(Problem),
 }
 
-/// The form token for the secret of a cookie. The secret cannot be computed from it.
+/// Form token for the secret of a cookie. The secret cannot be computed from the token.
 pub fn form_token(secret: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     BASE64URL_NOPAD.encode(hmac::sign(&key, FORM_TOKEN_MESSAGE).as_ref())
@@ -73,15 +73,15 @@ pub fn is_form_token(secret: &str, token: &str) -> bool {
         .is_ok_and(|tag| hmac::verify(&key, FORM_TOKEN_MESSAGE, &tag).is_ok())
 }
 
-/// The visitor by the cookie of the request, if its session has not ended.
+/// Visitor by the cookie of the request, if the session has not ended.
 pub async fn session_visitor(request: &HttpRequest) -> Result<Option<Visitor>> {
     let Some(mut secret) = cookies::secret_cookie(request, cookies::SESSION_COOKIE) else {
         return Ok(None);
     };
-    // Any result depends on the cookie.
+    // Every result depends on the cookie.
     request.extensions_mut().insert(Uncacheable);
     let context = &server_state(request)?.context;
-    // A submitted form carries the token of the current secret.
+    // A submitted form has the token of the current secret, so only GET requests rotate it.
     let may_rotate = request.method() == Method::GET;
     let Some(session_caller) = authenticate_session(context, &secret, may_rotate).await? else {
         return Ok(None);
@@ -98,7 +98,7 @@ pub async fn session_visitor(request: &HttpRequest) -> Result<Option<Visitor>> {
     }))
 }
 
-/// The visitor of a request: by its token if it has one, else by its cookie.
+/// Extracts the visitor of a request: by the token if there is one, otherwise by the cookie.
 async fn extract_visitor(request: HttpRequest) -> Result<Visitor, Problem> {
     let visitor = if request.headers().contains_key(header::AUTHORIZATION) {
         let token =
@@ -117,7 +117,7 @@ async fn extract_visitor(request: HttpRequest) -> Result<Visitor, Problem> {
             },
         }
     };
-    // For the page of a later error.
+    // A later error page uses the visitor.
     request.extensions_mut().insert(visitor.clone());
     Ok(visitor)
 }
@@ -160,7 +160,7 @@ impl<P: RequiredPermission> FromRequest for PermittedVisitor<P> {
 }
 
 impl PageRejection {
-    /// `None` if signing in is all that is needed.
+    /// Problem of the rejection; `None` if the visitor only needs to sign in.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::SignIn(_) => None,

@@ -1,12 +1,12 @@
-//! Whole numbers in the JSON of requests: JSON Schema counts 150.0 and 1.5e2 as integers, which many clients send, and
-//! serde reads neither as one.
+//! Integers in JSON requests: JSON Schema counts 150.0 and 1.5e2 as integers, and many clients send them, but serde
+//! does not parse them as integers.
 
 use std::borrow::Cow;
 
-/// 2^53: below it a floating-point number holds every integer.
+/// 2^53, below which floating-point numbers represent every integer.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// The text with every whole number written without point and exponent. Text that is not JSON stays invalid.
+/// Rewrites every integer without decimal point and exponent. Text that is not JSON stays invalid.
 pub(super) fn normalize_integers(text: &[u8]) -> Cow<'_, [u8]> {
     let mut normalized: Vec<u8> = Vec::new();
     let (mut copied, mut at) = (0, 0);
@@ -32,7 +32,7 @@ pub(super) fn normalize_integers(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(normalized)
 }
 
-/// The index after the string that begins there.
+/// Index after the string that starts at `start`.
 fn end_of_string(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = text.get(at) {
@@ -45,22 +45,22 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// The index after the number that begins there.
+/// Index after the number that starts at `start`.
 fn end_of_number(text: &[u8], start: usize) -> usize {
     let rest = text[start..].iter();
     let belongs = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
     start + rest.take_while(belongs).count()
 }
 
-/// A number with a point or an exponent as an integer; `None` if it is not whole, or has neither.
+/// Converts a number with decimal point or exponent to an integer; `None` if it has neither, or is not an integer.
 fn integer_text(number: &[u8]) -> Option<String> {
     if number.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-')) {
         return None;
     }
-    // The parser of the standard library accepts more than JSON does.
+    // The standard library's parser accepts more than JSON allows.
     let value: f64 = serde_json::from_slice(number).ok()?;
     let is_whole = value.fract() == 0.0 && value.abs() <= MAX_EXACT_INTEGER;
-    // Adding zero turns -0.0, which is written with its sign, into 0.
+    // Adding zero turns -0.0 into 0, which has no sign.
     is_whole.then(|| format!("{:.0}", value + 0.0))
 }
 
@@ -80,7 +80,7 @@ mod tests {
             ),
             ("9007199254740992.0", "9007199254740992"),
             ("9007199254740994.0", "9007199254740994.0"),
-            // No JSON, and none afterwards.
+            // Not JSON, before and after.
             ("1.", "1."),
             ("01.0", "01.0"),
             ("1.0.0", "1.0.0"),

@@ -1,7 +1,7 @@
-//! The routes of the API, which make up the document, and how errors are written beside it.
+//! API routes, which form the `OpenAPI` document, and the error formats of other protocols.
 //!
-//! The router takes the first route that matches, so fixed words and verbs stand before the identifiers that would
-//! match them too. It tries the routes in order, so the most frequent requests come first.
+//! The router uses the first matching route, so fixed words and verbs must precede identifiers that also match. It
+//! tries the routes in order, so the most frequent requests come first.
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
@@ -20,7 +20,7 @@ pub fn mount_api(routes: &mut ServiceConfig<'_>) {
     routes
         .service(search::agent_search)
         .service(cards::agent_card)
-        // It takes `GET` alone, which no verb behind an agent does.
+        // This route allows only `GET`, which no agent verb uses.
         .service(agents::agent_show)
         .service(cards::agent_card_as_well_known)
         .service(search::agent_suggest)
@@ -101,7 +101,7 @@ fn mount_accounts_and_reviews(routes: &mut ServiceConfig<'_>) {
         .service(health::metrics);
 }
 
-/// ARD, of everything and of each collection.
+/// Mounts ARD, for the whole registry and for each collection.
 fn mount_ard(routes: &mut ServiceConfig<'_>) {
     routes
         .service(ard::ard_search)
@@ -138,7 +138,7 @@ fn mount_policies(routes: &mut ServiceConfig<'_>) {
         .service(waivers::waiver_end);
 }
 
-/// How errors are written for protocols that have their own form.
+/// Error formats of protocols that have their own.
 pub const PROTOCOL_ERRORS: &[ProtocolErrors] = &[
     ProtocolErrors {
         path: "/ard",

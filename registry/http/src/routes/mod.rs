@@ -1,4 +1,4 @@
-//! Every route: of the API, which make up its document, and of everything else.
+//! All routes: those of the API, which form its document, and all others.
 
 pub mod api;
 pub mod openapi;

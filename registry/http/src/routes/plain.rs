@@ -1,7 +1,6 @@
-//! The routes outside of the API: each with its method, its path and its handler.
+//! Routes outside of the API, each with its method, path and handler.
 //!
-//! The router takes the first route that matches, so fixed words and verbs stand before the identifiers that would
-//! match them too.
+//! The router uses the first matching route, so fixed words and verbs must precede identifiers that also match.
 
 use actix_web::http::Method;
 use actix_web::{Resource, guard, web};
@@ -26,7 +25,8 @@ use crate::pages::{
 };
 use crate::routes::openapi;
 
-/// Functions that mount the routes, and [`PLAIN_ROUTES`], by which other methods of their paths are refused.
+/// Defines functions that mount the routes, and [`PLAIN_ROUTES`], from which other methods of their paths are
+/// rejected.
 macro_rules! plain_routes {
     ($(
         $(#[$comment:meta])*
@@ -46,7 +46,8 @@ macro_rules! plain_routes {
     };
 }
 
-/// A route outside of the document, which the router skips for other methods. Metrics count them under one name.
+/// A route outside of the document, which the router skips for other methods. Metrics count these routes under one
+/// name.
 fn undocumented_route(method: Method, path: &str) -> Resource {
     web::resource(path)
         .name("page")
@@ -54,21 +55,21 @@ fn undocumented_route(method: Method, path: &str) -> Resource {
 }
 
 plain_routes! {
-    /// The most frequent requests outside of the API, whose paths no other route has: they are tried before all others.
+    /// Mounts the most frequent routes outside of the API, which are tried first. No other route has their paths.
     frequent {
-        // Messages of its own protocol, which an OpenAPI document cannot describe.
+        // The path has its own message protocol, which an OpenAPI document cannot describe.
         POST "/mcp" => mcp::handle_mcp;
         GET "/" => search_page::show_home_or_search;
     }
 
-    /// The document and its page, the interfaces of the registry as an agent, and the HTML pages.
+    /// Mounts the document and its page, the interfaces of the registry as an agent, and the HTML pages.
     pages {
         GET "/openapi.json" => openapi::openapi_json;
         GET "/docs" => openapi::redirect_to_docs;
         GET "/docs/{file:.*}" => openapi::docs;
         GET "/problems/{slug}" => problems::show_problem_kind;
         POST "/a2a" => a2a_rpc::rpc_call;
-        // Some clients add a slash to the address of an interface.
+        // Some clients add a slash to the URL of an interface.
         POST "/a2a/" => a2a_rpc::rpc_call;
         POST "/a2a/v1/message:send" => a2a_rest::message_send;
         POST "/a2a/message:send" => a2a_rest::message_send;

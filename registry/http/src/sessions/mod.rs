@@ -1,5 +1,5 @@
-//! Sessions: begun by signing in to the pages, and ended by signing out, by revoking them, or with the credential that
-//! they were made by.
+//! Sessions: started by signing in to the pages, and ended by signing out, by revoking the session or the credential
+//! that created it.
 
 pub mod sign_in_attempts;
 
@@ -29,12 +29,12 @@ use uuid::Uuid;
 use crate::limits::client_address::client_address;
 use crate::sessions::sign_in_attempts::{CompletedAttempt, record_used_attempt};
 
-/// The maximum duration of a session.
+/// Maximum duration of a session.
 const MAX_SESSION_DURATION: i64 = 24 * HOUR;
-/// Characters of the description of a browser.
+/// Maximum number of characters of a browser description.
 const MAX_BROWSER_CHARS: usize = 60;
 
-/// What a session is begun with, and without which it ends.
+/// Credential that creates a session; the session ends with the credential.
 enum SessionCredential<'a> {
     Token(Uuid),
     Attempt(&'a CompletedAttempt),
@@ -58,8 +58,8 @@ impl<'a> SessionClient<'a> {
     }
 }
 
-/// Begins a session of a caller with a token; returns its secret. The session unused for longest makes way if the
-/// account has too many. An access token begins none: it is for services.
+/// Creates a session for a caller with a token and returns the secret. If the account has too many sessions, the least
+/// recently used one is deleted. Access tokens cannot create sessions, because they are for services.
 pub async fn begin_session(
     context: &AppContext,
     caller: &Caller,
@@ -68,14 +68,13 @@ pub async fn begin_session(
     let actor = caller.require_account()?;
     let Credential::Token(token) = actor.credential else {
         return Err(AppError::unauthenticated(
-            "Nobody signs in with an access token: sign in with its identity provider.",
+            "You cannot sign in with an access token. Sign in with its identity provider.",
         ));
     };
     create_session(context, actor.id, &SessionCredential::Token(token), client).await
 }
 
-/// Begins a session for someone who has signed in with an identity provider, as [`session_begin`] does, and uses up the
-/// attempt.
+/// Creates a session after sign-in with an identity provider, like [`begin_session`], and marks the attempt as used.
 pub async fn begin_session_with_provider(
     context: &AppContext,
     account: Uuid,
@@ -97,11 +96,12 @@ async fn create_session(
     credential: &SessionCredential<'_>,
     client: &SessionClient<'_>,
 ) -> Result<String> {
-    let ended_token = || AppError::unauthenticated("This token has ended.");
+    let ended_token = || AppError::unauthenticated("This token has expired or was revoked.");
     let now = context.now();
     let write = context.store.begin_write().await?;
     write.lock_accounts().await?;
-    // Both are checked again under the lock: a revoked token or a disabled account has ended all its sessions by then.
+    // Check both again under the lock: sessions of a token revoked or an account disabled meanwhile have already
+    // ended.
     let (token, issuer) = match credential {
         SessionCredential::Token(id) => {
             let token = accounts::token_by_id(&write, *id).await?;
@@ -211,7 +211,7 @@ pub async fn end_session(context: &AppContext, caller: &Caller) -> Result<()> {
     Ok(())
 }
 
-/// Sessions, newest first: all for an admin, else the caller's own.
+/// Lists sessions, newest first: all for an admin, otherwise the caller's own.
 pub async fn session_list(
     context: &AppContext,
     caller: &Caller,
@@ -237,8 +237,8 @@ pub async fn session_list(
     })
 }
 
-/// One session: any for an admin, else the caller's own. Another account's session is not found, like one that does not
-/// exist.
+/// Returns a session: any for an admin, otherwise one of the caller's own. Sessions of other accounts are not found,
+/// like sessions that do not exist.
 pub async fn session_show(context: &AppContext, caller: &Caller, id: Uuid) -> Result<Session> {
     let actor = caller.require(Permission::Read)?;
     let row = sessions::session_by_id(&context.store, id, context.now().0).await?;
@@ -258,7 +258,8 @@ pub async fn own_sessions(context: &AppContext, actor: &CallerAccount) -> Result
     Ok(rows.map(|row| session_view(row, &actor.name)).collect())
 }
 
-/// Refuses one of the caller's own that may do more than what revokes it, and the last way in of an admin.
+/// Revokes a session. Rejects a session of the caller with more scopes than the caller has now, and the last admin
+/// access.
 pub async fn session_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> Result<()> {
     let actor = caller.require(Permission::Read)?;
     let now = context.now();
@@ -272,7 +273,7 @@ pub async fn session_revoke(context: &AppContext, caller: &Caller, id: Uuid) -> 
         && let Some(scope) = session_scopes(&row, &actor.roles).beyond(&actor.scopes)
     {
         return Err(AppError::forbidden(format!(
-            "Without the scope {scope} no session with it can be revoked."
+            "The session has the scope {scope}, which your token lacks, so it cannot revoke the session."
         )));
     }
     let owner = accounts::accounts_by_ids(&write, &[row.account_id]).await?;

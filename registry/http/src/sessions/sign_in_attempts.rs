@@ -1,5 +1,5 @@
-//! Attempts to sign in with an identity provider. Each is sealed in a cookie of the browser that began it, so that no
-//! client can displace another's attempts, and is valid for one session, whichever process receives its answer.
+//! Attempts to sign in with an identity provider. Each attempt is sealed in a cookie of the browser that started it,
+//! so that clients cannot displace each other's attempts, and is valid for one session, on any process.
 
 use std::sync::Arc;
 
@@ -19,30 +19,29 @@ use url::Url;
 
 use crate::requests::cookies;
 
-/// How long an attempt waits for its answer.
+/// Maximum time between the start of an attempt and its response.
 pub const ATTEMPT_LIFETIME: i64 = 10 * MINUTE;
-/// Pending attempts of one browser; the oldest makes way for a new one.
+/// Maximum number of pending attempts per browser. A new attempt replaces the oldest.
 pub const MAX_ATTEMPTS_PER_BROWSER: usize = 5;
-/// Recorded attempts, that is, sign-ins with providers within ten minutes. Beyond that nobody signs in, because an
-/// attempt without a record could be used again.
+/// Maximum number of recorded attempts, that is, provider sign-ins within ten minutes. Further sign-ins are rejected,
+/// because an attempt without a record could be used again.
 pub const MAX_USED_ATTEMPTS: u64 = 20_000;
-/// Bytes of the path to return to that are kept with an attempt, so that the cookies of all attempts fit into one
-/// header.
+/// Maximum number of bytes of the return path in an attempt, so that the cookies of all attempts fit into one header.
 pub const MAX_NEXT_BYTES: usize = 512;
-/// Characters of a state that name the cookie of its attempt.
+/// Number of characters of the state in the name of the attempt's cookie.
 const COOKIE_NAME_CHARS: usize = 10;
-/// What a cookie with an attempt is sealed for.
+/// Purpose with which attempt cookies are sealed.
 pub const SEAL_PURPOSE: &str = "a2a-registry sign-in attempt";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SignInAttempt {
-    /// What the provider hands back.
+    /// State that the provider returns.
     pub state: String,
-    /// The input for the nonce and the code verifier.
+    /// Input for the nonce and the code verifier.
     pub secret: String,
     pub issuer: String,
     pub next: String,
-    /// Microseconds since 1970-01-01, in UTC.
+    /// Microseconds since 1970-01-01 in UTC.
     pub begun_at: i64,
 }
 
@@ -64,10 +63,10 @@ pub struct ProviderRedirect {
     pub cookies: Vec<HeaderValue>,
 }
 
-/// Proof that someone has signed in by an attempt. It is valid for one session.
+/// Proof of a completed sign-in, valid for one session.
 #[derive(Debug, Clone)]
 pub struct CompletedAttempt {
-    /// SHA-256 of the state, lower hex.
+    /// SHA-256 of the state in lower-case hexadecimal.
     pub state_hash: String,
     pub issuer: String,
 }
@@ -86,7 +85,7 @@ pub fn cookie_name(state: &str) -> Option<String> {
     ))
 }
 
-/// The attempt in a cookie, if the registry has sealed it.
+/// Unseals the attempt in a cookie; `None` if this registry has not sealed it.
 fn unseal_attempt(context: &AppContext, sealed: &str) -> Option<SignInAttempt> {
     let text = context.sealer.open(SEAL_PURPOSE, sealed)?;
     serde_json::from_slice(&text).ok()
@@ -119,7 +118,7 @@ pub async fn begin_attempt(
             let entropy = context.entropy.as_ref();
             context.sealer.seal(SEAL_PURPOSE, &text, entropy)
         })
-        .ok_or_else(|| AppError::internal("an attempt to sign in could not be sealed"))?;
+        .ok_or_else(|| AppError::internal("a sign-in attempt could not be sealed"))?;
     let seconds = u64::try_from(ATTEMPT_LIFETIME / 1_000_000).unwrap_or_default();
     let set = cookie_name(&attempt.state)
         .and_then(|name| cookies::set_cookie_for(&name, &sealed, seconds))
@@ -134,7 +133,7 @@ pub async fn begin_attempt(
     })
 }
 
-/// The names of the cookies to clear for a new attempt: the oldest beyond the limit, and all invalid ones.
+/// Names of the cookies to clear for a new attempt: the oldest beyond the limit, and all invalid ones.
 pub fn cookies_to_clear(context: &AppContext, request: &HttpRequest, now: i64) -> Vec<String> {
     let mut pending = Vec::new();
     let mut names = Vec::new();
@@ -157,7 +156,7 @@ pub fn clear_attempt_cookie(state: &str) -> Option<HeaderValue> {
 /// An attempt that belongs to this browser.
 pub struct VerifiedAttempt(SignInAttempt);
 
-/// The attempt of this browser that an answer is for.
+/// Finds the attempt of this browser that a provider response belongs to.
 pub async fn find_attempt(
     context: &AppContext,
     provider: &Provider,
@@ -174,7 +173,7 @@ pub async fn find_attempt(
             && !own.has_expired(context.now().0)
     });
     let attempt = attempt.ok_or_else(invalid_attempt)?;
-    // The provider would treat a repeated code as stolen. The record in `use_attempt` is what decides.
+    // The provider would treat a repeated code as stolen. The authoritative check is in `record_used_attempt`.
     if identities::is_sign_in_attempt_used(&context.store, &sha256_hex(&attempt.state)).await? {
         return Err(invalid_attempt());
     }
@@ -203,7 +202,8 @@ pub async fn finish_attempt(
     })
 }
 
-/// Records that an attempt is used, in the transaction that begins its session. The caller has locked the accounts.
+/// Records that an attempt is used, in the transaction that creates its session. The caller must have locked the
+/// accounts.
 pub(super) async fn record_used_attempt(
     write: &WriteTransaction,
     attempt: &CompletedAttempt,
@@ -212,7 +212,7 @@ pub(super) async fn record_used_attempt(
     write.delete_expired_sign_in_attempts(now).await?;
     if identities::used_sign_in_attempt_count(write).await? >= MAX_USED_ATTEMPTS {
         return Err(AppError::unavailable(
-            "Too many people have signed in within ten minutes. Sign in again in a few minutes.",
+            "Too many sign-ins within ten minutes. Try again in a few minutes.",
             60,
         ));
     }
@@ -228,7 +228,8 @@ pub(super) async fn record_used_attempt(
 
 pub(super) fn invalid_attempt() -> AppError {
     AppError::unauthenticated(
-        "This sign-in was begun in another browser, took longer than ten minutes, or was finished already. Sign in again.",
+        "This sign-in was started in another browser, took longer than ten minutes, or is already complete. Sign in \
+         again.",
     )
     .with_refusal(RefusalReason::Attempt)
 }

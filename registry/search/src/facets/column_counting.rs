@@ -1,4 +1,4 @@
-//! Facet counts match by match, from the column (fast field) of the values.
+//! Facet counts match by match, from the column (fast field) of the facet's values.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,11 +13,11 @@ use super::super::response::{FacetCounts, MAX_FACET_VALUES};
 use super::precomputed::PrecomputedValues;
 use super::top_values::TopValues;
 
-/// Mark of a value that the large segments do not have, or that is not precomputed.
+/// Mark of a value that is not in the large segments, or is not precomputed.
 const UNMARKED: u32 = u32::MAX;
 
-/// The values of one facet in one segment. Opening a column costs as much as counting hundreds of matches, and the values
-/// of a segment never change, so this is kept for all searches.
+/// The column of one facet in one segment, kept for all searches: opening it costs as much as counting hundreds of
+/// matches, and the values of a segment never change.
 pub(crate) struct FacetColumn {
     column: Option<StrColumn>,
     /// Rank of each value among the precomputed ones, in the order of the segment's values.
@@ -57,7 +57,7 @@ impl FacetColumn {
         Ok(value)
     }
 
-    /// The marks of all values, which are made once.
+    /// The marks of all values, computed once.
     fn cached_marks<'a>(
         &self,
         cache: &'a OnceLock<Box<[u32]>>,
@@ -83,7 +83,7 @@ impl FacetColumn {
     }
 }
 
-/// Buffers for reading columns, which all facets and segments of a search share.
+/// Buffers for reading columns, shared by all facets and segments of a search.
 #[derive(Default)]
 pub(super) struct ColumnBuffers {
     documents: Vec<DocId>,
@@ -115,7 +115,7 @@ impl FacetCounter {
         else {
             return;
         };
-        // The ordinals come from the same dictionary that the counters are sized for.
+        // The ordinals come from the dictionary that the counters are sized for.
         self.counts.resize(self.column.len(), 0);
         buffers.documents.clear();
         buffers.rows.clear();
@@ -143,7 +143,7 @@ impl FacetCounter {
         &self.column
     }
 
-    /// Adds each count to the one in `sums` that its value's mark names; returns the highest count of any other value.
+    /// Adds each count to `sums` at its value's mark; returns the highest count of a value without a mark.
     pub fn add_marked_counts(&self, marks: &[u32], sums: &mut [u32]) -> u32 {
         let mut max_unmarked = 0;
         for (mark, count) in marks.iter().zip(&self.counts) {
@@ -157,7 +157,7 @@ impl FacetCounter {
         max_unmarked
     }
 
-    /// Ranks of the values of this segment among the precomputed ones; none before the first match.
+    /// The ranks of this segment's values among the precomputed ones; empty before the first match.
     pub fn value_ranks(&self, frequent: &PrecomputedValues) -> io::Result<&[u32]> {
         if self.counts.is_empty() {
             return Ok(&[]);
@@ -166,7 +166,7 @@ impl FacetCounter {
         column.cached_marks(&column.ranks, |value| Ok(frequent.rank_of_text(value)))
     }
 
-    /// Numbers of the values of this segment, by `number_of`; none before the first match.
+    /// The numbers of this segment's values, by `number_of`; empty before the first match.
     pub fn value_numbers(
         &self,
         number_of: impl FnMut(&[u8]) -> io::Result<Option<u32>>,
@@ -200,7 +200,7 @@ impl FacetCounter {
         counted
     }
 
-    /// The texts of these values, which must be in dictionary order and are returned in it.
+    /// Reads the texts of these values, which must be in dictionary order and are returned in it.
     fn read_texts(&self, counted: Vec<(u64, u32)>) -> io::Result<CountedValues> {
         let mut texts = CountedValues {
             counted,
@@ -238,7 +238,7 @@ impl CountedValues {
     }
 }
 
-/// Calls `found` with each value of these lists and the sum of its counts, in ascending order.
+/// Calls `emit` with each value of these lists and the sum of its counts, in ascending order.
 pub(super) fn merge_counted_values<'a>(
     lists: &'a [CountedValues],
     mut emit: impl FnMut(&'a [u8], u64),
@@ -275,12 +275,12 @@ pub(super) fn merge_counted_values<'a>(
     }
 }
 
-/// The counts over all segments, by the texts of the values.
+/// Merges the counts of all segments by the texts of the values.
 pub(super) fn merge_counts(segments: &[FacetCounter]) -> io::Result<FacetCounts> {
     let sum: u64 = segments.iter().map(FacetCounter::total).sum();
     let matched = segments.iter().filter(|segment| !segment.counts.is_empty());
     let matched: Vec<&FacetCounter> = matched.collect();
-    // A value that one segment has seldom can be frequent in the others.
+    // A value that is rare in one segment can be frequent in the others.
     let limit = match matched.len() {
         1 => MAX_FACET_VALUES,
         _ => usize::MAX,

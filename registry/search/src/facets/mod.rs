@@ -1,6 +1,6 @@
-//! Facet counts over all matches of a search. Few matches are counted one by one, from the columns (fast fields) of the
-//! index; many matches are counted as bit sets, starting with the most frequent values. Small segments, of which a living
-//! index has several, are always counted one by one, and added to either.
+//! Facet counts over all matches of a search. Few matches are counted one by one, from the columns (fast fields) of
+//! the index; many matches are counted as bit sets, starting with the most frequent values. Small segments, of which a
+//! live index has several, are always counted one by one, and added to either.
 
 mod column_counting;
 mod number_counting;
@@ -27,7 +27,7 @@ use super::schema::IndexFields;
 pub use precomputed::FacetLimits;
 pub(super) use precomputed::PrecomputedFacets;
 
-/// Matches per block; the columns are read block by block.
+/// Matches per block in which the columns are read.
 const BLOCK_DOCS: usize = 512;
 
 #[derive(Clone, Default)]
@@ -37,7 +37,8 @@ pub(super) struct RequestedFacets {
 }
 
 impl RequestedFacets {
-    /// Creates the set of requested facets, without duplicates, with the frequent values of the searched index state.
+    /// Creates the set of requested facets, without duplicates, with the precomputed values of the searched index
+    /// state.
     pub fn new(mut facets: Vec<Facet>, precomputed: Arc<PrecomputedFacets>) -> Self {
         facets.sort_unstable();
         facets.dedup();
@@ -103,7 +104,7 @@ impl RequestedFacets {
         Ok(counts)
     }
 
-    /// The counts of one facet by set operations; `None` without large segments, or where those are not the faster way.
+    /// Counts one facet by set operations; `None` without large segments, or if this is not the faster way.
     fn count_by_sets(
         &self,
         searcher: &Searcher,

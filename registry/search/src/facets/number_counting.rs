@@ -1,5 +1,5 @@
-//! Facet counts by the numbers of values in the large segments: only the texts of shown values, and of values that no
-//! large segment has, are read.
+//! Facet counts by value number in the large segments: reads only the texts of shown values and of values that no
+//! large segment has.
 
 use std::cmp::Reverse;
 use std::io;
@@ -10,7 +10,7 @@ use super::precomputed::PrecomputedValues;
 use super::top_values::TopValues;
 
 pub(super) struct LargeSegmentCounts {
-    /// Its position among the large segments.
+    /// Position of this segment among the large segments.
     pub large_index: usize,
     pub counter: FacetCounter,
 }
@@ -20,7 +20,7 @@ struct NumberedColumn<'a> {
     numbers: &'a [u32],
 }
 
-/// `None` if the values were numbered by other columns, as in a damaged index.
+/// Counts a facet; `None` if the values were numbered by other columns, as in a damaged index.
 pub(super) fn count_by_numbers(
     values: &PrecomputedValues,
     large: &[LargeSegmentCounts],
@@ -58,7 +58,7 @@ pub(super) fn count_by_numbers(
     ))
 }
 
-/// The most frequent numbered values. Numbers are in text order, so equally frequent values come in display order.
+/// The most frequent numbered values. Numbers follow text order, so equally frequent values are in display order.
 fn most_frequent_numbers(sums: &[u32]) -> Vec<(Reverse<u32>, u32)> {
     let counted = (0..).zip(sums).filter(|(_, count)| **count > 0);
     let counted = counted.map(|(number, count)| (Reverse(*count), number));
@@ -70,7 +70,7 @@ fn most_frequent_numbers(sums: &[u32]) -> Vec<(Reverse<u32>, u32)> {
     counted
 }
 
-/// `None` if no large segment has the value.
+/// The number of a value; `None` if no large segment has it.
 fn number_of_value(
     value: &[u8],
     values: &PrecomputedValues,

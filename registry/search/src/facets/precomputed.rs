@@ -1,8 +1,7 @@
-//! Precomputed holders of frequent facet values: for each large segment, the agents that carry the most frequent
-//! values.
+//! Precomputed facet values: for each large segment, the agents with the most frequent values.
 //!
-//! A search that matches a large part of all agents need not visit each match. Its matches are a bit set, the holders
-//! of a value are another, and their intersection is counted 64 agents at a time. Starting with the most frequent
+//! A search that matches a large part of all agents need not visit each match: its matches are one bit set, the agents
+//! with a value are another, and their intersection is counted 64 agents at a time. Starting with the most frequent
 //! value, the shown values are certain long before the last value is counted.
 
 use std::cmp::Reverse;
@@ -23,31 +22,31 @@ use super::super::schema::IndexFields;
 use super::segment_columns::SegmentColumns;
 use super::values_per_agent::ValuesPerAgent;
 
-/// Smallest fraction of all agents (one in this many) that makes a segment large; so this is also the highest number of
+/// Fraction of all agents (one in this many) from which a segment is large; so this is also the highest number of
 /// large segments.
 const LARGE_SEGMENT_FRACTION: u32 = 256;
 
-/// Part of all agents, one in this many, that may be in other segments before the values are computed anew: agents of small
-/// segments are counted one by one, and computing the values reads all of them.
+/// Fraction of all agents (one in this many) that may be in other segments before the values are recomputed: agents of
+/// small segments are counted one by one, and recomputing reads all agents.
 const MAX_SMALL_FRACTION: u32 = 8;
 
-/// Holder fraction (one in this many) from which the holders of a value are kept as a bit set; the postings of a rarer
-/// value are read faster than such a set.
+/// Fraction of agents (one in this many) from which the agents with a value are kept as a bit set; the postings of a
+/// rarer value are read faster than such a set.
 const MIN_BITSET_FRACTION: u32 = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct FacetLimits {
     /// Segments with fewer agents than this have no precomputed values.
     pub min_agents: u32,
-    /// Number of values precomputed for each facet, the most frequent ones.
+    /// The most values precomputed for each facet, starting with the most frequent.
     pub max_values: usize,
     /// Limit of values times large segments: each value has an entry of 48 bytes per large segment. With more segments
     /// fewer values are precomputed.
     pub max_postings: usize,
-    /// The most memory in bytes for the bit sets of holders. Beyond it, postings are read.
+    /// The most memory for bit sets, in bytes. Beyond it, postings are read.
     pub max_bitset_bytes: usize,
-    /// About the nanoseconds that counting a value of a match takes. Set operations are given up once they have taken as
-    /// long as counting all values of all matches, one by one.
+    /// Approximate nanoseconds to count one value of one match. Set operations stop once they have taken as long as
+    /// counting all values of all matches one by one.
     pub nanos_per_value: u64,
 }
 
@@ -63,7 +62,7 @@ impl Default for FacetLimits {
     }
 }
 
-/// Frequent facet values of the large segments, for all states of the index with the same large segments.
+/// Precomputed facet values of the large segments, for all states of the index with the same large segments.
 #[derive(Default)]
 pub(crate) struct PrecomputedFacets {
     large_segments: Vec<SegmentId>,
@@ -77,27 +76,27 @@ pub(crate) struct PrecomputedFacets {
 /// The values of one facet over all large segments.
 #[derive(Default)]
 pub(crate) struct PrecomputedValues {
-    /// The most frequent first, equally frequent ones by value.
+    /// The values, the most frequent first, equally frequent ones by value.
     pub ranked: Vec<FrequentValue>,
-    /// Their ranks, in the order of the values.
+    /// The ranks of the values, in the order of their texts.
     ranks_by_text: Vec<u32>,
-    /// The most frequent value that was left out, and an upper bound of its agents.
+    /// The most frequent omitted value, and an upper bound of its agents.
     pub best_omitted: Option<(Vec<u8>, u64)>,
-    /// Values per agent, for each segment.
+    /// Number of values per agent, for each segment.
     pub values_per_agent: Vec<Arc<ValuesPerAgent>>,
-    /// Number of each value of each segment, precomputed or not, in the order of the segment's values. All values of the
-    /// large segments are numbered in the order of their texts.
+    /// Number of each value of each segment, precomputed or not, in the order of the segment's values. All values of
+    /// the large segments are numbered in the order of their texts.
     numbers: Vec<Box<[u32]>>,
-    /// Number of all values.
+    /// Number of distinct values.
     distinct_count: u32,
 }
 
-/// A facet value and the agents that carry it, its holders.
+/// A facet value and the agents that have it.
 pub(crate) struct FrequentValue {
     pub text: Vec<u8>,
     /// Its number among all values.
     pub number: u32,
-    /// Number of holders, deleted agents included.
+    /// Number of agents with the value, including deleted ones.
     pub agent_count: u64,
     postings: Vec<ValuePostings>,
 }
@@ -109,8 +108,8 @@ enum ValuePostings {
 }
 
 impl PrecomputedFacets {
-    /// Frequent values of an index state. The values of `before` are reused while the large segments are the same, or hold
-    /// nearly all agents.
+    /// Builds the values of an index state. The values of `previous` are reused while the large segments are the same,
+    /// or contain nearly all agents.
     pub fn build(
         searcher: &Searcher,
         fields: &IndexFields,
@@ -152,7 +151,7 @@ impl PrecomputedFacets {
         Ok(Arc::new(frequent))
     }
 
-    /// Whether the large segments are all searched, and few agents are in others.
+    /// Whether all these large segments still exist, and few agents are in other segments.
     fn cover_nearly_all_agents(&self, readers: &[SegmentReader]) -> bool {
         let (mut found_count, mut small_docs, mut total) = (0, 0, 0);
         for reader in readers {
@@ -165,7 +164,7 @@ impl PrecomputedFacets {
         found_count == self.large_segments.len() && small_docs <= total / MAX_SMALL_FRACTION
     }
 
-    /// Counts the values of each agent in the large segments. What is known of a segment stays.
+    /// Counts the values of each agent in the large segments, reusing known segments.
     fn count_values_per_agent(
         &mut self,
         large: &[&SegmentReader],
@@ -251,7 +250,7 @@ impl PrecomputedFacets {
         self.limits.nanos_per_value
     }
 
-    /// The columns of a segment, kept for as long as the segment is searched.
+    /// The columns of a segment, kept while the segment is searched.
     pub fn segment_columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
         let mut columns = lock(&self.columns);
         Arc::clone(columns.entry(reader.segment_id()).or_default())
@@ -264,7 +263,7 @@ impl PrecomputedFacets {
 }
 
 impl PrecomputedValues {
-    /// The values of a facet, without their number per agent.
+    /// Builds the values of a facet, without the number per agent.
     fn build(
         large: &[&SegmentReader],
         keys: KeyField,
@@ -346,8 +345,8 @@ impl PrecomputedValues {
 }
 
 impl FrequentValue {
-    /// About the nanoseconds that [`among`](Self::among) takes over all segments: a third of one for each word of a set, and
-    /// 150 for opening postings and half more than one for each agent in them.
+    /// Approximate nanoseconds of [`count_in`](Self::count_in) over all segments: one third for each word of a set, or
+    /// 150 to open postings and 1.5 for each agent in them.
     pub fn counting_nanos(&self) -> u64 {
         let holders = self.postings.iter();
         holders
@@ -359,7 +358,7 @@ impl FrequentValue {
             .sum()
     }
 
-    /// Number of these agents of a segment that carry the value.
+    /// Number of these agents of a segment that have the value.
     pub fn count_in(
         &self,
         segment: usize,
@@ -382,7 +381,7 @@ fn count_term_docs_in(
 ) -> tantivy::Result<u64> {
     let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
     let mut count = 0;
-    // No seek: with many agents in the set few blocks of postings could be skipped.
+    // No seeking: with many agents in the set, few blocks of postings could be skipped.
     while postings.doc() != TERMINATED {
         count += u64::from(agents.contains(postings.doc()));
         postings.advance();
@@ -398,7 +397,7 @@ struct TopFrequentValues {
     best_omitted: Option<(Vec<u8>, u64)>,
 }
 
-/// A value ordered by rank; the greater one is shown first.
+/// A value ordered by rank; greater ones are shown first.
 struct RankedValue(FrequentValue);
 
 impl RankedValue {

@@ -1,4 +1,4 @@
-//! The columns of a segment that nearly every search reads, each opened once.
+//! Segment columns that nearly every search reads, each opened once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ pub(crate) struct SegmentColumns {
 }
 
 impl SegmentColumns {
-    /// `reader` is that of the segment.
+    /// The agent ids of the segment of `reader`.
     pub fn agent_ids(&self, reader: &SegmentReader) -> tantivy::Result<Arc<AgentIdReader>> {
         open_once(&self.agent_ids, || AgentIdReader::open(reader))
     }

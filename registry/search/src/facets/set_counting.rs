@@ -1,4 +1,4 @@
-//! Facet counts by intersecting the set of matches with the precomputed holders of frequent values.
+//! Facet counts by set: intersects the matches with the precomputed agents of frequent values.
 
 use std::io;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ pub(super) struct LargeSegmentSet<'a> {
     pub index: Arc<InvertedIndexReader>,
 }
 
-/// The counts of one facet over all small segments together.
+/// The counts of one facet summed over all small segments.
 struct SmallSegmentCounts<'a> {
     values: &'a PrecomputedValues,
     segments: &'a [FacetCounter],
-    /// Counts of the precomputed values, by rank.
+    /// Counts of the precomputed values by rank.
     counts_by_rank: Vec<u32>,
-    /// No other value occurs more often.
+    /// The highest count of any other value.
     max_unranked_count: u64,
 }
 
@@ -53,9 +53,9 @@ impl<'a> SmallSegmentCounts<'a> {
     }
 }
 
-/// Facet counts over large segments, given as sets, and small segments, which are counted already. `None` if the
-/// precomputed values do not suffice, because a value that was not counted could still belong to the shown ones; or if
-/// counting all values of the matches would be faster, which takes `nanos` nanoseconds for each.
+/// Counts a facet over large segments, given as sets, and small segments, which are counted already. `None` if the
+/// precomputed values do not suffice, because an uncounted value could still be among the shown ones; or if counting
+/// all values of the matches would be faster, at `nanos_per_value` each.
 pub(super) fn count_by_sets(
     values: &PrecomputedValues,
     large: &[LargeSegmentSet<'_>],
@@ -68,7 +68,7 @@ pub(super) fn count_by_sets(
     });
     let large_total: u64 = large_totals.sum();
     let max_nanos = large_total.saturating_mul(nanos_per_value);
-    // So many values are counted in any case.
+    // At least this many values are counted.
     let first = values.ranked.iter().take(MAX_FACET_VALUES);
     if first.map(FrequentValue::counting_nanos).sum::<u64>() > max_nanos {
         return Ok(None);
@@ -77,7 +77,7 @@ pub(super) fn count_by_sets(
     let mut top_values = TopValues::default();
     let enough = offer_precomputed(values, large, &small, max_nanos, &mut top_values)?
         && offer_small_segment_values(&small, &mut top_values)?;
-    // A value that was left out of the precomputed ones, and that no small segment has, ranks no higher than this one.
+    // A value that is neither precomputed nor in a small segment ranks no higher than this one.
     let left_out = values.best_omitted.as_ref();
     if !enough || left_out.is_some_and(|(text, agents)| !top_values.excludes(*agents, text)) {
         return Ok(None);
@@ -86,7 +86,7 @@ pub(super) fn count_by_sets(
     Ok(Some(top_values.into_counts(large_total + in_small)))
 }
 
-/// Counts the precomputed values, as far as they may be shown; returns whether that was done within these nanoseconds.
+/// Counts the precomputed values that may be shown; returns whether this took at most `max_nanos` nanoseconds.
 fn offer_precomputed(
     values: &PrecomputedValues,
     large: &[LargeSegmentSet<'_>],
@@ -106,8 +106,8 @@ fn offer_precomputed(
             Ok(true)
         };
     let mut ranked = values.ranked.iter().zip(&small.counts_by_rank).peekable();
-    // From the first value on that is too rare in the large segments, the others are too: only those that small segments
-    // have as well can still be shown.
+    // From the first value that is too rare in the large segments on, only values that are also in small segments can
+    // still be shown.
     while let Some((value, in_small)) =
         ranked.next_if(|(value, _)| !top_values.excludes(value.agent_count, &value.text))
     {
@@ -124,8 +124,8 @@ fn offer_precomputed(
     Ok(true)
 }
 
-/// Counts the other values of small segments, as far as they may be shown; returns whether none of them has to be counted in
-/// the large segments too.
+/// Counts the other values of small segments that may be shown; returns whether none of them must also be counted in
+/// the large segments.
 fn offer_small_segment_values(
     small: &SmallSegmentCounts<'_>,
     top_values: &mut TopValues,

@@ -1,4 +1,4 @@
-//! The values of a facet that a response shows.
+//! Top values of a facet, which a response shows.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,14 +21,14 @@ impl TopValues {
         self.0.push(Reverse((count, Reverse(value.to_owned()))));
     }
 
-    /// Whether the list is full and all its values rank before this one, and so before every later one of at most
-    /// `count`.
+    /// Whether the list is full and all its values rank before this one, and so before every later value with at most
+    /// `count` agents.
     pub fn excludes(&self, count: u64, value: &[u8]) -> bool {
         self.lowest()
             .is_some_and(|(least, last)| least > count || least == count && last < value)
     }
 
-    /// The count that a further value must exceed, once the list is full.
+    /// The count that another value must exceed once the list is full.
     pub fn min_count(&self) -> Option<u64> {
         self.lowest().map(|(least, _)| least)
     }

@@ -1,4 +1,4 @@
-//! How many values of a facet each agent of a segment carries, for the sum over a set of agents.
+//! Number of facet values of each agent of a segment, to sum over sets of agents.
 
 use tantivy::SegmentReader;
 use tantivy::columnar::ColumnIndex;
@@ -6,9 +6,9 @@ use tantivy::columnar::ColumnIndex;
 use super::super::doc_bit_set::DocBitSet;
 
 pub(crate) enum ValuesPerAgent {
-    /// Every agent carries exactly one value.
+    /// Every agent has exactly one value.
     One,
-    /// The numbers as bit planes: the first set holds the agents whose number is odd, the next one their second bit,
+    /// The numbers as bit planes: the first set contains the agents with an odd number, the next one their second bit,
     /// and so on.
     Planes(Vec<DocBitSet>),
 }
@@ -41,7 +41,7 @@ impl ValuesPerAgent {
         Ok(Self::Planes(planes))
     }
 
-    /// Total number of values that these agents carry.
+    /// Total number of values of these agents.
     pub fn sum(&self, agents: &DocBitSet) -> u64 {
         match self {
             Self::One => u64::from(agents.len()),

@@ -24,7 +24,7 @@ fn ids_and_names_come_apart() {
     );
     assert_eq!(exact("bookFlight"), ["bookflight", "book", "flight"]);
     assert_eq!(exact("HTTPServer"), ["httpserver", "http", "server"]);
-    // A part of a single letter is no word, and one before all others belongs to the part after it.
+    // A single letter is not a part of its own, and one before all others belongs to the next part.
     assert_eq!(
         exact("iPhone OAuth2 GPT4 gRPC eCommerce planA IDs"),
         [
@@ -53,8 +53,8 @@ fn accents_case_and_width_do_not_count() {
     // Composed and decomposed forms are equal.
     assert_eq!(fold_text("é"), fold_text("e\u{301}"));
     assert_eq!(exact("re\u{301}sume\u{301}"), ["resume"]);
-    // Arabic without vowel signs and stretched lines, with one letter for those that are written for each other; Russian
-    // without the dots that are left out; Chinese in simplified characters.
+    // Arabic without vowel signs and stretched lines, with one form of interchangeable letters; Russian without
+    // optional dots; Chinese in simplified characters.
     assert_eq!(fold_text("جُرْعَةُ الأطفالِ"), fold_text("جرعه الاطفال"));
     assert_eq!(fold_text("مســاء"), fold_text("مساء"));
     assert_eq!(fold_text("Гололёд"), fold_text("гололед"));

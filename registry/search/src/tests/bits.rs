@@ -1,4 +1,4 @@
-//! Holders of a term within a set of documents.
+//! Counts of a term within a set of documents.
 
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED, Term};
@@ -36,7 +36,7 @@ fn holders_equal_a_walk_over_all_postings() {
                     2 => dice.below(2) == 0,
                     3 => dice.below(400) == 0,
                     4 => (document / 700).is_multiple_of(2),
-                    // Almost no document is hidden.
+                    // A single document is hidden.
                     5 => document != last / 2,
                     6 => document != 0 && document + 1 != last,
                     _ => document + 1 == last,

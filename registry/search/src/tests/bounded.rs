@@ -1,4 +1,4 @@
-//! Bounds of what a page shows: its bytes, the skills of a hit, and explanations.
+//! Bounds of a page: its bytes, the skills of a hit, and explanations.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Agents that all have the word, with hits of so many bytes.
+/// Agents that all contain the word, with hits of this many bytes.
 fn large(count: u64, bytes: usize) -> Vec<AgentDocument> {
     let agents = (1..=count).map(|number| AgentDocument {
         hit: format!("{{\"n\":{number},\"x\":\"{}\"}}", "x".repeat(bytes)).into_bytes(),
@@ -95,7 +95,7 @@ fn a_page_has_one_hit_however_large() {
     assert_eq!((page.rows.len(), page.has_more), (1, true));
 }
 
-/// An agent with so many skills, each with a word of its own, all with the same id.
+/// An agent with this many skills, each with a unique word, all with the same id.
 fn skilled(number: u64, skills: usize) -> AgentDocument {
     let skills = (0..skills).map(|place| SkillText {
         id: "same".to_owned(),
@@ -130,7 +130,7 @@ fn a_hit_shows_the_skills_that_matched_and_then_the_first_ones() {
     assert_eq!(skill_numbers(matched)[3..], [0, 1, 2, 3, 4, 5, 6]);
     let every = &hits(&text("skill"))[0];
     assert_eq!(skill_numbers(every), first);
-    // The same where a hit is read on its own.
+    // The same holds for a hit that is read individually.
     let found = index.lookup("urn:one", &public(), 5).unwrap();
     assert_eq!(skill_numbers(&found[0]), first);
 }
@@ -157,7 +157,7 @@ fn the_skills_of_a_usual_agent_stay_in_the_order_of_its_card() {
     assert_eq!(skill_numbers(&similar.hits[0]), first);
 }
 
-/// The parts of a computation, all levels together.
+/// The number of parts of a computation on all levels.
 fn parts(explained: &Value) -> usize {
     let details = explained["details"].as_array();
     1 + details.map_or(0, |details| details.iter().map(parts).sum())
@@ -167,7 +167,7 @@ fn parts(explained: &Value) -> usize {
 fn ten_hits_are_explained_by_the_terms_that_matter_most() {
     let dir = tempfile::tempdir().unwrap();
     let letters: Vec<char> = ('a'..='p').collect();
-    // Each of these begins hundreds of words, of which all agents have many.
+    // Each of these is a prefix of hundreds of words, of which all agents have many.
     let words = |number: u64| {
         let words = letters.iter().flat_map(|letter| {
             (0..40).map(move |place| format!("{letter}zz{}", (place * 7 + number) % 97))
@@ -212,8 +212,8 @@ fn ten_hits_are_explained_by_the_terms_that_matter_most() {
     check(&index.search(&request).unwrap().hits);
 }
 
-/// A hit has what is asked for of it, and nothing else depends on that: neither the order, nor the skills that come first, nor
-/// the next page.
+/// A hit has the requested parts, and nothing else depends on them: neither the order, nor the skills that come first,
+/// nor the next page.
 #[test]
 fn a_hit_has_the_parts_that_are_asked_for() {
     let skill = |number: usize| SkillText {

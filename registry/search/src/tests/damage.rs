@@ -1,4 +1,4 @@
-//! Missing or damaged files of the index: every unreadable one is detected, and a rebuild repairs it.
+//! Missing or damaged index files: every unreadable one is detected, and a rebuild repairs the index.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +35,7 @@ fn damageable(dir: &Path) -> Index {
     index
 }
 
-/// Files of the only generation, by extension.
+/// The files of the only index folder, by extension.
 fn files(dir: &Path) -> BTreeMap<String, Vec<PathBuf>> {
     let generation = fs::read_dir(dir)
         .unwrap()
@@ -179,8 +179,8 @@ fn whatever_is_changed_in_a_file_is_noticed() {
             }
             let _ = index.check_integrity();
             let damaged = index.find_damaged_files(|| false);
-            // A file that the index no longer needs may change, and so may the note of the version that wrote it: then
-            // the responses are the same as before.
+            // A file that the index no longer needs may change, and so may the note of the version that wrote it: the
+            // responses stay the same.
             assert!(
                 intact || index.damage().is_some() || answers(&index).unwrap() == expected,
                 "{ending} {round}: {damaged:?}"
@@ -195,7 +195,7 @@ fn whatever_is_changed_in_a_file_is_noticed() {
     assert!(failed + unreadable > 0, "{failed} {unreadable}");
 }
 
-/// The same for a process that has the files open: the index stays in use until it is rebuilt.
+/// The same holds for a process that has the files open: the index stays in use until it is rebuilt.
 #[test]
 fn what_is_changed_under_way_is_noticed() {
     for ending in ENDINGS {
@@ -206,7 +206,7 @@ fn what_is_changed_under_way_is_noticed() {
             use std::io::{Seek as _, Write as _};
             let length = fs::metadata(file).unwrap().len();
             let mut file = fs::OpenOptions::new().write(true).open(file).unwrap();
-            // All bytes but the footer; the length stays, because the file is mapped into memory.
+            // Change all bytes but the footer; the length stays, because the file is mapped into memory.
             file.rewind().unwrap();
             let body = usize::try_from(length.saturating_sub(140).max(8)).unwrap();
             file.write_all(&vec![0xa5; body]).unwrap();
@@ -219,7 +219,7 @@ fn what_is_changed_under_way_is_noticed() {
     }
 }
 
-/// Temporary errors are no damage, nor are invalid requests.
+/// Temporary errors and invalid requests are not damage.
 #[test]
 fn what_passes_is_no_damage() {
     let dir = tempfile::tempdir().unwrap();
@@ -246,8 +246,8 @@ fn what_passes_is_no_damage() {
     assert!(index.damage().is_some());
 }
 
-/// A process without file descriptors cannot commit, and cannot read what it has not opened. A rebuild would not help, and
-/// the index goes on as soon as there are some.
+/// A process without file descriptors cannot commit, and cannot read files that it has not opened. A rebuild would not
+/// help, and the index continues once descriptors are available.
 #[test]
 fn a_shortage_of_descriptors_is_no_damage() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Opening, commits, crashes and rebuilds of the index.
+//! Durability: opening, commits, crashes and rebuilds of the index.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,8 +84,8 @@ fn upsert_delete_and_replay() {
     assert_eq!(index.applied_seq(), 5);
 }
 
-/// Commits of few and of many agents: of two documents the later counts, an id in both lists is kept, and what is replaced
-/// again and again, while segments are merged, is there once.
+/// Commits of few and of many agents: the later of two documents counts, an id in both lists is kept, and an agent
+/// that is replaced repeatedly while segments are merged exists once.
 #[test]
 fn commits_of_any_size_replace_what_was_there() {
     let tagged = |number: u64, tag: String| with(agent(number, "Agent"), Facet::Tag, &[&tag]);
@@ -119,7 +119,7 @@ fn commits_of_any_size_replace_what_was_there() {
     assert_eq!(index.search(&all()).unwrap().total, left);
 }
 
-/// What is deleted from an empty index can be added afterwards, by a small commit as well.
+/// An agent deleted from an empty index can be added afterwards, also by a small commit.
 #[test]
 fn a_deletion_from_an_empty_index_deletes_nothing_later() {
     let dir = tempfile::tempdir().unwrap();
@@ -157,7 +157,8 @@ fn reopening_goes_on_after_the_last_commit() {
     assert_eq!(names(&index, &all()), [id(3), id(2), id(1)]);
 }
 
-/// Events that concern no agent are applied at once, and committed with the next change, when there are many, or at the end.
+/// Events without changed agents are applied at once, and committed with the next change, when there are many, or at
+/// the end.
 #[test]
 fn events_without_agents_cost_no_commit_each() {
     let dir = tempfile::tempdir().unwrap();
@@ -169,7 +170,7 @@ fn events_without_agents_cost_no_commit_each() {
     index.apply_changes(Vec::new(), &[], 9).unwrap();
     assert_eq!((index.applied_seq(), index.overlay_len()), (9, 0));
     assert_eq!(index.generation(), first);
-    // As after a kill.
+    // Reopen as after a kill.
     let opened = |dir: &Path| reopen(dir).1;
     drop(index);
     assert_eq!(opened(dir.path()), OpenResult::Ready { applied_seq: 1 });
@@ -349,7 +350,7 @@ fn searches_go_on_through_rebuilds() {
     generation_folder(dir.path());
 }
 
-/// Many deletions at once take exactly these agents out, of the large segment and of small ones beside it; what is replaced
+/// Many deletions at once remove exactly these agents, from the large segment and from small ones; an agent replaced
 /// in the same commit stays.
 #[test]
 fn many_deletions_at_once_take_out_exactly_these() {

@@ -1,9 +1,9 @@
-//! Precomputed facet values, and that they are reused while they are valid.
+//! Precomputed facet values, and their reuse while they are valid.
 
 use super::*;
 use crate::facets::PrecomputedFacets;
 
-/// Agents with tags: the first half of them has a tag that the others lack.
+/// Agents with tags: the first half has a tag that the other half lacks.
 fn tagged(count: u64) -> Vec<AgentDocument> {
     let agents = (0..count).map(|number| {
         let half = if number < count / 2 { "early" } else { "late" };
@@ -37,7 +37,7 @@ fn what_is_known_stays_while_the_large_segments_do() {
     rebuild.finish(1).unwrap();
     let first = frequent(&index);
     assert!(first.large_segment_count() > 0);
-    // A deletion leaves the segment as it is, and a single agent makes no large segment.
+    // A deletion does not rewrite the segment, and a single agent does not make a large segment.
     index.apply_changes(Vec::new(), &[id(3)], 2).unwrap();
     index
         .apply_changes(vec![agent(1_000, "Agent")], &[], 3)
@@ -163,7 +163,7 @@ fn columns_are_kept_while_their_segment_is_searched() {
         assert_eq!(counts.values[2], ("early".to_owned(), 30));
     }
     assert!(first.upgrade().is_some());
-    // Without a living agent the segment is dropped.
+    // The segment is dropped when all its agents are deleted.
     index.apply_changes(Vec::new(), &[id(1_000)], 4).unwrap();
     assert!(first.upgrade().is_none());
     assert_eq!(tags(&index, all()).values[1], ("late".to_owned(), 31));

@@ -1,4 +1,4 @@
-//! Folded duplicates against a naive scan, page by page, and what hidden agents leave of them.
+//! Grouped duplicates against a naive scan, page by page, and with hidden agents.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +47,7 @@ fn check_duplicates(hits: &[HitRow], heads: &BTreeMap<Uuid, Vec<Uuid>>, what: &S
     }
 }
 
-/// All pages of a search, by the position of the last hit.
+/// The hits of all pages of a search, each continued at the position of the last hit.
 fn by_position(index: &Index, request: &SearchRequest) -> Vec<HitRow> {
     let mut request = SearchRequest {
         limit: 7,
@@ -85,7 +85,7 @@ fn check(index: &Index, expected: &[&AgentDocument], request: &SearchRequest) {
     let order: Vec<Uuid> = pages.iter().map(|hit| hit.id).collect();
     assert_eq!(order, ids(&answer), "{request:?}");
     check_duplicates(&pages, &heads, &request);
-    // Heads are in the order that they have among all matches.
+    // Heads keep their order among all matches.
     let all = SearchRequest {
         group_duplicates: false,
         ..request.clone()
@@ -102,7 +102,7 @@ fn check(index: &Index, expected: &[&AgentDocument], request: &SearchRequest) {
 fn random_agents(dice: &mut Dice, numbers: std::ops::Range<u64>) -> Vec<AgentDocument> {
     let group = |dice: &mut Dice| match dice.below(4) {
         0 => 0,
-        // Two groups each have the same first half of their keys.
+        // Pairs of groups have the same first half of their keys.
         _ => u128::from(1 + dice.below(12)) << 64 | u128::from(dice.below(2)),
     };
     let agents = numbers.map(|number| AgentDocument {
@@ -204,7 +204,7 @@ fn a_copy_does_not_take_the_place_of_the_first_by_its_words_or_its_age() {
     let best = index.search(&text("flights")).unwrap();
     assert_eq!(best.hits[0].id, id(2), "alone it is the better match");
     assert_eq!(ids(&index.search(&grouped("flights")).unwrap()), [id(1)]);
-    // A query that the first does not match has the copy alone.
+    // A query that the first agent does not match finds only the copy.
     let other = index.search(&SearchRequest {
         filters: by(Facet::Lifecycle, &["deprecated"]),
         ..grouped("flights")
@@ -265,7 +265,7 @@ fn a_later_page_shows_no_duplicate_that_was_hidden_since() {
     assert_eq!(leads(&index), (id(1), others(&[2, 3, 4])));
     index.record_hidden(&[id(3)], 2);
     assert_eq!(leads(&index), (id(1), others(&[2, 4])));
-    // The next one stands for the group when its first is hidden.
+    // The next member represents the group when the first is hidden.
     index.record_hidden(&[id(1)], 3);
     assert_eq!(leads(&index), (id(2), others(&[4])));
     index.record_hidden(&[id(2)], 4);

@@ -52,13 +52,13 @@ fn conditions_of_a_query_are_told_of_like_filters() {
             "traveller -\"books flights\"",
             vec![hides("-\"books flights\"", 3)],
         ),
-        // An agent that the caller may not see has this tag; it does not count.
+        // An agent that is hidden from the caller has this tag; it does not count.
         ("tag:finance", vec![hides("tag:finance", 3)]),
         (
             "tag:travel -flights",
             vec![hides("tag:travel", 0), hides("-flights", 2)],
         ),
-        // Only without both of them the search has hits.
+        // The search has hits only without both of them.
         ("tag:nowhere -flights", vec![hides("", 3)]),
         ("tag:nowhere tag:nothing", vec![hides("", 3)]),
     ] {
@@ -106,7 +106,7 @@ fn a_quotation_that_demands_nothing_is_told_of() {
     let request = text("\"hotels flights\" for me");
     assert_eq!(index.search(&request).unwrap().total, 3);
     assert_eq!(told(&index, &request), [said]);
-    // Joined operands are demanded in a sentence too.
+    // Joined operands are required in a sentence too.
     let joined = text("the \"hotels flights\" AND me");
     assert_eq!(index.search(&joined).unwrap().total, 0);
     let found = text("flights AND \"flights and hotels\" for me");
@@ -119,7 +119,7 @@ fn a_beginning_of_too_many_words_is_told_of() {
     let dir = tempfile::tempdir().unwrap();
     let named = |number: u64| agent(number, &format!("zz{number}"));
     let mut agents: Vec<AgentDocument> = (1..=64).map(named).collect();
-    // Words that only hidden agents hold, and more of them than are read, neither count nor displace others.
+    // Words that only hidden agents contain, more than are read, neither count nor displace others.
     agents.extend((100..400).map(|number| AgentDocument {
         visible_to: vec!["group:x".to_owned()],
         ..agent(number, &format!("zz{}", 1_000 + number / 3))
@@ -153,6 +153,6 @@ fn a_beginning_that_finds_nothing_is_told_of_as_one() {
             .similar_words
             .is_empty()
     );
-    // Words that only hidden agents hold do not match a prefix.
+    // Words that only hidden agents contain do not match a prefix.
     assert_eq!(told(&index, &text("finan*")), [unknown("finan*")]);
 }

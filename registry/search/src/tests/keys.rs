@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// A text that agents have as a value of one kind each.
+/// A text that each agent has as a value of one kind.
 const SAME: &str = "same";
 
-/// The facets of which the agents of these tests have no other values.
+/// Facets with no other values in the agents of these tests.
 fn facets() -> impl Iterator<Item = Facet> {
     let facets = Facet::ALL.iter().copied();
     facets.filter(|facet| agent(0, "Agent").facets[*facet].is_empty())
@@ -80,7 +80,7 @@ fn a_value_is_of_its_kind_alone() {
     assert_eq!(suggested.collect::<Vec<_>>(), expected);
 }
 
-/// A segment has two term dictionaries, whatever its agents have.
+/// A segment has two term dictionaries, whatever values its agents have.
 #[test]
 fn all_exact_values_share_a_dictionary() {
     let (schema, fields) = crate::schema::IndexFields::build_schema();

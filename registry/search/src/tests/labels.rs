@@ -1,5 +1,5 @@
-//! Hidden agents leave no trace: the responses are those of an index that never held them. That includes words with
-//! typing errors, whose corrections depend on the words in the index.
+//! Hidden agents leave no trace: the responses are those of an index that never contained them. This includes words
+//! with typing errors, whose corrections depend on the words in the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const MISTYPED: [&str; 8] = [
     "bokFlight",
 ];
 
-/// The parts of a response that do not depend on the idf of a word.
+/// Parts of a response that do not depend on the idf of a word.
 type Told = (BTreeSet<Uuid>, u64, BTreeMap<Facet, FacetCounts>, Vec<Hint>);
 
 pub(super) fn told(index: &Index, request: &SearchRequest) -> Told {
@@ -44,7 +44,7 @@ fn sets_of_labels() -> impl Iterator<Item = Vec<String>> {
     })
 }
 
-/// An index of only the agents that carry one of these labels, with its folder.
+/// An index of only the agents with one of these labels, with its folder.
 fn alone(agents: &[AgentDocument], labels: &[String]) -> (tempfile::TempDir, Index) {
     let seen = agents.iter().filter(|agent| visible(agent, labels));
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn what_is_not_seen_leaves_no_trace() {
     let mut hinted = 0;
     for seed in 1..=3 {
         let mut dice = Dice(seed * 0x51_7cc1);
-        // Few words each, so that often only hidden agents hold a word.
+        // Few words each, so that often only hidden agents contain a word.
         let agents: Vec<AgentDocument> = (0..40)
             .map(|number| AgentDocument {
                 skills: Vec::new(),
@@ -159,7 +159,7 @@ fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
     assert!(found > 150 && hinted > 150, "{found} {hinted}");
 }
 
-/// Far more words, names, skills and tags with one prefix are hidden than are read of the visible ones.
+/// The hidden words, names, skills and tags with one prefix are far more than are read of the visible ones.
 #[test]
 fn what_is_not_seen_crowds_nothing_out() {
     let named = |number: u64, name: &str| AgentDocument {

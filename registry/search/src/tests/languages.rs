@@ -1,4 +1,4 @@
-//! Cards and questions in other languages than English.
+//! Cards and queries in other languages than English.
 
 use super::*;
 use crate::languages::{LanguageSet, detect_card_languages, detect_query_languages};
@@ -65,7 +65,7 @@ fn questions_tell_their_language_or_may_be_in_any() {
     assert_eq!(of("quem não pagou"), certain("p"));
     assert_eq!(of("where to find a hotel"), certain(""));
     assert_eq!(of("hotel tokyo"), ("gfsp".to_owned(), String::new()));
-    // Words that English has as well tell nothing.
+    // Words that also exist in English indicate no language.
     assert_eq!(
         of("red hat die casting"),
         ("gfsp".to_owned(), String::new())
@@ -135,7 +135,7 @@ fn a_stem_of_one_language_is_no_word_of_another() {
     let index = built(dir.path(), agents);
     assert_eq!(names(&index, &text("cartas")), [id(2)]);
     assert_eq!(names(&index, &text("the cart of the shop")), [id(1)]);
-    // Stems are no words to search for, to correct to, or to suggest.
+    // Stems are not searched for, used as corrections, or suggested.
     assert_eq!(names(&index, &text("\u{1}scart")), [id(1)], "corrected");
     let answer = index.search(&text("scartz")).unwrap();
     assert!(answer.hits.is_empty());
@@ -196,7 +196,7 @@ fn a_rare_stem_tells_no_more_than_the_word_that_many_cards_hold() {
     };
     assert_ne!(scores[0].0, id(20));
     let of_german = scores.iter().find(|(agent, _)| *agent == id(20));
-    // A word that all cards hold tells next to nothing, whatever its stem.
+    // A word in all cards has almost no weight, whatever its stem.
     assert!(of_german.is_none_or(|(_, score)| *score < scores[0].1 / 4.0));
 }
 

@@ -1,4 +1,4 @@
-//! Searches while the index lives: agents are changed and deleted commit by commit, in many small segments.
+//! Searches of a live index: agents are changed and deleted commit by commit, in many small segments.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use super::oracle::{counted, counts_by, facet_limits, matches, random_agent, ran
 use super::*;
 use crate::text_folding::fold_text;
 
-/// Agents that the index begins with.
+/// Number of agents at the start.
 const AGENTS: u64 = 900;
 /// The last event; each one is a commit.
 const EVENTS: i64 = 49;
@@ -19,7 +19,7 @@ fn living_agent(dice: &mut Dice, number: u64) -> AgentDocument {
     let mut agent = random_agent(dice, number);
     agent.facets[Facet::Tag].push(format!("tag{}", dice.below(160)));
     agent.facets[Facet::Skill].push(format!("skill{}", dice.below(2_000)));
-    // Some providers are only among the agents that come later.
+    // Only later agents have some of the providers.
     if number >= AGENTS {
         agent.facets[Facet::Provider] = vec![format!("provider{}", number % 60)];
     }
@@ -57,7 +57,7 @@ fn some_request(dice: &mut Dice) -> SearchRequest {
     }
 }
 
-/// All hits, page by page; each page reports this total.
+/// All hits, page by page, where each page reports this total.
 fn page_by_page(index: &Index, request: &SearchRequest, total: usize) -> Vec<Uuid> {
     let mut request = SearchRequest {
         limit: PAGE,
@@ -77,7 +77,7 @@ fn page_by_page(index: &Index, request: &SearchRequest, total: usize) -> Vec<Uui
     }
 }
 
-/// The ids of these agents in a sort order that depends on the agents alone.
+/// The ids of these agents in a sort order that does not depend on the query.
 fn sorted(agents: &[&AgentDocument], sort: SortOrder) -> Vec<Uuid> {
     let key = |agent: &&&AgentDocument| match sort {
         SortOrder::Name => (fold_text(&agent.name).into_owned(), Reverse(0), agent.id),
@@ -149,8 +149,8 @@ fn segments(index: &Index) -> usize {
     searcher.segment_readers().len()
 }
 
-/// Changed agents of large segments, values that only small segments have, and segments of every size: counts, totals and
-/// pages are those of the agents.
+/// With changed agents in large segments, values that only small segments have, and segments of every size, counts,
+/// totals and pages are those of the agents.
 #[test]
 fn a_living_index_equals_a_naive_scan() {
     for seed in 1..=3 {
@@ -174,7 +174,7 @@ fn a_living_index_equals_a_naive_scan() {
             }
         }
         assert!(most_segments >= 7, "{most_segments} segments are few");
-        // Opened again, and built from the same agents, it gives the same responses.
+        // After reopening it, and after rebuilding it from the same agents, the responses are the same.
         drop(index);
         let (index, _) = Index::open(&folder.path().join("living"), config()).unwrap();
         let rebuilt = built(

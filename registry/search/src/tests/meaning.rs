@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Expected hits: all of them, the full-text matches, and the neighbours with their similarities.
+    /// Expected hits: all of them, the full-text matches, and the neighbors with their similarities.
     fn expected(
         &self,
         request: &SearchRequest,
@@ -123,7 +123,7 @@ impl World {
         (all.collect(), words, near)
     }
 
-    /// tantivy's own collectors use other methods of the query, and find the same number.
+    /// tantivy's own collectors, which use other methods of the query, find the same number.
     fn check_other_ways(&self, request: &SearchRequest, expected: usize) {
         let compiled = self.index.compile_query(request).unwrap();
         let (searcher, query) = (&compiled.searcher, &*compiled.query);
@@ -194,7 +194,7 @@ impl World {
                 _ => {}
             }
         }
-        // Every hit is a neighbour, a full-text match, or both.
+        // Every hit is a neighbor, a full-text match, or both.
         for hit in answer
             .hits
             .iter()
@@ -203,12 +203,12 @@ impl World {
         {
             let told = hit.explain.as_ref().unwrap().to_string();
             assert_eq!(
-                told.contains("meaning, from nothing to 1"),
+                told.contains("semantic score, from 0 to 1"),
                 near.contains_key(&hit.id),
                 "{told}"
             );
             assert_eq!(
-                told.contains("words, divided by"),
+                told.contains("text score, divided by"),
                 words.contains(&hit.id),
                 "{told}"
             );
@@ -256,7 +256,7 @@ fn words_and_meaning_equal_a_naive_scan() {
                 ][dice.below(4) as usize];
                 found += world.check(&request);
             }
-            // Some agents change: their words and their vectors, one before the other.
+            // Some agents change: first their words, then their vectors, or the reverse.
             let changed: Vec<Uuid> = (0..12).map(|_| id(dice.below(150))).collect();
             world.index.record_hidden(&changed, seq);
             world.hidden = changed.iter().copied().collect();
@@ -289,7 +289,7 @@ fn words_and_meaning_equal_a_naive_scan() {
     }
 }
 
-/// More agents than one search compares by their vectors.
+/// With more agents than one search compares by vectors, only the nearest match.
 #[test]
 fn of_many_agents_only_the_nearest_match() {
     let mut dice = Dice(4711);
@@ -332,15 +332,15 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
         semantic_only: false,
     });
     let answer = index.search(&request).unwrap();
-    // Two words of five weigh less than the semantic score, but are enough not to be weak. The nearest few are found
-    // however far they are.
+    // Two words of five weigh less than the semantic score but are enough for a hit that is not weak. The nearest few
+    // are found however far away they are.
     assert_eq!(ids(&answer), [id(1), id(3), id(2)]);
     let weak: Vec<bool> = answer.hits.iter().map(|hit| hit.weak).collect();
     assert_eq!(weak, [false, false, true]);
     let [meaning, words] = [0, 1].map(|place| answer.hits[place].score.unwrap());
     assert!((meaning + words - 1.0).abs() < 0.01, "{meaning} {words}");
     assert!(words > 0.1 && words < 0.4, "{words}");
-    // If one agent contains all of them, full text has its highest weight.
+    // If one agent contains all words, full text has its highest weight.
     request.text = Some("the money market news of today".into());
     let answer = index.search(&request).unwrap();
     assert_eq!(ids(&answer), [id(3), id(1), id(2)]);
@@ -350,10 +350,10 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
     // Two words are keywords: full-text matches come first.
     request.text = Some("money market".into());
     assert_eq!(ids(&index.search(&request).unwrap()), [id(3), id(1), id(2)]);
-    // Where they cover little of it, what is close in meaning does.
+    // If text matches cover little of the query, agents close in meaning come first.
     request.text = Some("money abroad".into());
     assert_eq!(ids(&index.search(&request).unwrap()), [id(1), id(3), id(2)]);
-    // The same holds for a query with demands, and agents that do not meet them are no hits at all.
+    // The same holds for a query with required parts, and agents that do not match them are not hits at all.
     request.text = Some("swap my \"money market\" abroad tag:x".into());
     assert_eq!(index.search(&request).unwrap().total, 0);
     request.text = Some("swap my money abroad -exchange".into());
@@ -363,8 +363,8 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
     assert_eq!(index.search(&request).unwrap().total, 3);
 }
 
-/// More agents with equal full-text scores than one pass reads: the pages beyond the first pass neither end early nor
-/// repeat an agent.
+/// With more agents of equal full-text score than one pass reads, the pages beyond the first pass neither end early
+/// nor repeat an agent.
 #[test]
 fn deep_pages_go_through_agents_of_equal_words() {
     let mut dice = Dice(5);

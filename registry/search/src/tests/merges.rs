@@ -1,9 +1,9 @@
-//! Merges of a living index: how many segments remain, and how much is rewritten for each change.
+//! Merges of a live index: the number of remaining segments, and the rewriting caused by each change.
 
 use super::*;
 use crate::merge_policy::{SegmentSize, plan_merges};
 
-/// An index as its merge policy sees it, whose merges end at once.
+/// A model of an index for its merge policy, with instant merges.
 struct Segments {
     sizes: Vec<SegmentSize>,
     /// Agents rewritten by merges.
@@ -51,7 +51,7 @@ impl Segments {
             alive: added,
             deleted: 0,
         });
-        // tantivy drops segments without a living agent.
+        // tantivy drops segments when all their agents are deleted.
         self.sizes.retain(|size| size.alive > 0);
         loop {
             let merges = plan_merges(&self.sizes);
@@ -79,7 +79,7 @@ impl Segments {
         }
     }
 
-    /// Whether few segments remain, and few deleted agents in them.
+    /// Checks that few segments remain, with few deleted agents in them.
     fn check(&self) {
         let at = |level: u32| {
             let sizes = self.sizes.iter();
@@ -110,7 +110,7 @@ fn a_change_rewrites_few_agents_however_large_the_index_is() {
         assert_eq!(segments.living(), living);
         let each = segments.rewritten / changes;
         assert!(each < 40, "{each} agents are rewritten for a change");
-        // A quarter of the smallest index is deleted once.
+        // Once, a quarter of the smallest index is deleted.
         assert!(segments.large_merges <= 2, "{}", segments.large_merges);
         assert!(segments.sizes.len() < 20, "{:?}", segments.sizes);
     }
@@ -142,7 +142,7 @@ fn agents_that_are_all_changed_leave_few_deleted_ones() {
     assert!(each < 8, "{each} agents are rewritten for a change");
 }
 
-/// By tantivy's own policy the eighth commit of a single agent rewrites all segments of so few agents.
+/// With tantivy's own policy, the eighth commit of a single agent would rewrite all segments of so few agents.
 #[test]
 fn a_large_segment_outlives_commits_of_single_agents() {
     let dir = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ use super::*;
 
 /// An id that is easy to read in a failure message.
 fn id(number: u64) -> Uuid {
-    // Spread over both halves, so that an order by only one of them shows.
+    // Spread over both halves, so that an order by only one of them is detected.
     Uuid::from_u64_pair(number % 3, number)
 }
 
@@ -62,7 +62,7 @@ fn agent(number: u64, name: &str) -> AgentDocument {
     }
 }
 
-/// The agent with these values of a facet, in place of its own.
+/// The agent with its values of a facet replaced by these.
 fn with(mut agent: AgentDocument, facet: Facet, values: &[&str]) -> AgentDocument {
     agent.facets[facet] = values.iter().map(|value| (*value).to_owned()).collect();
     agent
@@ -97,7 +97,7 @@ fn text(text: &str) -> SearchRequest {
     }
 }
 
-/// Configuration that counts facets as sets wherever possible, however few agents there are.
+/// A configuration that counts facets as sets wherever possible, however few agents there are.
 fn config() -> IndexConfig {
     IndexConfig {
         facets: FacetLimits {

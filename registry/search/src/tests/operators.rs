@@ -1,10 +1,10 @@
-//! Expressions of the query syntax against a naive evaluation of them.
+//! Query expressions against their naive evaluation.
 
 use super::*;
 
 const WORDS: [&str; 5] = ["alpha", "alpine", "bravo", "cargo", "delta"];
 
-/// An operand that an agent matches or not, as written in a query.
+/// An operand of a query, which an agent matches or not.
 #[derive(Debug, Clone)]
 enum Operand {
     Word(&'static str),
@@ -156,7 +156,7 @@ fn expressions_equal_a_naive_reading() {
             .iter()
             .any(|hint| hint.kind == HintKind::Syntax);
         assert!(!misread, "{query}");
-        // The sort order that is reported is the effective one.
+        // The reported sort order is the effective one.
         let by_relevance = SortOrder::Relevance.effective(Some(&query)) == SortOrder::Relevance;
         for (place, hit) in answer.hits.iter().enumerate() {
             let explained = by_relevance && place < MAX_EXPLAINED_HITS;

@@ -66,7 +66,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> AgentDocument {
     }
 }
 
-/// What an agent with these skills has of a facet.
+/// Random facet values of an agent with these skills.
 fn random_values(dice: &mut Dice, facet: Facet, skills: &[SkillText]) -> Vec<String> {
     let mut one_of = |values: &[&str]| vec![dice.pick(values).to_owned()];
     match facet {
@@ -134,7 +134,7 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
     }
 }
 
-/// Tags as they are indexed: in lower case.
+/// Indexed tags: in lower case.
 fn kept(tags: &[String]) -> Vec<String> {
     tags.iter().map(|tag| tag.to_lowercase()).collect()
 }
@@ -217,7 +217,7 @@ pub(super) fn matches(agent: &AgentDocument, request: &SearchRequest) -> bool {
         && (filters.any_of.is_empty() || filters.any_of.iter().any(|one| passes(agent, one)))
 }
 
-/// Whether an agent passes what filters name themselves.
+/// Whether an agent passes the explicit conditions of filters.
 fn passes(agent: &AgentDocument, filters: &Filters) -> bool {
     let by_facets = Facet::ALL.iter().all(|&facet| {
         let asked = &filters.values[facet];
@@ -235,7 +235,7 @@ fn passes(agent: &AgentDocument, filters: &Filters) -> bool {
         })
 }
 
-/// What an agent has of a property.
+/// The values of an agent's property.
 pub(super) fn property_values(agent: &AgentDocument, property: &AgentProperty) -> Vec<String> {
     match property {
         AgentProperty::Facet(facet) => values(agent, *facet),
@@ -280,7 +280,7 @@ fn check(
         .values()
         .filter(|agent| !hidden.contains(&agent.id) && matches(agent, &request))
         .collect();
-    // What an agent's document says, and what the index says, is one.
+    // Matching an agent's document gives the same result as the index.
     for agent in agents.values() {
         assert_eq!(
             request.filters.match_document(agent),
@@ -359,7 +359,7 @@ fn searches_equal_a_naive_scan() {
             for _ in 0..25 {
                 found += check(&index, &agents, &hidden, &mut dice);
             }
-            // Changes arrive: hidden at once, then applied, except the last ones, which stay hidden.
+            // Changes arrive: first hidden by the overlay, then applied, except for the last ones, which stay hidden.
             let changed: Vec<u64> = (0..10).map(|_| dice.below(140)).collect();
             let ids: Vec<Uuid> = changed.iter().map(|number| id(*number)).collect();
             index.record_hidden(&ids, seq);
@@ -384,8 +384,9 @@ fn searches_equal_a_naive_scan() {
     }
 }
 
-/// All methods of facet counting: all or some segments as sets, with all or a few values precomputed, with and without
-/// memory for sets, and given up at once or on the way; and all match by match, with and without large segments.
+/// Limits for all methods of facet counting: all or some segments as sets, with all or a few values precomputed, with
+/// and without memory for sets, and stopped at once or on the way; and match by match, with and without large
+/// segments.
 pub(super) fn facet_limits() -> [FacetLimits; 8] {
     let by_sets = FacetLimits {
         min_agents: 1,
@@ -464,7 +465,7 @@ fn large_segments_equal_a_naive_scan() {
         let mut agent = random_agent(&mut dice, number);
         // Far more values than are shown, with nearly equal counts in every segment.
         agent.facets[Facet::Tag].push(format!("tag{}", dice.below(700)));
-        // And as many values that only one agent has.
+        // Add as many values that only one agent has.
         agent.facets[Facet::Skill].push(format!("skill{}", number * 7_919 % 6_000));
         agent.facets[Facet::Label] = match dice.below(200) {
             0 => vec!["team=a".to_owned()],

@@ -1,8 +1,8 @@
-//! Texts of a card outside its model: searched, at a low weight.
+//! Texts of a card outside its model: searched at a low weight.
 
 use super::*;
 
-/// An agent whose card says this beyond the model.
+/// An agent whose card contains these texts outside the model.
 fn saying(number: u64, other: &[&str]) -> AgentDocument {
     AgentDocument {
         other_texts: other.iter().map(|text| (*text).to_owned()).collect(),
@@ -53,7 +53,7 @@ fn texts_outside_the_model_obey_the_query_language() {
         ("\"members of\" -minutes", vec![id(2)]),
         ("minut*", vec![id(1)]),
         ("members AND minutes", vec![id(1)]),
-        // No phrase goes from one text to the next.
+        // No phrase spans two texts.
         ("\"members minutes\"", vec![]),
     ] {
         assert_eq!(names(&index, &text(query)), expected, "{query}");

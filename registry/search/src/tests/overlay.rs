@@ -63,7 +63,7 @@ fn changed_agents_are_hidden_everywhere() {
         (names(&index, &all()), index.overlay_len()),
         (vec![id(2), id(1)], 0)
     );
-    // Changes that are applied already need no hiding.
+    // Applied changes need no hiding.
     index.record_hidden(&[id(2)], 3);
     assert_eq!(
         (index.search(&all()).unwrap().total, index.overlay_len()),
@@ -172,7 +172,7 @@ fn only_what_is_forbidden_is_hidden() {
     let dir = tempfile::tempdir().unwrap();
     let pending = AgentDocument {
         visible_to: vec!["curators".to_owned()],
-        // Look-ups are compared with searches below, which leave out what is not listed.
+        // Lookups are compared with the searches below, which exclude unlisted agents.
         lookup_keys: Vec::new(),
         ..with(tagged(3, "Gamma"), Facet::Lifecycle, &["pending"])
     };
@@ -188,14 +188,14 @@ fn only_what_is_forbidden_is_hidden() {
     index.record_changes(&[changed(1, &["internal"], true)], 3);
     assert_eq!(seen(&index, &["public"]), [id(2)]);
     assert_eq!(seen(&index, &["public", "internal"]), [id(2), id(1)]);
-    // More callers again, before the index has either change; the earlier change, noted late, has no effect.
+    // More callers again, before the index has either change; the earlier change, recorded late, has no effect.
     index.record_changes(&[changed(1, &["public"], true)], 5);
     index.record_changes(&[changed(1, &[], false)], 4);
     assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
     // On hold: no caller finds it among the listed agents, whatever other access they have.
     index.record_changes(&[changed(1, &["curators"], false)], 6);
     assert_eq!(seen(&index, &everybody), [id(2)]);
-    // An agent that was never listed stays where it was found.
+    // An agent that was never listed stays findable as before.
     let waiting = SearchRequest {
         visible_to: vec!["curators".to_owned()],
         filters: by(Facet::Lifecycle, &["pending"]),
@@ -217,7 +217,7 @@ fn only_what_is_forbidden_is_hidden() {
 fn what_was_hidden_comes_back_where_nothing_changed() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![agent(1, "One"), agent(2, "Two")]);
-    // From now on searches of this caller share the set of what they find.
+    // From now on searches of this caller share the set of visible agents.
     assert_eq!(names(&index, &all()), [id(2), id(1)]);
     index.record_hidden(&[id(2)], 2);
     assert_eq!(names(&index, &all()), [id(1)]);

@@ -148,14 +148,14 @@ fn a_later_page_shows_no_agent_that_was_hidden_since() {
     let first = index.search(&request).unwrap();
     assert_eq!(ids(&first), order[..10]);
     request.after = first.hits.last().map(|hit| hit.position.clone());
-    // What changes is in the overlay: the scores of the others stay as they are.
+    // The change is only in the overlay, so the scores of the other agents stay the same.
     index.record_hidden(&[order[3], order[11]], 9);
     let page = index.search(&request).unwrap();
     assert_eq!(page.total, 28);
     assert_eq!(ids(&page), [&order[10..11], &order[12..21]].concat());
 }
 
-/// A change of the index moves all scores. The next page continues after the same agent all the same.
+/// A change of the index changes all scores, but the next page still continues after the same agent.
 #[test]
 fn a_page_continues_after_the_same_agent_where_scores_have_moved() {
     let dir = tempfile::tempdir().unwrap();
@@ -177,8 +177,8 @@ fn a_page_continues_after_the_same_agent_where_scores_have_moved() {
     assert_eq!(ids(&index.search(&request).unwrap()), order[3..8]);
 }
 
-/// A page token keeps the position as text. Were a score read as the neighbour of what was written, the next page would
-/// repeat a hit or lose one.
+/// A page token contains the position as text. If a score were read back with a rounding error, the next page would
+/// repeat or skip a hit.
 #[test]
 fn a_position_is_the_same_after_it_was_written() {
     let mut dice = Dice(11);

@@ -1,4 +1,4 @@
-//! Exact conditions, counts of all values, and ordered lists, against a scan.
+//! Exact conditions, counts of all values, and ordered lists, against a naive scan.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::oracle::{matches, property_values, random_agent, random_request};
 use super::*;
 
-/// An index of random agents in several segments, some of them deleted, and its living agents.
+/// An index of random agents in several segments, some of them deleted, and the remaining agents.
 fn random_index(dir: &Path, dice: &mut Dice) -> (Index, BTreeMap<Uuid, AgentDocument>) {
     let mut agents = BTreeMap::new();
     let mut documents = |dice: &mut Dice, numbers: std::ops::Range<u64>| {
@@ -216,8 +216,8 @@ fn attributes_beyond_the_bound_are_left_out() {
     assert_eq!((has(MAX_ATTRIBUTES - 1), has(MAX_ATTRIBUTES)), (1, 0));
 }
 
-/// The agents with a value are read in the order in which a search for the value finds them, until one is read or there are
-/// enough, over many segments with deletions and for callers who see different agents.
+/// The agents with a value are read in the order of a search for the value until one yields a result or the limit is
+/// reached, over many segments with deletions and for callers who see different agents.
 #[test]
 fn the_newest_agents_with_a_value_are_the_first_that_a_search_for_it_finds() {
     const MOST: usize = 5;

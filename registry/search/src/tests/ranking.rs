@@ -1,4 +1,4 @@
-//! Order by relevance: words near each other, and the pages beyond the rescored candidates.
+//! Ranking by relevance: words near each other, and the pages beyond the rescored candidates.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::page_collector::compare_positions;
 use crate::rescore::RESCORED_COUNT;
 
-/// Far more matches than are rescored, in several segments, with many equal scores.
+/// Number of matches: far more than are rescored, in several segments, with many equal scores.
 const MATCHES: u64 = 650;
 
 fn crowd(dir: &Path) -> Index {
@@ -70,7 +70,7 @@ fn words_near_each_other_are_worth_more_than_words_far_apart() {
         description: description.to_owned(),
         ..agent(number, "Agent")
     };
-    // The same words in both; with equal scores the smaller id would come first.
+    // All agents have the same words; with equal scores the smaller id would come first.
     let index = built(
         dir.path(),
         vec![
@@ -114,7 +114,7 @@ fn words_near_each_other_are_worth_more_than_words_far_apart() {
 fn a_phrase_is_worth_the_same_in_every_segment() {
     let dir = tempfile::tempdir().unwrap();
     let named = |number: u64| agent(number, "Lodging search");
-    // The second segment holds no agent with the word of the query.
+    // The second segment contains no agent with the word of the query.
     let index = built(dir.path(), vec![agent(1, "Hotel"), named(4)]);
     index.apply_changes(vec![named(7)], &[], 2).unwrap();
     let hits = index.search(&text("hotel search")).unwrap().hits;

@@ -1,4 +1,5 @@
-//! Explanations in words: their figures add up to the score, and they name members, words and what counts for them.
+//! Explanations in sentences: their numbers add up to the score, and they name members, words and what counts for
+//! them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,13 +16,13 @@ fn sentences(hit: &HitRow) -> Vec<String> {
     serde_json::from_value(summary.clone()).unwrap()
 }
 
-/// The figures of a hit's sentences, and the whole that they are parts of.
+/// The numbers of a hit's sentences, and their total.
 fn figures(hit: &HitRow) -> (Vec<f32>, f32) {
     let mut whole = None;
     let figures = sentences(hit).into_iter().map(|sentence| {
         let figures = sentence.rsplit_once(" of ").unwrap();
         let (before, after) = match sentence.find("): ") {
-            // Details follow the figures.
+            // Details follow the numbers.
             Some(end) => sentence[..end].rsplit_once(" of ").unwrap(),
             None => figures,
         };
@@ -66,7 +67,7 @@ fn in_sentences(request: &SearchRequest) -> SearchRequest {
     }
 }
 
-/// A hit without the computation of its score has sentences alone, whose figures add up to the same score.
+/// A hit without the computation of its score has only sentences, whose numbers add up to the same score.
 fn check_brief(hit: &HitRow, brief: &HitRow, request: &SearchRequest) {
     assert_eq!((hit.id, hit.score), (brief.id, brief.score));
     let shown = brief.explain.as_ref().unwrap().as_object().unwrap();
@@ -157,7 +158,7 @@ fn the_figures_of_both_kinds_add_up_to_the_score() {
             by_meaning += usize::from(
                 sentences(&hit)
                     .iter()
-                    .any(|one| one.contains("meaning adds")),
+                    .any(|one| one.contains("semantic similarity adds")),
             );
         }
     }
@@ -187,7 +188,7 @@ fn sentences_name_members_words_and_what_counts_for_them() {
     let both = why("book flight");
     for expected in [
         "skill \"Book a flight\" contains \"book\"",
-        "of all parts skill \"Book a flight\" matches best",
+        "skill \"Book a flight\" is the best matching part",
         "words of the query are near each other",
     ] {
         assert!(both.iter().any(|sentence| sentence == expected), "{both:?}");
@@ -234,7 +235,7 @@ fn a_skill_s_name_is_quoted_in_one_bounded_line() {
     check_sum(&answer.hits[0], &text("flight"));
 }
 
-/// Texts that are not analysed because no word of a query can begin in them have none of its forms.
+/// Texts that are not analyzed because no word of a query can begin in them contain none of its forms.
 #[test]
 fn a_text_without_the_beginning_of_a_word_has_no_form_of_it() {
     let mut dice = Dice(59);

@@ -1,4 +1,4 @@
-//! Two indexes of the same agents give equal responses, whatever their segments and deletions are.
+//! Replicas: two indexes of the same agents give equal responses, whatever their segments and deletions are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl History {
         let agents = (0..AGENTS).map(|number| (id(number), random_agent(dice, number)));
         Self {
             agents: agents.collect(),
-            // Other texts under the same ids, and some agents that are deleted in the end.
+            // Other texts under the same ids, and some agents that are deleted later.
             earlier: (0..AGENTS + 60)
                 .map(|number| random_agent(dice, number))
                 .collect(),
@@ -44,7 +44,7 @@ impl History {
         gone.filter(|id| !self.agents.contains_key(id)).collect()
     }
 
-    /// Builds the index at once.
+    /// Builds the index in one commit.
     fn rebuilt(&self, dir: &Path) -> Index {
         let index = built(dir, self.last());
         index.apply_changes(Vec::new(), &[], 1_000).unwrap();
@@ -79,7 +79,7 @@ fn segments(index: &Index) -> (usize, u32) {
     (readers.len(), deleted)
 }
 
-/// The whole response as text, scores to the last bit.
+/// The whole response as text, with exact scores.
 pub(super) fn whole(answer: &IndexSearchResponse) -> String {
     let hits: Vec<_> = answer
         .hits
@@ -256,7 +256,7 @@ fn pages_of_two_indexes_are_pages_of_one() {
     }
 }
 
-/// More names, words and similar words share a prefix than are read: the ones that count depend neither on segments nor
+/// More names, words and similar words share a prefix than are read: which ones count depends neither on segments nor
 /// on deletions.
 #[test]
 fn bounds_cut_the_same_wherever_agents_lie() {
@@ -313,7 +313,7 @@ fn demands_are_summed_in_the_order_of_the_query() {
     let folder = tempfile::tempdir().unwrap();
     let mut indexes = Vec::new();
     for (place, rare) in words.iter().enumerate() {
-        // Besides the same agents each segment is full of another word, whose agents are deleted again.
+        // Besides the same agents, each segment is full of another word, whose agents are then deleted.
         let filler: Vec<AgentDocument> = (100..400)
             .map(|number| AgentDocument {
                 description: words

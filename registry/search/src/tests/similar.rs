@@ -62,7 +62,7 @@ fn agents_that_share_telling_words_are_similar() {
     let first = index.find_similar(&request(1)).unwrap();
     assert_eq!(first.hits[0].hit, b"{\"n\":2}");
     assert!(first.hits.iter().all(|hit| hit.score.is_some()));
-    // One that is not in the index has none.
+    // An agent that is not in the index has no similar ones.
     assert!(index.find_similar(&request(99)).unwrap().hits.is_empty());
     let one = SimilarRequest {
         limit: 1,
@@ -121,7 +121,7 @@ fn agents_that_the_caller_may_not_see_leave_no_trace() {
         assert_eq!(with, without);
         assert_eq!(with.1, None);
     }
-    // Hidden since the last commit, held ones and those that are gone are not shown either.
+    // Agents that were hidden since the last commit, are on hold or are gone are not shown either.
     with.record_hidden(&[id(2)], 2);
     assert_eq!(similar(&with, &request(1)), [] as [Uuid; 0]);
     let mut gone = described(2, "Journey", "Plans a journey with flights");
@@ -160,13 +160,13 @@ fn the_nearest_neighbours_of_the_agent_s_vector_are_similar() {
     assert_eq!(similar(&index, &by_meaning(2, 0.1)), [id(4), id(1)]);
     let score = index.find_similar(&by_meaning(1, 0.1)).unwrap().hits[0].score;
     assert!((score.unwrap() - 20.0_f32.to_radians().cos()).abs() < 0.02);
-    // Without a vector of its own, words decide.
+    // For an agent without a vector, words decide.
     let found = index.find_similar(&by_meaning(5, 0.1)).unwrap();
     assert!(!found.by_vectors);
     assert_eq!(found.hits[0].id, id(2));
 }
 
-/// An agent is seen by whoever holds one of its labels, listed or not, in whichever segment it is, and by nobody once it is
+/// An agent is visible to callers with one of its labels, listed or not, in any segment, and to no caller once it is
 /// removed or hidden.
 #[test]
 fn an_agent_is_seen_by_those_who_find_it() {

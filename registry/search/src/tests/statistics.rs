@@ -1,4 +1,4 @@
-//! Word statistics of a class of callers: against a naive count, and with hidden agents.
+//! Word statistics of a class of callers, against a naive count, and with hidden agents.
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::tokenizer::{TokenStream as _, Tokenizer as _};
@@ -11,7 +11,7 @@ use crate::analysis::analyze_query;
 use crate::schema::PROTOCOL_FACETS;
 use crate::text_layout::{AgentTexts, LayoutTokenizer, join_texts as laid_out};
 
-/// Words of an agent as they are searched.
+/// The searched words of an agent.
 fn words_of(agent: &AgentDocument) -> Vec<String> {
     let mut texts = AgentTexts {
         name: agent.name.clone(),
@@ -44,7 +44,7 @@ fn words_of(agent: &AgentDocument) -> Vec<String> {
     words
 }
 
-/// BM25 score of one word, computed from the words of the agents in the class.
+/// BM25 score of one word, computed naively from the agents of the class.
 struct Naive {
     counted: Vec<Vec<String>>,
 }
@@ -90,7 +90,7 @@ impl Naive {
     }
 }
 
-/// Scores of the first scoring, which sums words.
+/// Scores of the first scoring, which sums the scores of words.
 fn first_scores(index: &Index, request: &SearchRequest) -> Vec<(Uuid, f32)> {
     let compiled = index.compile_query(request).unwrap();
     let best = tantivy::collector::TopDocs::with_limit(1_000).order_by_score();
@@ -174,7 +174,7 @@ fn scores_equal_a_naive_count() {
     assert!(scored > 1_000, "{scored}");
 }
 
-/// A query of several words and its rescoring use the same counts: an index of the class alone gives equal scores.
+/// Queries of several words and their rescoring use the same counts: an index of only the class gives equal scores.
 #[test]
 fn hidden_agents_move_no_score() {
     let mut dice = Dice(0x51_aa07);
@@ -237,7 +237,7 @@ fn hidden_agents_move_no_score() {
         assert_eq!(answers(&index), expected);
     }
     assert!(!agents.is_empty());
-    // An agent that is on hold or gone is not counted either, whatever labels it has.
+    // Agents that are on hold or gone are not counted either, whatever their labels.
     let held = AgentDocument {
         description: words,
         ..agent(2_000, "flight")

@@ -203,7 +203,7 @@ fn an_empty_answer_says_what_to_try() {
     request.filters = by(Facet::Tag, &["nowhere"]);
     request.filters.values[Facet::Trust] = vec!["L1".to_owned(), "L2".to_owned()];
     let hints = index.search(&request).unwrap().hints;
-    // Both filters hide it, so leaving out one of them does not help; the hidden agent's word is unknown.
+    // Both filters hide the agent, so removing one of them does not help; the hidden agent's word is unknown.
     assert_eq!(
         hints,
         [
@@ -340,7 +340,7 @@ fn lookups_are_exact_and_best_first() {
     assert_eq!(found("urn:3", 10), [id(3)]);
     assert!(found("urn:9", 10).is_empty());
     assert!(found("a.example", 10).is_empty());
-    // What is not listed comes last, whatever its level of trust, and only for those who see it.
+    // Unlisted agents come last, whatever their trust level, and only for callers who may see them.
     let curators = ["public".to_owned(), "curators".to_owned()];
     let all = [id(4), id(2), id(5), id(1), id(6)];
     assert_eq!(found_by(&curators, "host:a.example", 10), all);

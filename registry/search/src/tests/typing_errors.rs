@@ -3,7 +3,7 @@
 use super::labels::told;
 use super::*;
 
-/// This many agents, with ids from this number on, that hold a word.
+/// Agents that contain a word, as many as `count`, with ids from `first` on.
 fn holders(first: u64, count: u64, word: &str) -> impl Iterator<Item = AgentDocument> {
     (first..first + count).map(move |number| AgentDocument {
         description: format!("Will {word} whatever you give it"),
@@ -55,7 +55,7 @@ fn two_words_that_are_both_in_use_stay_two_words() {
         let index = built(dir.path(), agents.collect());
         assert_eq!(total(&index, "contact"), expected, "{rare} {usual}");
     }
-    // A word that differs from its own stem is no correction of it, and short words are not corrected.
+    // A word is not a correction of its own stem, and short words are not corrected.
     let dir = tempfile::tempdir().unwrap();
     let agents = holders(1, 1, "tasted").chain(holders(100, 30, "task"));
     let index = built(dir.path(), agents.collect());
@@ -63,7 +63,7 @@ fn two_words_that_are_both_in_use_stay_two_words() {
     assert_eq!(total(&index, "tastes"), 1);
 }
 
-/// The agents that the caller may see decide whether a word is rare, and whether another is used far more.
+/// Only visible agents decide whether a word is rare, and whether another is far more frequent.
 #[test]
 fn hidden_agents_neither_make_an_error_a_word_nor_a_word_an_error() {
     let seen: Vec<AgentDocument> = holders(1, 1, "trasnlate")

@@ -1,4 +1,4 @@
-//! Weak hits: those that fit a query badly come last, and are counted like all others.
+//! Weak hits: poor matches come last, and are counted like all others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ fn page_after_page_the_weak_ones_follow_the_others() {
     };
     for (meaning, strong, total) in [
         (None, 260, 560),
-        // The close ones of the three kinds of agents are good as well.
+        // The close agents of the three kinds are not weak either.
         (Some(meaning(false)), 260 + 30 + 24, 560 + 24),
         (Some(meaning(true)), 80, 80),
     ] {
@@ -151,7 +151,7 @@ fn page_after_page_the_weak_ones_follow_the_others() {
     }
 }
 
-/// The nearest twenty are those that the caller may see and that pass the filter: others, however near, take no place.
+/// The nearest twenty are visible to the caller and pass the filter: other agents, however near, take no position.
 #[test]
 fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
     let mut found = Vec::new();
@@ -172,7 +172,7 @@ fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
             .iter()
             .map(|agent| {
                 let number = agent.id.as_u64_pair().1 as f32;
-                // The hidden ones are the nearest.
+                // The hidden agents are the nearest.
                 let angle = if number < 100.0 {
                     1.3 + number / 400.0
                 } else {

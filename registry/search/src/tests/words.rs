@@ -1,4 +1,4 @@
-//! Words that differ from the card's: typing errors, synonyms, prefixes; and the query syntax.
+//! Query words that differ from the card's (typing errors, synonyms, prefixes), and the query syntax.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn one_typing_error_still_finds() {
         ("kkubernetes", 1),
         ("curency", 2),
         ("transcripton", 3),
-        // A caller who may not see agent 6 does not learn that it holds this word.
+        // A caller who may not see agent 6 does not learn that it contains this word.
         ("kubernets", 1),
     ] {
         assert_eq!(found(&index, query), numbers(&[expected]), "{query}");
@@ -209,7 +209,7 @@ fn who_finds_nothing_is_told_what_is_near() {
     assert_eq!(near("kubrntes"), ["kubernetes"]);
     assert_eq!(near("curenncy"), ["currency"]);
     assert!(near("submarine").is_empty());
-    // Words that only hidden agents hold are never suggested.
+    // Words that only hidden agents contain are never suggested.
     assert_eq!(near("kubernxxs"), Vec::<String>::new());
     assert_eq!(near("seecrrt"), Vec::<String>::new());
 }

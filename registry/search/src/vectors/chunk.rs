@@ -1,7 +1,7 @@
-//! Chunks of slots with the codes that are scanned; a chunk is shared between snapshots and copied when it changes.
+//! Chunks of slots, with the codes to scan. Snapshots share chunks, and a chunk is copied when it changes.
 //!
 //! The codes of eight slots are interleaved word by word, so one vector instruction compares a word of several slots,
-//! and nothing has to be summed across a register.
+//! and no sum crosses a register.
 
 use uuid::Uuid;
 
@@ -9,10 +9,11 @@ use super::codes::MAX_CODES;
 
 pub(super) const CHUNK_SLOTS: usize = 1024;
 
-/// Slots whose codes are interleaved; a word of [`SlotBits`](super::SlotBits) covers a whole number of such groups.
+/// Slots whose codes are interleaved; a word of [`SlotBitSet`](super::SlotBitSet) covers a whole number of such
+/// groups.
 const LANES: usize = 8;
 
-/// The most words whose bit counts are added up in bytes: each adds up to 8.
+/// The most words whose bit counts are summed in bytes: each adds at most 8.
 const MAX_SUMMED_WORDS: usize = 31;
 
 /// Distance of a slot that is not compared.
@@ -25,15 +26,15 @@ pub(super) struct VectorLocation {
     pub count: u8,
 }
 
-/// Up to [`CHUNK`] slots.
+/// A chunk of up to [`CHUNK_SLOTS`] slots.
 #[derive(Debug)]
 pub(super) struct Chunk {
     /// `u64` words per code.
     words_per_code: usize,
     pub ids: Vec<Uuid>,
     /// The codes of each group of [`LANES`] slots: the first codes of all its slots, then the second ones, up to
-    /// [`MAX_CODES`]; within a code the first words of all slots, then the second ones. A slot with fewer codes repeats
-    /// its first one in place of the missing ones.
+    /// [`MAX_CODES`]; within a code the first words of all slots, then the second ones. A slot with fewer codes
+    /// repeats its first one instead of the missing ones.
     codes: Vec<u64>,
     offsets: Vec<u64>,
     /// Vectors per slot; 0 while its agent has none.
@@ -41,7 +42,7 @@ pub(super) struct Chunk {
 }
 
 impl Clone for Chunk {
-    /// Copies with the full capacity: a copy that grew while it is filled would take up to twice the memory.
+    /// Copies with the full capacity: a copy that grows while it is filled could take twice the memory.
     fn clone(&self) -> Self {
         let mut copy = Self::new(self.words_per_code);
         copy.ids.extend_from_slice(&self.ids);
@@ -99,7 +100,8 @@ impl Chunk {
             + self.vector_counts.capacity()
     }
 
-    /// Sets the distance of each allowed slot with vectors, which is that of its nearest code; leaves the others alone.
+    /// Sets the distance of each allowed slot with vectors to that of its nearest code; leaves the other distances
+    /// alone.
     #[inline(always)]
     pub fn update_distances(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
         match self.words_per_code {
@@ -126,7 +128,7 @@ impl Chunk {
         }
     }
 
-    /// The same for a code length known at compile time, so that the compiler unrolls the comparison.
+    /// Does the same for a code length known at compile time, so the compiler unrolls the comparison.
     #[inline(always)]
     fn update_distances_of<const WORDS: usize>(
         &self,
@@ -181,7 +183,7 @@ impl Chunk {
     }
 }
 
-/// Distance of the nearest code, for each slot of a group.
+/// The distance of the nearest code, for each slot of a group.
 #[inline(always)]
 fn nearest_distances<'a, C>(codes: impl Iterator<Item = &'a C>, query: &[u64]) -> [u64; LANES]
 where
@@ -212,7 +214,7 @@ where
     nearest
 }
 
-/// The number of set bits of each byte, in that byte. Spelled out, because with `count_ones` the compiler arranges the
+/// The number of set bits of each byte, in that byte. Written out, because with `count_ones` the compiler arranges the
 /// comparison word by word instead of lane by lane, which takes twice as long.
 #[inline(always)]
 const fn bit_counts_by_byte(word: u64) -> u64 {

@@ -1,8 +1,8 @@
-//! One-bit codes, the sign of each number, kept in memory and compared by Hamming distance.
+//! One-bit codes: the sign of each number, kept in memory and compared by Hamming distance.
 
 use super::quantized::AgentVectors;
 
-/// The most codes of an agent: the whole card's, and those of the parts that differ most.
+/// The most codes of an agent: the whole card's, and those of the most different parts.
 pub const MAX_CODES: usize = 4;
 
 /// Number of `u64` words of a code.
@@ -14,8 +14,8 @@ pub(super) fn query_code(query: &[f32]) -> Vec<u64> {
     sign_code(query.iter().map(|value| *value < 0.0))
 }
 
-/// The codes of an agent, one after another: the whole card's first, then repeatedly that of the part furthest from all
-/// chosen ones, up to [`MAX_CODES`].
+/// The codes of an agent, one after another: the whole card's first, then repeatedly that of the part furthest from
+/// all chosen ones, up to [`MAX_CODES`].
 pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
     let negative = |number: &u8| number.cast_signed() < 0;
     let mut remaining: Vec<Vec<u64>> = vectors

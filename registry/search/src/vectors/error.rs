@@ -1,12 +1,12 @@
-//! Errors of storing and comparing vectors.
+//! Errors of the vector store.
 
 use std::io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum VectorsError {
-    #[error("the file of vectors: {0}")]
+    #[error("vector file: {0}")]
     File(#[from] io::Error),
-    /// Vectors or a query with another number of dimensions than these vectors.
-    #[error("vectors of {0} numbers do not fit")]
+    /// The vectors or the query have another number of dimensions than the store.
+    #[error("vectors of {0} numbers do not match the length of the stored vectors")]
     Dimensions(usize),
 }

@@ -1,16 +1,16 @@
-//! The file that holds the vectors of all agents, one after another, read by offset.
+//! Vector file: the vectors of all agents, one after another, read by offset.
 //!
-//! The file is derived: each process writes it from the database and deletes it at its end. Written bytes never change,
-//! so readers need no lock.
+//! The file is derived: each process writes it from the database and deletes it when it ends. Written bytes never
+//! change, so readers need no lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Extension of the file's name. Such files in the folder at the start of a process are left over.
+/// Extension of the file name. Such files that exist when a process starts are left over.
 const VECTOR_FILE_EXTENSION: &str = "vectors";
 
-/// Deleted when its last reader is dropped.
+/// A vector file, deleted when its last reader is dropped.
 #[derive(Debug)]
 pub(super) struct VectorFile {
     path: PathBuf,
@@ -18,7 +18,7 @@ pub(super) struct VectorFile {
 }
 
 impl VectorFile {
-    /// Creates the folder too if it is missing.
+    /// Creates the file, and its folder if it is missing.
     pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(format!("{number}.{VECTOR_FILE_EXTENSION}"));
@@ -31,7 +31,7 @@ impl VectorFile {
         Ok(Self { path, file })
     }
 
-    /// Nothing may have been written at this offset before. Fails for example on a full disk.
+    /// Writes bytes at an offset where nothing was written before. Fails for example on a full disk.
     pub fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         write_all_at(&self.file, bytes, offset)
     }
@@ -44,7 +44,7 @@ impl VectorFile {
 impl Drop for VectorFile {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
-            tracing::debug!(%error, "a file of vectors stays until the next start");
+            tracing::debug!(%error, "cannot delete a vector file; the next start deletes it");
         }
     }
 }

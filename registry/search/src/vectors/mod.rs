@@ -2,11 +2,11 @@
 //!
 //! Each agent has one to four one-bit codes in memory. A search compares all of them with the query's code to find the
 //! best candidates, then reads their quantized vectors (one byte per number) from a file. The file is derived from the
-//! database and rebuilt by every process; this module knows neither cards nor the search index, only agent ids and
-//! vectors.
+//! database and rebuilt by every process. This module knows agent ids and vectors, but neither cards nor the search
+//! index.
 //!
-//! An agent has a *slot*, a number that stays the same while [`Vectors`] exist, so that a caller with other numbers
-//! (the documents of a segment) can cache a table of slots.
+//! An agent has a *slot*, a number that stays the same while the [`VectorStore`] exists, so a caller with other
+//! numbers (the documents of a segment) can cache a table of slots.
 
 mod chunk;
 mod codes;
@@ -33,7 +33,7 @@ pub use nearest::{MAX_NEAREST, Neighbor, VectorSnapshot};
 pub use quantized::{AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, Similarity, VectorDecodeError};
 pub use slots::{NO_SLOT, SlotBitSet};
 
-/// Unused bytes of the file from which a rebuild is due, if they are also more than half of the file.
+/// Unused bytes of the file from which a rebuild is needed, if they are also more than half of the file.
 const MIN_REBUILD_WASTE: u64 = 64 * 1024 * 1024;
 
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -42,12 +42,13 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 pub struct VectorStore {
     store_id: u64,
     dimensions: usize,
-    /// Locked briefly, and while a change is written.
+    /// The current state. Locked briefly, and while a change is written.
     state: Mutex<VectorsState>,
     current: ArcSwap<VectorSnapshot>,
 }
 
-/// A change of an agent's vectors: a stamp of the text they were computed from, and the vectors; `None` removes them.
+/// A change of an agent's vectors: a stamp of the text that the vectors were computed from, and the vectors; `None`
+/// removes them.
 pub type VectorChange = (Uuid, Option<(u64, AgentVectors)>);
 
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +68,7 @@ struct VectorsState {
 }
 
 impl VectorStore {
-    /// Creates empty vectors, with their file in this folder. Fails for 0 or more than [`MAX_DIMENSIONS`] dimensions.
+    /// Creates an empty store with its file in this folder. Fails for 0 or more than [`MAX_DIMENSIONS`] dimensions.
     pub fn create(folder: &Path, dimensions: usize) -> Result<Self, VectorsError> {
         if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
             return Err(VectorsError::Dimensions(dimensions));
@@ -87,7 +88,7 @@ impl VectorStore {
         })
     }
 
-    /// Unique within this process.
+    /// Number of this store, unique within the process.
     pub fn store_id(&self) -> u64 {
         self.store_id
     }
@@ -100,7 +101,7 @@ impl VectorStore {
         self.lock_state().agent_count
     }
 
-    /// Bytes of memory, without the overhead of the allocator.
+    /// Bytes of memory used, without the allocator's overhead.
     pub fn byte_size(&self) -> usize {
         let chunks: usize = self
             .snapshot()
@@ -108,7 +109,7 @@ impl VectorStore {
             .iter()
             .map(|chunk| chunk.byte_size())
             .sum();
-        // A hash table keeps one more byte for each entry.
+        // A hash table needs one more byte per entry.
         chunks + self.lock_state().agents_by_id.capacity() * (size_of::<(Uuid, AgentSlot)>() + 1)
     }
 
@@ -121,19 +122,19 @@ impl VectorStore {
         held.then_some(known.text_stamp)
     }
 
-    /// Does not change while it is held.
+    /// A snapshot, which does not change while it is held.
     pub fn snapshot(&self) -> Arc<VectorSnapshot> {
         self.current.load_full()
     }
 
-    /// Whether so much of the file is unused that these vectors should be rebuilt.
+    /// Whether so much of the file is unused that the store should be rebuilt.
     pub fn needs_rebuild(&self) -> bool {
         let state = self.lock_state();
         state.wasted_bytes > MIN_REBUILD_WASTE && state.wasted_bytes > state.file_end / 2
     }
 
-    /// Replaces the vectors of agents; searches see all changes at once. Of two changes to one agent the later counts.
-    /// On an error, such as vectors of another length, nothing has changed.
+    /// Replaces the vectors of agents; searches see all changes at once. The last of several changes to one agent
+    /// counts. On an error, such as vectors of another length, nothing has changed.
     pub fn replace(&self, changes: &[VectorChange]) -> Result<(), VectorsError> {
         let has_other_dimensions =
             |vectors: &&AgentVectors| vectors.dimensions() != self.dimensions;
@@ -158,7 +159,7 @@ impl VectorStore {
             let slot = match (known, made) {
                 (Some(known), _) => known.slot,
                 (None, Some(_)) => self.add_slot(&mut state, &mut next, *id),
-                // An agent that has no vectors and gets none needs no slot.
+                // An agent that neither has nor gets vectors needs no slot.
                 (None, None) => continue,
             };
             let text_stamp = made.as_ref().map_or(0, |(stamp, _)| *stamp);
@@ -189,7 +190,7 @@ impl VectorStore {
         Ok(())
     }
 
-    /// The slots of these agents, in order; an agent without a slot is given one.
+    /// The slots of these agents, in order. An agent without a slot gets one.
     pub fn assign_slots(&self, ids: impl Iterator<Item = Uuid>) -> Vec<u32> {
         let mut state = self.lock_state();
         let mut next = VectorSnapshot::clone(&self.current.load());
@@ -234,7 +235,7 @@ impl VectorStore {
         u64::from(location.count) * quantized::vector_bytes(self.dimensions) as u64
     }
 
-    /// Locks the state, even after a panic of another holder: its counts are rebuilt with the process.
+    /// Locks the state, even if another thread panicked while holding it: the counts are rebuilt with the process.
     fn lock_state(&self) -> MutexGuard<'_, VectorsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

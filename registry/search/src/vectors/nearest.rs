@@ -1,4 +1,4 @@
-//! Nearest neighbors of a query: candidates by their codes, then similarities by their vectors.
+//! Nearest neighbors of a query: selects candidates by their codes, then computes similarities from their vectors.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{chunk_and_index, codes};
 /// The most candidates whose vectors are compared.
 pub const MAX_NEAREST: usize = 240;
 
-/// The vectors as one search sees them.
+/// A snapshot of the vectors for one search.
 #[derive(Debug, Clone)]
 pub struct VectorSnapshot {
     pub(super) chunks: Vec<Arc<Chunk>>,
@@ -34,7 +34,7 @@ pub struct Neighbor {
 }
 
 impl VectorSnapshot {
-    /// Rises with every change.
+    /// Version of the vectors, which rises with every change.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -44,7 +44,7 @@ impl VectorSnapshot {
         self.chunks.len().saturating_sub(1) * CHUNK_SLOTS + last
     }
 
-    /// Nil if there is no such slot.
+    /// The agent in a slot; the nil id if there is no such slot.
     pub fn agent_id(&self, slot: u32) -> Uuid {
         let (chunk, place) = chunk_and_index(slot);
         let chunk = self.chunks.get(chunk);
@@ -52,8 +52,8 @@ impl VectorSnapshot {
         id.copied().unwrap_or_default()
     }
 
-    /// Finds the [`MAX_NEAREST`] allowed agents whose codes differ least from the query's, with the similarities of
-    /// their vectors, in slot order. Agents at equal distance are chosen by id.
+    /// Finds the [`MAX_NEAREST`] allowed agents whose codes differ least from the query's code, with the similarities
+    /// of their vectors, in slot order. Agents at equal distance are chosen by id.
     pub fn find_nearest(
         &self,
         query: &[f32],

@@ -1,22 +1,22 @@
-//! Quantized vectors, one byte per number: their storage format, and their similarity to a query.
+//! Quantized vectors with one byte per number: their storage format, and their similarity to a query.
 
 /// The vectors of an agent: the whole card's first, then those of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentVectors {
-    /// Scale and numbers of each vector.
+    /// The scale and the numbers of each vector.
     bytes: Vec<u8>,
     dimensions: usize,
 }
 
-/// The most vectors of an agent: of the whole card, of its name and description, and of its first 16 skills.
+/// The most vectors of an agent: the whole card, its name and description, and its first 16 skills.
 pub const MAX_VECTORS: usize = 18;
 pub const MAX_DIMENSIONS: usize = 4096;
 /// Bytes of a scale, a little-endian `f32`.
 const SCALE_BYTES: usize = size_of::<f32>();
-/// Steps of a query's numbers on each side of 0.
+/// Quantization steps of a query's numbers on each side of 0.
 const QUERY_STEPS: f32 = 2047.0;
 
-/// Bytes or vectors that cannot be the vectors of an agent.
+/// An error for bytes or vectors that cannot be the vectors of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes are not 1 to {MAX_VECTORS} vectors of {dimensions} numbers")]
 pub struct VectorDecodeError {
@@ -24,7 +24,7 @@ pub struct VectorDecodeError {
     dimensions: usize,
 }
 
-/// Similarity of an agent to a query, as cosines of the whole card and of the most similar part.
+/// Similarity of an agent to a query: the cosines of the whole card and of the most similar part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Similarity {
     pub card: f32,
@@ -33,7 +33,7 @@ pub struct Similarity {
 }
 
 impl Similarity {
-    /// Mean of the whole card's cosine and the best of all.
+    /// Mean of the whole card's cosine and the highest one.
     pub fn mean(self) -> f32 {
         let best = self.part.map_or(self.card, |(_, part)| part.max(self.card));
         f32::midpoint(self.card, best)
@@ -41,8 +41,8 @@ impl Similarity {
 }
 
 impl AgentVectors {
-    /// Quantizes vectors of unit length, the whole card's first; those beyond [`MAX_VECTORS`] are left out. Fails if
-    /// there are none, if they differ in length, or if they are longer than [`MAX_DIMENSIONS`].
+    /// Quantizes vectors of unit length, the whole card's first, at most [`MAX_VECTORS`]; the rest are left out. Fails
+    /// if there are none, if their lengths differ, or if they are longer than [`MAX_DIMENSIONS`].
     pub fn new(vectors: &[Vec<f32>]) -> Result<Self, VectorDecodeError> {
         let dimensions = vectors.first().map_or(0, Vec::len);
         let kept = &vectors[..vectors.len().min(MAX_VECTORS)];
@@ -59,7 +59,7 @@ impl AgentVectors {
         Self::from_bytes(bytes, dimensions)
     }
 
-    /// Fails if the bytes are not a whole number of vectors, or are none or too many.
+    /// Reads stored vectors. Fails if the bytes are not a whole number of vectors, or are none or too many.
     pub fn from_bytes(bytes: Vec<u8>, dimensions: usize) -> Result<Self, VectorDecodeError> {
         let whole = bytes.len().is_multiple_of(vector_bytes(dimensions));
         let fits = (1..=MAX_VECTORS).contains(&(bytes.len() / vector_bytes(dimensions)));
@@ -72,7 +72,7 @@ impl AgentVectors {
         })
     }
 
-    /// For each vector its scale, then one byte per number.
+    /// The stored bytes: for each vector its scale, then one byte per number.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -99,7 +99,7 @@ pub(super) fn vector_bytes(dimensions: usize) -> usize {
 
 #[inline(always)]
 pub(super) fn compute_similarity(bytes: &[u8], query: &QuantizedQuery) -> Similarity {
-    // A loop, because the closure of an iterator may be compiled on its own, without the wide instructions.
+    // A loop, because an iterator's closure may be compiled separately, without the wide instructions.
     let mut similarity = Similarity {
         card: 0.0,
         part: None,
@@ -109,7 +109,7 @@ pub(super) fn compute_similarity(bytes: &[u8], query: &QuantizedQuery) -> Simila
         let cosine = query.dot_product(vector);
         match (place.checked_sub(1), similarity.part) {
             (None, _) => similarity.card = cosine,
-            // Of equally similar parts the first is kept.
+            // The first of equally similar parts is kept.
             (Some(_), Some((_, best))) if cosine.total_cmp(&best).is_le() => {}
             (Some(part), _) => similarity.part = Some((part, cosine)),
         }
@@ -117,7 +117,7 @@ pub(super) fn compute_similarity(bytes: &[u8], query: &QuantizedQuery) -> Simila
     similarity
 }
 
-/// The vector in these bytes, of unit length, so its scale does not matter.
+/// Decodes a vector to unit length, so its scale does not matter.
 pub(super) fn decode_unit_vector(bytes: &[u8]) -> Vec<f32> {
     let numbers = bytes.get(SCALE_BYTES..).unwrap_or_default().iter();
     let vector: Vec<f32> = numbers
@@ -145,8 +145,8 @@ fn quantize(vector: &[f32], bytes: &mut Vec<u8>) {
     }));
 }
 
-/// A query in whole numbers, so that its products with quantized vectors are sums of small integers: the compiler may
-/// add them in any order, and every processor gets the same result.
+/// A query in whole numbers. Its products with quantized vectors are sums of small integers: the compiler may add them
+/// in any order, and every processor gets the same result.
 #[derive(Debug, Clone)]
 pub(super) struct QuantizedQuery {
     /// 12 bits each, so that no sum of [`MAX_DIMENSIONS`] products overflows.
@@ -155,7 +155,7 @@ pub(super) struct QuantizedQuery {
 }
 
 impl QuantizedQuery {
-    /// Takes at most [`MAX_DIMENSIONS`] numbers.
+    /// Quantizes a query of at most [`MAX_DIMENSIONS`] numbers.
     pub fn new(query: &[f32]) -> Self {
         let most = query
             .iter()

@@ -1,4 +1,4 @@
-//! Sets of slots, one bit each.
+//! Slot sets, with one bit per slot.
 
 /// A number that is never a slot.
 pub const NO_SLOT: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! Tasks of the registry as an A2A agent are bounded for each caller.
+//! Tests that A2A tasks are limited per caller.
 
 use a2a_registry_core::context::AppContext;
 use a2a_registry_domain::task_state::TaskState;
@@ -58,7 +58,7 @@ async fn tasks_whose_clients_went_away_keep_no_others_waiting() {
     let last = row(context, None);
     insert_task(context, last.clone()).await.unwrap();
     for id in [rows[0].id, last.id] {
-        // The bound of those without a known address is lower than their number, and the first are the oldest.
+        // The limit for anonymous tasks is lower than their number, and the first ones are the oldest.
         assert_eq!(is_kept(context, id).await, id == last.id);
     }
 }

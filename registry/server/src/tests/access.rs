@@ -1,5 +1,5 @@
-//! Tokens that nobody has, has any more or means for this registry, at every operation of the document. Who may do what
-//! is in one table, in `tests/contract/authorisation.rs`.
+//! Tests of unknown, invalid and foreign tokens at every operation of the document. The table of permissions is in
+//! `tests/contract/authorisation.rs`.
 
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(&default_document_text()).unwrap());
 
-/// A request of an operation, well-formed, so that only its caller decides the response: the document's examples, without
-/// what may be left out.
+/// Well-formed request for an operation, so that only the caller determines the response: the document's examples
+/// without optional parts.
 pub(super) fn request(operation: &ApiOperation) -> TestRequest {
     let method = operation.method.to_lowercase();
     let described = &DOCUMENT["paths"][&operation.path][&method];
@@ -51,7 +51,7 @@ pub(super) fn request(operation: &ApiOperation) -> TestRequest {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that tests set manually.
 #[derive(Debug)]
 struct MovedClock(Mutex<OffsetDateTime>);
 
@@ -61,7 +61,7 @@ impl Clock for MovedClock {
     }
 }
 
-/// Tokens that have ended in any way, even of an admin, are refused by every operation, those that need none included.
+/// Every operation rejects tokens that are no longer valid, even of an admin, and even if it requires no token.
 #[actix_web::test]
 async fn a_token_that_has_ended_is_refused_everywhere() {
     let clock = Arc::new(MovedClock(Mutex::new(SystemClock.now())));
@@ -94,7 +94,7 @@ async fn a_token_that_has_ended_is_refused_everywhere() {
     }
 }
 
-/// Whether an operation looks at who asks: the state of the process and what is published are the same for everybody.
+/// Whether an operation depends on the caller: process state and published documents are the same for everyone.
 fn reads_tokens(id: &str) -> bool {
     !matches!(
         id,
@@ -109,7 +109,7 @@ fn reads_tokens(id: &str) -> bool {
     )
 }
 
-/// A token was refused, in the form of the dialect.
+/// Asserts that a token was rejected, in the error format of the protocol.
 fn unauthenticated(operation: &ApiOperation, answer: &TestResponse) {
     if operation.path.starts_with("/ard/") {
         assert_eq!(answer.status, 401, "{answer:?}");
@@ -119,7 +119,7 @@ fn unauthenticated(operation: &ApiOperation, answer: &TestResponse) {
     answer.problem(401, "unauthenticated");
 }
 
-/// On the paths of cards a header for another host counts as none.
+/// Card paths ignore a header for another host.
 #[actix_web::test]
 async fn a_foreign_authorization_on_card_paths_counts_as_none() {
     let registry = Registry::new().await;
@@ -156,7 +156,7 @@ async fn a_bad_token_is_refused_everywhere() {
             "a2ar_nonsense",
         ];
         let foreign = ["Bearer nonsense", "Bearer ", "Basic YTpi", "Bearer"];
-        // The card routes treat an `Authorization` that was meant for another host as none.
+        // Card routes ignore an `Authorization` for another host.
         let foreign = match operation.id.starts_with("agent_card") {
             true => &[],
             false => &foreign[..],

@@ -1,4 +1,4 @@
-//! Limits of writes without a token, counted by address and network.
+//! Tests of the limits of anonymous writes, by address and network.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn an_open_registry_counts_anonymous_writes() {
         .problem(422, "target-refused");
 }
 
-/// A wall clock that is set by hand, and a monotonic clock that hardly advances.
+/// A manually set wall clock, and a monotonic clock that hardly advances.
 #[derive(Debug)]
 struct SetClock {
     now: Mutex<OffsetDateTime>,
@@ -60,7 +60,7 @@ impl Clock for SetClock {
     }
 }
 
-/// Setting the machine's clock a year ahead and back makes no caller wait longer.
+/// Setting the system clock a year ahead and back must not make callers wait longer.
 #[actix_web::test]
 async fn setting_the_clock_has_nobody_wait_longer() {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -84,7 +84,7 @@ async fn setting_the_clock_has_nobody_wait_longer() {
     for _ in 0..2 {
         nominate().await.problem(422, "target-refused");
     }
-    // Setting the clock ahead does not grant more than is due either.
+    // Setting the clock ahead must not grant more either.
     *clock.now.lock().unwrap() += YEAR;
     nominate().await.problem(429, "too-many-requests");
     *clock.now.lock().unwrap() -= 2 * YEAR;
@@ -152,9 +152,9 @@ async fn as_many_networks_are_noted_of_a_source_as_are_counted() {
         let refused = registry.ask(nominate(network, 10)).await;
         refused.problem(403, "limit-reached");
     }
-    // The third network exceeds the number that is recorded per source, so no source counts as pending for it.
+    // The third network exceeds the recorded networks per source, so no source counts as pending for it.
     assert_eq!(registry.ask(nominate(3, 10)).await.status, 202);
-    // An account is recorded however many networks are.
+    // Accounts are recorded regardless of the number of networks.
     let own = registry.ask(bearer(nominate(1, 9), ADMIN)).await;
     assert_eq!(own.json()["sources"][0]["own"], true);
 }

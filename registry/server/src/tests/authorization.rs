@@ -1,4 +1,4 @@
-//! The `Authorization` header on card routes, where SDKs may send credentials that are meant for another agent.
+//! Tests of the `Authorization` header on card routes, where SDKs may send credentials for another agent.
 
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::tests::cards::with_agents;
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
-/// Header values that are meant for another host.
+/// Header values for another host.
 const FOREIGN: [&str; 8] = [
     "Bearer eyJhbGciOiJub25lIn0.e30.",
     "Bearer nonsense",
@@ -28,7 +28,7 @@ fn paths(id: &str) -> [String; 4] {
     ]
 }
 
-/// Everything in a response that depends on the caller.
+/// Parts of a response that depend on the caller.
 fn content(answer: &TestResponse) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let mut headers: Vec<_> = answer
         .headers
@@ -61,7 +61,7 @@ async fn a_foreign_authorization_counts_as_none_where_cards_are_read() {
         assert_eq!(content(&registry.ask(twice).await), anonymous, "{path}");
     }
 
-    // Such a header does not make other owners' agents visible, and a caller who may see them does, with a token of any
+    // A foreign header does not make other owners' agents visible; a caller with access sees them with a token of any
     // age.
     let suspend = TestRequest::post().uri(&format!("/v1/agents/{id}:suspend"));
     let suspend = bearer(suspend, ADMIN).set_json(json!({"reason": "a test"}));
@@ -87,7 +87,7 @@ async fn a_foreign_authorization_counts_as_none_where_cards_are_read() {
     samples.stop().await;
 }
 
-/// A revoked token of this registry is reported as such, on card routes too.
+/// A revoked token of this registry is rejected on card routes too.
 #[actix_web::test]
 async fn an_own_token_that_has_ended_is_refused_where_cards_are_read() {
     let registry = Registry::new().await;

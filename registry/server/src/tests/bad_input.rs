@@ -1,4 +1,4 @@
-//! Every invalid request is answered with a problem document.
+//! Tests that every invalid request gets a problem document.
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
@@ -10,7 +10,7 @@ fn post(path: &str) -> TestRequest {
     bearer(TestRequest::post().uri(path), ADMIN)
 }
 
-/// An empty number or boolean is an error, and not the same as an absent one.
+/// An empty number or boolean is an error and differs from an absent value.
 #[actix_web::test]
 async fn empty_values_are_refused_by_name() {
     let registry = Registry::new().await;
@@ -31,7 +31,7 @@ async fn empty_values_are_refused_by_name() {
     }
 }
 
-/// The event that a stream resumes after must be a number, for a page as well as for a stream.
+/// `Last-Event-ID` must be a number, for a page as well as for a stream.
 #[actix_web::test]
 async fn a_last_event_that_is_no_number_is_refused() {
     let registry = Registry::new().await;
@@ -113,7 +113,7 @@ async fn a_body_at_the_limit_is_read() {
         .problem(422, "target-refused");
 }
 
-/// JSON Schema counts such numbers as integers, and so does every body.
+/// JSON Schema counts such numbers as integers, and every body accepts them.
 #[actix_web::test]
 async fn an_integer_may_be_written_with_point_or_exponent() {
     let registry = Registry::new().await;
@@ -225,7 +225,7 @@ async fn paths_are_decoded_once_and_strictly() {
             .await
             .problem(404, "not-found");
     }
-    // A malformed id is the id of no agent.
+    // A malformed id matches no agent.
     registry
         .ask(bearer(TestRequest::get().uri("/v1/reviews/seven"), ADMIN))
         .await
@@ -334,7 +334,7 @@ async fn hidden_and_missing_differ_in_nothing_but_the_path() {
         async move {
             let mut document = registry.get(&path).await.problem(404, "not-found");
             assert_eq!(document["instance"], path);
-            // The only other member that repeats the request.
+            // `detail` is the only other member that repeats the request.
             let agent = path.rsplit('/').next().unwrap();
             let detail = document["detail"].as_str().unwrap();
             document["detail"] = detail.replace(agent, "AGENT").into();
@@ -347,7 +347,7 @@ async fn hidden_and_missing_differ_in_nothing_but_the_path() {
     assert_eq!(one, other);
 }
 
-/// An empty number is an error that names the parameter, and not the same as an absent one.
+/// An empty number is an error that names the parameter, and differs from an absent value.
 #[actix_web::test]
 async fn an_empty_number_is_refused() {
     let registry = Registry::new().await;

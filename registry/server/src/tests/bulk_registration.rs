@@ -1,4 +1,4 @@
-//! Registration in bulk over HTTP: its bounds, and an answer for each registration.
+//! Tests of bulk registration over HTTP: its limits, and one result per registration.
 
 use a2a_registry_api::limits::{MAX_BULK_REGISTRATIONS, MAX_REGISTRATIONS_BODY_BYTES};
 use a2a_registry_domain::role::Role;
@@ -15,7 +15,7 @@ async fn send(registry: &Registry, body: String) -> TestResponse {
     registry.ask(bearer(request, ADMIN)).await
 }
 
-/// Each registration is answered in its place, with the status and the problem that it would have alone.
+/// Each result is at the position of its registration, with the status and problem of a single registration.
 #[actix_web::test]
 async fn each_registration_is_answered_in_its_place() {
     let registry = Registry::new().await;
@@ -53,7 +53,7 @@ async fn each_registration_is_answered_in_its_place() {
     }
 }
 
-/// Neither the count nor the bytes of a request are unbounded, and at both bounds it is still read.
+/// Count and bytes of a request are limited, and a request at both limits is accepted.
 #[actix_web::test]
 async fn a_bulk_is_bounded() {
     let registry = Registry::new().await;
@@ -84,7 +84,7 @@ async fn a_bulk_is_bounded() {
         .problem(413, "too-large");
 }
 
-/// Anyone may register in an open registry, but not in bulk: what is counted for an address could not hold back so many.
+/// Anyone may register in an open registry, but not in bulk, because the limits per address could not stop so many.
 #[actix_web::test]
 async fn a_bulk_needs_an_account_that_may_register() {
     let registry = Registry::with(|config| {

@@ -1,4 +1,4 @@
-//! Cards are served byte for byte, at every address they have.
+//! Tests that cards are served byte for byte at all their paths.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ async fn a_card_is_given_in_the_form_of_another_version() {
         let findings = a2a_card::convert_card(&original, target.parse().unwrap()).findings;
         let rules: BTreeSet<&str> = findings.iter().map(|one| one.rule.as_str()).collect();
         assert_eq!(told, rules, "{target}");
-        // The agent speaks version 1.0 only.
+        // The agent supports version 1.0 only.
         assert_eq!(told.contains("convert.no-client"), target == "0.3");
         let known = TestRequest::get()
             .uri(&path)
@@ -159,7 +159,7 @@ async fn cards_are_handed_out_untouched() {
         .await
         .problem(404, "not-found");
 
-    // A card on hold looks as if it had never existed, to every caller, at every address.
+    // A card on hold is not found by any caller at any path.
     let shown = registry.get(&format!("/v1/agents/{id}")).await;
     assert!(shown.header("etag").starts_with("W/"));
     let act = bearer(
@@ -186,8 +186,8 @@ async fn cards_are_handed_out_untouched() {
     samples.stop().await;
 }
 
-/// An SDK's resolver appends the well-known path to a base URL: a conversion has one, and a query that reaches the path all the
-/// same means there what it means elsewhere.
+/// SDK resolvers append the well-known path to a base URL, which exists for conversions. A query at that path has its
+/// usual meaning.
 #[actix_web::test]
 async fn conversions_are_served_where_resolvers_look() {
     let registry = Registry::with(|config| config.governance.approve_all = true).await;
@@ -278,7 +278,7 @@ async fn an_agent_has_a_tag_for_what_each_caller_sees() {
         (labelled.status.as_u16(), &labelled.json()["labels"]["team"]),
         (200, &"blue".into())
     );
-    // A token that has ended is refused whatever is kept.
+    // An expired token is rejected even if the card is cached.
     let token = registry.token(Role::Publisher).await;
     assert_eq!(ask(Some(&token), "").await.status, 200);
     let gone = a2a_registry_core::accounts::authentication::sha256_hex(&token);

@@ -1,5 +1,5 @@
-//! What destroys on pages asks first: each form names what will be lost, changes nothing until it is confirmed, and acts
-//! then. The last way in of an admin is kept.
+//! Tests of confirmations: destructive forms name what will be lost, and change nothing until confirmed. The last
+//! admin access cannot be removed.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::tests::sessions::{form, near, sign_in, text, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 
-/// Sends a form of that session as a browser does.
+/// Submits a form of this session like a browser.
 async fn send(
     registry: &Registry,
     secret: &str,
@@ -31,7 +31,7 @@ async fn account(registry: &Registry, secret: &str) -> TestResponse {
     registry.ask(with(request, secret)).await
 }
 
-/// What the account page has to end: the ids of its forms, and the feed.
+/// Items that the account page can end: the ids in its forms, and the feed.
 async fn endings(registry: &Registry, secret: &str) -> Vec<String> {
     let page = text(&account(registry, secret).await);
     let ids = page.split("name=\"id\" value=\"").skip(1);
@@ -46,7 +46,7 @@ async fn list(registry: &Registry, by: &str, path: &str, member: &str) -> Vec<Va
     list[member].as_array().unwrap().clone()
 }
 
-/// The id of the token with that name.
+/// Id of the token with this name.
 async fn token_named(registry: &Registry, name: &str) -> String {
     let tokens = list(registry, ADMIN, "/v1/tokens?page_size=100", "tokens").await;
     let token = tokens.iter().find(|token| token["name"] == name).unwrap();
@@ -57,7 +57,7 @@ async fn revoke(registry: &Registry, by: &str, path: &str) -> TestResponse {
     registry.as_with(by, TestRequest::delete().uri(path)).await
 }
 
-/// Asks by the form, checks that the page names these losses and that the form of the page confirms, and goes on.
+/// Submits the form, checks that the page names these losses, and confirms.
 async fn confirmed(
     registry: &Registry,
     secret: &str,
@@ -66,7 +66,7 @@ async fn confirmed(
     losses: &[&str],
 ) -> TestResponse {
     let before = endings(registry, secret).await;
-    // Anything but a plain yes is none.
+    // Only a plain yes confirms.
     for answer in [None, Some("no"), Some("")] {
         let mut fields = fields.to_vec();
         fields.extend(answer.map(|answer| ("confirm", answer)));
@@ -105,9 +105,9 @@ async fn what_ends_on_the_account_page_is_named_and_confirmed() {
     let id = made["id"].as_str().unwrap();
     let losses = [
         "Revoke the token ci deploy?",
-        "with the scopes read: whoever uses it is refused",
+        "with the scopes read: requests with it will be rejected",
         "It was ",
-        "The session that was begun with it.",
+        "The session that was started with it.",
     ];
     let path = "/account/tokens/revoke";
     let gone = confirmed(&registry, &secret, path, &[("id", id)], &losses).await;
@@ -134,7 +134,7 @@ async fn what_ends_on_the_account_page_is_named_and_confirmed() {
         let page = text(&asked);
         assert!(page.contains("of the account publisher"), "{page}");
     }
-    // Of the two, one is the session at hand.
+    // One of the two is the current session.
     let pages = sessions.iter().map(|session| async {
         let fields = [("id", session["id"].as_str().unwrap())];
         text(&send(&registry, &secret, "/account/sessions/revoke", &fields).await)
@@ -153,13 +153,13 @@ async fn what_ends_on_the_account_page_is_named_and_confirmed() {
     assert_eq!(gone.status, 303);
     assert_eq!(account(&registry, &further).await.status, 303);
 
-    // The first address of a feed takes nothing away; another one does.
+    // The first feed URL replaces nothing; a second one does.
     let first = send(&registry, &secret, "/account/feed", &[]).await;
     assert_eq!(first.status, 201);
     let address = text(&first);
     let address = address.split_once("/feeds/").unwrap().1;
     let address = format!("/feeds/{}", address.split_once('<').unwrap().0);
-    let lost = ["readers that know it get nothing any more"];
+    let lost = ["feed readers that use it will stop working"];
     send(&registry, &secret, "/account/feed", &[]).await;
     assert_eq!(registry.get(&address).await.status, 200, "it is only asked");
     let renewed = confirmed(&registry, &secret, "/account/feed", &[], &lost).await;
@@ -189,7 +189,7 @@ async fn what_ends_on_the_account_page_is_named_and_confirmed() {
     );
 }
 
-/// Whoever may not end something is told so before it is asked, in the words of the act.
+/// A caller who may not end something gets the error of the action before any confirmation.
 #[actix_web::test]
 async fn nobody_is_asked_about_what_is_not_theirs() {
     let registry = Registry::new().await;
@@ -262,7 +262,7 @@ async fn a_collection_names_what_loses_it() {
     assert_eq!(stale.status, 412, "it is not asked about what has changed");
 }
 
-/// The id of the token that a request comes with.
+/// Id of the token of a request.
 async fn own_id(registry: &Registry, token: &str) -> String {
     let me = registry
         .as_with(token, TestRequest::get().uri("/v1/me"))
@@ -281,7 +281,7 @@ async fn the_last_way_in_of_an_admin_is_kept() {
         told.contains("Create another token with the scope admin first"),
         "{told}"
     );
-    // A session that was begun with the token ends with it, and is no other way in.
+    // A session that was started with the token ends with it, so it is not another admin access.
     let secret = sign_in(&registry, ADMIN).await;
     revoke(&registry, ADMIN, &bootstrap)
         .await
@@ -290,8 +290,8 @@ async fn the_last_way_in_of_an_admin_is_kept() {
     let fields = [("id", id.as_str()), ("confirm", "yes")];
     let page = send(&registry, &secret, "/account/tokens/revoke", &fields).await;
     assert_eq!(page.status, 409);
-    assert!(text(&page).contains("last way in"), "{}", text(&page));
-    // Nor is a token that may not administer, of an admin or of others, or that of an admin who is disabled.
+    assert!(text(&page).contains("last admin access"), "{}", text(&page));
+    // A token without the admin scope, a token of another role, or a token of a disabled admin does not count either.
     registry.scoped(Role::Admin, &[Scope::Read]).await;
     registry.token(Role::Curator).await;
     let disabled = registry.admin_alone().await;
@@ -306,14 +306,14 @@ async fn the_last_way_in_of_an_admin_is_kept() {
         .as_with(&disabled, TestRequest::get().uri("/v1/me"))
         .await;
     assert_eq!(me.status, 401);
-    // Whatever is no way in is revoked as before, the sessions too while the token is there.
+    // Other tokens can still be revoked, and so can the sessions while the token exists.
     let narrow = token_named(&registry, "narrow").await;
     let path = format!("/v1/tokens/{narrow}");
     assert_eq!(revoke(&registry, ADMIN, &path).await.status, 204);
     let sessions = list(&registry, ADMIN, "/v1/sessions", "sessions").await;
     let path = format!("/v1/sessions/{}", sessions[0]["id"].as_str().unwrap());
     assert_eq!(revoke(&registry, ADMIN, &path).await.status, 204);
-    // With another token the first one can go, and then that one cannot.
+    // With another token the first one can be revoked, and then the other cannot.
     let made = TestRequest::post()
         .uri("/v1/tokens")
         .set_json(json!({"name": "another"}));
@@ -326,7 +326,8 @@ async fn the_last_way_in_of_an_admin_is_kept() {
         .problem(409, "conflict");
 }
 
-/// Whoever an identity provider makes an admin can get in; one that makes none, or lets nobody enter, is no way in.
+/// An identity provider that grants the admin role counts as admin access; one that grants none or admits no one does
+/// not.
 #[actix_web::test]
 async fn an_identity_provider_that_makes_admins_is_a_way_in() {
     let admins = || BTreeMap::from([("ops".to_owned(), vec![Role::Admin])]);
@@ -359,7 +360,7 @@ async fn an_identity_provider_that_makes_admins_is_a_way_in() {
     }
 }
 
-/// Disabling or demoting the only admin who can get in is as final as revoking its token.
+/// Disabling or demoting the only admin with access is rejected like revoking its token.
 #[actix_web::test]
 async fn the_only_admin_who_gets_in_stays_one() {
     let registry = Registry::new().await;
@@ -374,7 +375,10 @@ async fn the_only_admin_who_gets_in_stays_one() {
         let refused = registry.as_with(ADMIN, patch).await;
         let told = refused.problem(409, "conflict");
         assert!(
-            told["detail"].as_str().unwrap().contains("last way in"),
+            told["detail"]
+                .as_str()
+                .unwrap()
+                .contains("last admin access"),
             "{told}"
         );
     }

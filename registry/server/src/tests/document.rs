@@ -1,4 +1,4 @@
-//! The `OpenAPI` document that is generated from the handlers.
+//! Tests of the `OpenAPI` document that is generated from the handlers.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn every_operation_is_named_once_and_tagged() {
         let described = &document["paths"][&operation.path][&method];
         assert!(described["tags"][0].is_string(), "{operation:?}");
         assert!(described["summary"].is_string(), "{operation:?}");
-        // Each part of the path that stands for something is described, in its place.
+        // Every path parameter is described, in order.
         let parts = operation.path.split('{').skip(1);
         let parts: Vec<&str> = parts.map(|rest| rest.split('}').next().unwrap()).collect();
         let parameters = described["parameters"].as_array().into_iter().flatten();
@@ -32,7 +32,7 @@ fn every_operation_is_named_once_and_tagged() {
         assert_eq!(named, parts, "{operation:?}");
         let answers = described["responses"].as_object().unwrap();
         for (status, answer) in answers {
-            // Every response has a status of its own, and every error is a problem document.
+            // Every response has a distinct status, and every error is a problem document.
             let status: u16 = status.parse().unwrap();
             let target = answer["$ref"]
                 .as_str()
@@ -87,7 +87,7 @@ fn enums_are_named_as_on_the_wire() {
     );
 }
 
-/// Every field of a hit that can be asked for is named where they are described.
+/// The description of `fields` names every field of a hit that can be requested.
 #[test]
 fn the_fields_of_hits_are_described() {
     let document: Value = serde_json::from_str(&default_document_text()).unwrap();
@@ -150,8 +150,8 @@ async fn the_document_served_has_the_limits_of_its_operator() {
     }
 }
 
-/// openapi-generator writes TypeScript that does not compile for a list whose items have alternatives, where the list is one
-/// of several alternatives itself.
+/// openapi-generator writes TypeScript that does not compile for a list whose items have alternatives if the list
+/// itself is one of several alternatives.
 #[test]
 fn no_alternative_is_a_list_of_alternatives() {
     fn check(document: &Value, value: &Value, at: &str) {
@@ -206,7 +206,7 @@ fn every_reference_leads_somewhere() {
     }
 }
 
-/// The schema that a member refers to, also where the member may be null.
+/// Schema that a member references, also if the member is nullable.
 fn named<'a>(document: &'a Value, member: &'a Value) -> &'a Value {
     let schema = member.get("oneOf").map_or(member, |either| &either[0]);
     let Some(name) = schema["$ref"].as_str() else {
@@ -228,8 +228,8 @@ fn outside(schema: &Value) -> Vec<Value> {
     wrong
 }
 
-/// The limits of parameters in the document are the enforced ones: a value just outside is refused, and the error names
-/// the parameter.
+/// The limits of parameters in the document are the enforced ones: a value just outside is rejected, and the error
+/// names the parameter.
 #[actix_web::test]
 async fn the_limits_of_parameters_are_those_of_the_code() {
     let registry = Registry::new().await;

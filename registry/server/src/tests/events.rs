@@ -1,4 +1,4 @@
-//! The log of events, as pages and as a stream, over real sockets.
+//! Tests of the event log, as pages and as a stream, over real sockets.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -137,14 +137,14 @@ async fn a_stream_tells_what_happens_and_goes_on_where_it_ended() {
     assert!(!next.contains("127.0.0.1:10\""), "{next}");
     drop(resumed);
 
-    // Shutting down ends the stream that is still open, and then the server.
+    // Shutting down ends the open stream, then the server.
     served.stop().await;
     while let Some(part) = tokio::time::timeout(LIMIT, stream.next()).await.unwrap() {
         part.unwrap();
     }
 }
 
-/// The way in which a token ends.
+/// How a token loses its access.
 #[derive(Debug, Clone, Copy)]
 enum End {
     Revoked,
@@ -159,7 +159,7 @@ enum End {
     Absent,
 }
 
-/// The claims about a curator, who is let in or is not.
+/// Claims about a curator who is admitted or not.
 fn watcher(issued_at: i64, is_let_in: bool) -> TokenSubject {
     let refusal = GrantRejection {
         text: "not let in".into(),
@@ -178,7 +178,7 @@ fn watcher(issued_at: i64, is_let_in: bool) -> TokenSubject {
     }
 }
 
-/// A stream ends with its token, and sends no event after that, be it busy or idle.
+/// A stream ends with its token and sends no event after that, whether busy or idle.
 async fn a_stream_ends_with_its_token(end: End, busy: bool) {
     let clock = Arc::new(MovedClock(Mutex::new(SystemClock.now())));
     let registry = Registry::by(clock.clone(), |config| {
@@ -232,7 +232,7 @@ async fn a_stream_ends_with_its_token(end: End, busy: bool) {
                 .unwrap_err();
         }
     }
-    // On an idle stream no event triggers the check, so the stream itself has to notice.
+    // On an idle stream no event triggers the check, so the stream itself must check.
     let write = async {
         let mut port = 1;
         while busy && port < 1000 {
@@ -276,7 +276,7 @@ async fn a_silent_stream_ends_with_its_token() {
     a_stream_ends_with_its_token(End::Absent, false).await;
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that tests set manually.
 #[derive(Debug)]
 struct MovedClock(Mutex<OffsetDateTime>);
 
@@ -294,7 +294,7 @@ async fn the_number_of_streams_is_bounded_for_all_and_for_one_account() {
     let served = serve(&registry);
     let open = served.open("").await;
     assert_eq!(open.status(), 200);
-    // One account has a tenth of the places, and at least one: its further streams leave the others' alone.
+    // One account may use a tenth of the permits, at least one, so it cannot exhaust those of others.
     let own = served.open("").await;
     let other = served.open_with(&curator, "").await;
     assert_eq!((own.status().as_u16(), other.status().as_u16()), (429, 200));

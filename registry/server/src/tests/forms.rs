@@ -1,4 +1,4 @@
-//! Forms of pages that act for a session: collections, the feed, saved searches and reports.
+//! Tests of page forms that act for a session: collections, the feed, saved searches and reports.
 
 use a2a_registry_api::limits::MAX_AUDIENCE_GROUPS;
 use a2a_registry_core::accounts::identity::account_for_subject;
@@ -99,7 +99,7 @@ async fn a_curator_makes_changes_and_deletes_a_collection() {
     )
     .await;
     assert_eq!(late.status, 412);
-    assert!(text(&late).contains("somebody has changed it meanwhile"));
+    assert!(text(&late).contains("someone else has changed this meanwhile"));
     let seen = field(&read(&registry, &curator, path).await, "seen");
     let gone = send(
         &registry,
@@ -116,7 +116,7 @@ async fn a_curator_makes_changes_and_deletes_a_collection() {
     assert_eq!(registry.as_with(ADMIN, request).await.status, 404);
 }
 
-/// What a page shows in a field, as a browser sends it.
+/// Value of a field on a page, as a browser sends it.
 fn sent_back(page: &str, name: &str) -> String {
     let field = page.split_once(&format!("name=\"{name}\"")).unwrap().1;
     let text = match field.split_once("value=\"") {
@@ -131,7 +131,7 @@ fn sent_back(page: &str, name: &str) -> String {
     text.replace("&#38;", "&").replace('\n', "\r\n")
 }
 
-/// Whatever the API takes, the page shows and saves without changing it.
+/// The page shows and saves every value that the API accepts, without changing it.
 #[actix_web::test]
 async fn a_collection_is_saved_as_its_page_shows_it() {
     let registry = Registry::new().await;
@@ -216,7 +216,7 @@ async fn an_account_makes_its_feed_and_saves_searches_on_pages() {
     assert_eq!(refused.status, 400, "{refused:?}");
     let page = text(&refused);
     for kept in [
-        "a name has 1 to",
+        "a name must have 1 to",
         "id=\"save\" open",
         "value=\"trips, 2027\"",
         "value=\"tag=travel",

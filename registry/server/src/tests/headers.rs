@@ -1,4 +1,4 @@
-//! Headers that every response carries, or must not carry.
+//! Tests of headers that every response must or must not have.
 
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_domain::role::{Role, Scope};
@@ -198,7 +198,7 @@ async fn metrics_count_by_route_and_never_by_name() {
     assert!(!text.contains("some-agent"), "{text}");
 }
 
-/// Everybody sees how the process does; how much the registry does and holds only who may read events.
+/// Everyone sees the process metrics; only callers who may read events see the registry metrics.
 #[actix_web::test]
 async fn figures_of_the_registry_are_for_auditors() {
     let registry = Registry::new().await;

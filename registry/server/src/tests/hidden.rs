@@ -1,4 +1,4 @@
-//! A hidden agent, its domain and a hidden collection are answered like missing ones, by the same reads.
+//! Tests that hidden agents, domains and collections get the same responses as missing ones, with the same reads.
 
 use a2a_registry_api::{Act, AgentPatch, CollectionContent, GroupMembers};
 use a2a_registry_core::accounts::authentication::authenticate_token;
@@ -22,14 +22,14 @@ use crate::tests::{ADMIN, Registry};
 
 /// An identifier that no agent has.
 const NOBODY: Uuid = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001);
-/// A URN in the form of one, and one that no agent has.
+/// A well-formed URN that no agent has.
 const URN: &str = "urn:air:agents.example.com:agents:hidden";
 const NO_URN: &str = "urn:air:agents.example.com:agents:nobody";
 /// A domain that is not registered.
 const NO_HOST: &str = "127.0.0.1:1";
 const REASON: &str = r#"{"reason": "a test"}"#;
 
-/// A request: its method, its path and its body, in which `{}` and `$name` stand for what is asked for.
+/// A request: method, path and body, with `{}` and `$name` as placeholders for the subject.
 type Operation = (&'static str, &'static str, &'static str);
 
 /// Requests about an agent.
@@ -75,8 +75,8 @@ const OF_DOMAIN: [Operation; 9] = [
     ("DELETE", "/v1/domains/{}/sources/s1", ""),
     ("DELETE", "/v1/domains/{}", ""),
 ];
-/// Requests about an agent and about a domain that an address may send without a token only so often, so that a later one is
-/// refused earlier.
+/// Requests about an agent and about a domain that are rate limited for anonymous callers, so that a later one is
+/// rejected earlier.
 const COUNTED: [Operation; 2] = [
     ("POST", "/v1/agents/{}:report", REASON),
     ("POST", "/v1/domains/{}:recrawl", ""),
@@ -89,7 +89,7 @@ const OF_COLLECTION: [Operation; 3] = [
 ];
 
 impl Registry {
-    /// The status of an answer, the statements that were sent for it, and its body.
+    /// Status and body of a response, and the SQL statements that were run for it.
     async fn reads(
         &self,
         token: Option<&str>,
@@ -120,8 +120,8 @@ impl Registry {
         (answer.status.as_u16(), statements, body)
     }
 
-    /// Removes the statements of a second authentication: a caller is authenticated again once the body has come, unless the body
-    /// was there first, which differs from request to request.
+    /// Removes the statements of a second authentication: a caller is authenticated again after the body has arrived,
+    /// unless the body arrived first, which differs between requests.
     async fn remove_second_authentication(&self, token: &str, statements: &mut Vec<String>) {
         let (_, authentication) =
             record_statements(authenticate_token(self.context(), token)).await;
@@ -135,7 +135,7 @@ impl Registry {
         }
     }
 
-    /// Checks that a request about what is hidden and about what is missing has the same status, a refusal, and costs the same
+    /// Checks that a request for a hidden and for a missing subject has the same error status and runs the same
     /// statements.
     async fn compare(
         &self,
@@ -145,12 +145,12 @@ impl Registry {
         missing: &str,
     ) {
         let what = format!("{operation:?} {hidden}, with a token: {}", token.is_some());
-        // The first request with a token notes its use.
+        // The first request with a token records its use.
         self.reads(token, operation, missing).await;
         let (status, of_missing, _) = self.reads(token, operation, missing).await;
         assert!((400..500).contains(&status), "{what}: {status}");
         assert_ne!(status, 429, "{what}");
-        // Twice, since the first answer may have left something in a cache.
+        // Twice, because the first response may have been cached.
         for _ in 0..2 {
             let (found, of_hidden, body) = self.reads(token, operation, hidden).await;
             assert_eq!(found, status, "{what}: {body}");
@@ -158,7 +158,7 @@ impl Registry {
         }
     }
 
-    /// Makes the collection `hidden`, which only the members of a group see.
+    /// Creates the collection `hidden`, which only the members of a group see.
     async fn hide_collection(&self, admin: &Caller) {
         let members = GroupMembers {
             members: vec!["curator".into()],
@@ -196,7 +196,7 @@ async fn hidden_and_missing_cost_the_same_reads() {
     let publisher = registry.token(Role::Publisher).await;
     registry.hide_collection(&admin).await;
     let reader = registry.token(Role::Reader).await;
-    // What everybody finds is found in the index alone.
+    // Public agents are found using only the index.
     let similar = ("GET", "/v1/agents/{}/similar", "");
     let (status, statements, body) = registry.reads(None, similar, &agent).await;
     assert_eq!((status, statements), (200, Vec::new()), "{body}");
@@ -219,7 +219,7 @@ async fn hidden_and_missing_cost_the_same_reads() {
                 held.unwrap();
             }
         }
-        // What is kept of it must not show in the answers to others.
+        // Cached data about it must not appear in responses to others.
         for operation in OF_AGENT.into_iter().filter(|(method, ..)| *method == "GET") {
             registry.reads(Some(ADMIN), operation, &agent).await;
         }

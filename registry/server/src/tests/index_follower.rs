@@ -1,4 +1,4 @@
-//! The follower of events, which keeps the index current.
+//! Tests of the event follower, which keeps the index current.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::startup::start_registry;
 
-/// Generous: it only matters when something is broken.
+/// Generous timeout, which matters only if something is broken.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 async fn registry() -> (tempfile::TempDir, Arc<AppContext>) {
@@ -32,7 +32,7 @@ async fn registry() -> (tempfile::TempDir, Arc<AppContext>) {
     (folder, started.await.unwrap().context)
 }
 
-/// Another process appends an event, which is to be followed.
+/// Appends an event as another process, and checks that the index follows it.
 async fn is_followed(context: &AppContext, applied: &mut watch::Receiver<i64>) {
     let event = NewEvent {
         at: context.now(),
@@ -57,7 +57,7 @@ async fn a_rebuild_that_fails_keeps_no_event_waiting() {
     let (_folder, context) = registry().await;
     let mut applied = context.signals.applied_event.subscribe();
     let built = context.index().rebuild_count();
-    // Two at a time cannot be.
+    // Two rebuilds cannot run at the same time.
     let in_the_way = context.index().begin_rebuild().unwrap();
     let cancel = CancellationToken::new();
     let following = start_index_job(&context, Some("a test".into()), cancel.clone());
@@ -87,7 +87,7 @@ async fn damage_is_repaired_once_however_often_it_is_reported() {
         .await
         .unwrap()
         .unwrap();
-    // A search that began before the rebuild ended may still report the damage.
+    // A search that started before the rebuild ended may still report the damage.
     context.signals.index_damage.notify_one();
     is_followed(&context, &mut applied).await;
     is_followed(&context, &mut applied).await;

@@ -1,4 +1,4 @@
-//! Linting of cards that somebody sends.
+//! Tests of linting submitted cards.
 
 use a2a_card::{MAX_CARD_BYTES, MAX_DEPTH, bytes_digest};
 use a2a_registry_api::CardLint;
@@ -48,7 +48,7 @@ async fn anyone_may_lint_a_card_and_learns_what_it_was_read_as() {
     assert_eq!(by_admin, found);
 }
 
-/// The findings are those that the command line prints for the same bytes.
+/// The findings equal those that the command line prints for the same bytes.
 #[actix_web::test]
 async fn the_findings_are_those_of_the_linter() {
     let registry = Registry::new().await;
@@ -127,7 +127,7 @@ async fn a_card_of_one_mebibyte_is_linted_and_no_larger_one() {
         .problem(413, "too-large");
 }
 
-/// Names are as long as the card itself, and every element is at fault: the answer stays bounded.
+/// The response stays bounded even if names are as long as the card and every element has a finding.
 #[actix_web::test]
 async fn the_answer_to_the_worst_card_is_bounded() {
     let registry = Registry::new().await;

@@ -1,11 +1,11 @@
-//! The keys of the registry's own card, shared by its processes.
+//! Tests of the key of the registry's own card, which its processes share.
 
 use a2a_registry_http::a2a_agent::card_signing::*;
 use futures::future::join_all;
 
 use super::Registry;
 
-/// ECDSA gives other bytes each time.
+/// All processes get the same signed card, although every ECDSA signature has different bytes.
 #[actix_web::test]
 async fn of_cards_signed_together_all_get_one() {
     let registry = Registry::new().await;

@@ -1,4 +1,4 @@
-//! The HTML pages over HTTP: the registration form, errors as pages, cacheable files.
+//! Tests of the HTML pages over HTTP: the registration form, error pages, cacheable files.
 
 use a2a_registry_core::config::Registration;
 use a2a_registry_core::context::AppContext;
@@ -73,12 +73,12 @@ async fn the_answer_to_the_form_says_how_to_prove_the_domain_and_where_the_rest_
         assert!(html.contains(told), "{told}: {html}");
     }
     assert!(!html.contains(&publisher), "the token is never sent back");
-    // No other caller sees the domain, at any address.
+    // No other caller sees the domain at any URL.
     for query in ["", "?wait=1"] {
         let hidden = page(&registry, &format!("/domains/agents.example.com{query}")).await;
         assert_eq!(hidden.status, 404);
     }
-    // Reloading the page sends the form again, and registers nothing twice.
+    // Reloading the page submits the form again and registers nothing twice.
     let admin = registry.admin().await;
     let show = || domain_show(registry.context(), &admin, "agents.example.com");
     let before = show().await.unwrap();
@@ -98,7 +98,7 @@ async fn a_form_that_may_not_register_changes_nothing_and_says_why() {
     let site = ("sec-fetch-site", "cross-site");
     let good = format!("target={CARD}&token={ADMIN}");
     for (request, status, said) in [
-        (form(&format!("target={CARD}")), 401, "needs a token"),
+        (form(&format!("target={CARD}")), 401, "requires a token"),
         (
             form(&format!("target={CARD}&token=wrong")),
             401,
@@ -109,9 +109,9 @@ async fn a_form_that_may_not_register_changes_nothing_and_says_why() {
             403,
             "Only a curator",
         ),
-        (form(&format!("token={ADMIN}")), 400, "Name a domain"),
-        (form(&large), 413, "8192 bytes at most"),
-        (form("target=a&target=b"), 400, "cannot be read"),
+        (form(&format!("token={ADMIN}")), 400, "Enter a domain"),
+        (form(&large), 413, "at most 8192 bytes"),
+        (form("target=a&target=b"), 400, "cannot be parsed"),
         (
             form(&format!("target=10.0.0.1&token={ADMIN}")),
             422,
@@ -126,7 +126,7 @@ async fn a_form_that_may_not_register_changes_nothing_and_says_why() {
         (
             form(&good).insert_header(("content-type", "text/plain")),
             415,
-            "takes a form",
+            "accepts only a form",
         ),
     ] {
         let answer = registry.ask(request).await;
@@ -290,7 +290,7 @@ async fn a_page_of_a_failure_offers_a_way_on_and_keeps_the_headers_of_the_docume
     assert_eq!(refused.status, 405);
     assert_eq!(refused.header("content-type"), "text/html; charset=utf-8");
     assert!(refused.header("allow").contains("POST"), "{refused:?}");
-    // What programs ask for answers programs, whoever asks.
+    // Machine-readable paths respond in their own format to every client.
     for path in [
         "/v1/agents/nobody",
         "/agents/nobody/.well-known/agent-card.json",

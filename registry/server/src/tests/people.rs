@@ -1,4 +1,4 @@
-//! Accounts and groups: what admins change, when it acts, and what may not be lost.
+//! Tests of accounts and groups: changes by admins, when they take effect, and what cannot be removed.
 
 use a2a_registry_api::limits::{MAX_GROUP_MEMBERS, MAX_GROUPS, MAX_GROUPS_PER_ACCOUNT};
 use a2a_registry_core::accounts::authentication::authenticate_token;
@@ -97,7 +97,7 @@ async fn a_change_of_roles_acts_at_the_next_request() {
     let roles = json!({"roles": ["curator", "admin"]});
     assert_eq!(patch(&registry, "curator", roles).await.status, 200);
     assert_eq!(get(&registry, &own, "/v1/policies").await.status, 200);
-    // The token is no wider than it was made.
+    // The token does not get more permissions than at its creation.
     let new = json!({"name": "x", "roles": ["admin"]});
     let request = TestRequest::post().uri("/v1/accounts").set_json(new);
     registry
@@ -162,7 +162,7 @@ async fn the_last_enabled_admin_stays() {
             .status,
         200
     );
-    // Nor does one who cannot get in: its tokens have ended when it was disabled.
+    // An admin without access does not count either: its tokens ended when it was disabled.
     patch(&registry, "admin", json!({"disabled": true}))
         .await
         .problem(409, "conflict");
@@ -241,7 +241,7 @@ async fn accounts_are_made_and_changed_as_they_are_named() {
         .problem(400, "invalid-request");
     let unheard = json!({"name": "bob", "roles": ["reader"], "groups": ["none"]});
     create(unheard).await.problem(409, "conflict");
-    // Nothing is left of what was refused.
+    // The rejected request has changed nothing.
     get(&registry, ADMIN, "/v1/accounts/bob")
         .await
         .problem(404, "not-found");
@@ -274,7 +274,7 @@ async fn accounts_are_made_and_changed_as_they_are_named() {
     }
 }
 
-/// A group of the same name at another issuer is another group: nothing done to ours touches it, nor the other way.
+/// A group with the same name from another issuer is a separate group: changes to one do not affect the other.
 #[actix_web::test]
 async fn groups_of_two_origins_are_two_groups() {
     let registry = Registry::new().await;
@@ -320,7 +320,7 @@ async fn groups_of_two_origins_are_two_groups() {
     assert_eq!(me["groups"], json!([theirs]));
 }
 
-/// Adds that many groups, each with this member, without the API.
+/// Adds `count` groups, each with this member, without the API.
 async fn add_groups(registry: &Registry, count: u128, member: Option<Uuid>) {
     let write = registry.context().store.begin_write().await.unwrap();
     for number in 0..count {
@@ -357,7 +357,7 @@ async fn an_account_is_in_a_bounded_number_of_groups() {
     put(&registry, "more", json!(["publisher"]))
         .await
         .problem(403, "limit-reached");
-    // Nothing of the refused group is left.
+    // The rejected group does not exist.
     get(&registry, ADMIN, "/v1/groups/more")
         .await
         .problem(404, "not-found");

@@ -1,4 +1,4 @@
-//! The pages of policies and waivers: who sees them, and what the editor does with what is typed.
+//! Tests of the policy and waiver pages: who sees them, and how the editor handles input.
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
 use a2a_registry_domain::role::Role;
@@ -9,11 +9,11 @@ use crate::tests::sessions::{form, near, sign_in, text, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 
 const OPEN: &str = "permit (principal, action, resource);";
-/// A policy whose second line asks for what there is not.
+/// A policy whose second line uses an attribute that does not exist.
 const FAULTY: &str =
     "forbid (principal, action == Action::\"discover\", resource)\r\nwhen { resource.nothing };";
 
-/// The pages and their forms, each with whether only admins have it.
+/// Pages and their forms, each with whether only admins have access.
 const PAGES: [(&str, bool); 6] = [
     ("/policies", false),
     ("/policies?number=0", false),
@@ -45,12 +45,12 @@ impl<'a> Signed<'a> {
         self.registry.ask(with(request, &self.secret)).await
     }
 
-    /// Sends a form as a program does, which gets problem documents.
+    /// Submits a form like a program, which gets problem documents.
     async fn post(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
         self.registry.ask(self.form(path, fields)).await
     }
 
-    /// Sends a form as a browser does, which gets pages.
+    /// Submits a form like a browser, which gets pages.
     async fn browse(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
         let form = self.form(path, fields);
         let browser = form.insert_header(("accept", "text/html"));
@@ -64,7 +64,7 @@ impl<'a> Signed<'a> {
         with(form(path, &all), &self.secret)
     }
 
-    /// Presses a button of the editor with these policies, begun with that set.
+    /// Presses a button of the editor with these policies, based on this set.
     async fn edit(&self, act: &str, seen: &str, policies: &[(&str, &str)]) -> TestResponse {
         let mut fields = vec![("act", act), ("seen", seen)];
         for (id, text) in policies {
@@ -82,7 +82,7 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// The token of the preview that a page shows with its question.
+/// Preview token on a confirmation page.
 #[track_caller]
 fn token(page: &TestResponse) -> String {
     let html = text(page);
@@ -166,7 +166,7 @@ async fn forms_of_policies_need_the_session_the_form_token_and_this_registry() {
         let foreign = registry.ask(with(foreign, &signed.secret)).await;
         foreign.problem(403, "form-refused");
     }
-    // A form that is too large is not read for somebody who may not send it.
+    // A form that is too large is not read for a caller without permission.
     let large = "a".repeat(16 * 1024 * 1024);
     let nobody = registry
         .ask(form("/policies/edit", &[("text", &large)]))
@@ -202,7 +202,7 @@ async fn the_editor_shows_faults_with_their_line_and_changes_nothing_by_itself()
     let twice = admin.edit("check", "0", &[("a", OPEN), ("a", OPEN)]).await;
     assert_shows(&twice, 200, &["another policy has this identifier"]);
     let sound = admin.edit("check", "0", &[("open", OPEN)]).await;
-    assert_shows(&sound, 200, &["No policy has a fault."]);
+    assert_shows(&sound, 200, &["No policy has an error."]);
     let added = admin.edit("add", "0", &[("open", OPEN)]).await;
     assert_shows(
         &added,
@@ -234,14 +234,10 @@ async fn the_editor_shows_faults_with_their_line_and_changes_nothing_by_itself()
     );
     for nothing in ["", "remove", "drop 1"] {
         let refused = admin.edit(nothing, "0", &[("open", OPEN)]).await;
-        assert_shows(&refused, 400, &["This form asks for nothing"]);
+        assert_shows(&refused, 400, &["This form has no valid action"]);
     }
     let none = admin.get("/policies").await;
-    assert_shows(
-        &none,
-        200,
-        &["Policy set 0", "This is the set that is shipped"],
-    );
+    assert_shows(&none, 200, &["Policy set 0", "This is the shipped set"]);
 }
 
 #[actix_web::test]
@@ -263,14 +259,14 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
     let asked = admin.edit("apply", "0", &closed).await;
     let told = [
         "id=\"asked\"",
-        "falls away: <code>everybody</code>",
+        "is removed: <code>everybody</code>",
         "Nothing was changed yet",
         "No policy permits <code>discover</code>",
         "value=\"as &#60;b&#62;agreed",
     ];
     assert_shows(&asked, 200, &told);
     assert_shows(&admin.get("/policies").await, 200, &["Policy set 0"]);
-    // The key that sends a form from a field presses its first button.
+    // Enter in a field presses the first button of the form.
     let html = text(&asked);
     assert!(html.find("value=\"check\"") < html.find("value=\"confirm\""));
     let confirm = format!("confirm {}", token(&asked));
@@ -304,13 +300,13 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
     assert_shows(
         &empty,
         200,
-        &["on a dry run", "Nothing since it has this text"],
+        &["on a dry run", "Nothing since its text last changed"],
     );
 
     let mine = [("mine", OPEN)];
     let lost = admin.edit("apply", "0", &mine).await;
     let told = [
-        "Somebody was faster",
+        "The policies were changed by someone else",
         "Set 1 was made by <bdi>admin",
         "value=\"mine\"",
         "value=\"as &#60;b&#62;agreed",
@@ -318,7 +314,7 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
         "name=\"seen\" value=\"0\"",
     ];
     assert_shows(&lost, 412, &told);
-    // Enter in a text presses the first button, which goes on with nothing.
+    // Enter in a text field presses the first button, which has no action.
     let html = text(&lost);
     let first = html.split("name=\"act\" value=\"").nth(1).unwrap();
     assert!(first.starts_with("check\""), "{html}");
@@ -336,9 +332,9 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
         ("text", OPEN),
     ];
     let silent = admin.browse("/policies/edit", &fields).await;
-    assert_shows(&silent, 400, &["A reason has 1 to", "value=\"mine\""]);
+    assert_shows(&silent, 400, &["A reason must have 1 to", "value=\"mine\""]);
     let asked = admin.edit("apply", "1", &mine).await;
-    assert_shows(&asked, 200, &["falls away: <code>hide</code>"]);
+    assert_shows(&asked, 200, &["is removed: <code>hide</code>"]);
     let confirm = format!("confirm {}", token(&asked));
     assert_eq!(admin.edit(&confirm, "1", &mine).await.status, 303);
 
@@ -353,13 +349,13 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
     assert_shows(
         &late,
         412,
-        &["Set 2 was made meanwhile", "value=\"back again\""],
+        &["Set 2 was created meanwhile", "value=\"back again\""],
     );
-    // What falls away is asked about here too, on the page on which the set can be looked at.
+    // Removed policies need a confirmation here too, on the page that shows the set.
     let asked = admin.browse("/policies/history", &again("2")).await;
     let told = [
         "id=\"asked\"",
-        "falls away: <code>mine</code>",
+        "is removed: <code>mine</code>",
         "value=\"back again\"",
         "action=\"/policies/edit\"",
     ];
@@ -385,7 +381,7 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
     assert_shows(&missing, 404, &["There is no policy set 9"]);
 }
 
-/// What fits into a request of the API fits into the form.
+/// A set that fits into an API request fits into the form.
 #[actix_web::test]
 async fn the_editor_takes_as_much_as_the_api() {
     let registry = Registry::new().await;
@@ -398,7 +394,7 @@ async fn the_editor_takes_as_much_as_the_api() {
     let policies: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), long.as_str())).collect();
     let checked = admin.edit("check", "0", &policies).await;
     assert_eq!(checked.status, 200);
-    assert!(text(&checked).contains("No policy has a fault."));
+    assert!(text(&checked).contains("No policy has an error."));
     let many: Vec<(&str, &str)> = vec![("p", OPEN); 1_001];
     let many = admin.edit("check", "0", &many).await;
     assert_shows(&many, 400, &["at most 1000 policies"]);

@@ -1,4 +1,4 @@
-//! Signing in with an identity provider, as far as it needs none.
+//! Tests of sign-in with an identity provider that need no provider.
 
 use a2a_registry_core::config::{AllowPorts, ProviderConfig};
 use a2a_registry_core::error::{AppError, ErrorKind};
@@ -56,7 +56,7 @@ async fn a_provider_that_does_not_respond_says_so_and_attempts_are_limited() {
         page.contains("Corp &#60;b&#62;") && page.contains("/sign-in/corp"),
         "{page}"
     );
-    // Nobody signs in with one that only issues access tokens.
+    // A provider that only issues access tokens cannot be used for sign-in.
     assert!(!page.contains("/sign-in/robots"), "{page}");
     for unknown in ["robots", "nobody", "Corp"] {
         assert_eq!(begun(&registry, unknown).await.status, 404, "{unknown}");
@@ -69,7 +69,7 @@ async fn a_provider_that_does_not_respond_says_so_and_attempts_are_limited() {
     assert_eq!(begun(&registry, "corp").await.status, 429);
 }
 
-/// Begins a session of the admin by an attempt with this state.
+/// Creates a session of the admin with an attempt with this state.
 async fn session_by(registry: &Registry, state: &str) -> Result<String, AppError> {
     let context = registry.context();
     let account = registry.admin().await.account.unwrap().id;
@@ -92,7 +92,7 @@ async fn a_session_has_its_provider_by_the_title_that_the_button_had() {
     assert!(page.contains(told), "{page}");
 }
 
-/// An attempt without a record could be used again, so nobody's record makes way for another one.
+/// Records of used attempts are never evicted, because an attempt without a record could be used again.
 #[actix_web::test]
 async fn while_no_more_used_attempts_can_be_recorded_nobody_signs_in() {
     let registry = registry().await;
@@ -121,7 +121,7 @@ async fn while_no_more_used_attempts_can_be_recorded_nobody_signs_in() {
                 .unwrap()
         );
     }
-    // What has expired is forgotten, and makes room.
+    // Expired records are deleted and free capacity.
     let write = context.store.begin_write().await.unwrap();
     write
         .delete_expired_sign_in_attempts(end - 1)
@@ -145,7 +145,7 @@ async fn nobody_signs_in_with_a_provider_in_the_clear_or_by_the_form_of_another_
     let far = || "192.0.2.7:9".parse().unwrap();
     let answer = registry.ask(begin("corp").peer_addr(far())).await;
     assert_eq!(answer.status, 403);
-    assert!(text(&answer).contains("Nobody can sign in over plain HTTP"));
+    assert!(text(&answer).contains("You cannot sign in over plain HTTP"));
     let back = near(TestRequest::get().uri("/sign-in/corp/callback?state=x&code=y"));
     let answer = registry.ask(back.peer_addr(far())).await;
     assert_eq!(answer.status, 403);
@@ -155,7 +155,7 @@ async fn nobody_signs_in_with_a_provider_in_the_clear_or_by_the_form_of_another_
     registry.ask(without).await.problem(403, "form-refused");
 }
 
-/// Whatever names a configured issuer is for this registry, and is refused while it cannot be verified.
+/// A token that names a configured issuer is meant for this registry, and is rejected while it cannot be verified.
 #[actix_web::test]
 async fn a_token_that_cannot_be_verified_is_nobodys() {
     use data_encoding::BASE64URL_NOPAD as BASE64;

@@ -1,4 +1,4 @@
-//! Traces of refused tokens and sign-ins: counted whatever door they come to, and written down by network and minute.
+//! Tests of recording rejected tokens and sign-ins: counted at every interface, and written by network and minute.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 /// A token that nobody has.
 const UNKNOWN: &str = "a2ar_a-token-that-this-registry-never-made";
 
-/// What the metric says, by reason and in all.
+/// Metric values by reason and in total.
 fn counted(registry: &Registry) -> (Vec<(String, u64)>, u64) {
     let text = registry.state.metrics.encode_all(GaugeValues::default());
     let text = text.unwrap();
@@ -40,7 +40,7 @@ fn counted(registry: &Registry) -> (Vec<(String, u64)>, u64) {
     (reasons, all)
 }
 
-/// The events of a kind that somebody reads.
+/// Events of a kind that this token can read.
 async fn events(registry: &Registry, token: &str, kind: &str) -> Vec<Value> {
     let request = TestRequest::get().uri("/v1/events?page_size=100");
     let page = registry.as_with(token, request).await.json();
@@ -80,7 +80,7 @@ async fn a_token_that_is_refused_is_counted_at_every_door() {
     let (reasons, all) = counted(&registry);
     assert_eq!(reasons, [("unknown_token".to_owned(), doors)]);
     assert_eq!(all, doors);
-    // Who sends no token is refused none, and neither is who sends one of an agent's to a card path.
+    // A request without a token, or with an agent's token to a card path, is not counted.
     let card = "/agents/018f0000-0000-7000-8000-000000000000/.well-known/agent-card.json";
     assert_eq!(registry.get("/v1/me").await.status, 401);
     registry
@@ -89,7 +89,7 @@ async fn a_token_that_is_refused_is_counted_at_every_door() {
     assert_eq!(counted(&registry).1, doors);
 }
 
-/// Tries to sign in with a token, from that address.
+/// Tries to sign in with a token from this address.
 async fn try_sign_in(registry: &Registry, token: &str, host: &str) -> TestResponse {
     let fields = [("token", token), ("form_token", &form_token(BEFORE))];
     let cookie = ("cookie", format!("__Host-a2a_form={BEFORE}"));
@@ -101,7 +101,7 @@ async fn try_sign_in(registry: &Registry, token: &str, host: &str) -> TestRespon
 
 #[actix_web::test]
 async fn refused_sign_ins_are_counted_by_reason() {
-    // A clock that stands still, by which nobody is admitted again meanwhile.
+    // With a stopped clock no address is admitted again meanwhile.
     let clock = Arc::new(MovedClock(Mutex::new(SystemClock.now())));
     let registry = Registry::by(clock, |_| {}).await;
     let unknown = bearer(TestRequest::get().uri("/v1/me"), UNKNOWN);
@@ -178,10 +178,10 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
             .await
             .is_empty()
     );
-    // The next minute has nothing to write, and then something of its own.
+    // The next minute first has nothing to write, and then new counts.
     write_refusal_events(registry.context()).await.unwrap();
     assert_eq!(events(&registry, ADMIN, "sign_in.refused").await.len(), 1);
-    // However many networks there are, the events are few and count them all.
+    // The number of events is limited, but they count all networks.
     for network in 0..60 {
         refused(format!("203.0.{network}.1")).await;
     }
@@ -194,7 +194,7 @@ async fn refusals_are_one_event_a_network_and_minute_for_who_reads_accounts() {
         .map(|event| event["data"]["count"].as_u64().unwrap());
     assert_eq!(counts.sum::<u64>(), 60);
     assert_eq!(newer[20]["subject"], "other networks");
-    // A stream of somebody who may not read them reads them once, however many there are.
+    // A stream of a caller who may not read these events reads them only once, regardless of their number.
     let reader = authenticate_token(registry.context(), &curator)
         .await
         .unwrap();

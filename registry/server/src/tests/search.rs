@@ -1,4 +1,4 @@
-//! The bounds of a search, as a caller over HTTP meets them.
+//! Tests of search limits over HTTP.
 #![allow(clippy::unwrap_used)]
 
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::application::create_application;
 
-/// An empty registry, and its folder.
+/// Empty registry and its folder.
 async fn registry() -> (tempfile::TempDir, Arc<AppContext>) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ async fn registry() -> (tempfile::TempDir, Arc<AppContext>) {
     (folder, started.context)
 }
 
-/// The status, `Retry-After` and body of an answer.
+/// Status, `Retry-After` and body of a response.
 async fn get(context: &Arc<AppContext>, path: &str) -> (u16, Option<String>, Value) {
     let metrics = Arc::new(Metrics::new());
     let state = ServerState::new(Arc::clone(context), metrics, CancellationToken::new());
@@ -61,7 +61,7 @@ async fn get(context: &Arc<AppContext>, path: &str) -> (u16, Option<String>, Val
     (status, wait, serde_json::from_slice(&body).unwrap())
 }
 
-/// A client of that address.
+/// Client with this address.
 fn client(last: u8) -> Caller {
     Caller {
         account: None,
@@ -81,7 +81,7 @@ async fn all_permits(context: &AppContext) -> Vec<FairPermit> {
 
 type WaitingSearch = Pin<Box<dyn Future<Output = Result<FairPermit, QueueFull>>>>;
 
-/// A search of that client, which waits; the reason if it may not.
+/// Queues a search of this client, or returns the reason why it may not wait.
 fn wait(context: &Arc<AppContext>, last: u8) -> Result<WaitingSearch, QueueFull> {
     let permits = Arc::clone(&context.search_cache.permits);
     let mut search: WaitingSearch =
@@ -92,12 +92,12 @@ fn wait(context: &Arc<AppContext>, last: u8) -> Result<WaitingSearch, QueueFull>
     }
 }
 
-/// Has searches of that client wait, as many as may.
+/// Queues as many searches of this client as allowed.
 fn fill(context: &Arc<AppContext>, last: u8) -> Vec<WaitingSearch> {
     std::iter::from_fn(|| wait(context, last).ok()).collect()
 }
 
-/// Doors that search, as requests without a token.
+/// Search requests to all interfaces, without a token.
 fn doors() -> Vec<(&'static str, TestRequest)> {
     let post = |path: &str, body: Value| TestRequest::post().uri(path).set_json(body);
     let mcp = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search_agents", "arguments": {"text": "flights"}}});
@@ -139,7 +139,7 @@ fn doors() -> Vec<(&'static str, TestRequest)> {
     ]
 }
 
-/// Every door passes on who searches: one that has its share waiting is refused, and another one waits.
+/// Every interface passes on the caller: a caller whose share is waiting is rejected, while another one can wait.
 #[actix_web::test]
 async fn every_door_counts_searches_for_its_caller() {
     let (_folder, context) = registry().await;
@@ -155,7 +155,7 @@ async fn every_door_counts_searches_for_its_caller() {
         let status = answer.status();
         let body = to_bytes(answer.into_body()).await.ok().unwrap();
         let body = String::from_utf8_lossy(&body);
-        // MCP tells of a tool that fails in its result.
+        // MCP reports a failed tool in its result.
         assert!(
             status == 429 || (door == "MCP" && status == 200),
             "{door}: {status} {body}"
@@ -176,7 +176,7 @@ async fn every_door_counts_searches_for_its_caller() {
         })
         .collect();
     drop(permits);
-    // Permits that nobody uses go on to the next.
+    // Unused permits go to the next search.
     let used = waiting
         .into_iter()
         .map(|search| async move { drop(search.await) });
@@ -191,7 +191,7 @@ async fn every_door_counts_searches_for_its_caller() {
     }
 }
 
-/// A caller with many searches alternates with the others: searches run one after the other here, with the only permit.
+/// A caller with many searches alternates with the others. Searches run one by one here, because there is one permit.
 #[actix_web::test]
 async fn a_search_waits_for_one_of_each_other_caller() {
     let (_folder, context) = registry().await;
@@ -236,7 +236,7 @@ async fn a_full_queue_refuses_searches_for_a_moment() {
         assert_eq!(wait.as_deref(), Some("1"), "{path}");
         assert_eq!(problem["type"], "/problems/unavailable", "{path}");
     }
-    // A refused search keeps no place in the queue.
+    // A rejected search does not stay in the queue.
     drop((waiting, permits));
     let (status, _, list) = get(&context, "/v1/agents?q=flights").await;
     assert_eq!((status, &list["total"]), (200, &Value::from(0)));

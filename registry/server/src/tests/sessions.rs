@@ -1,4 +1,4 @@
-//! Sessions: signing in and out, what a session may do and where, and what must not help anybody to one.
+//! Tests of sessions: signing in and out, what a session may do and where, and attacks that must not create one.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use time::OffsetDateTime;
 use crate::tests::access::request;
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
-/// The secret of a browser that has opened the form of signing in.
+/// Cookie secret of a browser that has opened the sign-in form.
 pub(super) const BEFORE: &str = "0123456789012345678901234567890123456789012";
 
 pub(super) fn near(request: TestRequest) -> TestRequest {
@@ -47,7 +47,7 @@ async fn try_sign_in(registry: &Registry, token: &str, next: &str) -> TestRespon
     registry.ask(browser.insert_header(cookie)).await
 }
 
-/// The secret that a response sets as the cookie of a session.
+/// Secret that a response sets as the session cookie.
 fn secret_of(answer: &TestResponse) -> Option<String> {
     let mut set = answer.headers.get_all(SET_COOKIE);
     let line = set.find_map(|line| {
@@ -119,7 +119,7 @@ async fn a_wrong_token_and_a_form_of_another_browser_sign_nobody_in() {
     let answer = try_sign_in(&registry, "a2ar_nonsense", "/").await;
     assert_eq!(answer.status, 401);
     assert_eq!(secret_of(&answer), None);
-    assert!(text(&answer).contains("unknown or has ended"));
+    assert!(text(&answer).contains("unknown or has expired"));
     let fields = [("token", ADMIN), ("form_token", &form_token(BEFORE))];
     registry
         .ask(form("/sign-in", &fields))
@@ -150,7 +150,7 @@ async fn nobody_signs_in_over_plain_http_from_elsewhere() {
     assert_eq!(secret_of(&answer), None);
     let shown = near(TestRequest::get().uri("/sign-in")).peer_addr(far());
     let shown = text(&registry.ask(shown).await);
-    assert!(shown.contains("Nobody can sign in over plain HTTP"));
+    assert!(shown.contains("You cannot sign in over plain HTTP"));
     assert!(!shown.contains("name=\"token\""));
 }
 
@@ -163,7 +163,7 @@ async fn signing_in_leads_to_no_other_site() {
     }
 }
 
-/// The API reads tokens only: with nothing but a cookie every caller is anyone.
+/// The API reads tokens only: a caller with only a cookie is anonymous.
 #[actix_web::test]
 async fn the_cookie_of_a_session_does_nothing_on_the_api() {
     let registry = Registry::new().await;
@@ -190,7 +190,7 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
     let registry = Registry::new().await;
     let secret = sign_in(&registry, ADMIN).await;
     let other = sign_in(&registry, &registry.token(Role::Curator).await).await;
-    // What a dialect takes is no form: it identifies its callers by their tokens alone.
+    // Protocol endpoints do not accept forms: they identify callers only by token.
     let is_dialect = |path: &str| PROTOCOL_ERRORS.iter().any(|one| path.starts_with(one.path));
     let forms = PLAIN_ROUTES.iter().filter(|(_, method)| *method == "POST");
     let forms = forms.filter(|(path, _)| !is_dialect(path));
@@ -198,7 +198,7 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
         let id = "018f0000-0000-7000-8000-000000000000";
         let path = path.replace("{domain}", "nowhere.example");
         let path = path.replace("{review}", id);
-        // The forms of signing in belong to a browser, before there is a session.
+        // Sign-in forms belong to a browser, before there is a session.
         let before_session = path.starts_with("/sign-in");
         let (own, cookie) = match before_session {
             true => (BEFORE, format!("__Host-a2a_form={BEFORE}")),
@@ -231,11 +231,11 @@ async fn every_form_needs_the_form_token_of_its_session_and_its_own_site() {
             let answer = registry.ask(good().insert_header(header)).await;
             answer.problem(403, "form-refused");
         }
-        // What was refused is refused for that alone.
+        // The form token is the only reason for the rejection.
         if before_session {
             assert_ne!(registry.ask(good()).await.status, 403, "{path}");
         }
-        // A token of the API is no session.
+        // An API token is not a session.
         let fields = [("form_token", form_token(own))];
         let by_token = bearer(near(TestRequest::post().uri(&path)).set_form(fields), ADMIN);
         assert!(
@@ -270,7 +270,7 @@ async fn a_session_may_do_no_more_than_its_token() {
         .await;
     assert_eq!(long.status, 400);
     for kept in [
-        "A token ends after 1 to 365 days.",
+        "A token must expire after 1 to 365 days.",
         "value=\"long\"",
         "value=\"366\"",
         "type=\"checkbox\" value=\"read\" checked",
@@ -331,7 +331,7 @@ async fn a_change_of_roles_acts_at_once_and_gives_the_session_another_secret() {
     assert_eq!((page.status.as_u16(), secret_of(&page)), (200, None));
 }
 
-/// The form of signing in sets a cookie of its own beside the one of the session.
+/// The sign-in form sets its own cookie in addition to the session cookie.
 #[actix_web::test]
 async fn the_form_of_signing_in_gives_a_session_its_other_secret_too() {
     let registry = Registry::new().await;
@@ -378,7 +378,7 @@ async fn sessions_are_listed_revoked_and_bounded() {
     let stranger = registry.token(Role::Curator).await;
     assert!(list(stranger.clone()).await.is_empty());
     assert_eq!(list(ADMIN.to_owned()).await.len(), MAX_SESSIONS_PER_ACCOUNT);
-    // Sessions of one millisecond are in no order among themselves, so each is known by its secret.
+    // Sessions of the same millisecond have no order, so each is identified by its secret.
     let id_of = async |secret: &str| {
         let (store, now) = (&registry.context().store, registry.context().now().0);
         let hash = a2a_registry_core::accounts::authentication::sha256_hex(secret);
@@ -402,7 +402,7 @@ async fn sessions_are_listed_revoked_and_bounded() {
         .as_with(&own, revoke())
         .await
         .problem(404, "not-found");
-    // One's own from the page, somebody else's not.
+    // A user can revoke an own session on the page, but not one of another account.
     let secret = &secrets[1];
     let id = id_of(&secrets[2]).await;
     let fields = [
@@ -433,7 +433,7 @@ async fn attempts_to_sign_in_are_limited_by_address() {
     assert_eq!(secret_of(&refused), None);
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that tests set manually.
 #[derive(Debug)]
 pub(super) struct MovedClock(pub(super) Mutex<OffsetDateTime>);
 
@@ -457,7 +457,7 @@ async fn a_session_ends_unused_after_eight_hours_and_in_any_case_after_a_day() {
     for _ in 0..3 {
         hours(7);
         assert_eq!(account_page(&registry, &used).await.status, 200);
-        // The use is noted beside the request; here it is noted for certain.
+        // The use is recorded asynchronously; here the test ensures that it is recorded.
         let hash = a2a_registry_core::accounts::authentication::sha256_hex(&used);
         let now = registry.context().now().0;
         let found = a2a_registry_store::sessions::session_by_hash(store, &hash, now).await;
@@ -475,7 +475,7 @@ async fn a_session_ends_unused_after_eight_hours_and_in_any_case_after_a_day() {
     assert_eq!(write.delete_ended_sessions(now).await.unwrap(), 2);
 }
 
-/// The queue, a review and what waits are pages for who is signed in, and their forms need the form token.
+/// The queue, reviews and the inbox are pages for signed-in visitors, and their forms require the form token.
 #[actix_web::test]
 async fn reviews_are_decided_only_by_a_form_of_the_own_session() {
     let registry = Registry::new().await;
@@ -506,14 +506,14 @@ async fn reviews_are_decided_only_by_a_form_of_the_own_session() {
     let comment = [("act", "comment"), ("text", "hm"), ("form_token", &token)];
     let comment = registry.ask(with(form(&path, &comment), &secret)).await;
     comment.problem(404, "not-found");
-    // A publisher's session decides nothing.
+    // A publisher's session cannot decide reviews.
     let other = sign_in(&registry, &registry.token(Role::Publisher).await).await;
     let token = form_token(&other);
     let refused = registry.ask(with(fields(&token), &other)).await;
     refused.problem(403, "forbidden");
 }
 
-/// The cookie of a session is for pages: whoever has only that is nobody to a dialect.
+/// The session cookie is for pages only: protocol endpoints treat a caller with only a cookie as anonymous.
 #[actix_web::test]
 async fn a_session_is_no_caller_of_a_dialect() {
     let registry = Registry::new().await;

@@ -1,4 +1,4 @@
-//! Attempts to sign in with an identity provider.
+//! Tests of attempts to sign in with an identity provider.
 
 use a2a_registry_core::providers::AuthorizationResponse;
 use a2a_registry_domain::timestamp::MINUTE;
@@ -12,7 +12,7 @@ use data_encoding::BASE64URL_NOPAD;
 use super::Registry;
 use super::provider_sign_in::registry;
 
-/// An attempt with the provider `corp`, begun so many microseconds ago.
+/// An attempt with the provider `corp`, started `age` microseconds ago.
 fn attempt(registry: &Registry, state: &str, age: i64) -> SignInAttempt {
     let provider = registry.context().providers.by_name("corp").unwrap();
     SignInAttempt {
@@ -60,7 +60,7 @@ async fn an_answer_finds_the_attempt_of_its_own_browser_for_ten_minutes() {
     let both = [cookie(&one.state, &first), cookie(&two.state, &second)].join("; ");
     assert!(is_known(&registry, &both, &one.state).await);
     assert!(is_known(&registry, &both, &two.state).await);
-    // Another answer, another browser, and cookies that the registry has not made like this.
+    // Another response, another browser, and cookies that the registry has not created.
     assert!(!is_known(&registry, &both, &format!("{}x", &one.state[..42])).await);
     for state in ["", "short", "\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}"] {
         assert!(!is_known(&registry, &both, state).await);
@@ -99,7 +99,7 @@ async fn the_oldest_attempt_of_a_browser_makes_way_and_no_other_browsers() {
     assert_eq!(makes_way(&cookies(0..4)), [""; 0]);
     assert_eq!(makes_way(&cookies(0..5)), [name(4)]);
     assert_eq!(makes_way(&cookies(0..7)), [name(6), name(5), name(4)]);
-    // What is no good any more goes in any case.
+    // Invalid cookies are always cleared.
     assert_eq!(makes_way(&cookies(9..12)), [name(10), name(11)]);
     let junk = format!("{}junk=AAAA", cookies::ATTEMPT_COOKIE_PREFIX);
     assert_eq!(

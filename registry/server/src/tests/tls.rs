@@ -1,4 +1,4 @@
-//! Serving over TLS, with the certificate from the configuration.
+//! Tests of serving over TLS with the configured certificate.
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Tokens: who makes them, for what, for how long, and how many.
+//! Tests of tokens: who creates them, their scopes, lifetime and number.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn an_account_makes_lists_and_revokes_its_own_tokens() {
     over.problem(401, "unauthenticated");
 }
 
-/// Whether the account exists makes no difference to the answer.
+/// The response does not depend on whether the account exists.
 #[actix_web::test]
 async fn only_an_admin_makes_or_revokes_tokens_of_others() {
     let registry = Registry::new().await;
@@ -87,7 +87,7 @@ async fn only_an_admin_makes_or_revokes_tokens_of_others() {
             .as_with(&own, TestRequest::delete().uri(&path))
             .await;
         revoked.problem(404, "not-found");
-        // A role that it does not have does not come with a token either.
+        // A token cannot grant a role that the account does not have.
         let body = json!({"role": "admin", "name": "x"});
         create(&registry, &own, body).await.problem(409, "conflict");
         let body = json!({"scopes": ["admin"], "name": "x"});
@@ -125,7 +125,7 @@ async fn a_narrow_token_makes_and_revokes_no_wider_one() {
         .as_with(&narrow, TestRequest::delete().uri(&path))
         .await;
     refused.problem(403, "forbidden");
-    // Nor does it register as a curator does.
+    // The token cannot register like a curator either.
     let body = json!({"card_url": "http://10.0.0.1/card.json"});
     let request = TestRequest::post().uri("/v1/domains").set_json(body);
     registry
@@ -164,7 +164,7 @@ async fn every_token_ends() {
         .problem(400, "invalid-request");
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that tests set manually.
 #[derive(Debug)]
 struct MovedClock(Mutex<OffsetDateTime>);
 
@@ -190,7 +190,7 @@ async fn an_account_has_a_bounded_number_of_tokens() {
     create(&registry, ADMIN, for_it)
         .await
         .problem(403, "limit-reached");
-    // Other accounts are not concerned, and what has ended makes way.
+    // Other accounts are not affected, and ended tokens free capacity.
     assert_eq!(create(&registry, ADMIN, body()).await.status, 201);
     *clock.0.lock().unwrap() += Duration::from_secs(24 * 3600);
     assert_eq!(create(&registry, &own, body()).await.status, 201);
@@ -200,7 +200,7 @@ async fn an_account_has_a_bounded_number_of_tokens() {
 async fn the_hour_of_the_last_use_is_shown() {
     let registry = Registry::new().await;
     let own = registry.token(Role::Reader).await;
-    // Noted beside the request that used it.
+    // The use is recorded asynchronously.
     let noted = async {
         loop {
             let listed = tokens(&registry, &own).await;

@@ -1,4 +1,4 @@
-//! Rows with a value that only a later version knows.
+//! Tests of rows with a value that only a later version knows.
 
 use std::sync::Arc;
 

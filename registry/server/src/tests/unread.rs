@@ -1,4 +1,4 @@
-//! Large responses, and clients that do not read them, over real sockets.
+//! Tests of large responses and clients that do not read them, over real sockets.
 
 use std::net::IpAddr;
 
@@ -12,10 +12,10 @@ use uuid::Uuid;
 use crate::tests::Registry;
 use crate::tests::events::{LIMIT, Served, serve};
 
-/// Bytes of a hit that no socket takes as a whole.
+/// Size of a hit that does not fit into any socket buffer.
 const LARGE: usize = 16 * 1024 * 1024;
 
-/// Puts agents with hits of so many bytes into the index.
+/// Adds agents with hits of `bytes` bytes to the index.
 fn index_agents(registry: &Registry, count: u128, bytes: usize) {
     let agents = (1..=count).map(|number| AgentDocument {
         id: Uuid::from_u128(number),
@@ -34,7 +34,7 @@ fn index_agents(registry: &Registry, count: u128, bytes: usize) {
     rebuild.finish(1).unwrap();
 }
 
-/// Asks for a page from that address and reads no more than the head of the response.
+/// Requests a page from this address and reads only the head of the response.
 async fn head_of(served: &Served, from: [u8; 4], query: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((IpAddr::from(from), 0).into()).unwrap();
@@ -68,7 +68,7 @@ async fn slow_readers_of_one_address_hold_a_bounded_number_of_bytes() {
     let local = [127, 0, 0, 1];
     let (first, head) = head_of(&served, local, "page_size=1").await;
     assert_eq!(status(&head), "200", "{head}");
-    // The same bytes from the cache are held once, however many read them.
+    // Cached bytes are held once, regardless of the number of readers.
     let mut shared = Vec::new();
     for _ in 0..8 {
         let (stream, head) = head_of(&served, local, "page_size=1").await;
@@ -80,12 +80,12 @@ async fn slow_readers_of_one_address_hold_a_bounded_number_of_bytes() {
     let (_, head) = head_of(&served, local, "page_size=3").await;
     assert_eq!(status(&head), "429", "{head}");
     assert!(head.to_lowercase().contains("retry-after: 5\r\n"), "{head}");
-    // Small answers, and others' large ones, are served all the same.
+    // Small responses, and large responses to others, are still served.
     let (_, head) = head_of(&served, local, "q=nothing").await;
     assert_eq!(status(&head), "200", "{head}");
     let (_, head) = head_of(&served, [127, 0, 0, 2], "page_size=3").await;
     assert_eq!(status(&head), "200", "{head}");
-    // What is no longer read makes room.
+    // Dropped responses free capacity.
     drop((first, shared, second));
     let again = async { while status(&head_of(&served, local, "page_size=4").await.1) != "200" {} };
     tokio::time::timeout(LIMIT, again).await.unwrap();

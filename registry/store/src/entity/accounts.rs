@@ -11,15 +11,16 @@ pub mod account {
         pub name: String,
         /// The main role, which stands for all its roles.
         pub role: StoredEnum<Role>,
-        /// Joined by commas; where null, the roles that `role` stands for.
+        /// The roles, joined by commas; if null, those that `role` stands for.
         pub roles: Option<String>,
-        /// Null while it may be used.
+        /// Null while the account is not disabled.
         pub disabled_at: Option<i64>,
         /// When its identity provider issued the last claims that gave it access. Null without a provider.
         pub claims_valid_at: Option<i64>,
-        /// Since when the claims of its identity provider deny access. Null while they do not, and without a provider.
+        /// The time since which its identity provider's claims deny access. Null while they do not, and without a
+        /// provider.
         pub access_ended_at: Option<i64>,
-        /// How far it has seen the news of its agents.
+        /// The time up to which it has read the news of its agents.
         pub news_seen_at: Option<i64>,
         pub created_at: i64,
     }
@@ -63,16 +64,16 @@ pub mod token {
         /// Whether it came from the environment or from the first start.
         pub bootstrap: bool,
         pub created_at: i64,
-        /// Null for one that does not expire.
+        /// Null if the token does not expire.
         pub expires_at: Option<i64>,
-        /// Joined by commas; null for all that its account's roles allow.
+        /// The scopes, joined by commas; null for all that its account's roles allow.
         pub scopes: Option<String>,
         pub last_used_at: Option<i64>,
     }
 
     impl Model {
-        /// `None` for all that its account's roles allow. A scope that only a later program knows is left out, so that
-        /// such a token may do less here and never more.
+        /// The scopes; `None` for all that its account's roles allow. A scope that this program does not know is
+        /// ignored, so such a token may do less here and never more.
         pub fn scopes(&self) -> Option<Scopes> {
             self.scopes.as_deref().map(super::parse_known_scopes)
         }
@@ -93,10 +94,10 @@ pub mod session {
         pub id: Uuid,
         pub account_id: Uuid,
         pub hash: String,
-        /// The token that it was started with; it ends with that token.
+        /// The token that started the session; the session ends with it.
         pub token_id: Option<Uuid>,
         pub issuer: Option<String>,
-        /// Joined by commas; null for all that its account's roles allow.
+        /// The scopes, joined by commas; null for all that its account's roles allow.
         pub scopes: Option<String>,
         /// The roles of its account when its secret was made.
         pub roles: String,
@@ -114,7 +115,7 @@ pub mod session {
     }
 }
 
-/// A person at an identity provider, and the account that person has here.
+/// A person at an identity provider, and the person's account here.
 pub mod identity {
     table_row! { "identities":
         #[sea_orm(primary_key, auto_increment = false)]
@@ -123,7 +124,7 @@ pub mod identity {
         #[sea_orm(primary_key, auto_increment = false)]
         pub subject: String,
         pub account_id: Uuid,
-        /// The roles that were last mapped, joined by commas.
+        /// The last mapped roles, joined by commas.
         pub roles: String,
         /// When the newest accepted claims were issued; seconds since 1970.
         pub claims_at: i64,
@@ -131,7 +132,7 @@ pub mod identity {
     }
 }
 
-/// An attempt to sign in with an identity provider that has begun a session, until it expires.
+/// A sign-in attempt at an identity provider that has started a session; stored until it expires.
 pub mod used_sign_in_attempt {
     table_row! { "used_sign_in_attempts":
         /// SHA-256 of the state that the provider returns, lower-case hex.
@@ -141,7 +142,7 @@ pub mod used_sign_in_attempt {
     }
 }
 
-/// Groups of two origins are two groups, whatever their names.
+/// A group of accounts. Groups of two origins are different groups, even under the same name.
 pub mod account_group {
     table_row! { "account_groups":
         #[sea_orm(primary_key, auto_increment = false)]

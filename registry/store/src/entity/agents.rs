@@ -120,7 +120,7 @@ pub mod hold {
     }
 
     impl Model {
-        /// The hold as it is shown: a kind that only a later program knows is shown as an operator's hold.
+        /// The kind of the hold; a kind that this program does not know counts as an operator's hold.
         pub fn known_hold(&self) -> Hold {
             self.hold.known_value().unwrap_or(Hold::Operator)
         }
@@ -142,7 +142,7 @@ pub mod version {
     use a2a_registry_domain::signature::SignatureState;
 
     table_row! { "versions":
-        /// Identifiers rise with time.
+        /// Identifiers increase with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
@@ -164,10 +164,10 @@ pub mod version {
         /// The findings about the card, as JSON.
         pub findings: String,
         pub has_error: bool,
-        /// The `DERIVATION` that computed this row.
+        /// The `DERIVATION_VERSION` that computed this row.
         pub derivation: i32,
         pub observed_at: i64,
-        /// The class of its change from the version that was approved then.
+        /// The class of its change from the version approved at that time.
         pub change_class: Option<StoredEnum<ChangeClass>>,
         pub state: StoredEnum<VersionState>,
         pub ever_approved: bool,

@@ -7,9 +7,9 @@ pub mod collection {
         #[sea_orm(unique)]
         pub name: String,
         pub description: String,
-        /// As the curator wrote it.
+        /// The filter as the curator wrote it.
         pub filter: String,
-        /// A JSON array of the ids of the groups that see it; null for everybody.
+        /// A JSON array of the ids of the groups that see it; null for everyone.
         pub audience: Option<String>,
         /// A JSON array of the ids of the accounts that are responsible for it.
         pub owners: String,
@@ -23,7 +23,7 @@ pub mod saved_search {
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub account_id: Uuid,
-        /// Unique for the account.
+        /// Unique within the account.
         pub name: String,
         /// The parameters of the search, as in a URL.
         pub query: String,
@@ -47,7 +47,7 @@ pub mod feed {
     }
 
     impl Model {
-        /// `None` for a feed that may show nothing.
+        /// The scopes; `None` for a feed that may show nothing.
         pub fn scopes(&self) -> Option<Scopes> {
             self.scopes.as_deref().map(parse_known_scopes)
         }

@@ -60,7 +60,7 @@ pub mod domain {
         }
 
         /// The account with the owner's rights at this time: the one that has proved the domain, or the one that an
-        /// admin vouches for where the domain cannot be proved.
+        /// admin vouches for if the domain cannot be proved.
         pub fn owner_at(&self, now: Timestamp) -> Option<Uuid> {
             self.owner_id.or_else(|| self.vouched_owner_at(now))
         }
@@ -81,7 +81,7 @@ pub mod domain {
             self.vouched_reason = None;
         }
 
-        /// Whether its owner has proved it by a record or a file. An operator's vouch is no such proof.
+        /// Whether its owner has proved it by a record or a file. An operator's vouch does not count.
         pub fn is_proved(&self) -> bool {
             self.state == DomainState::Verified && self.owner_id.is_some()
         }
@@ -206,7 +206,7 @@ pub mod fetch_attempt {
     }
 }
 
-/// The number of visits that may begin, in one row.
+/// The pace of the crawler, in one row: how many visits may begin.
 pub mod pace {
     use crate::entity::prelude::*;
 
@@ -216,7 +216,7 @@ pub mod pace {
         /// The table's only row has 1.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: i64,
-        /// Visits that may begin; the fraction is carried on.
+        /// Visits that may begin; the fraction is carried over.
         pub visits: f64,
         pub at: i64,
         /// The highest turn of the requested visits that were leased.

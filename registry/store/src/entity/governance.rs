@@ -24,7 +24,7 @@ pub mod review {
     use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 
     table_row! { "reviews":
-        /// Identifiers rise with time.
+        /// Identifiers increase with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
@@ -59,7 +59,7 @@ pub mod event {
         pub seq: i64,
         pub at: i64,
         pub kind: StoredEnum<EventKind>,
-        /// The id or name of what it is about.
+        /// The id or name of the event's subject.
         pub subject: String,
         /// The agent whose index entry it changes.
         pub agent_id: Option<Uuid>,

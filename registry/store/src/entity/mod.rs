@@ -1,5 +1,5 @@
-//! All tables, without any logic. Times are microseconds since 1970 UTC, where nothing else is said. A table is
-//! described at its module, and a column where its name does not say what it is.
+//! All tables, without any logic. Times are microseconds since 1970 UTC unless stated otherwise. A table is described
+//! at its module, and a column only if its name does not describe it.
 
 /// Defines the row of a table by its columns.
 macro_rules! table_row {
@@ -66,7 +66,7 @@ pub use vectors::{agent_vectors, embedding_model};
 
 use sea_orm::{DeriveRelation, EnumIter};
 
-/// Shared by all tables and empty, because joins are written where they are needed.
+/// Relations of all tables: empty, because joins are written where they are needed.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 

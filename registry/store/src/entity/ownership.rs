@@ -1,4 +1,4 @@
-//! Rows: challenges, checks of proofs, owner marks and enrolled keys.
+//! Rows: challenges, checks of proofs, owner fingerprints and enrolled keys.
 
 pub mod challenge {
     table_row! { "challenges":
@@ -42,7 +42,7 @@ pub mod proof_check {
         pub place: String,
         pub outcome: StoredEnum<ProofOutcome>,
         pub detail: String,
-        /// The value that should have been found.
+        /// The expected value.
         pub wanted: Option<String>,
         /// The values found instead: a JSON array of strings.
         pub found: Option<String>,
@@ -51,7 +51,7 @@ pub mod proof_check {
     }
 }
 
-/// The owner marks of a domain, as of the last check that found a proof.
+/// The owner fingerprint of a domain, from the last check that found a proof.
 pub mod owner_fingerprint {
     table_row! { "owner_marks":
         #[sea_orm(primary_key, auto_increment = false)]

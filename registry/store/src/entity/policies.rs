@@ -1,11 +1,11 @@
 //! Rows: policy sets, waivers, and what policies on a dry run would have changed.
 
-/// Never changes once it is stored.
+/// A policy set, which never changes once it is stored.
 pub mod policy_set {
     table_row! { "policy_sets":
         #[sea_orm(primary_key, auto_increment = false)]
         pub number: i64,
-        /// In their order, as JSON.
+        /// The policies in their order, as JSON.
         pub policies: String,
         /// The collections that its policies refer to, as JSON; null for none.
         pub collections: Option<String>,
@@ -15,10 +15,10 @@ pub mod policy_set {
     }
 }
 
-/// A policy that is ignored for one content of an agent.
+/// A waiver: a policy that is ignored for one content of an agent.
 pub mod waiver {
     table_row! { "waivers":
-        /// Identifiers rise with time.
+        /// Identifiers increase with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
@@ -43,7 +43,7 @@ pub mod waiver {
     }
 }
 
-/// How often a policy on a dry run would have changed an answer about a resource to a caller, by day.
+/// The daily count of decisions about a resource for a caller that a policy on a dry run would have changed.
 pub mod dry_run_change {
     table_row! { "dry_run_changes":
         #[sea_orm(primary_key, auto_increment = false)]

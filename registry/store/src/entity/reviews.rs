@@ -1,4 +1,4 @@
-//! Rows: what people write about a review, and approvals given by one account alone.
+//! Rows: approvals, comments and reports of reviews, and break-glass approvals.
 
 pub mod review_approval {
     table_row! { "review_approvals":
@@ -15,7 +15,7 @@ pub mod review_approval {
 
 pub mod review_comment {
     table_row! { "review_comments":
-        /// Identifiers rise with time.
+        /// Identifiers increase with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub review_id: Uuid,
@@ -40,7 +40,7 @@ pub mod agent_report {
     }
 }
 
-/// An approval that one account has given alone, until others confirm it.
+/// A break-glass approval: given by one account alone, until others confirm it.
 pub mod break_glass {
     use a2a_registry_domain::review::ReviewKind;
 

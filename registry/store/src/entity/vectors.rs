@@ -1,4 +1,4 @@
-//! Rows: vectors of agents, and the models that made them.
+//! Rows: agent vectors, and the models that made them.
 
 pub mod embedding_model {
     use crate::entity::prelude::*;

@@ -1,4 +1,4 @@
-//! Snippets for this program's own client.
+//! Snippets for this program's own command-line client.
 
 use super::{AgentUrls, CredentialPlacement, Snippet, SnippetSpec};
 use crate::text::quote::shell_word;
@@ -12,8 +12,8 @@ pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
     }
 }
 
-/// The command that sends this message with these credentials. Tokens and keys are variables of the command, because
-/// other users see its arguments in the list of processes.
+/// The command that sends this message with these credentials. Tokens and keys are environment variables of the
+/// command, because other users can see its arguments in the process list.
 pub fn code(credentials: &[CredentialPlacement], message: &str, urls: AgentUrls<'_>) -> String {
     let mut variables = Vec::new();
     let mut options = Vec::new();
@@ -30,7 +30,7 @@ pub fn code(credentials: &[CredentialPlacement], message: &str, urls: AgentUrls<
                 (&mut variables, "A2A_AGENT_KEY=\"$A2A_API_KEY\" \\\n")
             }
         };
-        // One key goes to every place that the card names.
+        // The same key is sent in every position that the card names.
         if !list.contains(&fragment) {
             list.push(fragment);
         }
@@ -41,7 +41,7 @@ pub fn code(credentials: &[CredentialPlacement], message: &str, urls: AgentUrls<
         shell_word(urls.registry)
     ));
     code.push_str(&options.concat());
-    // What follows two dashes is not an option, however it begins.
+    // Text after two dashes is never parsed as an option.
     let dashes = if message.starts_with('-') { "-- " } else { "" };
     code.push_str(&format!(
         "{dashes}{} {}",

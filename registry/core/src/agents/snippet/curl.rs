@@ -1,4 +1,4 @@
-//! The request itself, for curl in a POSIX shell.
+//! Snippets for curl in a POSIX shell.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use url::form_urlencoded::byte_serialize;
 use super::{CredentialPlacement, ProtocolBinding, Snippet, SnippetSpec};
 use crate::text::quote::{json_string, shell_word};
 
-/// `-g` keeps curl from reading brackets in the address as patterns.
+/// Writes the curl command. `-g` keeps curl from reading brackets in the address as patterns.
 pub fn snippet(spec: &SnippetSpec) -> Snippet {
     let mut code = format!("curl -gsS {}", shell_url(spec));
     let mut push_option = |text: &str| {
@@ -47,7 +47,7 @@ pub fn snippet(spec: &SnippetSpec) -> Snippet {
     }
 }
 
-/// The address as a shell word, with keys in its query if the card asks for that.
+/// The address as a shell word, with keys in its query if the card requires that.
 fn shell_url(spec: &SnippetSpec) -> String {
     let mut url = match spec.route.protocol_binding {
         ProtocolBinding::V1Rest => spec.route.operation_url(&["message:send"]),
@@ -99,7 +99,7 @@ fn request_body(spec: &SnippetSpec) -> String {
         ProtocolBinding::V01JsonRpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{{"id":"task-1","message":{{"role":"user","parts":[{{"type":"text","text":{text}}}]}}}}}}"#
         ),
-        // Over gRPC there is no snippet for curl.
+        // gRPC has no curl snippet.
         ProtocolBinding::V0JsonRpc
         | ProtocolBinding::PromptKitJsonRpc
         | ProtocolBinding::V0Grpc => format!(

@@ -1,9 +1,9 @@
-//! A module for JavaScript's @a2a-js/sdk, of the generation that reads the card.
+//! Snippets for JavaScript's @a2a-js/sdk, in the generation that reads the card.
 
 use super::{AgentUrls, CredentialPlacement, Snippet, SnippetSpec};
 use crate::text::quote::javascript_string;
 
-/// The registry supplies the card; the transport adds credentials to requests to the agent alone.
+/// Writes the module. The registry supplies the card; the transport adds credentials only to requests to the agent.
 pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
     let v1 = spec.route.protocol_binding.is_v1();
     let resolver = javascript_string(urls.resolver);
@@ -55,7 +55,7 @@ pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
     }
 }
 
-/// A `fetch` that adds the credentials; `None` if the agent asks for none.
+/// A `fetch` that adds the credentials; `None` if the agent requires none.
 fn fetch_with_credentials(spec: &SnippetSpec) -> Option<String> {
     if spec.credentials.is_empty() {
         return None;

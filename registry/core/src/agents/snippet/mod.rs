@@ -1,7 +1,7 @@
 //! Ready-made snippets that call an agent directly, in the protocol version of its card.
 //!
-//! `plan` chooses interface, message and credentials; one file for each language renders them.
-//! Card text reaches a snippet only through `pages::quote`.
+//! `spec` chooses interface, message and credentials; one file for each language renders them. Card text reaches a
+//! snippet only through `text::quote`.
 
 pub mod cli;
 pub mod curl;
@@ -35,7 +35,7 @@ pub struct Snippets {
     pub snippets: Vec<Snippet>,
     /// Environment variables to set first, with their meaning.
     pub variables: Vec<(&'static str, &'static str)>,
-    /// What the snippets cannot do.
+    /// Limitations of the snippets.
     pub notes: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ pub fn route_label(route: &Route) -> &'static str {
 }
 
 /// The command that sends the agent a message, for an agent that this page cannot call by itself. Unlike a snippet it
-/// is printed for every card: the program itself reports what it cannot do.
+/// is shown for every card: the program itself reports what it cannot do.
 pub fn send_command(card: &AgentCard, urls: AgentUrls<'_>) -> String {
     match spec::choose_spec(card) {
         Ok(spec) => cli::snippet(&spec, urls).code,

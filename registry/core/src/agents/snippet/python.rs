@@ -1,4 +1,4 @@
-//! A program for Python's a2a-sdk, of the generation that reads the card.
+//! Snippets for Python's a2a-sdk, in the generation that reads the card.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,14 @@ use crate::text::quote::python_string;
 
 struct SdkCode {
     version_range: &'static str,
-    /// What it imports from the standard library besides `asyncio` and `os`.
+    /// Imports from the standard library besides `asyncio` and `os`.
     standard_import: &'static str,
     imports: &'static str,
     request_code: String,
 }
 
-/// The registry supplies the card; credentials go to the agent alone, which is why there are two HTTP clients.
+/// Writes the program. The registry supplies the card; credentials go only to the agent, so there are two HTTP
+/// clients.
 pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
     let agent_client = http_client_code(spec);
     let resolver = python_string(urls.resolver);
@@ -31,7 +32,7 @@ pub fn snippet(spec: &SnippetSpec, urls: AgentUrls<'_>) -> Snippet {
     } = match spec.generation() {
         SdkGeneration::V1 => sdk_v1_code(spec.route.protocol_binding, &text),
         SdkGeneration::V03 => sdk_v03_code(spec.route.protocol_binding, &text),
-        // There is no SDK for 0.1, and no snippet.
+        // 0.1 has no SDK, and so no snippet.
         SdkGeneration::V02 | SdkGeneration::V01 => sdk_v02_code(&text),
     };
     let code = format!(

@@ -1,5 +1,5 @@
-//! Chooses the interface, protocol version and credentials of a snippet. The rules of the choice are
-//! those of `send`: [`a2a_client::choice`].
+//! Chooses the interface, protocol version and credentials of a snippet, by the same rules as `send`:
+//! [`a2a_client::route_selection`].
 
 use a2a_card::{AgentCard, AuthScheme};
 use a2a_client::route_selection::{
@@ -9,23 +9,23 @@ use a2a_client::route_selection::{
 
 use crate::text;
 
-/// Characters of an example prompt that is short enough to be the message of a snippet.
+/// Maximum length of an example prompt that becomes the message of a snippet, in characters.
 const MAX_EXAMPLE_CHARS: usize = 160;
-/// Bytes of an address in a snippet.
+/// Maximum length of an address in a snippet, in bytes.
 const MAX_URL_BYTES: usize = 1_000;
-/// Bytes of a tenant in a snippet.
+/// Maximum length of a tenant in a snippet, in bytes.
 const MAX_TENANT_BYTES: usize = 200;
 /// Maximum number of required extensions that are named.
 const MAX_EXTENSIONS: usize = 5;
 
-/// A generation of the protocol: each has an SDK of its own.
+/// A generation of the protocol, which has its own SDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SdkGeneration {
     V1,
     V03,
-    /// 0.2; the shapes of 0.3.
+    /// 0.2, with the message formats of 0.3.
     V02,
-    /// 0.1, which no SDK speaks any more.
+    /// 0.1, which no SDK supports any more.
     V01,
 }
 
@@ -46,9 +46,9 @@ pub const fn credential_variable(credential: &CredentialPlacement) -> (&'static 
 pub struct SnippetSpec {
     pub route: Route,
     pub credentials: Vec<CredentialPlacement>,
-    /// A short example of the card, if it has one.
+    /// A short example from the card, if it has one.
     pub message: String,
-    /// What the snippet cannot do, as notes for a page.
+    /// Limitations of the snippet, as notes for a page.
     pub notes: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub enum SnippetUnavailable {
     /// Snippets support none of the interfaces.
     #[error(
         "None of the interfaces is JSON-RPC (0.1, 0.2, 0.3, 1.0), HTTP+JSON or gRPC (0.3, 1.0) at an address that can be called; \
-         use a client that speaks one of those listed below."
+         use a client that supports one of those listed below."
     )]
     NoSupportedInterface,
 }
@@ -99,13 +99,13 @@ impl SnippetSpec {
     }
 }
 
-/// The first interface that a snippet can use, in the order in which clients try them.
+/// Chooses the first interface that a snippet can use, in the order in which clients try them.
 pub fn choose_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnavailable> {
     if card.interfaces.is_empty() {
         return Err(SnippetUnavailable::NoInterface);
     }
     let routes = callable_routes(card).map_err(|_| SnippetUnavailable::NoSupportedInterface)?;
-    // curl and most SDKs speak no gRPC, so it comes last.
+    // curl and most SDKs do not support gRPC, so it comes last.
     let http_route = routes
         .iter()
         .find(|route| !route.protocol_binding.is_grpc() && is_representable(route));
@@ -115,10 +115,10 @@ pub fn choose_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnavailable> 
         .ok_or(SnippetUnavailable::NoSupportedInterface)?;
     let mut notes = Vec::new();
     if route.protocol_binding.is_grpc() {
-        notes.push("The agent speaks gRPC only, which curl does not.".to_owned());
+        notes.push("The agent supports only gRPC, which curl does not support.".to_owned());
     }
     if route.protocol_binding.is_v0_1() {
-        notes.push("The agent speaks A2A 0.1, which the SDKs have left behind.".to_owned());
+        notes.push("The agent uses A2A 0.1, which the SDKs no longer support.".to_owned());
     }
     let credentials = choose_snippet_credentials(card, &mut notes);
     note_required_extensions(card, &mut notes);
@@ -130,7 +130,7 @@ pub fn choose_spec(card: &AgentCard) -> Result<SnippetSpec, SnippetUnavailable> 
     })
 }
 
-/// Whether a snippet can contain the address, which shows no password either, and the tenant.
+/// Whether a snippet can contain the address, which must not show a password, and the tenant.
 pub fn is_representable(route: &Route) -> bool {
     text::safe_web_url(route.url.as_str()).is_some()
         && route.url.as_str().len() <= MAX_URL_BYTES
@@ -139,7 +139,7 @@ pub fn is_representable(route: &Route) -> bool {
             .is_none_or(|tenant| tenant.len() <= MAX_TENANT_BYTES)
 }
 
-/// Empty if the card requires none, or only ones that a snippet cannot name.
+/// Chooses the credentials; empty if the card requires none, or only ones that a snippet cannot express.
 fn choose_snippet_credentials(
     card: &AgentCard,
     notes: &mut Vec<String>,
@@ -150,8 +150,8 @@ fn choose_snippet_credentials(
         CredentialChoice::Unsatisfiable(alternatives) => {
             notes.push(alternatives.first().map_or_else(
                 || {
-                    "The snippets leave out the credentials that the card asks for: it describes them in a form that \
-                     is not understood."
+                    "The snippets omit the credentials that the card requires: it describes them in a form that is \
+                     not understood."
                         .to_owned()
                 },
                 |alternative| unmet_requirement_note(alternative),
@@ -161,22 +161,22 @@ fn choose_snippet_credentials(
     }
 }
 
-/// The requirements of an alternative that no snippet can meet.
+/// A note about the requirements of an alternative that no snippet can meet.
 fn unmet_requirement_note(alternative: &[AuthScheme<'_>]) -> String {
     let obstacle = alternative
         .iter()
         .find_map(|scheme| scheme_placement(scheme).err());
     let requirement = match obstacle {
         Some(UnmetScheme::UnknownLocation) => {
-            "an API key without a place in the request".to_owned()
+            "an API key without a position in the request".to_owned()
         }
         Some(UnmetScheme::ClientCertificate) => "a client certificate (mutual TLS)".to_owned(),
         Some(UnmetScheme::UnknownKind(label)) => {
-            format!("“{}”, a scheme of its own", text::line(label, text::LINE))
+            format!("“{}”, a custom scheme", text::line(label, text::LINE))
         }
-        Some(UnmetScheme::Undeclared) | None => "a scheme that it does not explain".to_owned(),
+        Some(UnmetScheme::Undeclared) | None => "a scheme that it does not declare".to_owned(),
     };
-    format!("The snippets leave out what the card asks for: {requirement}.")
+    format!("The snippets omit what the card requires: {requirement}.")
 }
 
 fn note_required_extensions(card: &AgentCard, notes: &mut Vec<String>) {
@@ -189,7 +189,7 @@ fn note_required_extensions(card: &AgentCard, notes: &mut Vec<String>) {
         .collect();
     for uri in required.iter().take(MAX_EXTENSIONS) {
         notes.push(format!(
-            "The agent requires the protocol extension {}, which the snippets do not speak.",
+            "The agent requires the protocol extension {}, which the snippets do not support.",
             text::line(uri, text::LINE)
         ));
     }

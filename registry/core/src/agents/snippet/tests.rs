@@ -1,4 +1,4 @@
-//! Snippets are tried with the programs they are written for.
+//! Tests that run snippets with the programs they are written for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::Write as _;
@@ -21,7 +21,7 @@ const PLACE: AgentUrls<'_> = AgentUrls {
     registry: "https://registry.example.com",
 };
 
-/// Texts that mean something to one language or another.
+/// Texts with a special meaning in one language or another.
 fn nasty() -> Vec<String> {
     let mut texts: Vec<String> = [
         "",
@@ -73,7 +73,7 @@ fn nasty() -> Vec<String> {
     texts
 }
 
-/// Runs a program with that input; `None` where the program is not there.
+/// Runs a program with that input; `None` if the program is not installed.
 fn run(program: &str, arguments: &[&str], input: &str) -> Option<Output> {
     let mut child = match Command::new(program)
         .args(arguments)
@@ -104,7 +104,7 @@ fn succeeds(program: &str, arguments: &[&str], input: &str) -> Option<Vec<u8>> {
     Some(output.stdout)
 }
 
-/// A script that prints every literal's value, each ended by a mark that no text holds.
+/// A script that prints every literal's value, each followed by a mark that no text contains.
 fn round_trip(
     program: &str,
     arguments: &[&str],
@@ -191,7 +191,7 @@ fn no_literal_hides_a_character() {
             .chars()
             .find(|c| crate::text::is_hidden(*c) && *c != '\n');
         assert_eq!(hidden, None, "{word:?}");
-        // A line feed stands only where a substitution would drop it: at the very end.
+        // A line feed is quoted only at the very end, where a substitution would drop it.
         let inner = word.trim_end_matches(['\n', '\'']);
         assert!(!inner.contains('\n'), "{word:?}");
     }
@@ -220,7 +220,7 @@ fn interface(binding: &str, version: &str, tenant: &str) -> Value {
     interface
 }
 
-/// Snippets for every dialect, every kind of credential and every nasty text, each with its card.
+/// Snippets for every protocol binding, kind of credential and special text, each with its card.
 fn every_kind() -> Vec<Snippets> {
     let dialects = [
         ("JSONRPC", "1.0"),
@@ -282,7 +282,7 @@ fn codes(id: &str) -> Vec<String> {
 
 #[test]
 fn shell_snippets_pass_what_they_should_and_run_nothing_else() {
-    // Functions stand in for the programs: they print their arguments one by one.
+    // Shell functions replace the programs: they print their arguments one by one.
     let show = "curl() { printf '%s\\0' \"$@\"; }\nrun() { printf '%s\\0' \"$@\"; }\n";
     let keys = "A2A_TOKEN=T'K A2A_API_KEY='K Y' A2A_AUTHORIZATION='Basic x'\n".replace("T'K", "TK");
     for (number, code) in codes("curl").iter().enumerate() {
@@ -329,7 +329,7 @@ fn python_and_javascript_snippets_parse() {
     let programs = codes("python").join(separator);
     let check = "import ast,sys\nfor p in sys.stdin.read().split('\\n#----#\\n'): ast.parse(p)";
     succeeds("python3", &["-c", check], &programs);
-    // Making a module of a text parses it, and runs and loads nothing.
+    // Creating a module from a text parses it, and runs and loads nothing.
     let check = "const vm = require('node:vm'), fs = require('node:fs');\n\
         for (const code of JSON.parse(fs.readFileSync(0, 'utf8'))) new vm.SourceTextModule(code);";
     let programs = serde_json::to_string(&codes("javascript")).unwrap();
@@ -451,7 +451,7 @@ fn credentials_go_where_the_card_asks() {
     let query = json!({"apiKeySecurityScheme": {"location": "query", "name": "a&b"}});
     let code = curl(&with(query));
     assert!(code.contains("&a%26b='\"$A2A_API_KEY\""), "{code}");
-    // A name that is no header's leaves nothing to be sent, and a note.
+    // A name that is not a valid header name means that nothing is sent, and gives a note.
     let broken =
         with(json!({"apiKeySecurityScheme": {"location": "header", "name": "X\r\nEvil: 1"}}));
     let made = build_snippets(&broken, PLACE).unwrap();
@@ -473,7 +473,7 @@ fn the_cards_order_decides_between_what_is_spoken() {
         chosen.unwrap().route.protocol_binding,
         ProtocolBinding::V1Rest
     );
-    // What speaks gRPC alone is called by this program's own client alone.
+    // An agent with only gRPC is called only by this program's own client.
     let bare =
         json!([{"url": "desk.example:443", "protocolBinding": "GRPC", "protocolVersion": "0.3"}]);
     let made = build_snippets(&open(bare), PLACE).unwrap();
@@ -536,7 +536,7 @@ fn an_alternative_that_can_be_met_is_taken_and_an_open_door_before_all() {
     );
 }
 
-/// Whoever has everything a card can ask for: a token, a key and no header of their own.
+/// Every kind of credential that a card can require: a token, a key and a custom header.
 fn everything() -> AvailableCredentials<'static> {
     AvailableCredentials::Provided(ProvidedCredentials {
         bearer: true,
@@ -561,11 +561,11 @@ fn a_snippet_calls_as_send_does() {
                 assert!(callable_routes(&card).is_err(), "{path:?}");
                 continue;
             };
-            // What only some snippets can call comes last in all of them.
+            // Interfaces that only some snippets support come last in all of them.
             let web = sent.iter().find(|route| !route.protocol_binding.is_grpc());
             assert_eq!(&shown.route, web.unwrap_or(&sent[0]), "{path:?}");
             compared += 1;
-            // Where the card leaves a choice, or asks in no known way, a page has less to send.
+            // If the card leaves a choice, or describes its requirement in an unknown form, a page has less to send.
             let asked = choose_credentials(&card, &AvailableCredentials::AnyDescribable);
             if let (CredentialChoice::Placements(named), CredentialChoice::Placements(given)) =
                 (asked, choose_credentials(&card, &everything()))

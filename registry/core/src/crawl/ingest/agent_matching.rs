@@ -18,8 +18,9 @@ use crate::crawl::ingest::ingested_card::CardContent;
 use crate::sources::quota::domain_agent_quota;
 use crate::sources::{card_url, source_slot};
 
-/// The agent of a source: its previous one, the one in its slot, one of the same domain with the same content, or a new
-/// one. A nominated source gets its own agent, and changes no other. `None` if the domain's quota is used up.
+/// Finds or creates the agent of a source: its previous one, the one in its slot, one of the same domain with the same
+/// content, or a new one. A nominated source gets a separate agent, and changes no other. `None` if the domain's quota
+/// is used up.
 pub fn match_or_create_agent(
     context: &AppContext,
     batch: &mut IngestBatch,
@@ -45,7 +46,7 @@ pub fn match_or_create_agent(
         None => new_agent(batch, change_set, source, slot)?,
     };
     if previous != Some(id) {
-        // Both agents' index entries list their sources.
+        // The index entries of both agents list their sources.
         for affected in previous.into_iter().chain(matched) {
             let data = json!({"source": url, "fed": affected == id});
             change_set.add_agent_event(EventKind::AgentUpdated, affected, CRAWLER_ACTOR, data);
@@ -63,7 +64,7 @@ struct AgentMatcher<'a> {
     content: &'a CardContent,
     slot: String,
     coverage_level: CoverageLevel,
-    /// The agent behind the very same URL.
+    /// The agent with exactly the same URL.
     same_url_agent: Option<Uuid>,
 }
 
@@ -99,16 +100,16 @@ impl<'a> AgentMatcher<'a> {
         self.batch.domain_agents(self.row.domain_id)
     }
 
-    /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have the
-    /// same card.
+    /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have
+    /// the same card.
     fn previous_agent(&self) -> Option<&'a AgentState> {
         let state = self.batch.agents.get(&self.row.agent_id?)?;
         let is_further = self.has_same_content(state) || self.has_same_url(state);
         (self.is_in_slot(state) || (is_further && self.may_supply(state))).then_some(state)
     }
 
-    /// The agent of the domain that a new source joins. A nominated source joins none by its content alone: a copy of
-    /// a card proves nothing about its author.
+    /// The agent of the domain that a new source joins. A nominated source joins none by its content alone, because a
+    /// copy of a card proves nothing about its author.
     fn joinable_agent(&self) -> Option<&'a AgentState> {
         if self.row.agent_id.is_some() {
             return None;
@@ -140,7 +141,8 @@ impl<'a> AgentMatcher<'a> {
         self.batch.versions.get(&state.agent.newest_version?)
     }
 
-    /// Whether an agent has at least the coverage of this source, which then may not change it.
+    /// Whether this source may supply the card of an agent. With less coverage than the agent it may only supply the
+    /// same content.
     fn may_supply(&self, state: &AgentState) -> bool {
         let agent = &state.agent;
         let agent_coverage = self.batch.agent_coverage(agent.domain_id, agent.id);
@@ -155,8 +157,8 @@ impl<'a> AgentMatcher<'a> {
     }
 }
 
-/// The limit that prevents a source from adding an agent; `None` if it may. Sources registered by an admin have no
-/// limit; nominated ones leave the reserved places to the domain's own.
+/// The limit that prevents a source from creating an agent; `None` if it may. Sources registered by an admin have no
+/// limit; nominated ones leave the reserved positions to the domain's own.
 fn reached_limit(
     context: &AppContext,
     batch: &IngestBatch,

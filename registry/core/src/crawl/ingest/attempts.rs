@@ -1,13 +1,13 @@
-//! The attempts of a fetch as the owner reads them.
+//! Attempts of a fetch, in the form shown to the owner.
 
 use a2a_crawler::fetch::{MAX_SUMMARY, sanitize_text};
 use a2a_crawler::{FetchAttempt, SourceOutcome, SourceResult};
 
 /// The attempts of a fetch with their details for the owner, in the order in which they are stored: the last one
-/// represents the fetch wherever only one is shown.
+/// represents the fetch if only one is shown.
 ///
-/// For a card at the older well-known path, the response of the newer path is no failure: it is mentioned in the detail
-/// of the successful attempt. Of two URLs without a card the one that decided is last, and mentions both.
+/// For a card at the older well-known path, the response of the newer path is not a failure: it is mentioned in the
+/// detail of the successful attempt. If two URLs have no card, the decisive one is last, and mentions both.
 pub fn attempts_with_details(result: &SourceOutcome) -> Vec<(&FetchAttempt, String)> {
     let one = |attempt: &FetchAttempt| attempt.detail.clone();
     match (result.attempts.as_slice(), &result.result) {

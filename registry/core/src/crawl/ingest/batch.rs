@@ -1,4 +1,4 @@
-//! The rows that a group of outcomes reads and changes.
+//! The rows that a batch of outcomes reads and changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -29,19 +29,19 @@ use crate::sources::is_card_source;
 
 #[derive(Debug)]
 pub struct HostCrawlLimits {
-    /// The pause before the next visit, microseconds: the registry's spacing, or the host's `Retry-After`.
+    /// The pause before the next visit, in microseconds: the registry's spacing, or the host's `Retry-After`.
     pub spacing: i64,
-    /// The address block whose visits are limited, `Some(None)` for none; `None` if the visit did not find out.
+    /// The address block whose visits are limited, `Some(None)` for none; `None` if the visit did not determine it.
     pub network: Option<Option<String>>,
 }
 
-/// The rows that the outcomes of one group read and change.
+/// The rows that the outcomes of one batch read and change.
 #[derive(Debug, Default)]
 pub struct IngestBatch {
     pub domains: HashMap<i64, domain::Model>,
     pub sources: BTreeMap<i64, source::Model>,
     pub agents: BTreeMap<Uuid, AgentState>,
-    /// Which of them belong to each domain.
+    /// The sources and agents of each domain.
     pub(super) domain_index: DomainIndex,
     /// Approved and newest versions of those agents.
     pub versions: HashMap<Uuid, VersionKey>,
@@ -51,29 +51,29 @@ pub struct IngestBatch {
     enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
     /// The coverage of those sources.
     pub coverage_evidence: CoverageEvidence,
-    /// The sources that gave those versions, with the origins that answered.
+    /// The sources of those versions, with the origins that served them.
     pub version_sources: HashMap<(Uuid, i64), String>,
-    /// The domains whose cards may have another coverage after this group.
+    /// The domains whose cards may have a different coverage after this batch.
     pub coverage_changed: BTreeSet<i64>,
     /// Whether the circuit breaker is open, so that failures change no state.
     pub breaker_open: bool,
     attempts: Vec<fetch_attempt::Model>,
     /// Fetches of each source by day, and how many of them succeeded.
     day_totals: BTreeMap<(i64, i32), (i32, i32)>,
-    /// Sources without a good fetch on this day before: their totals of a day that is too old now are deleted.
+    /// Sources without an earlier successful fetch on this day: their outdated daily totals are deleted.
     first_fetched_today: Vec<i64>,
     /// The sources whose rows have changed.
     changed_sources: BTreeSet<i64>,
-    /// The sources with a full fetch wanted before this group.
+    /// The sources for which a full fetch was requested before this batch.
     full_fetch_wanted: BTreeSet<i64>,
-    /// Whether versions are to be verified again after this write, because other keys were found for them.
+    /// Whether versions must be verified again after this write, because other keys were found for them.
     pub needs_reverification: bool,
-    /// Agents that got another version, and the versions that must not be trimmed.
+    /// Agents with a new version, and the versions that must not be trimmed.
     pub changed_agents: Vec<(Uuid, Vec<Uuid>)>,
 }
 
 impl IngestBatch {
-    /// Loads everything: eight queries, whatever the group's size; four if no card has changed.
+    /// Loads everything: eight queries, whatever the size of the batch; four if no card has changed.
     pub async fn load(
         write: &WriteTransaction,
         outcomes: &[VisitOutcome],
@@ -85,8 +85,8 @@ impl IngestBatch {
             batch.domains.insert(row.id, row);
         }
         let domain_ids: Vec<i64> = batch.domains.keys().copied().collect();
-        // Agents before sources: a write that retires an agent locks its row while its sources end, so the sources read
-        // after it are consistent.
+        // Agents are read before sources: a write that retires an agent locks its row while its sources end, so the
+        // sources read after it are consistent.
         for agent in agents::live_agents_by_domain(write, &domain_ids).await? {
             let state = AgentState {
                 agent,
@@ -197,14 +197,14 @@ impl IngestBatch {
         Ok(())
     }
 
-    /// Whether the outcome's visit is still this crawler's.
+    /// Whether this crawler still holds the lease of the outcome's visit.
     pub fn has_lease(&self, outcome: &VisitOutcome) -> bool {
         self.domains
             .get(&outcome.domain_key)
             .is_some_and(|row| row.lease == Some(outcome.lease_token))
     }
 
-    /// The keys that were named for a source's domain.
+    /// The keys enrolled for a source's domain.
     pub fn enrolled_keys(&self, source: i64) -> &[enrolled_key::Model] {
         self.sources
             .get(&source)
@@ -224,7 +224,7 @@ impl IngestBatch {
         self.sources.get(&source)?.agent_id
     }
 
-    /// The identifier of an entry, where a catalog of its domain gave it.
+    /// The identifier of a catalog entry, if a catalog of its domain contains it.
     pub fn own_catalog_identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
         let catalog = row.catalog_id.and_then(|id| self.sources.get(&id));
         self.coverage_evidence.own_catalog_identifier(row, catalog)
@@ -245,7 +245,7 @@ impl IngestBatch {
         origin
     }
 
-    /// A source's row, to be changed and then written.
+    /// The row of a source, for a change that is written with the batch.
     pub fn source_mut(&mut self, source: i64) -> Option<&mut source::Model> {
         self.changed_sources.insert(source);
         self.sources.get_mut(&source)
@@ -270,13 +270,13 @@ impl IngestBatch {
         }
     }
 
-    /// Stores every attempt, failed ones too, and counts the fetch for its day. Not counted are failures while the
-    /// circuit breaker is open, and requested fetches, so that repeated requests cannot change the success rate of
-    /// planned ones.
+    /// Stores every attempt, including failed ones, and counts the fetch for its day. Failures while the circuit
+    /// breaker is open are not counted, nor are requested fetches, so that repeated requests cannot change the success
+    /// rate of planned ones.
     pub fn record_attempts(&mut self, result: &SourceOutcome, now: Timestamp) {
         self.changed_sources.insert(result.source_key);
         let is_success = !matches!(result.result, SourceResult::Failed { .. });
-        // A catalog that never existed is not missed.
+        // A catalog that never existed does not count as missing.
         let row = self.sources.get(&result.source_key);
         let can_be_missed =
             row.is_some_and(|row| is_card_source(row) || row.last_success_at.is_some());
@@ -322,8 +322,8 @@ impl IngestBatch {
         }
     }
 
-    /// Ends the visit: the next one is due with its earliest source, and not before the spacing allows. A visit
-    /// requested meanwhile makes all sources due again.
+    /// Finishes the visit: the next one is due with its earliest source, and not before the spacing allows. A visit
+    /// requested in the meantime makes all sources due again.
     pub fn finish_visit(
         &mut self,
         domain: i64,
@@ -401,7 +401,7 @@ impl IngestBatch {
             .collect();
         write.update_sources(sources).await?;
         write.finish_visits(visited).await?;
-        // A fetch may take more requests than attempts are kept.
+        // A fetch may make more requests than the number of attempts that are stored.
         let attempts: BTreeMap<_, _> = std::mem::take(&mut self.attempts)
             .into_iter()
             .map(|attempt| ((attempt.source_id, attempt.place), attempt))
@@ -427,7 +427,7 @@ impl IngestBatch {
     }
 }
 
-/// Stores the URL that brought a card, also where it gave no validators.
+/// Stores the URL that returned a card, even if its response had no validators.
 fn store_card_url(row: &mut source::Model, result: &SourceOutcome) {
     if matches!(result.result, SourceResult::Fetched(_))
         && let Some(brought) = result.attempts.last()
@@ -436,10 +436,11 @@ fn store_card_url(row: &mut source::Model, result: &SourceOutcome) {
     }
 }
 
-/// The most bytes of `Vary` that are stored.
+/// Maximum number of bytes of `Vary` that are stored.
 const MAX_VARY: usize = 255;
 
-/// Stores the caching headers of a good response, for the owner to see. A 304 without `Vary` leaves the stored one.
+/// Stores the caching headers of a successful response, which the owner can see. A 304 without `Vary` does not change
+/// the stored one.
 fn store_freshness(row: &mut source::Model, verdict: &SourceResult) {
     let (freshness, is_full): (&Freshness, bool) = match verdict {
         SourceResult::Fetched(card) => (&card.freshness, true),
@@ -449,7 +450,7 @@ fn store_freshness(row: &mut source::Model, verdict: &SourceResult) {
     };
     row.max_age = freshness.max_age.map(i64::from);
     if is_full || freshness.vary.is_some() {
-        // Names of header fields are ASCII, so that a character is a byte.
+        // Names of header fields are ASCII, so each character is one byte.
         let truncated =
             |vary: &String| vary.chars().filter(char::is_ascii).take(MAX_VARY).collect();
         row.vary = freshness.vary.as_ref().map(truncated);

@@ -1,4 +1,4 @@
-//! Evidence about our own network from the fetches of a group, and the parties that can make each source fail.
+//! Evidence for the circuit breaker from the fetches of a batch, and the parties that can make each source fail.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::sources::{domain_host, is_card_source};
 use crate::visits::leases::is_exempt_address;
 use crate::visits::outage::breaker_open_since;
 
-/// Feeds the fetches of a group to the circuit breaker; returns whether it is open, so that failures change no state.
+/// Feeds the fetches of a batch to the circuit breaker; returns whether it is open, so that failures change no state.
 pub fn feed_circuit_breaker(
     context: &AppContext,
     batch: &IngestBatch,
@@ -26,10 +26,10 @@ pub fn feed_circuit_breaker(
     let mut breaker_open = breaker_open_since(context).is_some();
     for outcome in outcomes.iter().filter(|outcome| batch.has_lease(outcome)) {
         for result in &outcome.sources {
-            // Most domains have no catalog: a missing one is no evidence about our network.
+            // Most domains have no catalog, so a missing one is no evidence about our network.
             let row = batch.sources.get(&result.source_key);
             if let Some(row) = row.filter(|row| is_card_source(row)) {
-                // If the last fetch of the group closes it, it was still open for the others.
+                // If the last fetch of the batch closes it, it was still open for the others.
                 breaker_open |= context
                     .crawl_state
                     .record_fetch(fetch_report(context, batch, row, result), now);
@@ -55,8 +55,8 @@ fn fetch_report(
 
 /// The parties that can make a source fail on purpose.
 ///
-/// Its network is that of its last good response, because whoever runs a failing host chooses where it points. Hosts
-/// inside `allow_networks` are the operator's own, and are distinguished by name alone.
+/// Its network is that of its last successful response, because the operator of a failing host chooses where it
+/// points. Hosts inside `allow_networks` belong to the registry's operator, and are distinguished only by name.
 fn failure_parties(
     context: &AppContext,
     batch: &IngestBatch,
@@ -93,8 +93,8 @@ enum SourceAttribution {
     Party(String),
 }
 
-/// The first registrant of a source: later registrants do not take over its fetches. An entry that only a catalog names
-/// belongs to the domain's first registrant.
+/// The first registrant of a source: later registrants do not take over its fetches. An entry that only a catalog
+/// names belongs to the first registrant of the domain.
 fn first_registrant(batch: &IngestBatch, row: &source::Model) -> SourceAttribution {
     let registrants = batch.coverage_evidence.registrants(row.id);
     let first = registrants
@@ -124,7 +124,7 @@ fn attribute_registrant(
         };
     }
     let address: Option<IpAddr> = network.and_then(|network| network.parse().ok());
-    // Addresses are cheap, so a block of them is one party; unknown ones are one party together.
+    // Addresses are cheap, so a block of them counts as one party; all unknown ones together also count as one.
     let block = address.map_or_else(String::new, |address| enclosing_block(address).to_string());
     SourceAttribution::Party(block)
 }

@@ -1,4 +1,4 @@
-//! Ingest of a fetched card: finds its agent, and decides whether it is a new version.
+//! Ingest of a fetched card: finds its agent, and determines whether it is a new version.
 
 use a2a_card::content_digest;
 use a2a_crawler::FetchedCard;
@@ -44,7 +44,7 @@ pub async fn ingest_card(
         return Ok(false);
     };
     if let Some(row) = batch.source_mut(source) {
-        // The approval is for the first card only, whatever the decision on it.
+        // The approval applies only to the first card, whatever the decision on it.
         row.approve_as = None;
     }
     let coverage_level = batch.source_coverage(source);
@@ -95,8 +95,8 @@ fn preapproval_account(batch: &IngestBatch, source: i64) -> Option<Uuid> {
     row.approve_as.filter(|_| row.agent_id.is_none())
 }
 
-/// Ingests a card with the content and signatures of the newest version. The same card signed by another key of the
-/// same name is verified again too: it makes no new version.
+/// Ingests a card with the content and signatures of the newest version. A card signed by another key of the same name
+/// is verified again too; it is not a new version.
 async fn ingest_repeat(
     context: &AppContext,
     write: &WriteTransaction,
@@ -147,7 +147,7 @@ async fn assign_agent_urn(
     .await
 }
 
-/// Sets the account that the card itself names as owner, which owns the agent while its domain is not proved.
+/// Sets the account that the card names as owner, which owns the agent while its domain is not verified.
 async fn set_claimed_owner(
     context: &AppContext,
     write: &WriteTransaction,
@@ -188,8 +188,8 @@ async fn load_stored_key_sets(
         .collect())
 }
 
-/// Stores a version whose signatures are in another state with the present keys, though content and signatures are the
-/// same; returns whether the card has an error then, and `None` if the state is the same.
+/// Stores a version whose signature state changed with the current keys, though its content and signatures are the
+/// same. Returns whether the card then has an error, and `None` if the state did not change.
 async fn store_reverified_version(
     write: &WriteTransaction,
     batch: &mut IngestBatch,

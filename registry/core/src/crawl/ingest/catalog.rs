@@ -1,4 +1,4 @@
-//! Ingest of a fetched catalog: its new entries, and those that it no longer names.
+//! Ingest of a fetched catalog: its new entries, and those that it no longer lists.
 
 use std::collections::BTreeSet;
 
@@ -27,12 +27,12 @@ use crate::sources::{fetches_card_at, is_catalog, new_source};
 
 const MAX_IDENTIFIERS_SHOWN: usize = 5;
 
-/// The identifiers of the entries of a catalog that are not fetched, by reason.
+/// The identifiers of the catalog entries that are not fetched, by reason.
 #[derive(Debug, Default)]
 struct SkippedEntries {
     /// Entries beyond the domain's quota of agents.
     over_quota: Vec<String>,
-    /// Entries beyond the nominations that the catalog and its registrant have left.
+    /// Entries beyond the remaining nominations of the catalog and its registrant.
     over_nomination_limit: Vec<String>,
     /// Entries of agents that were retired.
     retired: Vec<String>,
@@ -41,7 +41,7 @@ struct SkippedEntries {
 }
 
 impl SkippedEntries {
-    /// A phrase for the owner; `None` if no entry is skipped.
+    /// A message for the owner; `None` if no entry is skipped.
     fn message(&self, limit: usize) -> Option<String> {
         let reasons = [
             (
@@ -51,12 +51,13 @@ impl SkippedEntries {
             (
                 &self.over_nomination_limit,
                 format!(
-                    "beyond the {MAX_NOMINATED} that such a catalog may nominate, or beyond the cards that its registrant may register"
+                    "beyond the {MAX_NOMINATED} cards that such a catalog may nominate, or beyond the limit of its \
+                     registrant"
                 ),
             ),
             (
                 &self.retired,
-                "of retired agents, whose card URLs would have to be registered".to_owned(),
+                "of retired agents, whose card URLs must be registered to be fetched".to_owned(),
             ),
             (
                 &self.other_url,
@@ -86,8 +87,8 @@ fn join_first_names(names: &[String]) -> String {
     format!("{}{more}", few.join(", "))
 }
 
-/// Ingests a catalog: every card that it names becomes a source, and entries that it no longer names end after the same
-/// time as a card that is not found. Returns whether anything has changed.
+/// Ingests a catalog: every card that it lists becomes a source, and entries that it no longer lists end after the
+/// same time as a card that is not found. Returns whether anything has changed.
 pub async fn ingest_catalog(
     context: &AppContext,
     write: &WriteTransaction,
@@ -124,7 +125,7 @@ pub async fn ingest_catalog(
         ..
     } = reader;
     if let Some(row) = batch.source_mut(source) {
-        // The approval is for what the first fetch lists, and not for a card that the URL brings later.
+        // The approval applies to the entries of the first fetch, and not to a card that the URL returns later.
         row.approve_as = None;
     }
     if fetched.is_complete {
@@ -142,7 +143,7 @@ struct CatalogReader {
     now: Timestamp,
     coverage_level: CoverageLevel,
     quota: DomainAgentQuota,
-    /// What it may nominate, if it was registered by its URL and its entries are not covered.
+    /// The remaining nominations, if the catalog was registered by its URL and its entries are not covered.
     nominations: Option<NominationAllowance>,
     listed: BTreeSet<i64>,
     skipped: SkippedEntries,
@@ -208,7 +209,7 @@ impl CatalogReader {
         Ok(())
     }
 
-    /// Handles an entry without a source: adds one, unless its agent was retired or the quota is used up.
+    /// Handles an entry without a source: adds one, unless the entry's agent was retired or the quota is used up.
     async fn read_new_entry(
         &mut self,
         write: &WriteTransaction,
@@ -263,7 +264,7 @@ impl CatalogReader {
     }
 }
 
-/// Ends the entries that a catalog no longer names, also of one that has become a card.
+/// Ends the entries that a catalog no longer lists, including those of one that has become a card.
 pub async fn end_unlisted_entries(
     write: &WriteTransaction,
     batch: &mut IngestBatch,
@@ -281,7 +282,7 @@ pub async fn end_unlisted_entries(
     Ok(())
 }
 
-/// Marks all entries of a registered URL that returns a card now: it is no longer a catalog.
+/// Marks all entries of a registered URL that now returns a card as missing: it is no longer a catalog.
 pub async fn mark_all_entries_missing(
     write: &WriteTransaction,
     batch: &mut IngestBatch,
@@ -295,7 +296,7 @@ pub async fn mark_all_entries_missing(
     Ok(())
 }
 
-/// Marks the entries that a catalog does not name, and ends those that it has not named for long enough. Returns
+/// Marks the entries that a catalog does not list, and ends those that have been missing for long enough. Returns
 /// whether anything has changed.
 async fn mark_missing_entries(
     write: &WriteTransaction,
@@ -342,14 +343,14 @@ async fn mark_missing_entries(
     }
     if has_newly_missing {
         batch.coverage_changed.insert(catalog.domain_id);
-        // Another catalog may name it, but would not be read again unchanged.
+        // Another catalog may list it, but would not be parsed again while it is unchanged.
         batch.refetch_other_catalogs(catalog);
     }
     Ok(has_newly_missing)
 }
 
-/// A new source for a catalog entry. An approval with the domain's registration applies to the entries of the catalog's
-/// first fetch.
+/// A new source for a catalog entry. An approval with the domain's registration applies to the entries of the
+/// catalog's first fetch.
 fn new_entry_source(
     catalog: &source::Model,
     entry: &CatalogEntry,

@@ -1,5 +1,5 @@
-//! What a group holds of one domain. A group has the visits of up to two hundred domains, and what is asked about one of them
-//! must not read what belongs to all.
+//! An index of a batch by domain. A batch has the visits of up to two hundred domains, and a lookup for one of them
+//! must not scan the rows of all.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::commit::agent_state::AgentState;
 use crate::crawl::ingest::batch::IngestBatch;
 
-/// The sources and agents of each domain of a group, by their keys.
+/// The sources and agents of each domain of a batch, by their keys.
 #[derive(Debug, Default)]
 pub struct DomainIndex {
     sources: HashMap<i64, BTreeSet<i64>>,
@@ -18,14 +18,14 @@ pub struct DomainIndex {
 }
 
 impl IngestBatch {
-    /// Adds a source that was read or is new.
+    /// Adds a source that was loaded or is new.
     pub fn add_source(&mut self, row: source::Model) {
         let of_domain = self.domain_index.sources.entry(row.domain_id).or_default();
         of_domain.insert(row.id);
         self.sources.insert(row.id, row);
     }
 
-    /// Adds an agent that was read or is new.
+    /// Adds an agent that was loaded or is new.
     pub fn add_agent(&mut self, state: AgentState) {
         let of_domain = self.domain_index.agents.entry(state.agent.domain_id);
         of_domain.or_default().insert(state.agent.id);
@@ -38,7 +38,7 @@ impl IngestBatch {
         domains.map(|row| (row.id, row.account_id)).collect()
     }
 
-    /// All sources of a domain, also those that have ended in this group, the oldest first.
+    /// All sources of a domain, including those that have ended in this batch, oldest first.
     pub fn all_domain_sources(&self, domain: i64) -> impl Iterator<Item = &source::Model> + Clone {
         let ids = self.domain_index.sources.get(&domain);
         let ids = ids.into_iter().flatten();
@@ -69,7 +69,7 @@ impl IngestBatch {
             .collect()
     }
 
-    /// The identifiers of an agent in catalogs of its domain, the oldest catalog first.
+    /// The identifiers of an agent in catalogs of its domain, oldest catalog first.
     pub fn agent_identifiers(&self, domain: i64, agent: Uuid) -> impl Iterator<Item = &str> {
         self.live_domain_sources(domain)
             .filter(move |row| row.agent_id == Some(agent))
@@ -107,8 +107,8 @@ mod tests {
     /// The key of the catalog of the first domain.
     const CATALOGS: i64 = 100;
 
-    /// The sources of three domains, mixed, of which every fourth has ended, and a further one that a catalog has added later;
-    /// and the catalog of each domain that names them.
+    /// The mixed sources of three domains, of which every fourth has ended, and a further one that a catalog has added
+    /// later; and the catalog of each domain that lists them.
     fn group() -> IngestBatch {
         let mut group = IngestBatch::default();
         for domain in 0..3 {

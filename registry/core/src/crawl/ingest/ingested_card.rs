@@ -16,7 +16,7 @@ pub struct IngestedCard<'a> {
     pub answered_by: String,
     /// The account that has approved it with the registration (`--approve`).
     pub preapproved_by: Option<Uuid>,
-    /// The version that the agent had before.
+    /// The newest version that the agent had before this card.
     pub newest: Option<VersionKey>,
     /// Whether none of the keys that sign it is pinned for the agent.
     pub keys_rotated: bool,
@@ -39,8 +39,8 @@ pub struct CardContent {
 }
 
 impl CardContent {
-    /// The content of a fetched card. Its signatures are verified with fetched keys, enrolled ones, and stored keys of
-    /// the same URL.
+    /// Builds the content of a fetched card. Its signatures are verified with fetched keys, enrolled ones, and stored
+    /// keys of the same URL.
     pub fn from_fetched(
         fetched: &FetchedCard,
         content_digest: String,
@@ -58,7 +58,7 @@ impl CardContent {
         }
     }
 
-    /// The same content, its signatures verified with the stored keys of the agent.
+    /// The same content, with signatures verified by the stored keys of the agent.
     pub fn verified_with(
         self,
         fetched: &FetchedCard,

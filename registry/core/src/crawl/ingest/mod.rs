@@ -1,8 +1,8 @@
-//! Ingest of outcomes: versions, decisions, lifecycle, attempts, next visits and events, for a whole group of visits in
-//! one transaction.
+//! Ingest of outcomes: versions, decisions, lifecycle, attempts, next visits and events, for a whole batch of visits
+//! in one transaction.
 //!
-//! Everything a group needs is loaded in a handful of queries, processed in memory, and written in a
-//! handful of multi-row statements: one transaction a card would be fifteen times slower.
+//! A batch loads everything it needs in a handful of queries, processes it in memory, and writes it in a handful of
+//! multi-row statements: one transaction per card would be fifteen times slower.
 
 pub mod agent_matching;
 pub mod attempts;
@@ -53,15 +53,15 @@ use crate::visits::VISIT_SPACING;
 use crate::visits::leases::is_exempt_address;
 use crate::visits::outage::{cache_outage, store_outage};
 
-/// What is wrong with a card whose bytes are not those that the catalog promises.
-const DIGEST_MISMATCH: &str = "the catalog states another digest for this card, so it is not taken; \
-     it is compared again when the catalog is fetched";
+/// The error for a card whose bytes do not match the digest in the catalog.
+const DIGEST_MISMATCH: &str = "the catalog states a different digest for this card, so the card is not accepted; it \
+    is compared again when the catalog is fetched";
 
-/// What is wrong with a catalog at the URL of an agent's card.
-const CARD_BECAME_CATALOG: &str = "this URL has brought the card of an agent, which is kept; withdraw \
-     and register it again for what this catalog lists";
+/// The error for a catalog at the URL of an agent's card.
+const CARD_BECAME_CATALOG: &str = "this URL returned the card of an agent before, which is kept; to fetch the \
+    entries of this catalog, withdraw the URL and register it again";
 
-/// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has
+/// Ingests a batch of outcomes in one transaction. An outcome whose lease has expired is dropped: another process has
 /// made that visit.
 pub async fn ingest_outcomes(
     context: &AppContext,
@@ -100,7 +100,7 @@ pub async fn ingest_outcomes(
     Ok(())
 }
 
-/// Deletes the oldest versions of these agents beyond those that are stored, but none of those named with an agent.
+/// Deletes the oldest versions of these agents beyond the limit, but none of those given with an agent.
 async fn trim_versions(
     write: &WriteTransaction,
     changed_agents: &[(Uuid, Vec<Uuid>)],
@@ -116,7 +116,7 @@ async fn trim_versions(
     Ok(())
 }
 
-/// Stores the time of this group where it has fetched the card of an agent that everybody finds, at most once a minute.
+/// Stores the time of this batch if it has fetched the card of a publicly visible agent, at most once a minute.
 async fn store_crawl_time(
     context: &AppContext,
     write: &WriteTransaction,
@@ -142,7 +142,7 @@ async fn store_crawl_time(
     Ok(true)
 }
 
-/// Updates the agents of domains whose coverage this group may have changed. The group is written before that.
+/// Updates the agents of domains whose coverage this batch may have changed. The batch is written before.
 async fn update_changed_coverage(
     context: &AppContext,
     write: &WriteTransaction,
@@ -180,7 +180,7 @@ async fn ingest_visit(
     }
     let domain = outcome.domain_key;
     affected_agents.extend(batch.agents_without_source(domain));
-    // After all sources: one that fails does not matter while another one answers.
+    // This comes after all sources: a failed source does not matter while another one responds.
     for agent in affected_agents {
         update_liveness(batch, change_set, agent, now);
     }
@@ -247,8 +247,8 @@ async fn ingest_source(
     Ok(())
 }
 
-/// Updates an agent's liveness from its sources, appends an event if it changed, and retires an agent that was gone for
-/// too long.
+/// Updates an agent's liveness from its sources, appends an event if it changed, and retires an agent that was gone
+/// for too long.
 fn update_liveness(
     batch: &mut IngestBatch,
     change_set: &mut ChangeSet<'_>,
@@ -286,7 +286,7 @@ fn update_liveness(
     }
 }
 
-/// The limits of a visit's host from now on.
+/// The crawl limits of a visit's host from now on.
 fn host_crawl_limits(
     context: &AppContext,
     batch: &IngestBatch,
@@ -330,8 +330,8 @@ fn is_visit_exempt(context: &AppContext, batch: &IngestBatch, outcome: &VisitOut
         .any(|address| is_exempt_address(context, address))
 }
 
-/// Locks the domains of a group, and those that answered for them by a redirect, in one order: their owners decide the
-/// coverage of the cards, and a change of owner locks them too.
+/// Locks the domains of a batch, and those that responded for them by a redirect, in one order: their owners determine
+/// the coverage of the cards, and a change of owner locks them too.
 async fn lock_responding_domains(
     write: &WriteTransaction,
     outcomes: &[VisitOutcome],
@@ -351,7 +351,7 @@ async fn lock_responding_domains(
     Ok(())
 }
 
-/// The origin that answered, if it is not the requested one.
+/// The origin that responded, if it is not the requested one.
 fn redirected_origin(result: &SourceOutcome) -> Option<String> {
     let response_origin = match &result.result {
         SourceResult::Fetched(fetched) => url_origin(&fetched.url),
@@ -362,8 +362,8 @@ fn redirected_origin(result: &SourceOutcome) -> Option<String> {
     Some(response_origin).filter(|answered| *answered != url_origin(asked))
 }
 
-/// Removes the trust level for valid TLS from an agent whose card cannot be fetched over it any more, unless another
-/// of its sources still gives it.
+/// Removes the trust level for valid TLS from an agent whose card can no longer be fetched over it, unless another of
+/// its sources still gives it.
 fn drop_tls_trust(batch: &mut IngestBatch, source: i64) {
     let Some(agent) = batch.agent_of_source(source) else {
         return;

@@ -96,8 +96,8 @@ async fn previous_body(
     Ok(bytes.map(|bytes| card_body::Model { digest, bytes }))
 }
 
-/// The bytes that a new version is compared by: its own and those of the served version, where that is the `previous` one, as
-/// it mostly is; else all that are about to be inserted.
+/// The bodies needed to compare a new version: its own and the served version's, if that is `previous`, which is
+/// usual; else all bodies that are about to be inserted.
 fn compared_bodies<'a>(
     batch: &IngestBatch,
     ledger: &'a ChangeSet<'_>,
@@ -166,7 +166,7 @@ fn record_foreign_key_sets(
     }
 }
 
-/// Has the oldest versions of an agent trimmed after this write, except the served one and those in review.
+/// Schedules the agent's oldest versions for deletion after this write, except the served one and those in review.
 fn schedule_trim(batch: &mut IngestBatch, state: &AgentState, version: Uuid) {
     let open = state.open_review.iter().chain(&state.secondary_reviews);
     let asked = open.flat_map(|question| [Some(question.version_id), question.previous_version]);
@@ -194,7 +194,7 @@ pub fn record_version_source(
     }
 }
 
-/// Counts new versions by the day, so that a card that flaps is noticed.
+/// Counts new versions per day, to detect a flapping card.
 fn count_change(agent: &mut agent::Model, now: i64) {
     if now - agent.changes_since >= DAY {
         agent.changes_since = now;
@@ -218,7 +218,7 @@ fn version_key(row: &version::Model) -> VersionKey {
     }
 }
 
-/// The row of a new version, before anything is decided on it.
+/// The row of a new version, without any decision yet.
 fn version_row(
     id: Uuid,
     agent_id: Uuid,

@@ -1,4 +1,4 @@
-//! Cards that are nominated by a catalog at a registered URL (docs/ownership.md#coverage).
+//! Cards nominated by a catalog at a registered URL (docs/ownership.md#coverage).
 
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::timestamp::Timestamp;
@@ -9,18 +9,19 @@ use crate::context::AppContext;
 use crate::crawl::ingest::batch::IngestBatch;
 use crate::error::Result;
 
-/// Maximum number of cards that a catalog nominates if no proof of the domain covers it.
+/// Maximum number of cards that a catalog may nominate if no proof of the domain covers it.
 pub const MAX_NOMINATED: usize = 50;
 
-/// How many more cards a catalog may nominate that was registered by its URL and that no proof covers. Its entries
-/// count as registered by its first registrant, so that a list gets no more cards in than separate registrations.
+/// The number of cards that a catalog may still nominate, if it was registered by its URL and no proof covers it. Its
+/// entries count as registered by its first registrant, so that a list admits no more cards than separate
+/// registrations.
 pub struct NominationAllowance {
     registrant: Option<source_registrant::Model>,
     remaining: usize,
 }
 
 impl NominationAllowance {
-    /// The remaining nominations of a catalog and its first registrant.
+    /// Loads the remaining nominations of a catalog and its first registrant.
     pub async fn load(
         context: &AppContext,
         write: &WriteTransaction,
@@ -64,8 +65,8 @@ impl NominationAllowance {
         self.remaining == 0
     }
 
-    /// Counts a new source as one that the catalog's registrant has registered. It does not vouch for the card as a
-    /// registrant of that very URL does, so its role is not stored.
+    /// Counts a new source as registered by the catalog's registrant. That registrant does not vouch for the card as
+    /// one of that exact URL does, so its role is not stored.
     pub async fn consume(
         &mut self,
         write: &WriteTransaction,

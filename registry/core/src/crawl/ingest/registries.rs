@@ -1,4 +1,4 @@
-//! Ingest of the registries that a catalog names (docs/model.md#registries-in-catalogs).
+//! Ingest of the registries that a catalog lists (docs/model.md#registries-in-catalogs).
 
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::MAX_REGISTRIES;
@@ -11,9 +11,9 @@ use crate::crawl::ingest::batch::IngestBatch;
 use crate::error::Result;
 use crate::visibility::is_catalog_authority;
 
-/// Stores the registries that a catalog names as candidates for peers, replacing those that it named before; returns
-/// whether anything has changed. Nothing is stored for a domain that is not proved, or whose catalog came from a place
-/// that the proof does not cover.
+/// Stores the registries that a catalog lists as candidates for peers, replacing those that it listed before; returns
+/// whether anything has changed. Nothing is stored for a domain that is not verified, or whose catalog came from a
+/// location that the proof does not cover.
 pub async fn ingest_registries(
     write: &WriteTransaction,
     batch: &IngestBatch,
@@ -38,7 +38,7 @@ pub async fn ingest_registries(
         })
         .collect();
     if !fetched.is_complete {
-        // A missing one may be in a part that was not read.
+        // A missing one may be in a part that was not parsed.
         let is_missing = |row: &&peer_candidate::Model| {
             let mut listed = fetched.registries.iter();
             !listed.any(|registry| registry.identifier == row.identifier)

@@ -16,7 +16,7 @@ use crate::process_state::crawl_state::CrawlState;
 /// The fetch interval for a catalog that does not exist.
 pub const ABSENT_CATALOG_INTERVAL: i64 = 7 * DAY;
 
-/// Whether an agent gone since that time is retired now.
+/// Whether an agent that has been gone since that time is retired now.
 pub fn is_retirement_due(gone_since: i64, now: Timestamp) -> bool {
     liveness::is_retired(Timestamp(gone_since).into(), now.into())
 }
@@ -36,7 +36,7 @@ pub struct JitterPicker<'a> {
 }
 
 impl<'a> JitterPicker<'a> {
-    /// `seed` is a random number in 0..1.
+    /// Creates a picker; `seed` is a random number in 0..1.
     pub const fn new(stream: &'a CrawlState, seed: f64) -> Self {
         Self {
             stream,
@@ -45,7 +45,7 @@ impl<'a> JitterPicker<'a> {
         }
     }
 
-    /// The random number to plan with; `moment` gives the time that each number would lead to.
+    /// The random number to schedule with; `time_for` gives the time that each number would lead to.
     fn choose(&mut self, time_for: impl Fn(f64) -> OffsetDateTime) -> f64 {
         let least = || {
             self.stream
@@ -58,9 +58,9 @@ impl<'a> JitterPicker<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentChange {
-    /// In full, with new content.
+    /// A full response with new content.
     Changed,
-    /// In full, with the same content.
+    /// A full response with the same content.
     Same,
     NotModified,
 }
@@ -112,8 +112,8 @@ impl IngestBatch {
         schedule_next_fetch(row, fetch_result, freshness.max_age, now, jitter);
     }
 
-    /// Records a failed fetch of a card. While the circuit breaker is open the state does not change, and the fetch is
-    /// repeated soon.
+    /// Records a failed fetch of a card. While the circuit breaker is open, the state does not change, and the fetch
+    /// is retried soon.
     pub fn record_failure(
         &mut self,
         source: i64,
@@ -139,8 +139,8 @@ impl IngestBatch {
         schedule_next_fetch(row, fetch_result, None, now, jitter);
     }
 
-    /// Records a failed fetch of a catalog. A catalog that does not exist is no error, and is fetched rarely; one that
-    /// never existed and fails now counts as missing too.
+    /// Records a failed fetch of a catalog. A catalog that does not exist is not an error, and is fetched rarely; one
+    /// that never existed and fails now counts as missing too.
     pub fn record_catalog_failure(
         &mut self,
         source: i64,
@@ -167,8 +167,8 @@ impl IngestBatch {
         }
     }
 
-    /// Whether a source of a visit has just begun to time out. Its host may start on demand, so the next
-    /// visit comes sooner than the usual spacing.
+    /// Whether a source of a visit has just begun to time out. Its host may start on demand, so the next visit comes
+    /// sooner than the usual spacing.
     pub fn is_retried_soon(&self, outcome: &VisitOutcome) -> bool {
         outcome.sources.iter().any(|result| {
             let row = self.sources.get(&result.source_key);
@@ -184,9 +184,9 @@ impl IngestBatch {
         })
     }
 
-    /// The best liveness of an agent's sources. An agent without a source is gone: no catalog names it.
+    /// The best liveness of an agent's sources. An agent without a source is gone: no catalog lists it.
     pub fn agent_liveness(&self, agent: Uuid) -> Option<CombinedLiveness> {
-        // A source that was not fetched yet, or is in a state that only a later build knows, does not count.
+        // A source that was not fetched yet, or is in a state that only a later build knows, is ignored.
         let state = |source: &source::Model| match source.liveness.known_value() {
             Some(SourceState::Fresh) => LivenessState::Fresh,
             Some(SourceState::Gone) => LivenessState::Gone,
@@ -203,7 +203,7 @@ impl IngestBatch {
         let Some(best) = agent_sources().min_by_key(|source| state(source)) else {
             return Some(CombinedLiveness {
                 state: LivenessState::Gone,
-                reason: Some("the domain's catalog does not name it any more".into()),
+                reason: Some("the domain's catalog no longer lists it".into()),
                 last_seen_at: None,
             });
         };
@@ -217,7 +217,7 @@ impl IngestBatch {
     }
 }
 
-/// Whether a response means that there is no catalog, so that an early retry is useless.
+/// Whether a response means that there is no catalog, so that an early retry is pointless.
 const fn indicates_absence(outcome: AttemptOutcome) -> bool {
     matches!(
         outcome,
@@ -242,13 +242,13 @@ fn set_liveness_after_failure(row: &mut source::Model, outcome: AttemptOutcome, 
     .into();
     row.liveness_reason = reason;
     if outcome == AttemptOutcome::TlsInvalid {
-        // The card is no longer trusted, and a 304 would not show that it came over valid TLS.
+        // The card is no longer trusted, and a 304 would not show whether it came over valid TLS.
         row.full_wanted = true;
     }
 }
 
-/// Sets the next fetch of a source and its interval. A requested fetch does not replace the planned one: that one is
-/// made as well.
+/// Schedules the next fetch of a source and sets its interval. A requested fetch does not replace the planned one:
+/// both are made.
 fn schedule_next_fetch(
     row: &mut source::Model,
     fetch_result: LastFetch,

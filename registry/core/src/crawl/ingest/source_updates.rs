@@ -1,4 +1,4 @@
-//! Catalog entries of existing sources, and what an entry changes in them.
+//! Catalog entries of existing sources, and the changes that an entry makes to them.
 
 use a2a_crawler::catalog::CatalogEntry;
 use a2a_registry_domain::coverage::CoverageLevel;
@@ -13,22 +13,22 @@ use crate::sources::{fetches_card_at, is_catalog, may_list_cards};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceUpdate {
     Unchanged,
-    /// The same URL, which the catalog names for the first time.
+    /// The same URL, which the catalog lists for the first time.
     NewlyListed,
-    /// Another URL than before.
+    /// A new URL.
     Moved,
-    /// Another URL than in the catalog that takes precedence, or the URL of another entry.
+    /// A URL that differs from that in the catalog with precedence, or the URL of another entry.
     OtherUrl,
 }
 
-/// The precedence of catalogs of one domain, the first one first.
+/// The precedence of catalogs of one domain, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CatalogRank {
     Ard,
     AiCatalog,
-    /// At another URL, which the owner of the domain has registered.
+    /// A catalog at another URL, which the owner of the domain has registered.
     OwnerRegistered,
-    /// At another URL, which someone else has registered.
+    /// A catalog at another URL, which someone else has registered.
     Nominated,
 }
 
@@ -37,7 +37,7 @@ impl IngestBatch {
         self.sources.get(&source).is_some_and(is_catalog)
     }
 
-    /// The source of a catalog's entry: the one with its identifier, else one with its URL.
+    /// The source of a catalog entry: the one with its identifier, else one with its URL.
     pub fn entry_source(&self, catalog: &source::Model, entry: &CatalogEntry) -> Option<i64> {
         let all = || self.live_domain_sources(catalog.domain_id);
         all()
@@ -46,8 +46,8 @@ impl IngestBatch {
             .map(|row| row.id)
     }
 
-    /// Whether an entry names a source by its identifier. The identifiers of a catalog that only nominates are its own:
-    /// a source that the domain's catalog took over from it would still have the cards that it gave before.
+    /// Whether an entry names a source by its identifier. The identifiers of a catalog that only nominates are
+    /// separate: if the domain's catalog took over such a source, it would still have the earlier cards.
     pub fn is_named_by_entry(
         &self,
         row: &source::Model,
@@ -62,8 +62,8 @@ impl IngestBatch {
             && (row.catalog_id == Some(catalog.id) || are_shared())
     }
 
-    /// The effect of naming an existing source. The catalog that has named it keeps it; another one takes over if that
-    /// one no longer names it, does not exist, or has lower precedence.
+    /// Applies an entry to an existing source and returns the effect. The catalog that has listed the source keeps it;
+    /// another one takes over if that catalog no longer lists it, does not exist, or has lower precedence.
     pub fn apply_entry(
         &mut self,
         id: i64,
@@ -75,7 +75,7 @@ impl IngestBatch {
             return SourceUpdate::Unchanged;
         };
         let rank = self.catalog_rank(catalog);
-        // What no proof covers changes nothing that is registered, or that another catalog lists or has listed.
+        // An uncovered catalog changes no source that is registered, or that another catalog lists or has listed.
         let is_its_own = row.kind == SourceKind::Entry && row.catalog_id == Some(catalog.id);
         if id == catalog.id || (rank == CatalogRank::Nominated && !is_its_own) {
             return SourceUpdate::Unchanged;
@@ -150,7 +150,7 @@ impl IngestBatch {
         }
     }
 
-    /// Records that a catalog names a registered URL. The source keeps its kind: it stays when the catalog drops it.
+    /// Records that a catalog lists a registered URL. The source keeps its kind: it stays when the catalog drops it.
     fn record_listing(
         &mut self,
         id: i64,
@@ -172,8 +172,8 @@ impl IngestBatch {
         SourceUpdate::NewlyListed
     }
 
-    /// Whether the catalog that names a source states another digest than these bytes have. A registered source is not
-    /// compared.
+    /// Whether the catalog that lists a source states a different digest from that of these bytes. A registered source
+    /// is not compared.
     pub fn has_other_digest(&self, source: i64, bytes: &[u8]) -> bool {
         let row = self.sources.get(&source);
         let row = row.filter(|row| row.kind == SourceKind::Entry);
@@ -181,7 +181,7 @@ impl IngestBatch {
         stated.is_some_and(|stated| stated != a2a_card::bytes_digest(bytes))
     }
 
-    /// Has the catalogs of a source's domain fetched in full the next time.
+    /// Schedules a full fetch of the catalogs of a source's domain.
     pub fn refetch_catalogs_of_source(&mut self, source: i64) {
         let Some(row) = self.sources.get(&source).cloned() else {
             return;
@@ -213,7 +213,7 @@ fn set_source_url(row: &mut source::Model, url: &str, now: Timestamp) {
     row.approve_as = None;
 }
 
-/// Stores the digest that an entry states. Another digest promises another card, which is fetched now.
+/// Stores the digest that an entry states. A different digest indicates a different card, which is fetched now.
 fn update_entry_digest(row: &mut source::Model, entry: &CatalogEntry, now: Timestamp) {
     if row.entry_digest != entry.digest {
         row.entry_digest.clone_from(&entry.digest);

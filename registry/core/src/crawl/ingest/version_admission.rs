@@ -1,4 +1,4 @@
-//! Applies the admission rules to an ingested version, with the rows of its group.
+//! Applies the admission rules to an ingested version, with the rows of its batch.
 
 use a2a_registry_domain::admission_rules::{AdmissionDecision, Rule};
 use a2a_registry_domain::lifecycle::Hold;
@@ -18,8 +18,8 @@ use crate::crawl::ingest::batch::IngestBatch;
 use crate::crawl::ingest::ingested_card::IngestedCard;
 use crate::error::Result;
 
-/// Applies the rules again to the newest version of a repeated card, if it waits: its signatures are in another state
-/// now.
+/// Applies the rules again to the newest version of a repeated card, if it is pending: its signature state has
+/// changed.
 pub async fn redecide_version(
     context: &AppContext,
     write: &WriteTransaction,
@@ -71,8 +71,8 @@ pub async fn decide_ingested_version(
     Ok(())
 }
 
-/// The input of the rules that the rows of a group provide: all but the change, the errors, and an approval with the
-/// registration.
+/// The input of the admission rules from the rows of a batch: everything except the change, the errors, and an
+/// approval with the registration.
 pub fn admission_input<'a>(
     batch: &'a IngestBatch,
     agent: &agent::Model,
@@ -92,7 +92,7 @@ pub fn admission_input<'a>(
     }
 }
 
-/// The approver of a registration with `--approve`.
+/// The decision maker of a registration with `--approve`.
 pub fn registration_approver(batch: &IngestBatch, account: Uuid) -> Option<DecisionMaker> {
     let account = batch.accounts.get(&account)?;
     Some(DecisionMaker {

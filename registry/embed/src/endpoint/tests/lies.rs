@@ -1,4 +1,4 @@
-//! Servers that answer late, wrongly, with too much or not at all.
+//! Faulty servers: late, wrong, oversized or missing responses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,13 +8,13 @@ use time::OffsetDateTime;
 use super::canary::Canary;
 use super::*;
 
-/// Asks a server that always says this for the vector of one text.
+/// Requests the vector of one text from a server that always sends this reply.
 async fn asked(reply: ScriptedReply) -> EmbedError {
     let server = Server::start(move |_| reply.clone()).await;
     let endpoint = open(&config(&server)).await.unwrap();
     let asked = endpoint.embed(owned(&["x"]), TextKind::Query).await;
     assert_eq!(server.requests().len(), 1);
-    let error = asked.expect_err("a lie was believed");
+    let error = asked.expect_err("an invalid response was accepted");
     let text = error.to_string();
     assert!(text.chars().count() < MAX_DETAIL, "{text}");
     assert!(!text.contains(char::is_control), "{text:?}");
@@ -35,7 +35,7 @@ async fn odd_answers_are_failures() {
         (ScriptedReply::json(twice), "2 vectors"),
         (data("[1,2]"), "2 numbers"),
         (data("[1,2,3,4]"), "4 numbers"),
-        (data("[0,0,0]"), "no direction"),
+        (data("[0,0,0]"), "length zero"),
         (data("[1,2,NaN]"), "form of embeddings"),
         (data("[1,2,null]"), "form of embeddings"),
         (data(r#"["1","2","3"]"#), "form of embeddings"),
@@ -93,7 +93,7 @@ async fn vectors_are_put_in_the_order_of_their_texts() {
     assert!(near(&vectors, &[turned(1), turned(2), turned(3)]));
 }
 
-/// An index twice, with the right count, and an index that nobody asked for.
+/// A repeated index, with the right count, and an index that was not requested.
 #[tokio::test]
 async fn each_text_is_answered_once() {
     for indexes in [[0, 0], [1, 1], [1, 2]] {
@@ -155,7 +155,7 @@ async fn no_redirect_is_followed() {
     canary.assert_untouched();
 }
 
-/// A network that is private is asked only where this section's own list names it.
+/// Private networks are contacted only if the list of this section allows them.
 #[tokio::test]
 async fn nothing_is_sent_to_an_address_that_is_not_opened() {
     let canary = Canary::new();
@@ -184,7 +184,7 @@ async fn nothing_is_sent_to_an_address_that_is_not_opened() {
     }
     canary.assert_untouched();
 
-    // Had it been opened, it would have been asked.
+    // If the address were allowed, the request would be sent.
     let opened = EndpointOptions {
         guard: opening(FORBIDDEN),
         ..private
@@ -246,7 +246,7 @@ async fn who_cannot_be_reached_is_away() {
     }
 }
 
-/// A clock that is set by hand.
+/// A clock set by the test.
 #[derive(Debug)]
 struct HandClock(Mutex<OffsetDateTime>);
 
@@ -264,7 +264,7 @@ impl HandClock {
 
 #[tokio::test]
 async fn who_asks_to_be_left_alone_is_left_alone() {
-    // What is asked for, and after how many seconds the endpoint is asked again.
+    // Status and header of the response, and the seconds until the next request is sent.
     for (status, header, rest) in [
         (429, "retry-after: 30\r\n", 30),
         (503, "retry-after: 30\r\n", 30),
@@ -273,7 +273,7 @@ async fn who_asks_to_be_left_alone_is_left_alone() {
         (429, "", 0),
         (429, "retry-after: soon\r\n", 0),
         (500, "", 0),
-        // Not what the field is for.
+        // Statuses for which the header has no meaning.
         (401, "retry-after: 30\r\n", 0),
     ] {
         let server = Server::start(move |request| match texts(request)[0].as_str() {
@@ -306,7 +306,7 @@ async fn who_asks_to_be_left_alone_is_left_alone() {
     }
 }
 
-/// A clock that is set back does not make anybody wait for as long as it was set back.
+/// Setting the clock back does not make the pause longer.
 #[tokio::test]
 async fn a_clock_that_is_set_back_prolongs_nothing() {
     let server = Server::start(|request| match texts(request)[0].as_str() {

@@ -1,4 +1,4 @@
-//! Where the key goes, which is to the endpoint, and into no log, no error and no `Debug`.
+//! The API key is sent to the endpoint and appears in no log, no error and no `Debug` output.
 
 use std::io::{self, Write};
 
@@ -38,7 +38,7 @@ async fn the_key_is_sent_and_never_shown() {
         .finish();
     let _logging = tracing::subscriber::set_default(subscriber);
 
-    // Servers that quote what they were sent, in every way in which an answer can be wrong.
+    // Servers that quote the request, in every kind of wrong response.
     let quoting = |status: u16| {
         move |request: &Request| {
             let sent = request.header("authorization").unwrap();

@@ -1,4 +1,4 @@
-//! How many texts are under way at once: queries and cards each for themselves.
+//! Limits of concurrent requests, separate for queries and cards.
 
 use futures::poll;
 use tokio::task::JoinHandle;
@@ -7,7 +7,7 @@ use super::*;
 
 type Asking = JoinHandle<Result<Vec<Vec<f32>>, EmbedError>>;
 
-/// Never answers a text that is to wait.
+/// Never responds to a text that must wait.
 fn patient(request: &Request) -> ScriptedReply {
     match texts(request)[0].as_str() {
         "wait" => ScriptedReply::raw("").then_hang(),
@@ -15,13 +15,13 @@ fn patient(request: &Request) -> ScriptedReply {
     }
 }
 
-/// Asks in the background for something that is not answered.
+/// Sends a request in the background that gets no response.
 fn wait(endpoint: &Arc<RemoteEncoder>, kind: TextKind) -> Asking {
     let endpoint = Arc::clone(endpoint);
     tokio::spawn(async move { endpoint.embed(owned(&["wait"]), kind).await })
 }
 
-/// Stops waiting for them.
+/// Stops waiting for these requests.
 async fn leave(waiting: Vec<Asking>) {
     for asking in waiting {
         asking.abort();
@@ -43,7 +43,7 @@ async fn a_query_too_many_is_told_so_and_cards_are_asked_all_the_same() {
     }
     assert_eq!(query().await, Err(EmbedError::Busy));
     assert!(card().await.is_ok());
-    // What is under way goes on where nobody waits for it any more.
+    // Running queries continue after their callers stop waiting.
     leave(waiting).await;
     assert_eq!(query().await, Err(EmbedError::Busy));
 }
@@ -85,7 +85,7 @@ async fn cards_wait_for_one_another_and_queries_for_none_of_them() {
     assert!(query.is_ok(), "{query:?}");
     assert!(poll!(next.as_mut()).is_pending());
     assert_eq!(server.requests().len(), MAX_CONCURRENT_CARD_BATCHES + 1);
-    // A batch that is given up makes room at once.
+    // An abandoned batch frees its slot at once.
     leave(waiting.split_off(1)).await;
     let vectors = next.await.unwrap();
     assert!(near(&vectors, &[turned(3)]));

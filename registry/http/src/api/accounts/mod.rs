@@ -17,7 +17,8 @@ use crate::requests::query::Query;
 
 /// Create a token
 ///
-/// The secret is only in this response; the registry stores its hash. Accounts make their own tokens, admins everybody's.
+/// The secret appears only in this response; the registry stores its hash. Accounts create their own tokens; admins
+/// create tokens for any account.
 #[utoipa::path(
     request_body = NewToken,
     responses(
@@ -33,7 +34,7 @@ pub async fn token_create(caller: Require<Read>, new: JsonBody<NewToken>) -> Han
 
 /// List tokens, newest first
 ///
-/// Everybody's for an admin, otherwise the caller's own.
+/// Admins see all tokens, other callers only their own.
 #[utoipa::path(
     params(PageRequest),
     responses((status = 200, description = "A page of tokens", body = TokenList))
@@ -46,11 +47,11 @@ pub async fn token_list(caller: Require<Read>, page: Query<PageRequest>) -> Hand
 
 /// Revoke a token
 ///
-/// Accounts revoke their own tokens, by one that may as much; admins everybody's.
+/// Accounts revoke their own tokens, using a token with at least the same scopes; admins revoke any token.
 #[utoipa::path(
     responses(
         (status = 204, description = "The token is revoked"),
-        (status = 409, description = "It is the last way in of an admin"),
+        (status = 409, description = "The token is the last admin access"),
     )
 )]
 #[delete("/v1/tokens/{token}")]

@@ -1,4 +1,4 @@
-//! Handlers of the caller's account, of accounts and of groups.
+//! Handlers for the caller's account, accounts and groups.
 
 use a2a_registry_api::{
     Account, AccountList, AccountPatch, Group, GroupList, GroupMembers, Me, NewAccount,
@@ -15,7 +15,7 @@ use crate::requests::body::JsonBody;
 use crate::requests::path_parameters::{AccountRef, GroupRef};
 use crate::requests::query::Query;
 
-/// Show who is asking
+/// Show the calling account
 #[utoipa::path(
     tag = "accounts",
     responses((status = 200, description = "The caller's account, groups and token", body = Me))
@@ -78,15 +78,15 @@ pub async fn account_show(
 
 /// Change the roles or groups of an account, or disable it
 ///
-/// What is absent stays as it is. Without `If-Match` the change is made to whatever the account is now.
+/// Absent members stay unchanged. Without `If-Match` the change applies to the current state of the account.
 #[utoipa::path(
-    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of the state to change")),
     request_body = AccountPatch,
     responses(
         (status = 200, description = "The changed account", body = Account,
          headers(("ETag" = String, description = "Changes when the response changes"))),
         (status = 409, description = "No enabled admin would be left, or a group does not exist"),
-        (status = 412, description = "`If-Match` names another state than the present one"),
+        (status = 412, description = "`If-Match` does not match the current state"),
     )
 )]
 #[patch("/v1/accounts/{account}")]
@@ -137,17 +137,17 @@ pub async fn group_show(
     response::json_with_etag(&request, &group)
 }
 
-/// Set the members of a group, which is made if it does not exist
+/// Set the members of a group, creating the group if needed
 ///
-/// Without `If-Match` the change is made to whatever the group is now.
+/// Without `If-Match` the change applies to the current state of the group.
 #[utoipa::path(
-    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of the state to change")),
     request_body = GroupMembers,
     responses(
         (status = 200, description = "The group", body = Group,
          headers(("ETag" = String, description = "Changes when the response changes"))),
         (status = 409, description = "An account does not exist"),
-        (status = 412, description = "`If-Match` names another state than the present one"),
+        (status = 412, description = "`If-Match` does not match the current state"),
     )
 )]
 #[put("/v1/groups/{group}")]
@@ -162,12 +162,12 @@ pub async fn group_put(
     response::changed_resource(&group)
 }
 
-/// Delete a group; its accounts stay
+/// Delete a group but keep its accounts
 #[utoipa::path(
-    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of the state to delete")),
     responses(
         (status = 204, description = "The group is deleted"),
-        (status = 412, description = "`If-Match` names another state than the present one"),
+        (status = 412, description = "`If-Match` does not match the current state"),
     )
 )]
 #[delete("/v1/groups/{group}")]

@@ -1,4 +1,4 @@
-//! Sessions of accounts, on the API.
+//! Handlers for sessions of accounts.
 
 use a2a_registry_api::{Session, SessionList};
 use a2a_registry_core::paging::PageRequest;
@@ -13,7 +13,7 @@ use crate::sessions;
 
 /// List sessions, newest first
 ///
-/// Everybody's for an admin, otherwise the caller's own. Sessions are begun on the pages; the API takes tokens only.
+/// Admins see all sessions, other callers only their own. Sessions start on the pages; the API accepts tokens only.
 #[utoipa::path(
     params(PageRequest),
     responses((status = 200, description = "A page of sessions", body = SessionList))
@@ -24,7 +24,7 @@ pub async fn session_list(caller: Require<Read>, page: Query<PageRequest>) -> Ha
     response::json_response(StatusCode::OK, &sessions)
 }
 
-/// Show one session
+/// Show a session
 #[utoipa::path(
     responses((status = 200, description = "The session", body = Session,
         headers(("ETag" = String, description = "Changes when the response changes"))))
@@ -41,11 +41,11 @@ pub async fn session_show(
 
 /// Revoke a session
 ///
-/// Accounts revoke their own sessions, by a token that may as much; admins everybody's.
+/// Accounts revoke their own sessions, using a token with at least the same scopes; admins revoke any session.
 #[utoipa::path(
     responses(
         (status = 204, description = "The session is revoked"),
-        (status = 409, description = "It is the last way in of an admin"),
+        (status = 409, description = "The session is the last admin access"),
     )
 )]
 #[delete("/v1/sessions/{session}")]

@@ -1,4 +1,4 @@
-//! The bytes of cards, exactly as their publishers wrote them.
+//! Handlers for card bytes, exactly as the publishers wrote them.
 
 use a2a_card::UnknownTarget;
 use a2a_registry_api::limits::CardForm;
@@ -19,32 +19,32 @@ use crate::requests::path_parameters::{AgentRef, CardFormRef};
 use crate::requests::query::Query;
 use crate::requests::server_state::ServerState;
 
-/// Media type of A2A cards, with which a stored version is sent.
+/// Media type of A2A cards, used for stored versions.
 const CARD_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/a2a-agent-card+json");
-/// The served card may change at any time, so caches must revalidate it. Its bytes are signed, so no intermediary may
-/// rewrite them.
+/// `Cache-Control` of the approved card. It may change at any time, so caches must revalidate it; its bytes are
+/// signed, so intermediaries must not rewrite them.
 const APPROVED_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
-/// The bytes behind a digest never change; whether they may be shown can.
+/// `Cache-Control` of a stored version. The bytes behind a digest never change, but their visibility can.
 const VERSION_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("max-age=300, no-transform");
 
-/// What a conversion added and could not express, and whether clients can call the agent with it.
+/// Lists what a conversion added and could not express, and whether clients can call the agent with the result.
 const CONVERSION_HEADER: HeaderName = HeaderName::from_static("a2a-registry-conversion");
 
-/// Which card of an agent.
+/// Query parameters that choose a card of an agent.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct CardQuery {
     /// Digest of a stored version; by default the approved card.
     version: Option<String>,
-    /// Protocol version to convert the card to: `1.0` or `0.3`. A converted card is not what the publisher
+    /// Protocol version to convert the card to: `1.0` or `0.3`. A converted card differs from what the publisher
     /// wrote: it is unsigned, and an extension names its origin.
     #[param(value_type = Option<CardForm>, inline)]
     #[serde(rename = "as")]
     convert: Option<String>,
 }
 
-/// Which version of an agent's card.
+/// Query parameter that chooses a version of an agent's card.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
@@ -55,11 +55,11 @@ pub struct VersionQuery {
 
 /// Get the approved card, byte for byte
 ///
-/// With `version`, a stored version of the card, as `application/a2a-agent-card+json`. With `as`, the card converted
+/// `version` selects a stored version of the card, sent as `application/a2a-agent-card+json`. `as` converts the card
 /// to another protocol version, for clients that support no other. The response header `A2A-Registry-Conversion` then
-/// lists the conversion rules that were applied, the gravest first: values that were added, and values that could not
-/// be converted. `a2a-registry lint --rules` explains them; `convert.no-client` means that no client of that version
-/// can call the agent.
+/// lists the applied conversion rules, most severe first: values that were added, and values that could not be
+/// converted. `a2a-registry lint --rules` explains them; `convert.no-client` means that clients of that version cannot
+/// call the agent.
 #[utoipa::path(
     params(CardQuery),
     security((), ("token" = [])),
@@ -70,7 +70,7 @@ pub struct VersionQuery {
         ), headers(
             ("ETag" = String, description = "Digest of the bytes, in quotes"),
             ("A2A-Registry-Conversion" = String,
-             description = "With `as`: conversion rules that were applied, separated by commas, the gravest first"),
+             description = "With `as`: the applied conversion rules, separated by commas, most severe first"),
         )),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
@@ -96,10 +96,10 @@ pub async fn agent_card(
     respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
 }
 
-/// Get the approved card, converted, at the path that SDK resolvers use
+/// Get the converted approved card at the path that SDK resolvers use
 ///
-/// As `/v1/agents/{agent}/card` with `as`: `/agents/{agent}/as/1.0/` is the base URL for a resolver that reads cards
-/// of 1.0 alone.
+/// Like `/v1/agents/{agent}/card` with `as`: `/agents/{agent}/as/1.0/` is the base URL for a resolver that reads only
+/// 1.0 cards.
 #[utoipa::path(
     params(VersionQuery),
     security((), ("token" = [])),
@@ -110,7 +110,7 @@ pub async fn agent_card(
         ),
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
             ("A2A-Registry-Conversion" = String,
-             description = "Conversion rules that were applied, separated by commas, the gravest first"))),
+             description = "The applied conversion rules, separated by commas, most severe first"))),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
     )
@@ -152,7 +152,7 @@ async fn respond_with_card(
         Some(Err(UnknownTarget(_))) => {
             return Err(Problem::invalid(
                 "/as",
-                "A card is converted to 1.0 or to 0.3; leave `as` out for what the publisher wrote.",
+                "`as` must be 1.0 or 0.3. Leave it out to get the card as its publisher wrote it.",
             ));
         }
     };

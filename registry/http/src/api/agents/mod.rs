@@ -54,13 +54,13 @@ pub async fn agent_versions(
 
 /// Show the changes between two versions of an agent's card
 ///
-/// Each change has its pointer, the old and the new value, and the reason for its class. By default the newest version
-/// is compared with the served one.
+/// Each change has its JSON pointer, the old and the new value, and the reason for its class. By default the newest
+/// version is compared with the served one.
 #[utoipa::path(
     params(DiffQuery),
     security((), ("token" = [])),
     responses(
-        (status = 200, description = "Changes, the gravest first", body = Diff,
+        (status = 200, description = "Changes, most severe first", body = Diff,
          headers(("ETag" = String, description = "Changes when the response changes"))),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -79,7 +79,7 @@ pub async fn agent_diff(
 
 /// List the lint findings of an agent's card
 ///
-/// By default those of the shown version; a version that the caller may not see is not found.
+/// By default the findings of the effective version. A version that the caller may not see is not found.
 #[utoipa::path(
     params(FindingsQuery),
     security((), ("token" = [])),
@@ -103,8 +103,8 @@ pub async fn agent_findings(
 
 /// Show similar agents
 ///
-/// By meaning if the registry has a model, else by the agent's most telling words. Neither the agent itself nor its
-/// duplicates are among them; the latter are in `duplicates`.
+/// Similarity is semantic if the registry has an embedding model, otherwise based on the agent's most significant
+/// words. The results exclude the agent itself and its duplicates, which are in `duplicates`.
 #[utoipa::path(
     params(SimilarQuery),
     security((), ("token" = [])),
@@ -126,7 +126,7 @@ pub async fn agent_similar(
     response::json_with_etag(&request, &similar)
 }
 
-/// Put an agent on hold: only curators see it
+/// Put an agent on hold, so that only curators see it
 #[utoipa::path(
     request_body = Act,
     responses(
@@ -203,12 +203,13 @@ pub async fn agent_retire(
 
 /// Set the visibility, the labels or the sponsor of an agent
 ///
-/// Owners may narrow the visibility with its groups, and name the sponsor; curators may set everything.
+/// Owners may restrict the visibility and its groups and set the sponsor; curators may set everything.
 #[utoipa::path(
     request_body = AgentPatch,
     responses(
         (status = 200, description = "The updated agent", body = Agent),
-        (status = 409, description = "The agent's domain is disputed, a group does not exist, or the sponsor is no account that may be used"),
+        (status = 409, description = "The agent's domain is disputed, a group does not exist, or the sponsor account \
+         does not exist or is disabled"),
     )
 )]
 #[patch("/v1/agents/{agent}")]

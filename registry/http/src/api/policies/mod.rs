@@ -1,4 +1,4 @@
-//! Handlers of policy sets and decisions.
+//! Handlers for policy sets and decisions.
 
 pub mod waivers;
 
@@ -26,7 +26,7 @@ use crate::requests::query::Query;
     responses(
         (status = 200, description = "The policy set; the `ETag` is its number", body = Policies,
          headers(("ETag" = String, description = "The number, for `If-Match`"))),
-        (status = 404, description = "There is no set with this number"),
+        (status = 404, description = "No policy set has this number"),
     )
 )]
 #[get("/v1/policies")]
@@ -42,20 +42,21 @@ pub async fn policies_show(
     Ok(answer)
 }
 
-/// Make a new policy set
+/// Create a policy set
 ///
-/// All agents are evaluated under it first, while the one before decides; then it decides. `in_force` of `GET /v1/policies`
-/// shows when. Going back is putting an earlier set. A set without an enforced permit about `discover` is refused unless
-/// `allow_no_permit` is true, and one that hides every listed agent from every kind of caller unless `preview` has the token of
-/// its preview.
+/// All agents are first evaluated under the new set while the previous set still decides; then the new set takes
+/// effect, which `in_force` of `GET /v1/policies` shows. To go back, submit an earlier set again. A set without an
+/// enforced permit for `discover` is rejected unless `allow_no_permit` is true. A set that hides every listed agent
+/// from every kind of caller is rejected unless `preview` is the token of its preview.
 #[utoipa::path(
-    params(("If-Match" = Option<String>, Header, description = "The number of the newest set that is known, in quotes")),
+    params(("If-Match" = Option<String>, Header,
+    description = "The number of the newest set known to the caller, in quotes")),
     request_body = NewPolicies,
     responses(
         (status = 202, description = "The set is accepted", body = PoliciesAccepted),
-        (status = 412, description = "Another set was made since"),
+        (status = 412, description = "Another set was created since"),
         (status = 422, description = "No policy permits `discover`, and `allow_no_permit` is not true"),
-        (status = 428, description = "The set hides every agent, and `preview` is no token of its preview"),
+        (status = 428, description = "The set hides every agent, and `preview` is not the token of its preview"),
     )
 )]
 #[put("/v1/policies")]
@@ -68,7 +69,7 @@ pub async fn policies_put(
     response::json_response(StatusCode::ACCEPTED, &accepted)
 }
 
-/// List the policy sets that were made, newest first
+/// List policy sets, newest first
 #[utoipa::path(
     params(PageRequest),
     responses((status = 200, description = "A page of policy sets", body = PolicyHistory))
@@ -79,7 +80,7 @@ pub async fn policy_history(caller: Require<SeeAll>, page: Query<PageRequest>) -
     response::json_response(StatusCode::OK, &history)
 }
 
-/// Decide whether the caller may find or call an agent
+/// Check whether the caller may find or call an agent
 #[utoipa::path(
     tag = "policies",
     request_body = DecisionRequest,
@@ -97,11 +98,11 @@ pub async fn policy_decide(caller: Anyone, request: JsonBody<DecisionRequest>) -
 
 /// Show what a policy set would change
 ///
-/// Every agent is decided about under the newest set and under this one, for each kind of caller that a policy of either
-/// names, which takes a while where there are many agents. Nothing is changed.
+/// Every agent is evaluated under the newest set and under this one, for each kind of caller that a policy of either
+/// set names. This is slow for registries with many agents. Nothing is changed.
 #[utoipa::path(
     request_body = NewPolicies,
-    responses((status = 200, description = "What would change", body = PolicyPreview))
+    responses((status = 200, description = "The changes that the set would make", body = PolicyPreview))
 )]
 #[post("/v1/policies:preview")]
 pub async fn policies_preview(
@@ -112,7 +113,7 @@ pub async fn policies_preview(
     response::json_response(StatusCode::OK, &preview)
 }
 
-/// Test how policies decide
+/// Test the decisions of policies
 #[utoipa::path(
     request_body = PolicyCases,
     responses((status = 200, description = "How each case was decided", body = PolicyCaseResults))
@@ -126,13 +127,13 @@ pub async fn policies_test(
     response::json_response(StatusCode::OK, &results)
 }
 
-/// Show what a policy on a dry run would have changed
+/// Show what a dry-run policy would have changed
 ///
-/// Counted are decisions about registering, admitting and calling, and answers about agents that were found, as far as this
-/// registry could follow; days are kept for 90 days.
+/// Counts the decisions about registration, admission and calls, and the responses about agents that were found, as
+/// far as this registry could track them. Daily counts are kept for 90 days.
 #[utoipa::path(
     responses(
-        (status = 200, description = "What it would have changed", body = DryRun),
+        (status = 200, description = "The counted changes", body = DryRun),
         (status = 404, description = "The newest set has no policy with this identifier"),
     )
 )]

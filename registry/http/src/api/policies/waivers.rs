@@ -1,4 +1,4 @@
-//! Handlers of waivers.
+//! Handlers for waivers.
 
 use a2a_registry_api::{NewWaiver, Waiver, WaiverList};
 use a2a_registry_core::policies::waivers::{self, WaiverQuery};
@@ -28,15 +28,15 @@ pub async fn waiver_list(caller: Require<SeeAll>, query: Query<WaiverQuery>) -> 
 
 /// Grant a waiver
 ///
-/// The policy does not count for the content that the agent shows, until the waiver ends. Under four-eyes neither the owner
-/// of an agent nor who registered it may grant one.
+/// Until the waiver ends, the policy does not apply to the agent's effective content. Under four-eyes neither the
+/// owner of the agent nor the account that registered it may grant a waiver.
 #[utoipa::path(
     tag = "policies",
     request_body = NewWaiver,
     responses(
         (status = 201, description = "The waiver", body = Waiver),
         (status = 404, description = "The agent is not registered"),
-        (status = 409, description = "The agent shows another card, is retired, or has this waiver already"),
+        (status = 409, description = "The agent has other effective content, is retired, or already has this waiver"),
     )
 )]
 #[post("/v1/waivers")]
@@ -49,8 +49,8 @@ pub async fn waiver_grant(caller: Require<Approve>, new: JsonBody<NewWaiver>) ->
 #[utoipa::path(
     tag = "policies",
     responses(
-        (status = 204, description = "The waiver has ended; the policy counts again"),
-        (status = 404, description = "There is no such waiver in force"),
+        (status = 204, description = "The waiver has ended; the policy applies again"),
+        (status = 404, description = "No such waiver is in force"),
     )
 )]
 #[delete("/v1/waivers/{waiver}")]

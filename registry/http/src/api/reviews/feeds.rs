@@ -1,4 +1,4 @@
-//! Handlers of feeds: the feed itself, and the two acts that give it an address and end it.
+//! Handlers for feeds: the feed itself, and the actions that create its URL and end it.
 
 use a2a_registry_api::CreatedFeed;
 use a2a_registry_core::context::AppContext;
@@ -13,13 +13,13 @@ use crate::requests::auth::{Read, Require};
 use crate::requests::path_parameters::FeedSecret;
 use crate::review_feed as feed;
 
-/// Give the caller's feed a new address
+/// Create a new URL for the caller's feed
 ///
-/// The feed is Atom: reviews to decide, and decisions and comments on own agents. An address from before is worth nothing
-/// then.
+/// The feed is an Atom feed of reviews to decide, and of decisions and comments on own agents. An earlier URL becomes
+/// invalid.
 #[utoipa::path(
     tag = "reviews",
-    responses((status = 201, description = "The address, which is shown this once", body = CreatedFeed))
+    responses((status = 201, description = "The URL, which is shown only once", body = CreatedFeed))
 )]
 #[post("/v1/me/feed")]
 pub async fn feed_renew(caller: Require<Read>) -> HandlerResult {

@@ -1,4 +1,4 @@
-//! Handlers of the curators' queue.
+//! Handlers for the curators' review queue.
 
 pub mod feeds;
 pub mod writing;
@@ -19,27 +19,27 @@ use crate::requests::auth::{Read, Require};
 use crate::requests::path_parameters::ReviewId;
 use crate::requests::query::Query;
 
-/// Which reviews.
+/// Query parameters that choose reviews.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReviewQuery {
-    /// Only reviews in this state; by default all.
+    /// Returns only reviews in this state; by default all.
     #[param(inline)]
     #[serde(deserialize_with = "not_empty")]
     state: Option<ReviewState>,
-    /// Only reviews of this kind.
+    /// Returns only reviews of this kind.
     #[param(inline)]
     #[serde(deserialize_with = "not_empty")]
     kind: Option<ReviewKind>,
-    /// Only reviews of a change of one of these classes, or `first` for first cards.
+    /// Returns only reviews of changes of these classes; `first` for first cards.
     #[param(inline)]
     change_class: Vec<ReviewedChange>,
-    /// Only reviews of agents of this domain.
+    /// Returns only reviews of agents of this domain.
     domain: Option<String>,
-    /// Only reviews assigned to the account with this name; `me` for the caller.
+    /// Returns only reviews assigned to the account with this name; `me` for the caller.
     assignee: Option<String>,
-    /// Only reviews of the caller's own agents. Callers who do not see everything get no others.
+    /// Returns only reviews of the caller's own agents. Callers with limited access never get others.
     mine: bool,
     /// Entries on the page, at most 100; by default 20.
     #[serde(deserialize_with = "not_empty")]
@@ -51,7 +51,7 @@ pub struct ReviewQuery {
 
 /// List reviews, oldest first
 ///
-/// Callers who do not see everything get the reviews of their own agents.
+/// Callers with limited access get only the reviews of their own agents.
 #[utoipa::path(
     params(ReviewQuery),
     responses((status = 200, description = "A page of reviews", body = ReviewList))
@@ -87,7 +87,7 @@ pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> Ha
 /// Show a review
 #[utoipa::path(
     responses(
-        (status = 200, description = "The review, with what is needed to decide on it", body = ReviewDetail,
+        (status = 200, description = "The review, with the data needed for a decision", body = ReviewDetail,
          headers(("ETag" = String, description = "Changes when the response changes"))),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -103,12 +103,12 @@ pub async fn review_show(
     Ok(response::rendered_with_etag(&request, &review))
 }
 
-/// Show what waits for the caller
+/// Show the caller's inbox
 ///
-/// Reviews to decide, decisions and comments on own agents since the caller last looked, and domains to prove.
+/// Lists reviews to decide, decisions and comments on own agents since the caller's last visit, and domains to prove.
 #[utoipa::path(
     tag = "reviews",
-    responses((status = 200, description = "What waits for the caller", body = Waiting))
+    responses((status = 200, description = "The caller's inbox", body = Waiting))
 )]
 #[get("/v1/me/waiting")]
 pub async fn me_waiting(caller: Require<Read>) -> HandlerResult {

@@ -17,12 +17,13 @@ use crate::requests::auth::{AnyoneWriting, Approve, Curate, Read, Register, Requ
 use crate::requests::body::JsonBody;
 use crate::requests::path_parameters::{AgentRef, ReviewId};
 
-/// Approve the content a review is about
+/// Approve the reviewed content
 #[utoipa::path(
     request_body = ReviewDecision,
     responses(
-        (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
-        (status = 409, description = "The review is closed, it is about another content, the caller has approved it already, or its domain is disputed"),
+        (status = 200, description = "The updated review; still open if more approvals are required", body = Review),
+        (status = 409, description = "The review is closed or about other content, the caller has already approved \
+         it, or the domain is disputed"),
     )
 )]
 #[post("/v1/reviews/{review}:approve")]
@@ -35,12 +36,12 @@ pub async fn review_approve(
     response::json_response(StatusCode::OK, &review)
 }
 
-/// Reject the content a review is about
+/// Reject the reviewed content
 #[utoipa::path(
     request_body = ReviewDecision,
     responses(
-        (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
-        (status = 409, description = "The review is closed, it is about another content, or its domain is disputed"),
+        (status = 200, description = "The updated review; still open if more approvals are required", body = Review),
+        (status = 409, description = "The review is closed or about other content, or its domain is disputed"),
     )
 )]
 #[post("/v1/reviews/{review}:reject")]
@@ -53,15 +54,17 @@ pub async fn review_reject(
     response::json_response(StatusCode::OK, &review)
 }
 
-/// Approve the content of a review alone, for a day
+/// Approve reviewed content alone for one day (break-glass)
 ///
-/// For an account that is both curator and admin, where others must approve. A review of the kind `break_glass` opens, by
-/// which others confirm it; without that what was before returns.
+/// Allowed for an account that is both curator and admin, for reviews that others must approve. The registry opens a
+/// review of the kind `break_glass`, in which others confirm the approval; without confirmation the previous content
+/// is restored.
 #[utoipa::path(
     request_body = ReviewDecision,
     responses(
-        (status = 200, description = "The review by which others confirm it", body = Review),
-        (status = 409, description = "The review is closed or about another content, the caller may approve it alone, the glass is broken for the agent already, or was not confirmed for this content before"),
+        (status = 200, description = "The review for confirmation by others", body = Review),
+        (status = 409, description = "The review is closed or about other content, the caller may approve it alone \
+         anyway, the agent already has a break-glass approval, or an earlier one for this content was not confirmed"),
     )
 )]
 #[post("/v1/reviews/{review}:break-glass")]
@@ -74,7 +77,7 @@ pub async fn review_break_glass(
     response::json_response(StatusCode::OK, &review)
 }
 
-/// Take back one's own approval of a review that is still open
+/// Withdraw the caller's approval of an open review
 #[utoipa::path(
     responses(
         (status = 200, description = "The updated review", body = Review),
@@ -89,7 +92,7 @@ pub async fn approval_withdraw(caller: Require<Approve>, review: ReviewId) -> Ha
 
 /// Decide several reviews
 ///
-/// Each decision is made or not made as a whole, one after the other, and has a result of its own.
+/// Decisions are made one by one; each succeeds or fails as a whole and has its own result.
 #[utoipa::path(
     request_body = BulkDecision,
     responses((status = 200, description = "One result for each decision", body = BulkOutcome))
@@ -118,12 +121,12 @@ pub async fn review_decide_all(
 
 /// Comment on a review
 ///
-/// Curators comment on every review, publishers on those of their own agents.
+/// Curators may comment on every review, publishers only on reviews of their own agents.
 #[utoipa::path(
     request_body = NewComment,
     responses(
         (status = 201, description = "The comment", body = ReviewComment),
-        (status = 409, description = "The review has as many comments as it can have"),
+        (status = 409, description = "The review has the maximum number of comments"),
     )
 )]
 #[post("/v1/reviews/{review}/comments")]
@@ -136,17 +139,17 @@ pub async fn comment_add(
     response::json_response(StatusCode::CREATED, &comment)
 }
 
-/// Set who is to decide a review, and by when
+/// Set the assignee and due date of a review
 ///
-/// What is absent stays as it is. Without `If-Match` the change is made to whatever the review is now.
+/// Absent members stay unchanged. Without `If-Match` the change applies to the current state of the review.
 #[utoipa::path(
-    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of the state to change")),
     request_body = ReviewPatch,
     responses(
         (status = 200, description = "The updated review", body = Review,
          headers(("ETag" = String, description = "Changes when the response changes"))),
         (status = 409, description = "The review is closed, or the assignee cannot decide it"),
-        (status = 412, description = "`If-Match` names another state than the present one"),
+        (status = 412, description = "`If-Match` does not match the current state"),
     )
 )]
 #[patch("/v1/reviews/{review}")]
@@ -169,7 +172,7 @@ pub async fn review_patch(
 
 /// Lift a hold
 ///
-/// One that a change has set is lifted so only by an account that may approve that change alone.
+/// A hold that a change has set can be lifted only by an account that may approve the change alone.
 #[utoipa::path(
     request_body = Act,
     responses(
@@ -189,12 +192,12 @@ pub async fn agent_resume(
 
 /// Report an agent
 ///
-/// Curators decide what follows; nothing is hidden by a report.
+/// Curators decide on the report; the report itself hides nothing.
 #[utoipa::path(
     request_body = NewReport,
     security((), ("token" = [])),
     responses(
-        (status = 202, description = "The report was taken in", body = ReportAccepted),
+        (status = 202, description = "The report was received", body = ReportAccepted),
         (status = 409, description = "The agent is retired"),
     )
 )]
@@ -208,14 +211,14 @@ pub async fn agent_report(
     response::json_response(StatusCode::ACCEPTED, &accepted)
 }
 
-/// Open a review of the content that an agent serves
+/// Open a review of an agent's served content
 ///
-/// As the registry does by itself before an approval ends. The reason is the first comment on the review.
+/// The registry does the same automatically before an approval ends. The reason becomes the first comment.
 #[utoipa::path(
     request_body = Act,
     responses(
         (status = 200, description = "The opened review", body = Review),
-        (status = 409, description = "The agent serves nothing, or such a review is open already"),
+        (status = 409, description = "The agent serves no content, or such a review is already open"),
     )
 )]
 #[post("/v1/agents/{agent}:recertify")]
@@ -229,7 +232,7 @@ pub async fn agent_recertify(
     response::json_response(StatusCode::OK, &review)
 }
 
-/// Note up to when the caller has seen its news
+/// Mark news as read up to a given time
 #[utoipa::path(
     tag = "reviews",
     request_body = Seen,

@@ -1,4 +1,4 @@
-//! Finding agents.
+//! Handlers for searching agents.
 
 pub mod saved;
 
@@ -14,8 +14,8 @@ use crate::requests::query::Query;
 
 /// Search and list agents
 ///
-/// Values of one parameter are combined with OR, different parameters with AND. Without `lifecycle` only listed agents
-/// are returned, to every caller.
+/// Values of one parameter are combined with OR, different parameters with AND. Without `lifecycle` every caller gets
+/// only listed agents.
 #[utoipa::path(
     params(SearchQuery),
     security((), ("token" = [])),

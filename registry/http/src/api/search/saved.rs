@@ -1,4 +1,4 @@
-//! Handlers of saved searches.
+//! Handlers for saved searches.
 
 use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
 use actix_web::http::StatusCode;
@@ -23,7 +23,7 @@ pub async fn saved_search_list(caller: Require<Read>) -> HandlerResult {
 
 /// Save a search
 ///
-/// A search that the caller has saved under the same name is replaced.
+/// Replaces a search that the caller has saved under the same name.
 #[utoipa::path(
     tag = "agents",
     request_body = NewSavedSearch,

@@ -1,4 +1,4 @@
-//! The page of the caller's own account: sessions, tokens and domains.
+//! Account page of the caller: sessions, tokens and domains.
 
 pub mod provider_sign_in;
 pub mod revocations;
@@ -36,7 +36,7 @@ use crate::review_feed::feed_created_at;
 use crate::saved_searches::saved_search_list;
 use crate::sessions::own_sessions;
 
-/// Agents on the page, shared among the domains.
+/// Maximum number of agents on the page, shared by all domains.
 const MAX_AGENTS: usize = 60;
 
 #[derive(Template)]
@@ -50,13 +50,13 @@ pub(super) struct AccountPage {
     sessions: Vec<SessionView>,
     tokens: Vec<Token>,
     new_token: NewTokenView,
-    /// A new token with its secret, which is shown once.
+    /// A new token and its secret, which is shown once.
     made: Option<(String, String)>,
     feed: Option<Timestamp>,
-    /// The new address of the feed, which is shown once.
+    /// New URL of the feed, which is shown once.
     pub(super) feed_made: Option<String>,
     searches: Vec<SavedSearch>,
-    /// Empty if nothing is pending.
+    /// Summary of the inbox; empty if nothing is pending.
     waiting: String,
     problem: Option<String>,
 }
@@ -70,7 +70,7 @@ struct SessionView {
 struct NewTokenView {
     name: String,
     days: String,
-    /// Each scope with whether it is selected.
+    /// Scopes, each with whether it is selected.
     scopes: Vec<(&'static str, bool)>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn account_page(visitor: PermittedVisitor<Read>) -> HandlerResu
     Ok(render_page(StatusCode::OK, &view))
 }
 
-/// Makes a token and shows its secret; an error is shown above the form, which keeps its input.
+/// Creates a token and shows its secret. An error is shown above the form, which keeps its input.
 pub(crate) async fn create_token_from_form(
     form: PermittedForm<Read, NewTokenForm>,
 ) -> HandlerResult {
@@ -196,7 +196,7 @@ fn summarize_inbox(inbox: &Waiting) -> String {
     parts.join(", ")
 }
 
-/// The caller's domains with their first agents, few of each if there are many domains.
+/// The caller's domains with their first agents; fewer agents per domain if there are many domains.
 async fn own_domains(
     context: &AppContext,
     visitor: &Visitor,

@@ -1,4 +1,4 @@
-//! Signing in to the pages with an identity provider.
+//! Sign-in to the pages with an identity provider.
 
 use a2a_registry_core::accounts::identity::account_for_subject;
 use a2a_registry_core::error::{AppError, RefusalReason};
@@ -27,7 +27,7 @@ use crate::sessions::sign_in_attempts::{
 };
 use crate::sessions::{SessionClient, begin_session_with_provider, end_session};
 
-/// The page that leads to a provider. The content security policy for forms would block a form that redirects there.
+/// Page that links to the provider, because the content security policy blocks a form that redirects there.
 #[derive(Template)]
 #[template(path = "departure.html")]
 struct ProviderRedirectPage {
@@ -89,7 +89,7 @@ async fn begin_provider_attempt(
 }
 
 fn unknown_provider() -> AppError {
-    AppError::not_found("This registry has no identity provider of that name.")
+    AppError::not_found("This registry has no identity provider with this name.")
 }
 
 pub(crate) async fn finish_provider_sign_in(
@@ -102,12 +102,12 @@ pub(crate) async fn finish_provider_sign_in(
         serde_html_form::from_str(request.query_string()).unwrap_or_default();
     let result =
         begin_provider_session(&state, &request, &provider.0, &authorization_response).await;
-    // A previous session has ended: its new secret, if it got one, is not sent to the browser.
+    // The previous session has ended: its new secret, if there is one, must not be sent to the browser.
     request.extensions_mut().remove::<NewCookie>();
     match result {
         Ok((secret, next)) => {
             let mut response = crate::pages::see_other(&safe_local_path(&next));
-            // The form's cookie stays: another tab may show the form.
+            // Keep the form's cookie: another tab may show the form.
             let set = cookies::set_cookie(cookies::SESSION_COOKIE, &secret);
             for cookie in set
                 .into_iter()
@@ -121,7 +121,7 @@ pub(crate) async fn finish_provider_sign_in(
     }
 }
 
-/// Begins a session, and ends the browser's earlier one. Returns its secret, and the path to go to.
+/// Creates a session and ends the browser's earlier one. Returns the secret and the path to redirect to.
 async fn begin_provider_session(
     state: &ServerState,
     request: &HttpRequest,
@@ -136,14 +136,15 @@ async fn begin_provider_session(
         .ok_or_else(unknown_provider)?;
     let attempt = find_attempt(context, provider, request, response).await?;
     let client = SessionClient::from_request(request, context);
-    // An attempt may be answered again until it has begun a session, and each answer causes a request to the provider.
+    // A response to an attempt may be repeated until it has created a session, and each causes a request to the
+    // provider.
     if let Some(address) = client.address {
         state.sign_in_limit.admit_response(address)?;
     }
     let sign_in = finish_attempt(context, provider, attempt, response).await?;
     let account = account_for_subject(context, &sign_in.token_subject).await?;
     if account.disabled_at.is_some() {
-        let text = "Your account in this registry is disabled; ask an admin.";
+        let text = "Your account in this registry is disabled. Ask an admin.";
         let error = AppError::forbidden(text);
         return Err(error.with_refusal(RefusalReason::DisabledAccount).into());
     }

@@ -1,5 +1,5 @@
-//! The forms of the account page that end something: a token, a session, the feed. Each asks for confirmation first,
-//! and names what ends.
+//! Forms of the account page that revoke a token, a session or the feed. Each asks for confirmation first and lists
+//! what will be lost.
 
 use a2a_registry_core::accounts::tokens::{RevocableToken, load_revocable_token, token_revoke};
 use a2a_registry_core::context::AppContext;
@@ -31,7 +31,7 @@ pub(crate) struct RevokeForm {
 
 impl FormFields for RevokeForm {}
 
-/// An account has one feed, so the form needs no id.
+/// Feed form without an id, because an account has only one feed.
 #[derive(Deserialize)]
 pub(crate) struct FeedConfirmationForm {
     #[serde(default)]
@@ -67,23 +67,24 @@ fn token_losses(context: &AppContext, caller: &Caller, revocable: &RevocableToke
             let used = moment::hour_of_use(&at, &context.now());
             format!("It was last used {used}.")
         }
-        None => "It was not used yet.".to_owned(),
+        None => "It has not been used yet.".to_owned(),
     };
-    // The beginning of a token that an operator chose is not stored.
+    // The prefix of a token that an operator chose is not stored.
     let prefix = match token.prefix.as_str() {
         "" => String::new(),
         prefix => format!(" ({prefix}…)"),
     };
     let revoked = format!(
-        "The token {}{prefix} of the account {}, with the scopes {}: whoever uses it is refused. Its secret cannot be restored. {last_use}",
+        "The token {}{prefix} of the account {}, with the scopes {}: requests with it will be rejected. Its secret \
+         cannot be restored. {last_use}",
         token.name,
         token.account,
         scopes.join(", ")
     );
     let sessions = match revocable.sessions.len() {
         0 => None,
-        1 => Some("The session that was begun with it.".to_owned()),
-        count => Some(format!("The {count} sessions that were begun with it.")),
+        1 => Some("The session that was started with it.".to_owned()),
+        count => Some(format!("The {count} sessions that were started with it.")),
     };
     let is_own = |id: &Uuid| Some(*id) == caller_session_id(caller);
     let signs_out = revocable.sessions.iter().any(is_own);
@@ -105,7 +106,7 @@ pub(crate) async fn revoke_session_page(form: PermittedForm<Read, RevokeForm>) -
     let browser = text::line(&session.browser, LINE);
     let mut losses = vec![text::line(
         &format!(
-            "The session {browser} of the account {}, begun {began}: whoever uses it is signed out.",
+            "The session {browser} of the account {}, started {began}: its user will be signed out.",
             session.account
         ),
         text::BLOCK,
@@ -124,11 +125,11 @@ pub(crate) async fn revoke_session_page(form: PermittedForm<Read, RevokeForm>) -
     Ok(render_page(StatusCode::OK, &confirmation))
 }
 
-/// Gives the feed a new address and shows it; after a confirmation if that replaces an address.
+/// Creates a new feed URL and shows it. Replacing an existing URL requires confirmation.
 pub(crate) async fn renew_feed_page(
     form: PermittedForm<Read, FeedConfirmationForm>,
 ) -> HandlerResult {
-    let title = "Give the feed a new address";
+    let title = "Create a new feed URL";
     if let Some(confirmation) =
         feed_confirmation_page(&form.context, &form, title, "/account/feed").await?
     {
@@ -153,7 +154,7 @@ pub(crate) async fn end_feed_page(
     Ok(redirect_to_account())
 }
 
-/// The page that asks before the feed loses its address; `None` once confirmed, and if there is no address.
+/// Confirmation page before the feed loses its URL; `None` if confirmed or if there is no URL.
 async fn feed_confirmation_page(
     context: &AppContext,
     form: &PermittedForm<Read, FeedConfirmationForm>,
@@ -166,7 +167,7 @@ async fn feed_confirmation_page(
     let since = feed_created_at(context, &form.visitor.caller).await?;
     Ok(since.map(|since| {
         let loss = format!(
-            "The address that the feed has had since {}: readers that know it get nothing any more. It cannot be restored.",
+            "The feed URL created {}: feed readers that use it will stop working. It cannot be restored.",
             moment::minute(&since)
         );
         let confirmation = ConfirmPage {
@@ -187,7 +188,7 @@ pub(super) fn caller_session_id(caller: &Caller) -> Option<Uuid> {
     }
 }
 
-/// A confirmation page that leads back to the account; what is to be confirmed is left empty.
+/// A confirmation page that returns to the account; the caller fills in the action.
 fn confirmation_page(context: &AppContext, visitor: &Visitor) -> ConfirmPage {
     ConfirmPage {
         frame: Frame::for_visitor(context.config(), "account", visitor),

@@ -1,4 +1,4 @@
-//! Signing in to the pages with a token, and signing out.
+//! Sign-in to the pages with a token, and sign-out.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -26,9 +26,9 @@ use crate::requests::server_state::ServerState;
 use crate::requests::visitor::{Visitor, form_token, session_visitor};
 use crate::sessions::{SessionClient, begin_session, end_session};
 
-/// Where a visitor goes after signing in without a path to return to.
+/// Redirect path after signing in without a path to return to.
 const DEFAULT_PATH: &str = "/account";
-/// Characters of the path to return to.
+/// Maximum number of characters of the path to return to.
 const MAX_NEXT_CHARS: usize = 2_000;
 
 #[derive(Template)]
@@ -38,12 +38,12 @@ struct SignInPage {
     form_token: String,
     next: String,
     problem: Option<String>,
-    /// The name and the title of each identity provider.
+    /// Name and title of each identity provider.
     providers: Vec<(String, String)>,
     refused: Option<String>,
 }
 
-/// The fields of the form. They are never logged, because they include a token.
+/// Form fields. They are never logged, because they include a token.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct SignInForm {
@@ -53,7 +53,7 @@ pub(crate) struct SignInForm {
 
 impl FormFields for SignInForm {}
 
-/// The form of signing out, which says nothing.
+/// Sign-out form, which has no fields.
 #[derive(Deserialize)]
 pub(crate) struct SignOutForm {}
 
@@ -78,13 +78,13 @@ pub(crate) async fn sign_in_page(
     render_sign_in_page(&context, &request, &visitor, &page_state, StatusCode::OK)
 }
 
-/// The path that the visitor wants, and the error on the way.
+/// State of the sign-in page: the requested path, and an error.
 pub(super) struct SignInPageState<'a> {
     pub next: &'a str,
     pub problem: Option<&'a Problem>,
 }
 
-/// The page with the forms, bound to the browser by a cookie.
+/// Renders the page with the forms, which a cookie binds to the browser.
 pub(super) fn render_sign_in_page(
     context: &AppContext,
     request: &HttpRequest,
@@ -183,7 +183,8 @@ pub(crate) async fn sign_out(
     Ok(response)
 }
 
-/// The path of this registry in a text, else the account page: never another site, and never this form again.
+/// Returns the text if it is a path of this registry, otherwise the account page: never another site or the sign-in
+/// form.
 pub(crate) fn safe_local_path(next: &str) -> String {
     let base = Url::parse("http://registry.invalid/").ok();
     let joined = base.as_ref().and_then(|base| base.join(next).ok());
@@ -194,7 +195,7 @@ pub(crate) fn safe_local_path(next: &str) -> String {
         (Some(base), Some(url)) if is_local && url.origin() == base.origin() => {
             let path = &url[url::Position::BeforePath..];
             let is_form = path.starts_with("/sign-");
-            // A path that begins with two slashes is the address of another host.
+            // A path that starts with two slashes is a URL of another host.
             if is_form || path.starts_with("//") {
                 DEFAULT_PATH.to_owned()
             } else {
@@ -205,10 +206,11 @@ pub(crate) fn safe_local_path(next: &str) -> String {
     }
 }
 
-/// Why nobody may sign in over the connection of this request: a token and a cookie would travel in the clear.
+/// Reason why signing in over the connection of this request is not allowed: token and cookie would be sent in the
+/// clear.
 ///
-/// With HTTPS nobody is refused, whether it is served here or by a proxy in front at the address of `public_url`;
-/// without it only clients on this machine that use a loopback address are accepted.
+/// HTTPS connections are always allowed, whether the registry serves HTTPS itself or a proxy does at `public_url`.
+/// Without HTTPS only clients on this machine that use a loopback address are allowed.
 fn insecure_connection_reason(request: &HttpRequest, config: &Config) -> Option<String> {
     if config.server.tls_cert.is_some() {
         return None;
@@ -235,12 +237,12 @@ fn insecure_connection_reason(request: &HttpRequest, config: &Config) -> Option<
     }
     Some(match public {
         Some(public) => format!(
-            "Nobody can sign in over plain HTTP: the token could be read on the way. Go to {public}sign-in, the address in \
-             server.public_url. A proxy there has to pass its host on in `Host`."
+            "You cannot sign in over plain HTTP, because the token could be intercepted. Go to {public}sign-in, the \
+             URL in server.public_url. A proxy there must pass its host on in `Host`."
         ),
-        None => "Nobody can sign in over plain HTTP: the token could be read on the way. The operator has to serve this \
-                 registry over HTTPS (server.tls_cert), or behind a proxy that does, whose https address is \
-                 server.public_url."
+        None => "You cannot sign in over plain HTTP, because the token could be intercepted. The operator must serve \
+        this registry over HTTPS (server.tls_cert), or behind a proxy that does, and set server.public_url to the \
+        https URL."
             .to_owned(),
     })
 }

@@ -1,16 +1,16 @@
-//! The card on an agent's page: how many of its parts are shown, and text that the template cannot derive from it.
+//! The card on an agent's page: limits of its parts, and texts that the template cannot derive.
 
 use a2a_card::{Capabilities, Extension, Provider};
 use a2a_registry_core::text::{self, LINE, safe_web_url};
 
 pub(super) const SKILLS: usize = 60;
-/// Tags, examples and modes of one skill.
+/// Maximum number of tags, examples and modes of one skill.
 pub(super) const FEW: usize = 20;
 pub(super) const INTERFACES: usize = 30;
-/// Extensions, modes and ways to authenticate on the page.
+/// Maximum number of extensions, modes and authentication schemes on the page.
 pub(super) const LIST: usize = 40;
 
-/// A text, with a link if its URL may be linked.
+/// A text, with a link if the URL is safe to link.
 pub(super) struct LinkView {
     pub label: String,
     pub address: Option<String>,
@@ -24,7 +24,7 @@ pub(super) fn link(label: &str, url: &str) -> Option<LinkView> {
     })
 }
 
-/// The organization behind an agent, linked to its site.
+/// Organization that provides an agent, with a link to its site.
 pub(super) fn provider_link(provider: &Provider) -> Option<LinkView> {
     let url = provider.url.as_deref().unwrap_or_default();
     let organization = provider.organization.as_deref();
@@ -34,11 +34,14 @@ pub(super) fn provider_link(provider: &Provider) -> Option<LinkView> {
 
 pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
     let labels = [
-        (capabilities.streaming, "Streams its answers"),
-        (capabilities.push_notifications, "Pushes updates of tasks"),
+        (capabilities.streaming, "Streams responses"),
+        (
+            capabilities.push_notifications,
+            "Sends push notifications for tasks",
+        ),
         (
             capabilities.extended_agent_card,
-            "Has a fuller card for callers it knows",
+            "Has an extended card for authenticated callers",
         ),
     ];
     labels
@@ -48,7 +51,7 @@ pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
         .collect()
 }
 
-/// The first extensions that have a name, each with its link.
+/// The first named extensions, each with its link.
 pub(super) fn extensions(capabilities: &Capabilities) -> Vec<(LinkView, &Extension)> {
     let first = capabilities.extensions.iter().take(LIST);
     first
@@ -56,7 +59,7 @@ pub(super) fn extensions(capabilities: &Capabilities) -> Vec<(LinkView, &Extensi
         .collect()
 }
 
-/// The search for the agents with a tag.
+/// Link to the search for agents with a tag.
 pub(super) fn tag_link(tag: &str) -> String {
     crate::pages::only("tag", &tag.to_lowercase())
 }

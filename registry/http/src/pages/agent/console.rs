@@ -1,9 +1,8 @@
-//! The console on an agent's page: a conversation between the visitor's browser and the agent, without the registry in
-//! between.
+//! Console on an agent's page: the visitor's browser communicates with the agent directly, not through the registry.
 //!
-//! The rules of the choice among the card's interfaces are those of `send`: [`a2a_client::choice`]. The page gives the
-//! script `web/static/console.js` the chosen interfaces as data, and lets the browser connect to their origins and no
-//! others.
+//! Interfaces of the card are selected by the same rules as in `send`: [`a2a_client::choice`]. The page passes the
+//! selected interfaces to the script `web/static/console.js` as data, and allows the browser to connect only to their
+//! origins.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -25,13 +24,13 @@ use serde_json::{Value, json};
 use crate::answers::content_security_policy::CspConnectSource;
 use crate::pages::agent::is_listed;
 
-/// Interfaces that a visitor can choose from.
+/// Maximum number of interfaces that a visitor can choose from.
 const MAX_INTERFACES: usize = 8;
 const MAX_FIELDS: usize = 8;
-/// Maximum number of sentences about interfaces that are left out.
+/// Maximum number of notes about interfaces that are left out.
 const MAX_LEFT_OUT_NOTES: usize = 4;
 
-/// The dialects that the script speaks, with their names in it.
+/// Protocol bindings that the script supports, with their names in the script.
 const SCRIPT_BINDINGS: [(ProtocolBinding, &str); 4] = [
     (ProtocolBinding::V1JsonRpc, "1.0-jsonrpc"),
     (ProtocolBinding::V1Rest, "1.0-rest"),
@@ -44,36 +43,36 @@ pub(crate) enum ConsoleView {
     Open(ConsoleData),
     Closed {
         reason: String,
-        /// The command that may do what the page cannot; `None` if the agent must not be called.
+        /// Command to call the agent instead; `None` if the agent must not be called.
         command: Option<String>,
     },
 }
 
 #[derive(Debug)]
 pub(crate) struct ConsoleData {
-    /// Notes shown before the first message.
+    /// Warnings shown before the first message.
     pub warnings: Vec<String>,
     pub interfaces: Vec<String>,
     pub left_out: Vec<String>,
     pub fields: Vec<CredentialField>,
     /// Whether the card requires credentials from every caller.
     pub asks: bool,
-    /// The script's data, as JSON of ASCII characters.
+    /// Data for the script, as ASCII JSON.
     pub data: String,
-    /// The origins that the page may call.
+    /// Origins that the page may call.
     pub origins: Vec<CspConnectSource>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CredentialField {
-    /// Where it is sent: `bearer`, `basic`, `authorization`, `header` or `query`.
+    /// How the credential is sent: `bearer`, `basic`, `authorization`, `header` or `query`.
     pub kind: &'static str,
-    /// The header or parameter; empty for the others.
+    /// Name of the header or query parameter; empty for other kinds.
     pub name: String,
     pub label: String,
 }
 
-/// Why the caller may not call an agent that it sees; `None` if it may.
+/// Reason why the caller may not call an agent that it sees; `None` if it may.
 pub(crate) async fn call_denial_reason(
     context: &AppContext,
     caller: &Caller,
@@ -82,12 +81,14 @@ pub(crate) async fn call_denial_reason(
     if !is_listed(agent) {
         let lifecycle = text::line(agent.hit.summary.lifecycle.as_str(), LINE);
         return Some(format!(
-            "The agent is {lifecycle}, and only a listed agent is called from here."
+            "The agent is {lifecycle}; only listed agents can be called from this page."
         ));
     }
     let id = agent.hit.summary.id.to_string();
     let Ok(entry) = require_rendered_agent(context, caller, &id).await else {
-        return Some("Whether you may call it cannot be decided now.".to_owned());
+        return Some(
+            "The policies cannot be evaluated now, so the agent cannot be called.".to_owned(),
+        );
     };
     let set = context.policy_sets.enforced_set();
     let waived = BTreeSet::new();
@@ -97,12 +98,13 @@ pub(crate) async fn call_denial_reason(
         &entry.invoke_matches,
         &waived,
     );
-    (!verdict.allowed).then(|| "The policies of this registry do not let you call it.".to_owned())
+    (!verdict.allowed)
+        .then(|| "The policies of this registry do not allow you to call this agent.".to_owned())
 }
 
 impl ConsoleView {
-    /// The console for an agent, unless the caller may not call it for that reason. A card in `snake_case` is called in
-    /// the forms of the a2a-protocol skill first.
+    /// Console for an agent, disabled if there is a reason why the caller may not call it. For a card in `snake_case`,
+    /// the formats of the a2a-protocol skill come first.
     pub(crate) fn new(
         agent: &Agent,
         denial_reason: Option<String>,
@@ -185,7 +187,7 @@ impl CallableInterface {
     }
 }
 
-/// The interfaces that the script can call, in order of preference, and sentences about the others.
+/// Interfaces that the script can call, in order of preference, and notes about the others.
 fn callable_interfaces(card: &AgentCard) -> (Vec<CallableInterface>, Vec<String>) {
     let (mut callable, mut left_out) = (Vec::new(), Vec::new());
     for route in callable_routes(card).unwrap_or_default() {
@@ -202,7 +204,7 @@ fn callable_interfaces(card: &AgentCard) -> (Vec<CallableInterface>, Vec<String>
                 origin,
             }),
             None if left_out.len() < MAX_LEFT_OUT_NOTES => left_out.push(format!(
-                "{} is left out: the security policy of a page cannot name its address.",
+                "{} is left out because the page's content security policy cannot express its URL.",
                 route_label(&route)
             )),
             _ => {}
@@ -217,21 +219,22 @@ fn no_interface_reason(agent: &Agent, left_out: &[String]) -> String {
     let is_unknown = |one: &Interface| one.binding == UNKNOWN_BINDING;
     let mut bindings = card.interfaces.iter().map(|one| one.binding.as_str());
     if agent.assumed_url.is_some() {
-        "The card names no address, and this page calls none that is only assumed.".to_owned()
+        "The card names no URL, and this page does not call an assumed one.".to_owned()
     } else if card.interfaces.is_empty() {
-        "The card lists no interface, so the agent cannot be called.".to_owned()
+        "The card has no interface, so the agent cannot be called.".to_owned()
     } else if !left_out.is_empty() {
-        "The security policy of a page cannot name the address of this agent, so no page can call it.".to_owned()
+        "The page's content security policy cannot express the URL of this agent, so the page cannot call \
+         it.".to_owned()
     } else if card.interfaces.iter().all(is_unknown) {
-        "The card names an address, but not how the agent is called there.".to_owned()
+        "The card names a URL but not its protocol binding.".to_owned()
     } else if bindings.all(is_grpc) {
-        "The agent speaks gRPC only, which no page in a browser can.".to_owned()
+        "The agent supports only gRPC, which browsers cannot use.".to_owned()
     } else {
-        "None of its interfaces is one that a page in a browser can call.".to_owned()
+        "Browsers cannot call any of the agent's interfaces.".to_owned()
     }
 }
 
-/// Why a page cannot send the credentials that the card requires; `None` if it can.
+/// Reason why a page cannot send the required credentials; `None` if it can.
 fn unsendable_credentials_reason(card: &AgentCard) -> Option<String> {
     let requirements = auth_requirements(card);
     let mut obstacles = Vec::new();
@@ -242,16 +245,16 @@ fn unsendable_credentials_reason(card: &AgentCard) -> Option<String> {
     Some((*first).to_owned())
 }
 
-/// Why a page cannot meet a scheme.
+/// Reason why a page cannot use a security scheme.
 fn unmet_scheme_reason(auth_scheme: &AuthScheme<'_>) -> Option<&'static str> {
     if matches!(auth_scheme.kind.as_deref(), Some(SchemeKind::MutualTls)) {
         return Some(
-            "The agent asks for a client certificate (mutual TLS), which no page in a browser can present.",
+            "The agent requires a client certificate (mutual TLS), which a web page cannot present.",
         );
     }
     match scheme_placement(auth_scheme) {
         Ok(Some(CredentialPlacement::CookieKey(_))) => Some(
-            "The agent asks for an API key in a cookie, which no page in a browser can send to another site.",
+            "The agent requires an API key in a cookie, which a web page cannot send to another site.",
         ),
         _ => None,
     }
@@ -285,7 +288,7 @@ fn credential_field(auth_scheme: &AuthScheme<'_>) -> Option<CredentialField> {
         Ok(Some(CredentialPlacement::Authorization)) => (
             "authorization",
             String::new(),
-            "The whole Authorization header".to_owned(),
+            "Complete Authorization header".to_owned(),
         ),
         Ok(Some(CredentialPlacement::HeaderKey(name))) => {
             let label = format!("API key, sent in the header {}", text::line(&name, LINE));
@@ -300,7 +303,7 @@ fn credential_field(auth_scheme: &AuthScheme<'_>) -> Option<CredentialField> {
     Some(CredentialField { kind, name, label })
 }
 
-/// Notes shown before the first message.
+/// Warnings shown before the first message.
 fn agent_warnings(agent: &Agent) -> Vec<String> {
     let mut warnings = Vec::new();
     if agent.hit.summary.lifecycle.as_str() == "deprecated" {
@@ -308,14 +311,14 @@ fn agent_warnings(agent: &Agent) -> Vec<String> {
     }
     if agent.signature_verdict.state.known_value() == Some(SignatureState::Invalid) {
         warnings.push(
-            "A signature on its card is invalid, so somebody may have changed the address."
+            "A signature on the card is invalid, so the URL may have been tampered with."
                 .to_owned(),
         );
     }
     warnings
 }
 
-/// JSON in ASCII, so that no character of a card is invisible in the page's text.
+/// ASCII JSON, so that no character of a card is invisible in the page source.
 fn ascii_json(data: &Value) -> String {
     let mut out = String::new();
     for character in data.to_string().chars() {
@@ -390,7 +393,7 @@ mod tests {
             let reason = unsendable_credentials_reason(&secured(&all, required));
             assert_eq!(reason.is_none(), reached, "{required}: {reason:?}");
         }
-        // Schemes that a card only declares keep nobody out.
+        // Schemes that a card only declares are not required.
         assert_eq!(unsendable_credentials_reason(&secured(TLS, "")), None);
     }
 

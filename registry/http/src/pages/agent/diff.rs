@@ -1,4 +1,4 @@
-//! The page of the changes between two versions of an agent's card, with the importance of each.
+//! Diff page: the changes between two versions of an agent's card, with the importance of each.
 
 use a2a_registry_api::{Diff, Version, VersionList};
 use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
@@ -39,11 +39,11 @@ pub(crate) struct DiffPageData {
     pub name: String,
     pub agent: String,
     pub diff: Diff,
-    /// The newest versions that the caller may see.
+    /// Newest versions that the caller may see.
     pub versions: VersionList,
 }
 
-/// Shows the changes between `?from=` and `?to=`, chosen as by `GET /v1/agents/{agent}/diff`.
+/// Shows the changes between `?from=` and `?to=`, selected as in `GET /v1/agents/{agent}/diff`.
 pub(crate) async fn show_diff(
     context: web::Data<AppContext>,
     visitor: Visitor,
@@ -86,11 +86,11 @@ async fn load_diff_data(
     })
 }
 
-/// An empty member, which a form may send, counts as absent.
+/// Parses the query. Empty values, which forms may send, count as absent.
 fn parse_diff_query(query: &str) -> Result<DiffQuery> {
     let invalid = |text: String| AppError::invalid("/", text);
     if query.len() > ADDRESS {
-        return Err(invalid("The address is too long.".to_owned()));
+        return Err(invalid("The URL is too long.".to_owned()));
     }
     let query: DiffQuery =
         query::parse_query(query).map_err(|problem| invalid(problem.to_string()))?;
@@ -115,14 +115,14 @@ impl DiffPage {
         }
     }
 
-    /// The version with that digest, if it is among those to choose from.
+    /// The version with this digest, if it is one of the choices.
     fn version(&self, digest: &str) -> Option<&Version> {
         let mut versions = self.versions.iter();
         versions.find(|version| version.digest == digest)
     }
 }
 
-/// What the importance of a comparison means for its two versions: what is in review, and what was decided.
+/// Describes the importance of a comparison for its two versions: pending reviews and decisions.
 fn importance_text(diff: &Diff, versions: &[Version]) -> &'static str {
     let class = diff.change_class.known_value();
     if !matches!(class, Some(ChangeClass::High | ChangeClass::Critical)) {
@@ -152,13 +152,13 @@ fn importance_text(diff: &Diff, versions: &[Version]) -> &'static str {
             "A change like this needs a review. The newer version was rejected."
         }
         Some(VersionState::Superseded) => {
-            "A change like this needs a review. Another version came before anybody decided."
+            "A change like this needs a review. A newer version replaced it before a decision."
         }
         Some(VersionState::Pending) if class == Some(ChangeClass::Critical) => {
-            "It needs a review; nothing is served until then."
+            "This change needs a review. No card is served until then."
         }
         Some(VersionState::Pending) => {
-            "It needs a review; the version before stays served meanwhile."
+            "This change needs a review. The previous version is served until then."
         }
         None => change_class_description(class),
     }

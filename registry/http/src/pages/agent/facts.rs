@@ -1,4 +1,4 @@
-//! Facts about an agent that its page's template cannot derive, and how to report it.
+//! Facts about an agent that the page's template cannot derive, and the report contact.
 
 use a2a_registry_api::{Agent, Summary, Version, VersionList};
 use a2a_registry_core::text::{self, ADDRESS, LINE};
@@ -12,14 +12,14 @@ pub(super) const SIGNATURES: usize = 20;
 pub(super) const PROOFS: usize = 10;
 pub(super) const VERSIONS: usize = 10;
 
-/// The address to report an agent to.
+/// Contact for reports about an agent.
 pub(super) struct ReportContactView {
     pub address: String,
-    /// Whether it is a web page rather than a mail address.
+    /// Whether the contact is a web page, not a mail address.
     pub web: bool,
 }
 
-/// The lifecycle and the visibility of an agent, unless they are the usual ones.
+/// Badges for the lifecycle and visibility of an agent, unless they are the defaults.
 pub(super) fn status_badges(agent: &Summary) -> Vec<Badge> {
     let lifecycle = agent
         .lifecycle
@@ -32,14 +32,15 @@ pub(super) fn status_badges(agent: &Summary) -> Vec<Badge> {
     lifecycle.into_iter().chain(visibility).collect()
 }
 
-/// The meaning of a hold that does not itself say what ends it.
+/// Explanation of a hold whose name does not say what ends it.
 pub(super) fn hold_meaning(hold: &OpenEnum<Hold>) -> Option<&'static str> {
     (*hold == Hold::Policy).then_some(
-        "A policy does not admit what this agent shows. The hold ends with other content or other policies, or when a curator waives the policy for this content.",
+        "A policy does not admit the content of this agent. The hold ends when the content or the policies change, or \
+         when a curator waives the policy for this content.",
     )
 }
 
-/// The first versions of a list, each with the one before it. The list has one extra if there are more.
+/// First versions of a list, each with its previous version. The list has one extra version if there are more.
 pub(super) fn versions_with_earlier(
     list: &VersionList,
 ) -> impl Iterator<Item = (&Version, Option<&Version>)> {
@@ -57,9 +58,9 @@ pub(super) fn change_words(version: &Version) -> String {
 pub(super) fn signature_meaning(agent: &Agent) -> &'static str {
     let state = &agent.hit.summary.trust.signature;
     match state.known_value() {
-        // The card has entries, so "not signed" would be wrong; their reason follows.
+        // The card has signature entries, so "not signed" would be wrong; the reason follows.
         Some(SignatureState::Unsigned) if !agent.card.signatures.is_empty() => {
-            "none: no entry has the form of a signature"
+            "none: the entries are not valid signatures"
         }
         _ => trust::signature_meaning(state),
     }
@@ -75,7 +76,7 @@ pub(super) fn signature_tone(state: &OpenEnum<SignatureState>) -> &'static str {
 }
 
 impl ReportContactView {
-    /// The operator's contact, with the agent's page in the subject of a mail; `None` without a contact.
+    /// The operator's contact, with the agent's page in the mail subject; `None` without a contact.
     pub fn new(contact: &str, page: &str) -> Option<Self> {
         if let Some(mail) = contact.strip_prefix("mailto:") {
             let subject = serde_html_form::to_string([("subject", format!("Report of {page}"))]);

@@ -1,4 +1,4 @@
-//! The policies that apply to an agent and their waivers, for callers who see everything.
+//! Policies that apply to an agent and their waivers, for callers with full access.
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_core::agents::policy_attributes::{agent_attributes, matching_policies};
@@ -18,7 +18,7 @@ const MAX_POLICIES: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct GovernanceView {
-    /// The card that a waiver from this page is granted for.
+    /// Digest of the card that a waiver from this page is granted for.
     pub digest: String,
     pub policies: Vec<MatchingPolicyView>,
     pub waivers: Vec<WaiverView>,
@@ -29,7 +29,7 @@ pub(crate) struct GovernanceView {
 #[derive(Debug)]
 pub(crate) struct MatchingPolicyView {
     pub id: String,
-    /// Such as `forbids discover, invoke (dry run)`.
+    /// Effect of the policy, such as `forbids discover, invoke (dry run)`.
     pub says: String,
     pub is_waived: bool,
 }
@@ -40,12 +40,12 @@ pub(crate) struct WaiverView {
     pub reason: String,
     pub approver: String,
     pub expires: Timestamp,
-    /// Whether it is for the content that is shown.
+    /// Whether the waiver is for the effective content.
     pub counts: bool,
 }
 
 impl GovernanceView {
-    /// `None` for a caller who does not see everything.
+    /// Loads the view; `None` for a caller without full access.
     pub(crate) async fn load(
         context: &AppContext,
         caller: &Caller,

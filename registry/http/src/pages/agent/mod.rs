@@ -1,4 +1,4 @@
-//! The page of one agent: what it does, how to call it, and the evidence for it.
+//! Agent page: what the agent does, how to call it, and the evidence for it.
 
 pub mod card;
 pub mod console;
@@ -41,10 +41,10 @@ use crate::pages::{assets, moment};
 use crate::requests::path_parameters::AgentRef;
 use crate::requests::visitor::Visitor;
 
-/// Findings on the page, and how many of them are visible at once.
+/// Maximum number of findings on the page.
 const FINDINGS: usize = 25;
 const FINDINGS_SEEN: usize = 5;
-/// Holds, labels and collections on the page.
+/// Maximum number of holds, labels and collections on the page.
 const FEW: usize = 20;
 const LINKED: usize = 5;
 
@@ -61,15 +61,15 @@ pub(crate) struct AgentPage {
     assumed: Option<AssumedAddress>,
     console: ConsoleView,
     console_script: String,
-    /// The lifecycle and visibility, unless they are the usual ones.
+    /// Badges for lifecycle and visibility, unless they are the defaults.
     unusual: Vec<Badge>,
     fetched: Badge,
-    /// Whether the time has passed after which a deprecated agent may stop working.
+    /// Whether the sunset time of a deprecated agent has passed.
     is_past_sunset: bool,
-    /// Whether clients get its card.
+    /// Whether the agent is listed, so that clients get its card.
     is_listed: bool,
     uptime: Option<UptimeView>,
-    /// The versions, or why they cannot be shown.
+    /// Versions, or the reason why they cannot be shown.
     versions: Result<VersionList, String>,
     findings: Vec<FindingView>,
     similar: Option<Similar>,
@@ -94,16 +94,16 @@ impl AssumedAddress {
 
 pub(crate) struct AgentPageData {
     pub agent: Agent,
-    /// The versions, or the error that hides them.
+    /// Versions, or the error of loading them.
     pub versions: Result<VersionList>,
     pub findings: Option<FindingList>,
-    /// `None` if they cannot be found now.
+    /// Similar agents; `None` if they cannot be determined now.
     pub similar: Option<Similar>,
     pub background: AgentPageExtras,
     pub governed: Option<GovernanceView>,
-    /// Why the caller may not call it; `None` if it may.
+    /// Reason why the caller may not call the agent; `None` if it may.
     pub call_denial_reason: Option<String>,
-    /// Whether its 1.0 card is in `snake_case`, as the a2a-protocol skill writes it.
+    /// Whether the 1.0 card is in `snake_case`, as the a2a-protocol skill writes it.
     pub is_snake_case: bool,
 }
 
@@ -128,7 +128,7 @@ pub(crate) async fn show_agent_page(
     }
 }
 
-/// Redirects to the page with a trailing slash, below which an SDK's resolver finds the card.
+/// Redirects to the URL with a trailing slash, under which SDK resolvers find the card.
 pub(crate) async fn redirect_to_slash(request: HttpRequest) -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((LOCATION, format!("{}/", request.uri().path())))
@@ -140,7 +140,7 @@ async fn load_page_data(
     caller: &Caller,
     agent: &str,
 ) -> Result<AgentPageData> {
-    // One more than is shown, so that each version has a predecessor to compare with.
+    // One version more than shown, so that each version has a previous one for comparison.
     let first_page = PageRequest {
         page_size: u32::try_from(VERSIONS + 1).ok(),
         page_token: None,
@@ -220,7 +220,7 @@ fn is_listed(agent: &Agent) -> bool {
     matches!(lifecycle, "approved" | "deprecated") && agent.holds.is_empty()
 }
 
-/// The snippets of an agent, with a note where it may not know the methods that they call.
+/// Snippets for an agent, with a note if the agent may not support the methods that they call.
 fn snippets(
     agent: &Agent,
     location: AgentUrls<'_>,
@@ -228,8 +228,8 @@ fn snippets(
 ) -> Result<Snippets, SnippetUnavailable> {
     let mut snippets = snippet::build_snippets(&agent.card, location)?;
     if is_snake_case {
-        let note = "The card is in snake_case, as agents written after the a2a-protocol skill have it. They may not \
-                    know what curl and the SDKs call; a2a-registry send calls what they know.";
+        let note = "The card is in snake_case, as in agents based on the a2a-protocol skill. They may not support \
+        the methods that curl and the SDKs call; a2a-registry send uses the methods that they support.";
         snippets.notes.push(note.to_owned());
     }
     Ok(snippets)

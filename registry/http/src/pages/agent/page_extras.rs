@@ -1,4 +1,4 @@
-//! What the page of an agent shows beside the agent itself: the history of its fetches, and who proved its domain.
+//! Additional data for the agent page: the fetch history, and who proved the domain.
 
 use a2a_registry_api::Proof;
 use a2a_registry_core::agents::collection_memberships::containing_collections;
@@ -13,13 +13,13 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::{accounts, domains, visit_results};
 
-/// The fetches of one day, of all sources of an agent together.
+/// Fetches of one day over all sources of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DailyFetches {
-    /// Days since 1970-01-01, in UTC.
+    /// Days since 1970-01-01 in UTC.
     pub day: i32,
     pub fetches: u64,
-    /// Fetches that returned a card.
+    /// Number of fetches that returned a card.
     pub successful: u64,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct AgentPageExtras {
     pub days: Vec<DailyFetches>,
     pub proofs: Vec<Proof>,
     pub collections: Vec<String>,
-    /// The name of the account that owns its domain; only for that account and for callers who see everything.
+    /// Name of the account that owns the domain; only for that account and for callers with full access.
     pub owner: Option<String>,
-    /// Until when an admin vouches for that account; `None` if it has proved the domain.
+    /// End of the admin's vouch for that account; `None` if it has proved the domain.
     pub owner_vouched_until: Option<Timestamp>,
 }
 
 impl AgentPageExtras {
-    /// The caller must be allowed to see the agent. Proofs are shown with a listed agent, as on its domain's page
-    /// (docs/model.md#visibility).
+    /// Loads the data. The caller must be allowed to see the agent. Proofs are shown for a listed agent, as on its
+    /// domain's page (docs/model.md#visibility).
     pub(crate) async fn load(
         context: &AppContext,
         caller: &Caller,
@@ -81,7 +81,7 @@ impl AgentPageExtras {
     }
 }
 
-/// Totals per day over several sources, the newest day first.
+/// Sums up several sources by day, newest day first.
 fn sum_by_day(days: impl Iterator<Item = DailyFetches>) -> Vec<DailyFetches> {
     let mut totals: Vec<DailyFetches> = Vec::new();
     for one in days {

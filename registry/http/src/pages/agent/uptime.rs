@@ -1,17 +1,17 @@
-//! The uptime of a card over 90 days: a small chart of one bar a day, and the same as a sentence.
+//! Uptime of a card over 90 days: a small chart with one bar per day, and a summary sentence.
 
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use time::OffsetDateTime;
 
 use super::page_extras::DailyFetches;
 
-/// Days of the chart, today included.
+/// Number of days in the chart, including today.
 const CHART_DAYS: i32 = 90;
-/// Width of a bar and the gap after it, in units of the chart.
+/// Width of a bar and its gap, in chart units.
 const BAR_STEP: i32 = 4;
-/// In units of the chart.
+/// Height of the chart, in chart units.
 const CHART_HEIGHT: u64 = 24;
-/// Height of the smallest bar, so that a day without success is visible.
+/// Minimum height of a bar, so that a day without success is visible.
 const MIN_BAR_HEIGHT: u64 = 5;
 
 pub(crate) struct UptimeView {
@@ -23,13 +23,13 @@ pub(crate) struct BarView {
     pub x: i32,
     pub y: u64,
     pub height: u64,
-    /// `up`, `part` or `down`.
+    /// Tone of the bar: `up`, `part` or `down`.
     pub tone: &'static str,
     pub title: String,
 }
 
 impl UptimeView {
-    /// The uptime over the 90 days that end today; `None` if none has a fetch.
+    /// Uptime over the 90 days that end today; `None` without fetches.
     pub fn new(days: &[DailyFetches], now: Timestamp) -> Option<Self> {
         let today = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
         let is_in_chart = |total: &&DailyFetches| {

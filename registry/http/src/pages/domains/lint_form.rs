@@ -1,4 +1,4 @@
-//! The form that lints a pasted card before it is published: the same act as `POST /v1/cards:lint`.
+//! Form that lints a pasted card before publication, as `POST /v1/cards:lint` does.
 
 use a2a_card::MAX_CARD_BYTES;
 use a2a_registry_api::{CardLint, FindingView};
@@ -16,7 +16,7 @@ use crate::requests::body::RawBody;
 use crate::requests::forms::read_form;
 use crate::requests::visitor::Visitor;
 
-/// Bytes of the form: each byte of a card may be escaped.
+/// Maximum number of bytes of the form: each byte of a card may be escaped.
 const MAX_FORM_BYTES: usize = 3 * MAX_CARD_BYTES + 64;
 pub(super) const FINDINGS: usize = 100;
 
@@ -29,12 +29,12 @@ struct LintForm {
 #[derive(Default)]
 pub(crate) struct LintFormView {
     pub card: String,
-    /// Why it could not be read.
+    /// Reason why the card could not be parsed.
     pub problem: Option<String>,
     pub result: Option<CardLint>,
 }
 
-/// Lints the card of the form, and responds with the page and the findings.
+/// Lints the card in the form, and shows the page with the findings.
 pub(crate) async fn submit_lint_form(
     context: web::Data<AppContext>,
     visitor: Visitor,
@@ -69,7 +69,7 @@ async fn lint_pasted_card(
     Ok(run_card_lint(context, card.clone().into()).await?)
 }
 
-/// The number of findings by severity, such as "2 errors, 1 warning".
+/// Number of findings by severity, such as "2 errors, 1 warning".
 pub(super) fn summary(findings: &[FindingView]) -> String {
     let kinds = [
         ("error", "errors"),
@@ -91,7 +91,7 @@ pub(super) fn summary(findings: &[FindingView]) -> String {
         })
         .collect();
     if counts.is_empty() {
-        "Nothing to mend.".to_owned()
+        "Nothing to fix.".to_owned()
     } else {
         format!("{}.", counts.join(", "))
     }

@@ -1,4 +1,4 @@
-//! The page of one domain: its sources, their results, and how to prove it.
+//! Domain page: the domain's sources, their results, and how to prove the domain.
 
 pub mod lint_form;
 pub mod my_domains;
@@ -44,10 +44,10 @@ use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::path_parameters::DomainRef;
 use crate::requests::visitor::Visitor;
 
-/// Reloads of a page while the first visit is in progress, one every two seconds.
+/// Maximum number of page reloads while the first visit is in progress, one every two seconds.
 const MAX_RELOADS: u32 = 20;
 pub(crate) const NEW: SourceState = SourceState::New;
-/// Proofs, challenges, sources and agents on the page.
+/// Maximum number of proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
 
 #[derive(Template)]
@@ -57,13 +57,13 @@ pub(crate) struct DomainPage {
     now: Timestamp,
     view: DomainView,
     standing: DomainProgressView,
-    /// For an admin, if the host cannot be proved.
+    /// Form for admins, if the host cannot be proved.
     owner_vouch_form: Option<OwnerVouchForm>,
     verify: String,
-    /// Why it cannot be proved, unless one of the steps says so or an admin vouches for its owner.
+    /// Reason why the domain cannot be proved, unless a step shows it or an admin vouches for the owner.
     no_challenge: Option<String>,
     agents: Vec<AgentLinkView>,
-    /// Why parts of it are not listed, for callers who may see the reason.
+    /// Reasons why parts of the domain are not listed, for callers who may see them.
     not_listed: Vec<String>,
     /// Whether the first visit is in progress.
     waiting: bool,
@@ -76,23 +76,23 @@ pub(crate) struct DomainAgentRow {
     pub id: String,
     pub name: String,
     pub description: String,
-    /// `None` if only a later build knows it.
+    /// Lifecycle; `None` if this build does not know it.
     pub lifecycle: Option<ShownLifecycle>,
-    /// The page of its open review, for those who may see it.
+    /// Page of the agent's open review, for callers who may see it.
     pub review: Option<String>,
 }
 
-/// The note for a visitor who has just registered the domain.
+/// Notice for a visitor who has just registered the domain.
 struct RegistrationNotice {
-    /// None of the sources was fetched yet.
+    /// Whether no source has been fetched yet.
     under_way: bool,
-    /// The public page of the domain, visible once an agent of it is listed.
+    /// Public page of the domain, visible once an agent of the domain is listed.
     link: String,
-    /// The command that shows the rest to the account that registered it.
+    /// Command that shows the details to the registering account.
     command: String,
 }
 
-/// The page for a domain that does not exist or is hidden, which look the same.
+/// Page for a domain that does not exist or is hidden; both look the same.
 #[derive(Template)]
 #[template(path = "nothing.html")]
 struct UnknownDomainPage {
@@ -102,7 +102,7 @@ struct UnknownDomainPage {
     command: String,
 }
 
-/// Shows a domain. `?wait=N` lets the page reload itself while the first visit is under way.
+/// Shows a domain. `?wait=N` makes the page reload itself while the first visit is in progress.
 pub(crate) async fn show_domain(
     context: web::Data<AppContext>,
     visitor: Visitor,
@@ -128,13 +128,13 @@ pub(crate) async fn show_domain(
     }
 }
 
-/// The form that has the proofs of a domain checked; it has no fields.
+/// Form that starts a check of the domain's proofs; it has no fields.
 #[derive(Deserialize)]
 pub(crate) struct VerifyDomainForm {}
 
 impl FormFields for VerifyDomainForm {}
 
-/// Has the proofs of a domain checked, and shows it again with the results.
+/// Checks the proofs of a domain, and shows the domain with the results.
 pub(crate) async fn verify_domain(
     DomainRef(domain): DomainRef,
     form: PermittedForm<Register, VerifyDomainForm>,
@@ -144,7 +144,7 @@ pub(crate) async fn verify_domain(
     Ok(crate::pages::see_other(&here))
 }
 
-/// The page of a domain that this caller has just registered.
+/// Page of a domain that this caller has just registered.
 pub(crate) async fn registered_page(
     context: &AppContext,
     caller: &Caller,
@@ -171,8 +171,8 @@ fn show_command(domain: &str, registry: &str) -> String {
     )
 }
 
-/// The domain's agents that this caller may see. They are read from the database: the index may not have an agent yet
-/// that a first visit has just found.
+/// Loads the domain's agents that this caller may see. They come from the database, because the index may not yet have
+/// an agent that the first visit has just found.
 async fn load_agent_rows(
     context: &AppContext,
     caller: &Caller,
@@ -200,7 +200,7 @@ async fn load_agent_rows(
     agent_rows
 }
 
-/// The open reviews of the cards of these agents, as far as the caller may see them.
+/// Finds the open reviews of these agents' cards that the caller may see.
 async fn find_open_reviews(
     context: &AppContext,
     caller: &Caller,
@@ -223,12 +223,12 @@ async fn find_open_reviews(
     Ok(review_by_agent)
 }
 
-/// The number of reloads so far; `None` if the page does not wait.
+/// Parses the number of reloads so far; `None` if the page does not wait.
 fn parse_reload_count(query: &str) -> Option<u32> {
     query.strip_prefix("wait=")?.parse().ok()
 }
 
-/// Has the page reload once more, unless it has reached [`RELOADS`].
+/// Makes the page reload again, unless it has reached [`MAX_RELOADS`].
 fn set_reload(frame: &mut Frame, domain: &str, reload_count: Option<u32>) -> bool {
     let Some(count) = reload_count.filter(|count| (1..=MAX_RELOADS).contains(count)) else {
         return false;
@@ -281,7 +281,7 @@ impl DomainPage {
         reload_count: Option<u32>,
         now: Timestamp,
     ) -> Self {
-        // Attempts are hidden from some callers, the state of a source is not.
+        // Attempts are hidden from some callers, but the state of a source is not.
         let under_way = view.sources.iter().any(|source| source.state == NEW);
         let waiting = (under_way || view.agents.is_empty())
             && set_reload(&mut frame, &view.domain, reload_count);
@@ -314,14 +314,14 @@ impl DomainPage {
         }
     }
 
-    /// The sources where nothing is published, or all others, up to the limit of the page.
+    /// Sources where nothing is published, or all others, up to the limit of the page.
     fn sources(&self, are_absent: bool) -> Vec<&SourceView> {
         let is_wanted = |source: &&SourceView| (source.state == SourceState::Absent) == are_absent;
         let wanted = self.view.sources.iter().filter(is_wanted);
         wanted.take(LIST).collect()
     }
 
-    /// Whether sources were fetched with results that this caller may not see.
+    /// Whether there are fetch results that this caller may not see.
     fn hides_results(&self) -> bool {
         self.sources(false).into_iter().any(|source| {
             let is_fetched = source.state != NEW && source.state != SourceState::Recorded;
@@ -330,7 +330,7 @@ impl DomainPage {
     }
 }
 
-/// A sentence without the ids that follow the names of these agents, which people do not read.
+/// Removes the ids after the names of these agents from a sentence, because they do not help people.
 fn remove_ids(sentence: &str, agents: &[Uuid]) -> String {
     let mut ids = agents.iter().map(|id| format!(" ({id})"));
     match ids.find(|id| sentence.contains(id)) {

@@ -1,4 +1,4 @@
-//! One of the account's own domains in a few lines: its state, the next step, and its agents.
+//! Summary of one of the account's own domains: its state, the next step, and its agents.
 
 use a2a_registry_api::DomainView;
 use a2a_registry_core::context::AppContext;
@@ -20,7 +20,7 @@ pub(crate) struct MyDomainView {
 }
 
 impl MyDomainView {
-    /// The lines of a domain with at most `most` agents.
+    /// Loads the summary of a domain with a limited number of agents.
     pub(crate) async fn load(
         context: &AppContext,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! The forms on a domain's page by which an admin vouches for an owner and ends that.
+//! Forms on a domain's page with which an admin vouches for an owner and ends the vouch.
 
 use a2a_registry_api::limits::DEFAULT_VOUCH_DAYS;
 use a2a_registry_api::{DomainView, NewOwnerVouch};
@@ -46,7 +46,7 @@ pub(crate) struct EndOwnerVouchForm {
 
 impl FormFields for EndOwnerVouchForm {}
 
-/// Vouches for an account as owner, and leads back to the domain; an error is shown above the form, which keeps its
+/// Vouches for an account as owner, and redirects to the domain. An error is shown above the form, which keeps its
 /// input.
 pub(crate) async fn set_owner_vouch(
     DomainRef(domain): DomainRef,
@@ -76,26 +76,26 @@ async fn vouch_for_owner(
     fields: &SetOwnerVouchForm,
 ) -> Result<DomainView> {
     if fields.confirmed.is_empty() {
-        let detail =
-            "Tick the box to confirm that the account may act as owner, and send the form again.";
+        let detail = "Select the checkbox to confirm that the account may act as owner, and submit the form again.";
         return Err(AppError::invalid("/confirmed", detail));
     }
     let vouch = NewOwnerVouch {
         account: fields.account.trim().to_owned(),
         reason: fields.reason.clone(),
-        // An invalid number is refused like 0.
+        // An invalid number is rejected like 0.
         expires_in_days: Some(fields.days.trim().parse().unwrap_or(0)),
     };
     owner_vouch_set(context, caller, domain, &vouch).await
 }
 
-/// Ends the vouch, and leads back to the domain.
+/// Ends the vouch, and redirects to the domain.
 pub(crate) async fn end_owner_vouch(
     DomainRef(domain): DomainRef,
     form: PermittedForm<Administer, EndOwnerVouchForm>,
 ) -> HandlerResult {
     if form.fields.confirmed.is_empty() {
-        let detail = "Tick the box to confirm that the vouch ends, and send the form again.";
+        let detail =
+            "Select the checkbox to confirm that the vouch ends, and submit the form again.";
         return Err(AppError::invalid("/confirmed", detail).into());
     }
     owner_vouch_end(&form.context, &form.visitor.caller, &domain).await?;
@@ -108,7 +108,7 @@ fn redirect_to_ownership(domain: &str) -> HttpResponse {
 }
 
 impl OwnerVouchForm {
-    /// The form for a caller who may vouch, on the page of a host that cannot be proved.
+    /// Form for a caller who may vouch, for a host that cannot be proved.
     pub fn for_caller(view: &DomainView, caller: &Caller) -> Option<Self> {
         let fits = view.no_challenge.is_some() && caller.has_permission(Permission::Administer);
         fits.then(|| Self {
@@ -123,7 +123,7 @@ impl OwnerVouchForm {
         })
     }
 
-    /// Shows why the form was refused, and keeps its input. The box must be ticked again, for what is sent then.
+    /// Shows why the form was rejected, and keeps its input. The checkbox must be selected again for each submission.
     fn show_problem(&mut self, problem: &Problem, fields: SetOwnerVouchForm) {
         self.problem = Some(text::line(&problem.to_string(), BLOCK));
         self.account = fields.account;

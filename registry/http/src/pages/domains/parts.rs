@@ -1,4 +1,4 @@
-//! The parts of a domain's page that its template cannot derive.
+//! Parts of a domain's page that the template cannot derive.
 
 use a2a_registry_api::{AttemptView, Challenge, SourceView};
 use a2a_registry_core::text::{self, ADDRESS, LINE};
@@ -12,15 +12,15 @@ use crate::pages::trust::{self, Badge};
 const MAX_ATTEMPTS: usize = 10;
 
 pub(crate) struct AgentLinkView {
-    /// Its page, unless only callers with a token may see it.
+    /// Page of the agent, unless only callers with a token may see it.
     pub link: Option<String>,
     pub name: String,
     pub description: String,
-    /// Its lifecycle, unless it is approved.
+    /// Badge for the lifecycle, unless the agent is approved.
     pub badge: Option<Badge>,
 }
 
-/// The location for the record or the file that would prove the domain.
+/// Location of the record or file that proves the domain.
 pub(super) fn place(challenge: &Challenge) -> &str {
     let place = challenge.name.as_deref().or(challenge.url.as_deref());
     place.unwrap_or_default()
@@ -35,7 +35,7 @@ pub(super) fn card_url(source: &SourceView) -> String {
     text::line(source.card_url.as_ref().unwrap_or(&source.url), ADDRESS / 4)
 }
 
-/// The newest requests of a source, the newest first.
+/// Latest requests of a source, newest first.
 pub(super) fn attempts(source: &SourceView) -> Vec<&AttemptView> {
     let all = source.last_attempt.iter().chain(&source.attempts);
     all.take(MAX_ATTEMPTS).collect()
@@ -45,7 +45,7 @@ pub(super) fn outcome(attempt: &AttemptView) -> String {
     text::line(&attempt.outcome.replace('_', " "), LINE)
 }
 
-/// How long a request took, and how the cached copy was used.
+/// Duration of a request, and how the cached copy was used.
 pub(super) fn aside(attempt: &AttemptView) -> String {
     match &attempt.cache {
         Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
@@ -64,7 +64,7 @@ pub(super) fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
     }
 }
 
-/// The state of a source as people write it.
+/// State of a source in words.
 pub(super) fn state_words(state: &OpenEnum<SourceState>) -> String {
     let words = match state.known_value() {
         Some(SourceState::New) => "new",
@@ -98,7 +98,7 @@ pub(super) fn validators(source: &SourceView) -> Option<&'static str> {
 }
 
 impl AgentLinkView {
-    /// The view of the agent with that id, by its name if it is among these.
+    /// Link view of the agent with this id, with its name if it is one of these rows.
     pub fn new(id: &str, agent_rows: &[DomainAgentRow]) -> Self {
         let row = agent_rows.iter().find(|agent| agent.id == id);
         let lifecycle = row.and_then(|agent| agent.lifecycle);

@@ -1,4 +1,4 @@
-//! The status of a domain: what is listed, and the steps from its registration to that, with the next one.
+//! Progress of a domain: what is listed, the steps from registration to listing, and the next step.
 
 use a2a_registry_api::{DomainView, SourceView};
 use a2a_registry_core::text::{self, ADDRESS, BLOCK, LINE};
@@ -10,29 +10,29 @@ use crate::pages::domains::{DomainAgentRow, NEW};
 use crate::pages::{moment, trust};
 
 pub(crate) struct DomainProgressView {
-    /// `good`, `warn`, `bad` or `plain`.
+    /// Tone of the status: `good`, `warn`, `bad` or `plain`.
     pub tone: &'static str,
     pub sentence: String,
-    /// The steps to a listed agent, for callers who manage the domain; empty for others.
+    /// Steps to a listed agent, for callers who manage the domain; empty for others.
     pub steps: Vec<ProgressStepView>,
 }
 
 pub(crate) struct ProgressStepView {
     pub done: bool,
-    /// Whether it is the first one that is not done and can be done.
+    /// Whether this is the first step that is not done and is possible.
     pub next: bool,
-    /// Whether it cannot be done for this domain; the agents are listed without it.
+    /// Whether the step is impossible for this domain; agents are listed without it.
     pub impossible: bool,
     pub title: &'static str,
     pub text: String,
-    /// Whether the records to publish are below.
+    /// Whether the step links to the records to publish, which are below.
     pub to_records: bool,
-    /// The address of the next step, and its label.
+    /// URL of the next step, and its label.
     pub link: Option<(String, &'static str)>,
 }
 
 impl ProgressStepView {
-    /// Whether it can still be done.
+    /// Whether the step is possible and not done.
     const fn is_open(&self) -> bool {
         !self.done && !self.impossible
     }
@@ -51,7 +51,7 @@ impl ProgressStepView {
 }
 
 impl DomainProgressView {
-    /// The status of a domain with these agents, for a caller who sees that view of it.
+    /// Progress of a domain with these agents, from the caller's view of the domain.
     pub fn new(view: &DomainView, agents: &[DomainAgentRow]) -> Self {
         let (tone, sentence) = status_sentence(view, agents);
         let is_manager =
@@ -99,13 +99,13 @@ fn status_sentence(view: &DomainView, agents: &[DomainAgentRow]) -> (&'static st
         Some(DomainState::OptedOut) => {
             return (
                 "warn",
-                "The domain has opted out; none of its agents is listed.".to_owned(),
+                "The domain has opted out. None of its agents is listed.".to_owned(),
             );
         }
         Some(DomainState::Disputed) => {
             return (
                 "bad",
-                "Two accounts claim this domain; nothing can be changed until that is settled."
+                "Two accounts claim this domain. It cannot be changed until the dispute is settled."
                     .to_owned(),
             );
         }
@@ -114,20 +114,17 @@ fn status_sentence(view: &DomainView, agents: &[DomainAgentRow]) -> (&'static st
     match (listed, waiting) {
         (0, 0) if is_unfetched(view) => ("plain", "The first crawl has not finished.".to_owned()),
         (0, 0) => ("plain", "No agent of this domain is listed.".to_owned()),
-        (0, 1) => ("warn", "Its agent is waiting for its review.".to_owned()),
+        (0, 1) => ("warn", "Its agent is waiting for review.".to_owned()),
         (0, _) => (
             "warn",
-            format!(
-                "{} are waiting for their review.",
-                agent_count_text(waiting)
-            ),
+            format!("{} are waiting for review.", agent_count_text(waiting)),
         ),
         (1, 0) => ("good", "1 agent is listed.".to_owned()),
         (_, 0) => ("good", format!("{} are listed.", agent_count_text(listed))),
         _ => (
             "good",
             format!(
-                "{} listed, {waiting} waiting for a review.",
+                "{} listed, {waiting} waiting for review.",
                 agent_count_text(listed)
             ),
         ),
@@ -138,7 +135,7 @@ fn is_unfetched(view: &DomainView) -> bool {
     view.sources.iter().all(|source| source.state == NEW)
 }
 
-/// Whether the caller sees of a source only that it has registered it.
+/// Whether the caller sees only the registration of a source.
 fn is_recorded(source: &SourceView) -> bool {
     source.state == SourceState::Recorded
 }
@@ -169,7 +166,7 @@ fn fetch_step(view: &DomainView) -> ProgressStepView {
             "The first crawl has not finished; it takes a moment.".to_owned()
         }
         0 if view.sources.iter().any(is_recorded) => {
-            "What it gives shows once an agent there is listed that you may see.".to_owned()
+            "The result is shown once an agent that you may see is listed.".to_owned()
         }
         0 => {
             let urls: Vec<String> = view
@@ -180,15 +177,15 @@ fn fetch_step(view: &DomainView) -> ProgressStepView {
                 .map(|source| text::line(&source.url, ADDRESS / 4))
                 .collect();
             match urls.is_empty() {
-                true => "No card was found yet.".to_owned(),
+                true => "No card has been found yet.".to_owned(),
                 false => format!(
-                    "No card was found at {}. Publish it there, or register the URL where it is.",
+                    "No card was found at {}. Publish the card there, or register its URL.",
                     urls.join(", ")
                 ),
             }
         }
-        1 => "A card was found and read.".to_owned(),
-        _ => format!("{cards} cards were found and read."),
+        1 => "A card was found and parsed.".to_owned(),
+        _ => format!("{cards} cards were found and parsed."),
     };
     ProgressStepView::new(done, "Card fetched", text)
 }
@@ -204,17 +201,17 @@ fn proof_step(view: &DomainView) -> ProgressStepView {
         (Some(DomainState::Verified), None, _) => "and the proof is valid.".to_owned(),
         (Some(DomainState::OptedOut), ..) => "The domain has opted out.".to_owned(),
         (_, _, Some(_)) if view.owner_vouch.is_some() => {
-            "It cannot be proved; an admin vouches for its owner.".to_owned()
+            "The domain cannot be proved; an admin vouches for its owner.".to_owned()
         }
         (_, _, Some(reason)) => text::line(reason, ADDRESS),
         (Some(DomainState::Lapsed), ..) => {
             "The proof is no longer valid. Publish one of the records again.".to_owned()
         }
         (Some(DomainState::Disputed), ..) => {
-            "Two accounts have proved it; an admin decides.".to_owned()
+            "Two accounts have proved the domain; an admin must decide.".to_owned()
         }
-        _ if view.challenges.is_empty() => "Nobody has proved the domain yet.".to_owned(),
-        _ => "Publish one of the records: a proof shows that the agents are yours, and lets the rules approve them."
+        _ if view.challenges.is_empty() => "The domain has not been proved yet.".to_owned(),
+        _ => "Publish one of the records: a proof shows that the agents are yours, so that the rules can approve them."
             .to_owned(),
     };
     ProgressStepView {
@@ -234,22 +231,23 @@ fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
         (0, []) if rejected.is_some() => {
             let name = rejected.map_or("", |agent| agent.name.as_str());
             format!(
-                "{} was rejected; its submitter and owner are told why. Publish another card, and it is decided on anew.",
+                "{} was rejected. Its submitter and owner can see the reason. Publish a changed card to get a new \
+                 decision.",
                 text::line(name, LINE)
             )
         }
         (0, []) => {
-            "An agent is listed once its card was fetched and a rule or a curator approves it."
+            "An agent is listed once its card has been fetched and a rule or a curator has approved it."
                 .to_owned()
         }
         (0, [one]) => format!(
-            "{} is waiting for its review: a rule or a curator decides on it.",
+            "{} is waiting for review: a rule or a curator must decide.",
             text::line(&one.name, LINE)
         ),
-        (0, several) => format!("{} agents are waiting for their review.", several.len()),
+        (0, several) => format!("{} agents are waiting for review.", several.len()),
         (_, []) => format!("{} in the search.", agent_count_text(listed)),
         (_, waiting) => format!(
-            "{} in the search, {} waiting for a review.",
+            "{} in the search, {} waiting for review.",
             agent_count_text(listed),
             waiting.len()
         ),
@@ -259,7 +257,7 @@ fn approval_step(agents: &[DomainAgentRow]) -> ProgressStepView {
     let link = match (listed_agent, review) {
         (Some(shown), _) => Some((format!("/agents/{}/", shown.id), "To the agent")),
         (None, Some(review)) => Some((review, "To the review")),
-        (None, None) => rejected.map(|_| ("/waiting".to_owned(), "What waits for you")),
+        (None, None) => rejected.map(|_| ("/waiting".to_owned(), "Inbox")),
     };
     ProgressStepView {
         link,
@@ -282,7 +280,7 @@ mod tests {
         }
     }
 
-    /// The next step of a domain, with the state that leads.
+    /// The status sentence of a domain, and its next step.
     fn next(view: &DomainView, agents: &[DomainAgentRow]) -> (String, Option<&'static str>) {
         let standing = DomainProgressView::new(view, agents);
         let next = standing.steps.iter().find(|step| step.next);
@@ -312,7 +310,7 @@ mod tests {
         view.sources[0].agent = Some(id);
         let pending = [agent(ShownLifecycle::Pending)];
         let unproved = (
-            "Its agent is waiting for its review.".to_owned(),
+            "Its agent is waiting for review.".to_owned(),
             Some("Domain proved"),
         );
         assert_eq!(next(&view, &pending), unproved);
@@ -327,7 +325,7 @@ mod tests {
         assert!(next(&view, &listed).0.contains("opted out"));
     }
 
-    /// A host that cannot be proved is listed by a decision alone, and nobody is sent to what is impossible.
+    /// A host that cannot be proved is listed by a decision alone, and an impossible step is never the next one.
     #[test]
     fn a_step_that_is_impossible_is_never_the_next_one() {
         let mut view = domain("x");
@@ -343,7 +341,7 @@ mod tests {
         let standing = DomainProgressView::new(&view, &listed);
         let proved = &standing.steps[2];
         assert!(proved.impossible && !proved.done && proved.text.contains("cannot be proved"));
-        // An admin's word counts as a proof.
+        // An admin's vouch counts as a proof.
         view.state = DomainState::Verified.into();
         let standing = DomainProgressView::new(&view, &listed);
         assert!(standing.steps[2].done && !standing.steps[2].impossible);

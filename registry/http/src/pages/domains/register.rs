@@ -1,8 +1,8 @@
-//! The registration form of the web pages, with the form that lints a pasted card beside it.
+//! Registration page, with a second form that lints a pasted card.
 //!
-//! For a visitor who is not signed in, the form itself carries the token, so no other site can act with a visitor's
-//! authority; for one who is, it is a form of the session. If registration is open to anyone, the visitor's address
-//! counts for limits; so a form that another site sends is refused there as well.
+//! For a visitor who is not signed in, the form itself carries the token, so that no other site can act with the
+//! visitor's authority; for a signed-in visitor the form belongs to the session. If registration is open, the
+//! visitor's address counts for limits, so a form from another site is rejected there too.
 
 use std::time::Duration;
 
@@ -30,16 +30,16 @@ use crate::requests::body::RawBody;
 use crate::requests::forms::{FormFields, PermittedForm, read_form};
 use crate::requests::visitor::Visitor;
 
-/// How long the response waits for the result of the first visit.
+/// Maximum time that the response waits for the result of the first visit.
 const FIRST_VISIT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often the result is polled in that time: not every visit appends an event.
+/// Interval at which the result is polled, because not every visit appends an event.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Bytes of a form.
+/// Maximum number of bytes of a form.
 const MAX_FORM_BYTES: usize = 8 * 1024;
-/// Characters of a target that the page repeats.
+/// Maximum number of characters of a target that the page shows again.
 const MAX_TARGET_CHARS: usize = 2_000;
 
-/// The fields of the form. They are never logged, because they include a token.
+/// Form fields. They are never logged, because they include a token.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct RegisterForm {
@@ -68,11 +68,11 @@ pub(crate) async fn show_register_page(
     crate::pages::render_page(StatusCode::OK, &page)
 }
 
-/// Registers the target of the form, and responds with the domain's page: its challenges and the result of the first
+/// Registers the target of the form, and shows the domain's page with its challenges and the result of the first
 /// visit.
 ///
-/// The response is the page itself and not a redirect: the domain may still be hidden from everyone else, and only the
-/// form holds the token that shows it. Sending the form again registers nothing twice.
+/// The response is the page itself, not a redirect: the domain may still be hidden from everyone else, and only the
+/// form has the token that gives access. Submitting the form again does not register anything twice.
 pub(crate) async fn submit_registration(
     context: web::Data<AppContext>,
     request: HttpRequest,
@@ -102,7 +102,7 @@ pub(crate) async fn submit_registration(
     }
 }
 
-/// The fields of the form of a signed-in visitor.
+/// Form fields for a signed-in visitor.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct SignedInRegisterForm {
@@ -112,7 +112,7 @@ pub(crate) struct SignedInRegisterForm {
 
 impl FormFields for SignedInRegisterForm {}
 
-/// Registers the target of the form for the signed-in account, and goes to the domain's page.
+/// Registers the target of the form for the signed-in account, and redirects to the domain's page.
 pub(crate) async fn submit_registration_signed_in(
     form: PermittedForm<Register, SignedInRegisterForm>,
 ) -> HttpResponse {
@@ -144,14 +144,14 @@ fn parse_target(target: &str) -> Result<&str> {
     match target.trim() {
         "" => Err(AppError::invalid(
             "/target",
-            "Name a domain or the URL of a card.",
+            "Enter a domain or the URL of a card.",
         )),
         target => Ok(target),
     }
 }
 
-/// The domain once one of its new sources was fetched, or after [`FIRST_VISIT`] without a fetch; as it was registered
-/// if the caller may not see it yet.
+/// Waits until one of the new sources was fetched, at most [`FIRST_VISIT_TIMEOUT`], and returns the domain; returns it
+/// as registered if the caller may not see it yet.
 async fn await_first_visit(
     context: &AppContext,
     caller: &Caller,
@@ -180,7 +180,7 @@ async fn await_first_visit(
             }
         }
     };
-    // Whether there was a result in time shows in the domain itself.
+    // The domain itself shows whether there was a result in time.
     let _ = timeout(FIRST_VISIT_TIMEOUT, poll).await;
     let under_way = is_waiting(&view);
     (view, under_way)
@@ -199,10 +199,10 @@ async fn register_from_form(
         authenticate_request(request, token).await?
     };
     if token.is_empty() && context.config().governance.registration == Admission::Token {
-        // The API's sentence names a header, which a form does not have.
+        // The API's message names a header, which a form does not have.
         return Err(Problem::new(
             &problem_kinds::UNAUTHENTICATED,
-            "Registering needs a token: fill in the field Token.",
+            "Registration requires a token. Fill in the field Token.",
         ));
     }
     let caller = authorize_registration(request, caller)?;
@@ -211,7 +211,7 @@ async fn register_from_form(
     Ok((caller, view))
 }
 
-/// The registration of a target: a card URL if it has a scheme, else a domain.
+/// Converts a target to a registration: a card URL if it has a scheme, otherwise a domain.
 fn to_registration(target: &str, approve: bool) -> Registration {
     if target.contains("://") {
         Registration {
@@ -249,7 +249,7 @@ impl RegisterPage {
     }
 }
 
-/// A phrase as a sentence: with a capital and a full stop.
+/// Converts a phrase to a sentence with a capital letter and a period.
 pub(crate) fn to_sentence(words: &str) -> String {
     let words = text::line(words, 1_000);
     let mut characters = words.chars();

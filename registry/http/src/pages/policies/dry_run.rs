@@ -1,4 +1,4 @@
-//! The page of what a policy on a dry run would have changed.
+//! Dry-run page: what a policy on a dry run would have changed.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ pub(crate) async fn show_dry_run(
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-/// The agent that was asked about; `None` for a domain.
+/// Agent that the decision was about; `None` for a domain.
 fn parse_agent_id(resource: &DryRunCount) -> Option<Uuid> {
     Uuid::try_parse(&resource.name).ok()
 }
@@ -54,7 +54,7 @@ impl DryRunPage {
         match parse_agent_id(resource) {
             Some(id) => AgentNameView::new(id, &self.names),
             None => AgentNameView {
-                // A policy that refuses a registration leaves nothing to link to.
+                // A rejected registration has no page to link to.
                 link: None,
                 name: text::line(&resource.name, LINE),
             },

@@ -1,4 +1,4 @@
-//! The policy editor: one text for each policy, its faults beside it, and what the set would change.
+//! Policy editor: one text field per policy with its errors, and the changes that the set would make.
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{Policies, PolicyPreview, PreviewedAgent};
@@ -24,9 +24,9 @@ use crate::requests::forms::PermittedForm;
 use crate::requests::query;
 use crate::requests::visitor::{PermittedVisitor, Visitor};
 
-/// Characters of the message about a policy.
+/// Maximum number of characters of the message about a policy.
 const MESSAGE: usize = 600;
-/// Lines of a policy that are visible at once.
+/// Number of visible lines of a policy.
 const VISIBLE_LINES: std::ops::RangeInclusive<usize> = 4..=24;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -44,13 +44,13 @@ struct PolicyEditorPage {
     policies: Vec<PolicyField>,
     reason: String,
     templates: Vec<TemplateView>,
-    /// Faults that belong to no policy of the form.
+    /// Errors that belong to no policy of the form.
     faults: Vec<PolicyError>,
-    /// The positions of policies with faults, and how many there are.
+    /// Positions of policies with errors, and a text with their number.
     faulty: Vec<(usize, String)>,
     good: Option<&'static str>,
     problem: Option<String>,
-    /// The set that was made in the meantime.
+    /// Set that was created in the meantime.
     lost: Option<Box<Policies>>,
     preview: Option<PolicyPreview>,
     confirmation: Option<ConfirmationView>,
@@ -58,9 +58,9 @@ struct PolicyEditorPage {
 
 struct ConfirmationView {
     gone: Vec<String>,
-    /// Whether every agent is hidden.
+    /// Whether the set hides every agent.
     hides_all: bool,
-    /// The token of the preview that is shown with it.
+    /// Token of the preview.
     token: String,
 }
 
@@ -69,11 +69,11 @@ struct PolicyField {
     text: String,
     lines: usize,
     faults: Vec<PolicyError>,
-    /// Whether it gets the keyboard focus.
+    /// Whether the policy is new and gets the keyboard focus.
     is_new: bool,
 }
 
-/// Shows the newest set for editing.
+/// Shows the editor with the newest set.
 pub(crate) async fn show_policy_editor(
     visitor: PermittedVisitor<Administer>,
     request: HttpRequest,
@@ -118,7 +118,7 @@ pub(crate) async fn submit_policy_editor(
     match outcome {
         EditorOutcome::Updated => {}
         EditorOutcome::PolicyAdded => page.focus_last(true),
-        EditorOutcome::Valid => page.good = Some("No policy has a fault."),
+        EditorOutcome::Valid => page.good = Some("No policy has an error."),
         EditorOutcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
         EditorOutcome::Formatted => {}
         EditorOutcome::Previewed(preview) => page.preview = Some(preview),
@@ -136,7 +136,7 @@ pub(crate) async fn submit_policy_editor(
     Ok(crate::pages::render_page(status, &page))
 }
 
-/// The page on which a draft is confirmed to be put in force.
+/// Page on which a draft is confirmed before it is put in force.
 pub(super) fn confirmation_response(
     context: &AppContext,
     visitor: &Visitor,
@@ -160,7 +160,7 @@ impl PolicyEditorPage {
         };
         let mut fields: Vec<PolicyField> = Vec::with_capacity(draft.policies.len());
         for one in &draft.policies {
-            // If two have one identifier, the faults stand beside the first.
+            // If two policies have the same identifier, the errors are shown with the first.
             let is_first = !fields.iter().any(|field| field.id == one.id);
             let faults = match is_first && !faults.is_empty() {
                 true => faults_of(Some(&one.id)),
@@ -195,7 +195,7 @@ impl PolicyEditorPage {
         }
     }
 
-    /// Shows what the set would change, and a button that confirms it.
+    /// Shows what the set would change, and a button to confirm.
     fn require_confirmation(&mut self, preview: PolicyPreview, dropped: &[String]) {
         self.confirmation = Some(ConfirmationView {
             gone: dropped.iter().map(|id| text::line(id, LINE)).collect(),
@@ -205,12 +205,12 @@ impl PolicyEditorPage {
         self.preview = Some(preview);
     }
 
-    /// Whether more agents are gained or lost than those that are named.
+    /// Whether more agents are gained or lost than the listed ones.
     fn has_more(count: &u64, agents: &[PreviewedAgent]) -> bool {
         *count > agents.len() as u64
     }
 
-    /// Gives the keyboard focus to the last policy if it is new.
+    /// Sets the keyboard focus to the last policy if it is new.
     fn focus_last(&mut self, is_new: bool) {
         if let Some(last) = self.policies.last_mut() {
             last.is_new = is_new;

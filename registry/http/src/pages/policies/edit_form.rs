@@ -1,4 +1,4 @@
-//! The form of the policy editor, and the actions of its buttons. Only applying changes anything.
+//! Form of the policy editor, and the actions of its buttons. Only applying the draft changes anything.
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY_BYTES;
 use a2a_registry_api::{NewPolicies, NewPolicy, Policies, PolicyPreview};
@@ -29,19 +29,20 @@ pub(crate) struct PolicyEditForm {
     preview: String,
 }
 
-/// What fits into a request of the API fits into the form: no byte takes more than three times its size in JSON.
+/// Size limits of the form: it holds what fits into an API request, because no byte takes more than three times its
+/// size in JSON.
 impl FormFields for PolicyEditForm {
     const MAX_BYTES: usize = 3 * MAX_POLICIES_BODY_BYTES;
 }
 
-/// A set of policies being written.
+/// Draft of a policy set.
 #[derive(Debug, Default)]
 pub(super) struct PolicySetDraft {
-    /// The number of the newest set that its author knows.
+    /// Number of the newest set that the author knows.
     pub base_number: u64,
     pub policies: Vec<NewPolicy>,
     pub reason: String,
-    /// The token of the preview that the page has shown before the set was confirmed.
+    /// Token of the preview that was shown before the set was confirmed.
     pub preview_token: Option<String>,
 }
 
@@ -53,34 +54,34 @@ pub(super) enum EditorAction {
     Check,
     Preview,
     Apply,
-    /// Applies a set that drops policies or hides much, after that was shown.
+    /// Applies a set that drops policies or hides many agents, after the author has seen the effects.
     Confirm,
-    /// Continues with the draft, knowing the set with this number.
+    /// Continues the draft on the base of the set with this number.
     Continue(u64),
 }
 
-/// The result of an action.
+/// Result of an action.
 #[derive(Debug)]
 pub(super) enum EditorOutcome {
-    /// The draft is different, or its faults are known.
+    /// The draft was changed or checked.
     Updated,
     /// A policy was added at the end.
     PolicyAdded,
-    /// No policy has a fault.
+    /// No policy has an error.
     Valid,
-    /// Every policy is in Cedar's usual form.
+    /// Every policy was formatted in Cedar's standard style.
     Formatted,
     Previewed(PolicyPreview),
-    /// The set was not made yet: its author must confirm it first. These policies would be dropped.
+    /// The set was not created yet: its author must confirm it first. The listed policies would be dropped.
     NeedsConfirmation(PolicyPreview, Vec<String>),
     Applied,
-    /// Another set was made since the draft was begun.
+    /// Another set was created since the draft was started.
     Conflict(Box<Policies>),
 }
 
 impl PolicyEditForm {
     pub(super) fn parse(self) -> Result<(EditorAction, PolicySetDraft)> {
-        let invalid = |member: &str| AppError::invalid(member, "This form asks for nothing.");
+        let invalid = |member: &str| AppError::invalid(member, "This form has no valid action.");
         let action = match (self.act.split_once(' '), self.act.as_str()) {
             (_, "add") => EditorAction::Add(self.template),
             (_, "format") => EditorAction::Format,
@@ -100,7 +101,7 @@ impl PolicyEditForm {
             return Err(invalid("/text"));
         }
         if self.id.len() > MAX_POLICIES {
-            let many = format!("A set has at most {MAX_POLICIES} policies.");
+            let many = format!("A set can have at most {MAX_POLICIES} policies.");
             return Err(AppError::invalid("/id", many));
         }
         let policies = self.id.into_iter().zip(self.text);
@@ -120,13 +121,13 @@ impl PolicyEditForm {
 }
 
 impl PolicySetDraft {
-    /// The newest set as a draft.
+    /// Loads the newest set as a draft.
     pub(super) async fn load_newest(context: &AppContext, caller: &Caller) -> Result<Self> {
         let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
         Ok(Self::from_set(newest))
     }
 
-    /// The written policies of a set, as a draft that follows it.
+    /// Draft with the written policies of a set, based on that set.
     pub(super) fn from_set(set: Policies) -> Self {
         let written = set.policies.into_iter().filter(|one| !one.shipped);
         let policies = written.map(|one| NewPolicy {
@@ -140,10 +141,10 @@ impl PolicySetDraft {
         }
     }
 
-    /// Adds a policy: the template of that name, or an empty one.
+    /// Adds a policy from the template with this name, or an empty one.
     pub(super) fn add_policy(&mut self, template: &str) -> Result<()> {
         if self.policies.len() >= MAX_POLICIES {
-            let many = format!("A set has at most {MAX_POLICIES} policies.");
+            let many = format!("A set can have at most {MAX_POLICIES} policies.");
             return Err(AppError::invalid("/id", many));
         }
         let known = TEMPLATES.iter().find(|(name, _)| *name == template);
@@ -174,7 +175,7 @@ impl PolicySetDraft {
         Ok(compiled.err().unwrap_or_default())
     }
 
-    /// Puts every policy without a fault into Cedar's usual form, on another thread than those that answer requests.
+    /// Formats every policy without errors in Cedar's standard style, on a thread that does not serve requests.
     async fn format_policies(
         &mut self,
         context: &AppContext,
@@ -186,7 +187,7 @@ impl PolicySetDraft {
         let format_all = move || {
             let _permit = permit;
             for one in policies.iter_mut().filter(|one| !faulty.contains(&one.id)) {
-                // A text that the formatter refuses stays as it is.
+                // A text that the formatter rejects stays unchanged.
                 if let Ok(text) = format_policy(&one.text) {
                     one.text = text;
                 }
@@ -207,7 +208,7 @@ impl PolicySetDraft {
         }
     }
 
-    /// Runs the action of a button; returns the faults of the draft too.
+    /// Runs the action of a button. Also returns the errors of the draft.
     pub(super) async fn run_action(
         &mut self,
         context: &AppContext,
@@ -235,7 +236,7 @@ impl PolicySetDraft {
         let faults = self.find_faults(context).await?;
         if action == EditorAction::Format {
             self.format_policies(context, &faults).await?;
-            // The line numbers of the faults stay valid: faulty policies were not changed.
+            // The line numbers of the errors stay valid, because policies with errors were not changed.
             return Ok((EditorOutcome::Formatted, faults));
         }
         if !faults.is_empty() {
@@ -260,14 +261,14 @@ impl PolicySetDraft {
     ) -> Result<PolicyPreview> {
         let mut new = self.to_new_policies();
         if new.reason.trim().is_empty() {
-            // Nothing is made, so no reason is needed yet.
+            // Nothing is created, so no reason is needed yet.
             "preview".clone_into(&mut new.reason);
         }
         policies_preview(context, caller, &new).await
     }
 
-    /// Makes the set; one that lacks a policy of the newest set, or that hides every agent, only after its author has
-    /// confirmed it.
+    /// Creates the set. If it lacks a policy of the newest set, or hides every agent, its author must confirm it
+    /// first.
     pub(super) async fn apply_unless_unconfirmed(
         &self,
         context: &AppContext,
@@ -294,7 +295,7 @@ impl PolicySetDraft {
             match policies_put(context, caller, &new, &precondition).await {
                 Ok(_) => return Ok(EditorOutcome::Applied),
                 Err(error) => match error.kind {
-                    // What was edited after the question must be confirmed again.
+                    // Edits after the confirmation page must be confirmed again.
                     ErrorKind::NoPermit | ErrorKind::PreviewNeeded => {}
                     ErrorKind::Changed => {
                         let newest = PoliciesQuery::default();
@@ -340,7 +341,7 @@ mod tests {
             form("go-on 4", 0).parse().unwrap().0,
             EditorAction::Continue(4)
         );
-        // A token that another button sends with it confirms nothing.
+        // A token that another button sends does not confirm anything.
         for (act, token) in [("apply", None), ("confirm", Some("t"))] {
             let typed = PolicyEditForm {
                 preview: "t".into(),

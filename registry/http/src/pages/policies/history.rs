@@ -1,4 +1,4 @@
-//! The page of the policy sets that were made, each of which can be put in force again.
+//! Policy history page: all policy sets, each of which can be put in force again.
 
 use a2a_registry_api::PolicySetEntry;
 use a2a_registry_api::limits::MAX_REASON;
@@ -36,7 +36,7 @@ struct HistoryParams {
 #[serde(default)]
 pub(crate) struct RestoreSetForm {
     number: String,
-    /// The newest set when the page was shown.
+    /// Number of the newest set when the page was rendered.
     seen: String,
     reason: String,
 }
@@ -48,19 +48,19 @@ impl FormFields for RestoreSetForm {}
 struct PolicyHistoryPage {
     frame: Frame,
     now: Timestamp,
-    /// The sets; the shipped one comes last, with the number 0.
+    /// Sets; the shipped one is last, with the number 0.
     sets: Vec<PolicySetEntry>,
     newest: u64,
     in_force: u64,
     next: Option<String>,
     restores: bool,
-    /// The error of a refused request.
+    /// Error of a rejected request.
     problem: Option<String>,
-    /// The set that was to be put in force, and the reason entered for it.
+    /// Set to put in force, and the reason entered for it.
     typed: Option<(u64, String)>,
 }
 
-/// Shows the sets that were made.
+/// Shows all policy sets.
 pub(crate) async fn show_policy_history(
     visitor: PermittedVisitor<SeeAll>,
     request: HttpRequest,
@@ -70,7 +70,8 @@ pub(crate) async fn show_policy_history(
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-/// Puts an earlier set in force as a new one, and leads to it; asks first if it lacks policies or hides every agent.
+/// Puts an earlier set in force as a new set, and redirects to it. Asks for confirmation if the set lacks policies or
+/// hides every agent.
 pub(crate) async fn restore_policy_set(
     form: PermittedForm<Administer, RestoreSetForm>,
 ) -> HandlerResult {
@@ -99,7 +100,7 @@ pub(crate) async fn restore_policy_set(
         PolicyHistoryPage::load(&form.context, &form.visitor, HistoryParams::default()).await?;
     page.problem = Some(match problem {
         None => format!(
-            "Set {} was made meanwhile, so nothing was changed. Look at it first.",
+            "Set {} was created meanwhile, so nothing was changed. Review it first.",
             page.newest
         ),
         Some(problem) => text::line(&problem, BLOCK),
@@ -109,7 +110,7 @@ pub(crate) async fn restore_policy_set(
     Ok(crate::pages::render_page(status, &page))
 }
 
-/// The result of putting an earlier set in force: applied, to be confirmed, or lost to another set.
+/// Puts an earlier set in force. The result is applied, needs confirmation, or conflicts with another set.
 async fn apply_earlier_set(
     context: &AppContext,
     caller: &Caller,
@@ -117,7 +118,7 @@ async fn apply_earlier_set(
 ) -> Result<(PolicySetDraft, EditorOutcome)> {
     let parse_number = |member: &str, text: &str| {
         text.parse::<u64>()
-            .map_err(|_| AppError::invalid(member, "This is no number of a policy set."))
+            .map_err(|_| AppError::invalid(member, "This is not the number of a policy set."))
     };
     let base_number = parse_number("/seen", &form.seen)?;
     let query = PoliciesQuery {
@@ -154,7 +155,7 @@ impl PolicyHistoryPage {
                 policies: custom_count as u64,
                 author: String::new(),
                 reason: String::new(),
-                // It is shipped, so the page shows no time.
+                // The page shows no time for the shipped set.
                 created_at: Timestamp(0),
             });
         }
@@ -175,7 +176,7 @@ impl PolicyHistoryPage {
         })
     }
 
-    /// The reason entered for putting that set in force.
+    /// Reason entered for putting this set in force.
     fn typed(&self, number: &u64) -> &str {
         match &self.typed {
             Some((typed, reason)) if typed == number => reason,

@@ -1,4 +1,4 @@
-//! The page of a policy set: its policies as they are written, who made it and why, and templates to begin with.
+//! Policy set page: the policies as written, their author and reason, and templates to start with.
 
 use a2a_registry_api::{Policies, PolicyView};
 use a2a_registry_core::policies::sets::{PoliciesQuery, policies_show};
@@ -74,23 +74,27 @@ pub(super) fn template_views() -> Vec<TemplateView> {
 }
 
 impl PolicySetPage {
-    /// The shipped policies, or the written ones.
+    /// Shipped policies, or written ones.
     fn policies(&self, are_shipped: bool) -> Vec<&PolicyView> {
         let policies = self.set.policies.iter();
         policies.filter(|one| one.shipped == are_shipped).collect()
     }
 
-    /// Whether a policy acts.
+    /// Badge for the mode of a policy.
     fn mode_badge(mode: &str) -> Badge {
         let (label, tone, meaning) = match mode {
             "enforce" => ("enforced", "good", "It decides."),
             "dry_run" => (
                 "dry run",
                 "warn",
-                "It decides nothing; what it would have changed is counted.",
+                "The policy does not decide. The changes that it would have made are counted.",
             ),
-            "off" => ("off", "plain", "It is kept and not evaluated."),
-            other => (other, "plain", "This page does not know this mode."),
+            "off" => ("off", "plain", "The policy is stored but not evaluated."),
+            other => (
+                other,
+                "plain",
+                "This version of the registry does not know this mode.",
+            ),
         };
         Badge {
             label: text::line(label, LINE),
@@ -103,7 +107,10 @@ impl PolicySetPage {
     fn effect_badge(effect: &str) -> Badge {
         let (tone, meaning) = match effect {
             "forbid" => ("bad", "It forbids, whatever permits."),
-            _ => ("accent", "It permits, unless another policy forbids."),
+            _ => (
+                "accent",
+                "The policy permits, unless another policy forbids.",
+            ),
         };
         Badge {
             label: text::line(effect, LINE),
@@ -114,7 +121,7 @@ impl PolicySetPage {
     }
 }
 
-/// Whether a set decides.
+/// Badge for the status of a set.
 fn status_badge(set: &Policies, newest: u64) -> Badge {
     let badge = |label: &str, tone, meaning: String| Badge {
         label: label.to_owned(),
@@ -124,11 +131,15 @@ fn status_badge(set: &Policies, newest: u64) -> Badge {
     };
     let in_force = set.in_force;
     if set.number == in_force {
-        return badge("in force", "good", "This set decides.".to_owned());
+        return badge(
+            "in force",
+            "good",
+            "This set is used for decisions.".to_owned(),
+        );
     }
     if set.number == newest {
         let meaning =
-            format!("Set {in_force} decides until all agents were evaluated under this one.");
+            format!("Set {in_force} is used until all agents have been evaluated under this one.");
         return badge("being evaluated", "warn", meaning);
     }
     let meaning = format!("Set {in_force} decides.");

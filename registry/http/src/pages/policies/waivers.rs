@@ -1,4 +1,4 @@
-//! The page of waivers, and the forms that grant and end one.
+//! Waivers page, and the forms that grant and end a waiver.
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{NewWaiver, Waiver};
@@ -27,7 +27,7 @@ use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::query;
 use crate::requests::visitor::{PermittedVisitor, Visitor};
 
-/// The filters of the page's address. Empty ones, which a form sends, count as absent.
+/// Filters in the page's query. Empty ones, which forms send, count as absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct WaiverListParams {
@@ -64,11 +64,11 @@ struct WaiversPage {
     frame: Frame,
     now: Timestamp,
     filters: WaiverListParams,
-    /// Each with the agent that it is for.
+    /// Waivers, each with its agent.
     waivers: Vec<(Waiver, AgentNameView)>,
     next: Option<String>,
     ends: bool,
-    /// The error of a refused grant, with the input.
+    /// Error of a rejected grant, with the input.
     refused: Option<(String, GrantWaiverForm)>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn show_waivers(
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-/// Grants a waiver, and leads to the agent; an error is shown above the form, which keeps its input.
+/// Grants a waiver, and redirects to the agent. An error is shown above the form, which keeps its input.
 pub(crate) async fn submit_waiver(form: PermittedForm<Approve, GrantWaiverForm>) -> HandlerResult {
     let fields = form.fields;
     let new = NewWaiver {
@@ -89,7 +89,7 @@ pub(crate) async fn submit_waiver(form: PermittedForm<Approve, GrantWaiverForm>)
         agent: fields.agent.clone(),
         digest: fields.digest.clone(),
         reason: fields.reason.clone(),
-        // An invalid number is refused like 0.
+        // An invalid number is rejected like 0.
         expires_in_days: fields.days.trim().parse().unwrap_or(0),
     };
     let granted = waiver_grant(&form.context, &form.visitor.caller, &new).await;
@@ -113,7 +113,7 @@ pub(crate) async fn submit_waiver(form: PermittedForm<Approve, GrantWaiverForm>)
     Ok(crate::pages::render_page(problem.kind().status, &page))
 }
 
-/// Ends a waiver once that is confirmed, and leads back to the list.
+/// Ends a waiver after confirmation, and redirects to the list.
 pub(crate) async fn submit_waiver_end(form: PermittedForm<Curate, EndWaiverForm>) -> HandlerResult {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if !form.fields.confirm.is_given() {
@@ -139,8 +139,10 @@ async fn end_confirmation_page(
         waiver.approver, waiver.reason
     );
     let effect = match waiver.is_shown {
-        true => format!("{policy} counts for {agent} again at once, and forbids what it forbids."),
-        false => format!("{agent} shows other content, for which {policy} counts anyway."),
+        true => format!(
+            "{policy} applies to {agent} again immediately, with everything that it forbids."
+        ),
+        false => format!("{agent} has other effective content, to which {policy} applies anyway."),
     };
     Ok(ConfirmPage {
         frame: Frame::for_visitor(context.config(), "policies", visitor),

@@ -1,4 +1,4 @@
-//! The page of the queue: filtered reviews, of which one or up to fifty are decided at a time, with a reason.
+//! Review queue page: filtered reviews, of which up to fifty can be decided at once, with a reason.
 
 use a2a_registry_api::limits::{MAX_DECISIONS, MAX_REASON};
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
@@ -29,7 +29,7 @@ use crate::requests::forms::{FormFields, PermittedForm};
 use crate::requests::query;
 use crate::requests::visitor::{PermittedVisitor, Visitor};
 
-/// The filters of the page's address. Empty ones, which a form sends, count as absent.
+/// Filters in the page's query. Empty ones, which forms send, count as absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ReviewListParams {
@@ -44,7 +44,7 @@ struct ReviewListParams {
     page_token: String,
 }
 
-/// The choices of the filters, each with its label.
+/// Choices of the state filter, each with its label.
 const STATES: &[(&str, &str)] = &[
     ("open", "Open"),
     ("approved", "Approved"),
@@ -71,13 +71,13 @@ const CLASSES: &[(&str, &str)] = &[
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct BulkDecideForm {
-    /// A review's id and the digest that was shown, separated by a space.
+    /// Review ids with the digests that were shown, separated by a space.
     pick: Vec<String>,
     verdict: String,
     reason: String,
 }
 
-/// Fifty reviews with their digests, and a reason.
+/// Size limits of the form: fifty reviews with their digests, and a reason.
 impl FormFields for BulkDecideForm {
     const MAX_BYTES: usize = 32 * 1024;
 }
@@ -92,14 +92,14 @@ struct ReviewsPage {
     sees_all: bool,
     reports: bool,
     reviews: Vec<Review>,
-    /// The selection of a form that was refused, in the form of [`DecideForm`].
+    /// Selection of a rejected form, in the format of [`BulkDecideForm`].
     picked: Option<Vec<String>>,
-    /// The results of the form's decisions.
+    /// Results of the form's decisions.
     results: Vec<BulkResultView>,
     problem: Option<String>,
     next: Option<String>,
     here: String,
-    /// The same page with every open review selected.
+    /// URL of the same page with every open review selected.
     choose_all: String,
     reason: String,
 }
@@ -118,7 +118,7 @@ pub(crate) async fn show_reviews(
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-/// Decides the selected reviews, and shows the queue with the result of each, or with the input of a refused form.
+/// Decides the selected reviews, and shows the queue with the result of each, or with the input of a rejected form.
 pub(crate) async fn submit_decisions(
     form: PermittedForm<Approve, BulkDecideForm>,
     request: HttpRequest,
@@ -152,10 +152,10 @@ async fn decide_selected(
     let approve = match form.verdict.as_str() {
         "approve" => true,
         "reject" => false,
-        _ => return Err(Problem::invalid("/verdict", "Approve or reject.")),
+        _ => return Err(Problem::invalid("/verdict", "Choose to approve or reject.")),
     };
     if form.pick.is_empty() {
-        return Err(Problem::invalid("/pick", "Choose a review first."));
+        return Err(Problem::invalid("/pick", "Select a review first."));
     }
     let item = |pick: &String| {
         let (id, digest) = pick.split_once(' ')?;
@@ -168,11 +168,11 @@ async fn decide_selected(
     };
     let decisions: Option<Vec<BulkDecisionItem>> = form.pick.iter().map(item).collect();
     let decisions =
-        decisions.ok_or_else(|| Problem::invalid("/pick", "This is no review of the list."))?;
+        decisions.ok_or_else(|| Problem::invalid("/pick", "This is not a review of the list."))?;
     Ok(review_decide_all(context, caller, &BulkDecision { decisions }).await?)
 }
 
-/// The reviews of failed decisions, by which their agents are named.
+/// Loads the reviews of failed decisions, to show the names of their agents.
 async fn reviews_of_failed(
     context: &AppContext,
     results: &[BulkItemResult],
@@ -226,7 +226,7 @@ impl ReviewsPage {
         })
     }
 
-    /// Whether a review is selected. One whose content has changed since it was selected is not.
+    /// Whether a review is selected. A review whose content has changed since its selection is not.
     fn is_chosen(&self, review: &Review) -> bool {
         match &self.picked {
             Some(picked) => picked.contains(&format!("{} {}", review.id, review.digest)),
@@ -234,7 +234,7 @@ impl ReviewsPage {
         }
     }
 
-    /// Shows why a form was refused, and keeps its input.
+    /// Shows why a form was rejected, and keeps its input.
     fn show_problem(&mut self, problem: &Problem, form: BulkDecideForm) {
         self.problem = Some(problem.to_string());
         self.picked = Some(form.pick);

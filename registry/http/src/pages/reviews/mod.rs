@@ -1,4 +1,4 @@
-//! The page of one review: everything that a decision needs on one screen, with the forms to decide and to comment.
+//! Review page: all data for a decision on one screen, with the forms to decide and to comment.
 
 pub mod list;
 pub mod report;
@@ -36,12 +36,12 @@ use crate::requests::path_parameters::ReviewId;
 use crate::requests::visitor::PermittedVisitor;
 
 const FINDINGS: usize = 100;
-/// Characters of the card on the page.
+/// Maximum number of characters of the card on the page.
 const CARD: usize = 60_000;
-/// Characters of a person's text.
+/// Maximum number of characters of a person's text.
 const SENTENCE: usize = 1_000;
 
-/// A form of the page: the act and its input.
+/// Form of the page: the action and its input.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ReviewActionForm {
@@ -50,11 +50,11 @@ pub(crate) struct ReviewActionForm {
     reason: String,
     text: String,
     assignee: String,
-    /// Absent if the form may not set the date.
+    /// Due date; absent if the form may not set it.
     due: Option<String>,
 }
 
-/// Each character of a comment may be escaped.
+/// Size limits of the form: each character of a comment may be escaped.
 impl FormFields for ReviewActionForm {
     const MAX_BYTES: usize = 32 * 1024;
 }
@@ -66,14 +66,14 @@ pub(crate) struct ReviewPage {
     now: Timestamp,
     detail: ReviewDetail,
     is_open: bool,
-    /// Why a form was refused.
+    /// Reason why a form was rejected.
     problem: Option<String>,
     typed: ReviewFormValues,
-    /// The state of the reviewed content, and what is served now.
+    /// State of the reviewed content, and what is served now.
     outcome: String,
     facts: Vec<(&'static str, String)>,
     can_break_glass: bool,
-    /// Whether curators set when the review is due.
+    /// Whether curators can set the due date.
     sets_due: bool,
     waives: bool,
     said: Vec<ReviewActivityView>,
@@ -82,18 +82,18 @@ pub(crate) struct ReviewPage {
     comments: bool,
 }
 
-/// The values of the fields in the page's forms.
+/// Field values of the page's forms.
 #[derive(Default)]
 struct ReviewFormValues {
     reason: String,
-    /// `None` if the break-glass form is collapsed.
+    /// Reason in the break-glass form; `None` if the form is collapsed.
     break_reason: Option<String>,
     comment: String,
     assignee: String,
     due: String,
 }
 
-/// A person's text: an approval, a report, an earlier decision, a comment.
+/// Text of a person: an approval, a report, an earlier decision, or a comment.
 struct ReviewActivityView {
     what: &'static str,
     by: String,
@@ -101,7 +101,7 @@ struct ReviewActivityView {
     text: String,
 }
 
-/// Shows a review to visitors who may read it over the API.
+/// Shows a review to visitors who may also read it with the API.
 pub(crate) async fn show_review(
     visitor: PermittedVisitor<Read>,
     ReviewId(id): ReviewId,
@@ -112,8 +112,8 @@ pub(crate) async fn show_review(
     Ok(crate::pages::render_page(StatusCode::OK, &page))
 }
 
-/// Runs the act of a form, and leads back to the page, or to the review that was opened by it; an error is shown above
-/// the form, which keeps its input.
+/// Runs the action of a form, and redirects to the page, or to the review that the action opened. An error is shown
+/// above the form, which keeps its input.
 pub(crate) async fn submit_review_action(
     ReviewId(id): ReviewId,
     form: PermittedForm<Register, ReviewActionForm>,
@@ -173,7 +173,7 @@ async fn run_action(
             };
             review_patch(context, caller, id, &patch, &IfMatch::default()).await?;
         }
-        _ => return Err(Problem::invalid("/act", "This form asks for nothing.")),
+        _ => return Err(Problem::invalid("/act", "This form has no valid action.")),
     }
     Ok(id)
 }
@@ -186,7 +186,7 @@ impl ReviewPage {
         now: Timestamp,
     ) -> Self {
         if let Some(diff) = &mut detail.diff {
-            // What matters most comes first.
+            // The most important changes come first.
             diff.changes
                 .sort_by_key(|change| std::cmp::Reverse(change.class.known_value()));
         }
@@ -229,7 +229,7 @@ impl ReviewPage {
         text::line(&words, LINE)
     }
 
-    /// Shows why a form was refused, and keeps its input.
+    /// Shows why a form was rejected, and keeps its input.
     fn show_problem(&mut self, problem: &Problem, form: ReviewActionForm) {
         self.problem = Some(text::line(&problem.to_string(), BLOCK));
         let typed = &mut self.typed;
@@ -246,7 +246,7 @@ impl ReviewPage {
 }
 
 impl ReviewFormValues {
-    /// The initial values of the forms.
+    /// Initial values of the forms.
     fn new(review: &Review) -> Self {
         let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
         Self {
@@ -257,7 +257,7 @@ impl ReviewFormValues {
     }
 }
 
-/// Whether the caller has approved a review, even if that does not count.
+/// Whether the caller has approved a review, even if the approval does not count.
 fn has_approved(review: &Review, caller: &Caller) -> bool {
     let account = caller.account.as_ref();
     let mut approvals = review.approvals.iter();
@@ -277,7 +277,7 @@ fn can_break_glass(detail: &ReviewDetail, caller: &Caller) -> bool {
     may && is_eligible_kind && needs_others && review.state == ReviewState::Open
 }
 
-/// Whether a review is due when an approval ends, so that its date cannot be set.
+/// Whether the due date is the end of an approval, so that it cannot be set.
 fn has_fixed_due_date(review: &Review) -> bool {
     matches!(
         review.kind.known_value(),
@@ -285,7 +285,7 @@ fn has_fixed_due_date(review: &Review) -> bool {
     )
 }
 
-/// A sentence on the state of the reviewed content, and on what is served now.
+/// Sentence about the state of the reviewed content, and what is served now.
 fn status_sentence(review: &Review) -> String {
     let (subject, served) = (review.subject_phrase(), review.served_clause());
     if review.state == ReviewState::Open {
@@ -299,7 +299,7 @@ fn can_waive(caller: &Caller, detail: &ReviewDetail) -> bool {
     caller.has_permission(Permission::Approve) && policies.any(|one| one.effect == "forbid")
 }
 
-/// Who is behind the card, and the verdict on its signature.
+/// Facts about the publisher of the card, and the result of checking its signature.
 fn review_facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
     let review = &detail.review;
     let domain_proofs = &detail.domain_proofs;
@@ -308,7 +308,7 @@ fn review_facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
         .iter()
         .map(|proof| format!("{} since {}", proof.method, proof.at.to_rfc3339()))
         .collect();
-    let none = || "nobody".to_owned();
+    let none = || "none".to_owned();
     let verdict = &review.signature_verdict;
     let facts = [
         ("Domain is", domain_proofs.state.to_string()),
@@ -339,7 +339,7 @@ fn review_facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Approvals, reports and comments, the oldest first, then earlier decisions.
+/// Approvals, reports and comments, oldest first, then earlier decisions.
 fn review_activity(detail: &ReviewDetail) -> Vec<ReviewActivityView> {
     let view = |what, by: &str, at, words: &str| ReviewActivityView {
         what,
@@ -357,7 +357,7 @@ fn review_activity(detail: &ReviewDetail) -> Vec<ReviewActivityView> {
     let reports = detail.reports.iter().map(|one| {
         let contact = one.contact.as_deref().map(|text| format!("\n{text}"));
         let words = format!("{}{}", one.reason, contact.unwrap_or_default());
-        let by = one.reporter.as_deref().unwrap_or("somebody");
+        let by = one.reporter.as_deref().unwrap_or("anonymous");
         view("Report", by, one.at, &words)
     });
     let comments = detail

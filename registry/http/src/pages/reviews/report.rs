@@ -1,4 +1,4 @@
-//! The form on an agent's page that reports it: the same act as `POST /v1/agents/{agent}:report`.
+//! Report form on an agent's page, which does the same as `POST /v1/agents/{agent}:report`.
 
 use a2a_registry_api::{NewReport, ReportAccepted};
 use a2a_registry_core::reviews::reports::agent_report;
@@ -31,7 +31,7 @@ struct ReportConfirmationPage {
     agent: String,
 }
 
-/// The fields of the form of a signed-in visitor.
+/// Form fields for a signed-in visitor.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SignedInReportForm {
@@ -42,7 +42,7 @@ pub(crate) struct SignedInReportForm {
 
 impl FormFields for SignedInReportForm {}
 
-/// Reports the agent without an account, or for that of a token, and confirms it.
+/// Reports the agent anonymously, or for the account of a token, and shows a confirmation.
 pub(crate) async fn submit_report(
     caller: AnyoneWriting,
     AgentRef(agent): AgentRef,
@@ -59,7 +59,7 @@ pub(crate) async fn submit_report(
     Ok(confirmation_page(frame, &accepted))
 }
 
-/// Reports the agent for the signed-in account, and confirms it.
+/// Reports the agent for the signed-in account, and shows a confirmation.
 pub(crate) async fn submit_report_signed_in(
     form: PermittedForm<Read, SignedInReportForm>,
 ) -> HandlerResult {

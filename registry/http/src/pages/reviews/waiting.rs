@@ -1,4 +1,4 @@
-//! The page of the pending tasks of the signed-in account.
+//! Inbox page: the pending tasks of the signed-in account.
 
 use std::collections::HashMap;
 
@@ -25,13 +25,13 @@ use crate::requests::visitor::PermittedVisitor;
 #[template(path = "waiting.html")]
 struct InboxPage {
     frame: Frame,
-    /// The time of the page, up to which its news can be marked as seen.
+    /// Time of the page, up to which its news can be marked as read.
     now: Timestamp,
     waiting: Waiting,
     names: HashMap<Uuid, String>,
 }
 
-/// Up to when the news are seen.
+/// Form with the time up to which news are marked as read.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct MarkReadForm {

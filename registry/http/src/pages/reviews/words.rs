@@ -1,4 +1,4 @@
-//! Reviews in the words of pages.
+//! Labels for reviews on pages.
 
 use a2a_registry_api::Review;
 use a2a_registry_domain::review::ReviewKind;
@@ -6,7 +6,7 @@ use a2a_registry_domain::review::ReviewKind;
 use crate::pages::changes::class_badge;
 use crate::pages::trust::Badge;
 
-/// The class of a review's change, or the kind of a review without one.
+/// Badge for the change class of a review, or for its kind if there is no class.
 pub(crate) fn change_badge(review: &Review) -> Badge {
     let plain = |label: &str, meaning: &str, tone| Badge {
         label: label.to_owned(),
@@ -15,27 +15,27 @@ pub(crate) fn change_badge(review: &Review) -> Badge {
         link: None,
     };
     if review.kind == ReviewKind::Report {
-        return plain("report", "Somebody has reported this agent.", "warn");
+        return plain("report", "This agent was reported.", "warn");
     }
     if review.kind == ReviewKind::BreakGlass {
-        let meaning = "One account has approved this alone; others confirm it or not.";
+        let meaning = "One account has approved this alone. Others must confirm it.";
         return plain("break-glass", meaning, "bad");
     }
     if review.kind == ReviewKind::Recertification {
-        let meaning = "The approval of what is served ends.";
+        let meaning = "The approval of the served content is about to end.";
         return plain("recertification", meaning, "warn");
     }
     match &review.change_class {
         Some(class) => class_badge(class),
         None => plain(
             "first card",
-            "No card of this agent was approved before.",
+            "No card of this agent has been approved before.",
             "plain",
         ),
     }
 }
 
-/// The number of approvals, and how many are needed.
+/// Number of approvals, and the number required.
 pub(crate) fn approvals(review: &Review) -> String {
     let counting = review.approvals.iter().filter(|one| one.counts).count();
     format!("{counting} of {}", review.approvals_needed)

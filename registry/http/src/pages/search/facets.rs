@@ -1,4 +1,4 @@
-//! The filters of the search page: facets to choose from, and active ones.
+//! Filters of the search page: available facets and active filters.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::pages::search::links::{
 };
 use crate::pages::{auth, trust};
 
-/// How many values of a facet are visible at once; the others unfold.
+/// Number of facet values that are visible at first; the others can be expanded.
 const VISIBLE_VALUES: usize = 6;
 
-/// The values of one filter, with how often each occurs.
+/// Values of one filter with their counts.
 pub(crate) struct FacetView {
     pub title: String,
     pub seen: Vec<FacetValueView>,
@@ -30,18 +30,18 @@ pub(crate) struct FacetValueView {
     pub meaning: &'static str,
     pub count: u64,
     pub chosen: bool,
-    /// The link that adds or removes it; `None` if it is not a filter.
+    /// Link that adds or removes the value; `None` if it is not a filter.
     pub link: Option<String>,
 }
 
 pub(crate) struct ActiveFilterView {
     pub title: String,
     pub label: String,
-    /// The search without it.
+    /// Link to the search without the filter.
     pub link: String,
 }
 
-/// The display name of a value; collections are no facet.
+/// Display name of a value. Collections are not a facet.
 fn value_label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String {
     match (filter, value) {
         (Some(Facet::Provider), _) => {
@@ -54,20 +54,20 @@ fn value_label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String
         (Some(Facet::Auth), _) => auth::auth_label(value),
         (Some(Facet::Skill), _) => text::line(&skill_label(value, &names.skills), 60),
         (Some(Facet::Signature | Facet::Liveness), _) => state_text(value),
-        (Some(Facet::Unmanaged), "true") => "nobody answers for it".to_owned(),
-        (Some(Facet::Unmanaged), "false") => "somebody answers for it".to_owned(),
+        (Some(Facet::Unmanaged), "true") => "has no responsible account".to_owned(),
+        (Some(Facet::Unmanaged), "false") => "has a responsible account".to_owned(),
         _ => text::line(value, 60),
     }
 }
 
-/// The name of a skill, or if it is not known its id as words: most ids are the name with other separators.
+/// Name of a skill, or its id as words if the name is unknown: most ids are the name with other separators.
 pub(crate) fn skill_label(id: &str, names: &SkillNames) -> String {
     names
         .get(id)
         .map_or_else(|| id.replace(['-', '_'], " "), Clone::clone)
 }
 
-/// A state in words.
+/// Text for a state.
 fn state_text(value: &str) -> String {
     let text = match value {
         "fresh" => "Card fetched",
@@ -92,8 +92,8 @@ pub(crate) fn active_filters(query: &SearchQuery, names: &ValueNames) -> Vec<Act
     active.collect()
 }
 
-/// The facets of a response that offer a choice: neither a single value nor values that every hit has narrow anything,
-/// unless one of them is selected. Providers and skills are shown by these names.
+/// Facets of a response that offer a choice. A single value, or values that every hit has, do not narrow the search;
+/// such facets are left out unless a value is selected. Providers and skills are shown by these names.
 pub(crate) fn facet_views(
     query: &SearchQuery,
     facet_counts: &BTreeMap<String, a2a_registry_api::Facet>,
@@ -140,8 +140,7 @@ pub(crate) fn facet_views(
         .collect()
 }
 
-/// For each level of trust the number of agents of that level or above, as the filter counts them. Agents without a
-/// level are not found by any.
+/// Number of agents at or above each trust level, as the filter counts them. Agents without a level are in no count.
 fn cumulative_trust_levels(level_counts: &[FacetValue]) -> Vec<FacetValue> {
     let mut total = 0;
     let mut levels: Vec<FacetValue> = trust::TRUST_LEVELS
@@ -235,7 +234,7 @@ mod tests {
             .collect();
         assert_eq!(counts, [("L0", 25), ("L1", 5), ("L3", 1)]);
         assert!(shown[0].seen.iter().all(|value| value.link.is_some()));
-        // Where every agent has a level, and all the same, nothing is left to choose.
+        // If all agents have the same level, there is no choice.
         let all = Facet {
             values: vec![value("L1", 125)],
             other_count: 0,

@@ -1,4 +1,4 @@
-//! One hit in the list of a search.
+//! Search hits on pages.
 
 use a2a_registry_api::{Fragment, HighlightView, Hit, Interface, Summary};
 use a2a_registry_core::search::query::{GROUP_NONE, SearchQuery};
@@ -15,22 +15,22 @@ pub(super) const TAGS: usize = 8;
 const MAX_INTERFACES: usize = 20;
 const MAX_BINDINGS: usize = 4;
 
-/// A hit with what depends on the query and the time.
+/// A hit with values that depend on the query and the time.
 pub(crate) struct HitView {
     pub hit: Hit,
     pub name: Vec<HighlightPart>,
     pub description: Vec<HighlightPart>,
     pub skills: Vec<SkillView>,
     pub tags: Vec<TagView>,
-    /// When its card was fetched, if the last fetch succeeded.
+    /// Time of the last fetch of the card, if it succeeded.
     pub fetched: Option<String>,
     pub badges: Vec<Badge>,
     pub score: Option<ScoreView>,
-    /// The same search with every duplicate; empty if there is none.
+    /// Link to the same search with all duplicates; empty without duplicates.
     pub unfolded: String,
 }
 
-/// A part of a highlighted text, matched or not.
+/// Part of a highlighted text, matched or not.
 pub(crate) struct HighlightPart {
     pub text: String,
     pub matched: bool,
@@ -39,7 +39,7 @@ pub(crate) struct HighlightPart {
 pub(crate) struct SkillView {
     pub name: Vec<HighlightPart>,
     pub matched: bool,
-    /// Highlighted excerpt of its description, else of an example; empty without a match.
+    /// Highlighted excerpt of the description, otherwise of an example; empty without a match.
     pub excerpt: Vec<HighlightPart>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct TagView {
 }
 
 impl HitView {
-    /// The view of a hit of that query, whose tags link to the search with one more tag.
+    /// View of a hit; its tags link to the search with one more tag.
     pub fn new(hit: Hit, query: &SearchQuery, tag_links: &FilterLinks, now: Timestamp) -> Self {
         let summary = &hit.summary;
         let highlights = &hit.matched.highlights;
@@ -88,7 +88,7 @@ impl HitView {
 }
 
 impl TagView {
-    /// A tag selected in the query links to the search for it alone, any other to this search narrowed by it.
+    /// Tag view. A tag selected in the query links to the search for that tag alone; other tags narrow this search.
     fn new(tag: &str, tag_links: &FilterLinks) -> Self {
         let chosen = tag_links.selected.iter().any(|one| one == tag);
         Self {
@@ -103,7 +103,7 @@ impl TagView {
     }
 }
 
-/// The bindings of these interfaces with their protocol versions, each once.
+/// Distinct bindings of these interfaces with their protocol versions.
 pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
     let mut bindings: Vec<String> = Vec::new();
     for interface in interfaces.iter().take(MAX_INTERFACES) {
@@ -123,13 +123,13 @@ pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
     bindings
 }
 
-/// The number of skills beside those that are shown.
+/// Number of skills that are not shown.
 pub(super) fn more_skills(summary: &Summary) -> usize {
     let all = usize::try_from(summary.skills_total).unwrap_or(usize::MAX);
     all.saturating_sub(MAX_SHOWN_SKILLS)
 }
 
-/// The skills to show: those that matched come first.
+/// Skills to show, matching ones first.
 fn skill_views(hit: &Hit) -> Vec<SkillView> {
     let matched = |id: &str| hit.matched.matched_skills.iter().any(|other| other == id);
     let mut skills: Vec<_> = hit.summary.skills.iter().collect();
@@ -167,7 +167,8 @@ fn find_fragments<'a>(
         .map(|highlight| highlight.fragments.as_slice())
 }
 
-/// The highlighted text, or the plain one if nothing matched. The limit is on all parts together.
+/// Splits a highlighted text into parts, or returns the plain text without a match. The limit applies to all parts
+/// together.
 fn highlight_parts(
     fragments: Option<&[Fragment]>,
     plain: &str,

@@ -1,4 +1,4 @@
-//! The home page: what the registry is, what it contains, and links into it.
+//! Home page: the purpose of the registry, its content, and links into it.
 
 use a2a_registry_api::FacetValue;
 use a2a_registry_core::search::registry_stats::RegistryStats;
@@ -19,20 +19,20 @@ const SKILLS: usize = 10;
 pub(crate) struct HomePage {
     frame: Frame,
     now: Timestamp,
-    /// `None` if the registry is empty, or the index cannot be read.
+    /// Statistics; `None` if the registry is empty or the index cannot be read.
     overview: Option<RegistryStats>,
-    /// How to register the first agent, if there is none.
+    /// Instructions to register the first agent, if the registry is empty.
     first_step: Option<GettingStartedView>,
 }
 
-/// How to register an agent, on the command line and over HTTP.
+/// Instructions to register an agent, on the command line and over HTTP.
 pub(crate) struct GettingStartedView {
     pub command: String,
     pub request: String,
 }
 
 impl HomePage {
-    /// The page of a registry at that address.
+    /// Home page of the registry at this URL.
     pub(crate) fn new(
         frame: Frame,
         overview: Option<RegistryStats>,
@@ -55,7 +55,7 @@ impl HomePage {
 }
 
 impl GettingStartedView {
-    /// How to register an agent with the registry at that address.
+    /// Instructions for the registry at this URL.
     pub(crate) fn new(registry: &str) -> Self {
         let body = format!("{{\"domain\": {}}}", json_string("agents.example.com"));
         Self {

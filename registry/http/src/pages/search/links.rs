@@ -1,10 +1,10 @@
-//! The links of the search page: for each filter, order and page.
+//! Links of the search page for each filter, order and page.
 
 use a2a_registry_core::search::query::{GROUP_BY_CONTENT, SearchQuery};
 use a2a_registry_domain::facet::Facet;
 use url::form_urlencoded::{Parse, Serializer, byte_serialize, parse};
 
-/// The facets that are counted, in the order they are shown. Twelve are allowed.
+/// Counted facets in display order. The maximum is twelve.
 pub(crate) const SEARCH_PAGE_FACETS: [Facet; 12] = [
     Facet::Auth,
     Facet::ProtocolVersion,
@@ -20,7 +20,7 @@ pub(crate) const SEARCH_PAGE_FACETS: [Facet; 12] = [
     Facet::Liveness,
 ];
 
-/// The title of a filter: its name as words, unless the page has a better one.
+/// Title of a filter: its name as words, unless there is a better one.
 pub(crate) fn filter_title(filter: &str) -> String {
     match filter.parse::<Facet>() {
         Ok(Facet::Auth) => "Authentication".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn filter_title(filter: &str) -> String {
     }
 }
 
-/// The filters of a search: each of their values, with the filter's name.
+/// Filter values of a search, each with the filter's name.
 pub(crate) fn filter_values(query: &SearchQuery) -> impl Iterator<Item = (&'static str, &str)> {
     let facets = Facet::ALL.iter().flat_map(move |facet| {
         let values = query.filter_values(*facet).iter();
@@ -44,10 +44,10 @@ pub(crate) fn filter_values(query: &SearchQuery) -> impl Iterator<Item = (&'stat
     facets.chain(collections.map(|name| ("collection", name.as_str())))
 }
 
-/// The list of every agent.
+/// URL of the list of all agents.
 pub(crate) const ALL_AGENTS_URL: &str = "/?q=";
 
-/// The address of a search that differs from this one, from its first page.
+/// URL of the first page of a changed search.
 pub(crate) fn search_link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -> String {
     let mut query = SearchQuery {
         page_token: None,
@@ -56,7 +56,7 @@ pub(crate) fn search_link(query: &SearchQuery, change: impl FnOnce(&mut SearchQu
         ..query.clone()
     };
     change(&mut query);
-    // The page folds duplicates by default.
+    // The page collapses duplicates by default.
     query.group.take_if(|group| group == GROUP_BY_CONTENT);
     match serde_html_form::to_string(&query) {
         Ok(pairs) if !pairs.is_empty() => format!("/?{pairs}"),
@@ -68,7 +68,7 @@ fn query_pairs(address: &str) -> Parse<'_> {
     parse(address.strip_prefix("/?").unwrap_or_default().as_bytes())
 }
 
-/// The address of a search without this value of a filter.
+/// URL of a search without this filter value.
 pub(crate) fn link_without(query: &SearchQuery, filter: &str, value: &str) -> String {
     let address = search_link(query, |_| {});
     let others = query_pairs(&address);
@@ -80,17 +80,17 @@ pub(crate) fn link_without(query: &SearchQuery, filter: &str, value: &str) -> St
     }
 }
 
-/// The addresses of a search with one more value of a filter. A page has hundreds of them, which differ only in the
-/// value, so the query is written once for all.
+/// URLs of a search with one more filter value. A page has hundreds of them that differ only in the value, so the
+/// query is serialized once.
 pub(crate) struct FilterLinks {
-    /// The address up to the value.
+    /// URL up to the value.
     prefix: String,
-    /// The values that are in the query: selecting one of them again removes it.
+    /// Values in the query; selecting one of them again removes it.
     pub selected: Vec<String>,
 }
 
 impl FilterLinks {
-    /// The addresses of this search with one more value of a filter; another level of trust replaces the selected one.
+    /// Builds the links for a filter. A new trust level replaces the selected one.
     pub(crate) fn new(query: &SearchQuery, filter: &str) -> Self {
         let is_trust = filter == Facet::Trust.as_str();
         let base_link = search_link(query, |query| drop(query.trust.take_if(|_| is_trust)));
@@ -111,7 +111,7 @@ impl FilterLinks {
     }
 }
 
-/// The words, the order and the mode alone, with explanations if requested.
+/// URL with text, order and mode only, and with explanations if requested.
 pub(crate) fn unfiltered_link(query: &SearchQuery) -> String {
     let bare = SearchQuery {
         q: query.q.clone(),
@@ -124,14 +124,14 @@ pub(crate) fn unfiltered_link(query: &SearchQuery) -> String {
     search_link(&bare, |_| {})
 }
 
-/// The hidden fields of a form for new words: every filter, the order, the mode, and whether scores are explained.
+/// Hidden fields of the form for a new text: every filter, the order, the mode, and whether scores are explained.
 pub(crate) fn hidden_fields(query: &SearchQuery) -> Vec<(String, String)> {
     let rest = search_link(query, |query| query.q = None);
     let rest = query_pairs(&rest).into_owned();
     rest.filter(|(name, _)| name != "q").collect()
 }
 
-/// Whether a search has words or filters.
+/// Whether a search has a text or filters.
 pub(crate) fn has_criteria(query: &SearchQuery) -> bool {
     query.q.is_some() || query.page_token.is_some() || filter_values(query).next().is_some()
 }

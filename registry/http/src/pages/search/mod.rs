@@ -1,4 +1,4 @@
-//! The search page: the form, filters with their counts, and hits.
+//! Search page: the form, filters with counts, and hits.
 
 pub mod facets;
 pub mod hit;
@@ -35,7 +35,7 @@ use crate::problems::problem::Problem;
 use crate::requests::query;
 use crate::requests::visitor::Visitor;
 
-/// Bytes of an address's query. Every filter and tag on the page is a link that repeats it.
+/// Maximum number of bytes of the URL's query. Every filter and tag on the page is a link that repeats it.
 const MAX_QUERY_BYTES: usize = 6 * 1024;
 
 const SORT_OPTIONS: [(&str, &str); 4] = [
@@ -45,8 +45,8 @@ const SORT_OPTIONS: [(&str, &str); 4] = [
     ("newest", "Newest"),
 ];
 
-/// The note for a semantic search that no model answered in time.
-const FULL_TEXT_ONLY_NOTE: &str = "by full text only: no model answered in time";
+/// Note for a semantic search without a model response in time.
+const FULL_TEXT_ONLY_NOTE: &str = "by full text only: no model responded in time";
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -54,15 +54,15 @@ pub(crate) struct SearchPage {
     frame: Frame,
     words: String,
     title: String,
-    /// The hidden fields of the form.
+    /// Hidden fields of the form.
     carried: Vec<(String, String)>,
     sorts: Vec<SortOption>,
     active: Vec<ActiveFilterView>,
-    /// The search without any filter.
+    /// Link to the search without filters.
     unfiltered: String,
-    /// The search as a form saves it; empty if there is nothing to save.
+    /// Query that the form saves; empty if there is nothing to save.
     saved: String,
-    /// Why it was not saved, and the name that was entered.
+    /// Reason why the search was not saved, and the entered name.
     save_refused: Option<(String, String)>,
     outcome: Outcome,
 }
@@ -78,7 +78,7 @@ enum Outcome {
     Nothing {
         hints: Vec<String>,
     },
-    /// The caller may find no agent at all: how to register one.
+    /// No agent is visible to the caller: instructions to register one.
     Empty(GettingStartedView),
     Failed(String),
 }
@@ -90,7 +90,7 @@ struct SearchResultsView {
     weak: Vec<HitView>,
     facets: Vec<FacetView>,
     resumed: bool,
-    /// The mode used, unless it is a full text search as requested.
+    /// Search mode used, unless it is a full text search as requested.
     found_by: Option<&'static str>,
     hints: Vec<String>,
     next: Option<String>,
@@ -109,7 +109,7 @@ pub(crate) struct ValueNames {
     pub skills: SkillNames,
 }
 
-/// Shows the home page, or the search that the address contains.
+/// Shows the home page, or the search in the URL.
 pub(crate) async fn show_home_or_search(
     context: web::Data<AppContext>,
     visitor: Visitor,
@@ -118,7 +118,7 @@ pub(crate) async fn show_home_or_search(
     if request.query_string().is_empty() {
         let stats = load_registry_stats(&context, &visitor.caller).await;
         if let Err(error) = &stats {
-            tracing::warn!(%error, "the first page has no figures");
+            tracing::warn!(%error, "the home page has no statistics");
         }
         let frame = Frame::for_visitor(context.config(), "search", &visitor);
         let registry = context.config().public_url();
@@ -129,7 +129,7 @@ pub(crate) async fn show_home_or_search(
     crate::pages::render_page(status, &page)
 }
 
-/// The page of a search by the query of an address, with its status.
+/// Builds the search page for a URL query, with its status.
 pub(crate) async fn build_search_page(
     context: &AppContext,
     visitor: &Visitor,
@@ -161,7 +161,7 @@ async fn list_agents(
     caller: &Caller,
     query: &SearchQuery,
 ) -> Result<NamedAgentList> {
-    // On the page the reasons of scores are worth the time they take; the full computation must be requested.
+    // The page always shows the summary of score explanations; the full computation must be requested.
     let explanation_field = query.q.is_some().then_some(HitFields::EXPLAIN_SUMMARY);
     let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
     let page_query = SearchQuery {
@@ -181,12 +181,12 @@ async fn list_agents(
     Ok(NamedAgentList { list, names })
 }
 
-/// The query of the page's address. An empty member, which a form may send, counts as absent.
+/// Parses the query of the page's URL. Empty values, which forms may send, count as absent.
 fn parse_query(query: &str) -> Result<SearchQuery> {
     if query.len() > MAX_QUERY_BYTES {
         return Err(AppError::invalid(
             "/",
-            "The address is too long; use fewer words and filters.",
+            "The URL is too long. Use fewer words and filters.",
         ));
     }
     let invalid = |problem: Problem| AppError::invalid("/", problem.to_string());
@@ -204,7 +204,7 @@ fn parse_query(query: &str) -> Result<SearchQuery> {
 }
 
 impl SearchPage {
-    /// The page for a search's result, with its status.
+    /// Page for a search result, with its status.
     pub(crate) fn new(
         frame: Frame,
         query: &SearchQuery,
@@ -270,7 +270,7 @@ impl SearchPage {
         (status, page)
     }
 
-    /// The page with the reason why the search was not saved, above the entered name; `None` without such a form.
+    /// Page with the reason why the search was not saved, above the entered name; `None` if the page has no such form.
     pub(crate) fn with_save_error(self, problem: &Problem, name: String) -> Option<Self> {
         let problem = text::line(&problem.to_string(), text::BLOCK);
         (!self.saved.is_empty()).then_some(Self {
@@ -287,7 +287,7 @@ fn results_view(
     now: Timestamp,
 ) -> SearchResultsView {
     let hints = hint_lines(&list);
-    // Only by relevance do they come last, so that collapsing them changes no order.
+    // Weak matches come last only in the order by relevance, where collapsing them does not change the order.
     let folds_weak = query.effective_sort() == "relevance";
     let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
@@ -321,7 +321,7 @@ fn results_view(
     }
 }
 
-/// Whether the registry shows no agent at all to this caller.
+/// Whether no agent is visible to this caller.
 fn is_registry_empty(list: &AgentList) -> bool {
     list.hints.iter().any(|hint| hint.kind == "empty")
 }

@@ -1,4 +1,4 @@
-//! The names of providers as their cards write them. The index knows them in lower case, as the filter compares them.
+//! Provider names as written in cards. The index has them in lower case, as the filter compares them.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::facet::Facet;
 use serde::Deserialize;
 
-/// The most providers whose names are looked up for one page; those on the page itself cost nothing.
+/// Maximum number of provider names to look up for one page. Names on the page itself need no look-up.
 const MAX_LOOKED_UP: usize = 12;
 
-/// Names of providers, by their value in the filter.
+/// Provider names by filter value.
 pub(crate) type ProviderNames = BTreeMap<String, String>;
 
 #[derive(Deserialize)]
@@ -33,8 +33,8 @@ pub(crate) fn hit_provider_names(hits: &[Hit]) -> ProviderNames {
         .collect()
 }
 
-/// The names of the providers that a list counts: from its hits, else from an agent of the provider that the caller
-/// finds. A name that cannot be looked up stays in lower case.
+/// Loads the names of the providers that a list counts: from its hits, otherwise from an agent of the provider that
+/// the caller finds. A name that cannot be looked up stays in lower case.
 pub(crate) async fn load_provider_names(
     context: &AppContext,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Saving a search from the search page, and deleting one from the account's page.
+//! Forms that save a search on the search page and delete one on the account page.
 
 use a2a_registry_api::NewSavedSearch;
 use a2a_registry_core::error::AppError;
@@ -35,8 +35,8 @@ pub(crate) struct DeleteForm {
 
 impl FormFields for DeleteForm {}
 
-/// Saves a search for the signed-in visitor, and goes to the account; an error is shown above the form, which keeps its
-/// input.
+/// Saves a search for the signed-in visitor, and redirects to the account. An error is shown above the form, which
+/// keeps its input.
 pub(crate) async fn save(form: PermittedForm<Read, SaveForm>) -> HandlerResult {
     let new = NewSavedSearch {
         name: form.fields.name.trim().to_owned(),
@@ -55,7 +55,7 @@ pub(crate) async fn save(form: PermittedForm<Read, SaveForm>) -> HandlerResult {
     Ok(render_page(problem.kind().status, &found))
 }
 
-/// Deletes a saved search of the signed-in visitor, once confirmed.
+/// Deletes a saved search of the signed-in visitor after confirmation.
 pub(crate) async fn forget(form: PermittedForm<Read, DeleteForm>) -> HandlerResult {
     let missing = || AppError::no_saved_search(&form.fields.id);
     let id = form.fields.id.parse().map_err(|_| missing())?;

@@ -1,34 +1,34 @@
-//! The explanation of a score, as a flat list of its parts.
+//! Score explanations as a flat list of parts.
 
 use a2a_registry_api::Hit;
 use a2a_registry_core::text::{self, TEASER};
 use serde_json::Value;
 
-/// Levels of parts that are shown, and parts of one hit.
+/// Maximum number of levels and parts shown for one hit.
 const MAX_LEVELS: usize = 8;
 const MAX_PARTS: usize = 100;
-/// Sentences of one hit.
+/// Maximum number of sentences for one hit.
 const MAX_SENTENCES: usize = 12;
 
 pub(crate) struct ScoreView {
     pub score: String,
-    /// What matched and how much it counts, in words.
+    /// Descriptions of the matches and their weights.
     pub sentences: Vec<String>,
     pub parts: Vec<ScorePartView>,
     /// Whether parts are left out.
     pub cut: bool,
 }
 
-/// One part of a score.
+/// A part of a score.
 pub(crate) struct ScorePartView {
-    /// Its depth, from 1; the parts after it, one level deeper, add up to it.
+    /// Depth, starting at 1. The following parts that are one level deeper add up to this part.
     pub level: usize,
     pub value: String,
     pub what: String,
 }
 
 impl ScoreView {
-    /// The view of a hit's score, if it has one; with the tree of its parts if requested.
+    /// View of a hit's score, if it has one, and the tree of its parts if requested.
     pub fn new(hit: &Hit, with_parts: bool) -> Option<Self> {
         let explanation = hit.matched.explain.as_ref()?;
         let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! A search page that explains its scores.
+//! Tests of the search page with score explanations.
 #![allow(clippy::unwrap_used)]
 
 use a2a_registry_api::AgentList;
@@ -10,12 +10,12 @@ use serde_json::json;
 use crate::pages::frame::Frame;
 use crate::pages::search::{NamedAgentList, SearchPage, ValueNames, parse_query};
 
-/// The page for a query's address, with one hit whose score is explained.
+/// Page for a query string, with one hit whose score is explained.
 fn page(address: &str) -> String {
     render(address, list())
 }
 
-/// A list with that hit.
+/// List with this hit.
 fn list() -> AgentList {
     let mut explanation = json!({"value": 0.5, "description": "the <best> skill"});
     for _ in 0..20 {
@@ -62,7 +62,7 @@ fn list() -> AgentList {
     .unwrap()
 }
 
-/// The page for a query's address and its result.
+/// Page for a query string and its result.
 fn render(address: &str, list: AgentList) -> String {
     let query = parse_query(address).unwrap();
     let frame = Frame::new(&Config::default(), "search");
@@ -111,7 +111,7 @@ fn the_parts_of_a_score_are_shown_and_end_somewhere() {
     assert!(html.contains("<span class=\"n\">0.500</span> the &#60;best&#62; skill"));
     assert!(html.contains("Term=&#34;flight&#34;"));
     assert!(html.contains("level-8") && !html.contains("level-9"));
-    // Unless all parts are asked for, the reasons are in words alone.
+    // Unless all parts are requested, the reasons are in words only.
     let html = page("q=flights");
     assert!(html.contains("<summary>Why this result</summary>"));
     assert!(html.contains("<li>name contains &#34;flight&#34; (2.75 of 2.75)</li>"));
@@ -145,7 +145,7 @@ fn weak_hits_are_folded_behind_the_good_ones_and_open_where_there_is_no_other() 
         "{html}"
     );
     assert!(html.contains("1 weak match<"), "{html}");
-    // By name they stand where their names belong.
+    // In the order by name, weak matches keep their position.
     let html = marked(&[true, false], "q=flights&sort=name");
     assert!(!html.contains("weaker"), "{html}");
     assert_eq!(html.matches(hit).count(), 2, "{html}");
@@ -157,7 +157,7 @@ fn duplicates_are_folded_by_default_and_a_link_unfolds_them() {
     let link = "<a href=\"/?q=flights&#38;group=none\">3 more</a> at other addresses";
     assert!(html.contains(link), "{html}");
     assert!(!html.contains("group=content"));
-    // What was unfolded stays so.
+    // Expanded duplicates stay expanded.
     let unfolded = page("q=flights&group=none");
     let carried = "<input type=\"hidden\" name=\"group\" value=\"none\">";
     assert!(unfolded.contains(carried), "{unfolded}");

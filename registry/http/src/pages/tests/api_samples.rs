@@ -1,4 +1,4 @@
-//! Values of the API with one text in every member that takes one, and the frame of a page for an admin.
+//! Sample API values with one text in every text member, and the page frame for an admin.
 
 use a2a_registry_core::config::Config;
 use serde::de::DeserializeOwned;
@@ -9,12 +9,12 @@ use crate::pages::frame::{Frame, FrameAccount};
 pub const ID: &str = "0193f00d-7000-8000-0000-000000000007";
 pub const AT: &str = "2026-01-01T00:00:00Z";
 
-/// A value of the API, from its JSON.
+/// Parses an API value from JSON.
 pub fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// The frame of a page for an admin who has signed in.
+/// Page frame for a signed-in admin.
 pub fn admin_frame(here: &'static str) -> Frame {
     let admin = FrameAccount {
         name: "admin".to_owned(),
@@ -27,7 +27,7 @@ pub fn admin_frame(here: &'static str) -> Frame {
     }
 }
 
-/// An open review in full, of which a list shows a part.
+/// Complete open review, of which a list shows a part.
 pub fn review(text: &str) -> Value {
     json!({
         "id": ID, "agent": ID, "name": text, "domain": text, "coverage": text, "digest": text,
@@ -53,7 +53,7 @@ pub fn review(text: &str) -> Value {
     })
 }
 
-/// What waits for an account.
+/// Inbox of an account.
 pub fn waiting(text: &str) -> Value {
     json!({
         "reviews": [review(text)],
@@ -63,7 +63,7 @@ pub fn waiting(text: &str) -> Value {
     })
 }
 
-/// A policy set with a policy that is shipped and one that is not.
+/// Policy set with a shipped policy and a written one.
 pub fn policies(text: &str) -> Value {
     let policy = |shipped: bool| {
         json!({
@@ -76,7 +76,7 @@ pub fn policies(text: &str) -> Value {
     })
 }
 
-/// What a policy set would change.
+/// Preview of a policy set.
 pub fn policy_preview(text: &str) -> Value {
     json!({
         "number": 3, "policies": [{"id": text, "what": text}], "agents": 5, "warnings": [text],
@@ -85,7 +85,7 @@ pub fn policy_preview(text: &str) -> Value {
     })
 }
 
-/// What a policy on a dry run would have changed.
+/// Dry-run result of a policy.
 pub fn dry_run(text: &str) -> Value {
     json!({
         "policy": text, "running": true, "answers": 12, "truncated": true,
@@ -94,7 +94,7 @@ pub fn dry_run(text: &str) -> Value {
     })
 }
 
-/// A waiver that was ended.
+/// Ended waiver.
 pub fn waiver(text: &str) -> Value {
     json!({
         "id": ID, "policy": text, "agent": ID, "content_digest": text, "is_shown": true, "reason": text,

@@ -1,4 +1,4 @@
-//! What pages say about versions and trust is true of those that they show.
+//! Tests that statements about versions and trust are true for the shown agent.
 
 use a2a_registry_api::{DomainView, Version};
 use a2a_registry_core::config::Config;
@@ -14,7 +14,7 @@ use crate::pages::frame::Frame;
 use crate::pages::tests::markup::{Page, split};
 use crate::pages::tests::samples::{self, NOW};
 
-/// The page that compares the newest version with the one before, where the newest is in that state.
+/// Page that compares the newest version, in the given state, with the previous one.
 fn compared(
     newest: VersionState,
     before: VersionState,
@@ -31,7 +31,7 @@ fn compared(
     split(&DiffPage::new(frame, material, NOW).render().unwrap())
 }
 
-/// The page of an agent with that change to it.
+/// Agent page with this change to the data.
 fn agent(change: impl FnOnce(&mut AgentPageData)) -> Page {
     let mut material = AgentPageData {
         agent: samples::agent(samples::card(&samples::travel()), ""),
@@ -62,8 +62,8 @@ fn a_comparison_says_what_is_true_of_its_two_versions() {
             Critical,
             "The newer version is approved.",
         ),
-        (Pending, Approved, Critical, "nothing is served until then."),
-        (Pending, Approved, High, "stays served meanwhile."),
+        (Pending, Approved, Critical, "No card is served until then."),
+        (Pending, Approved, High, "is served until then."),
         (
             Rejected,
             Approved,
@@ -74,7 +74,7 @@ fn a_comparison_says_what_is_true_of_its_two_versions() {
             Superseded,
             Approved,
             High,
-            "Another version came before anybody decided.",
+            "A newer version replaced it before a decision.",
         ),
         (Approved, Approved, Low, "without a review."),
     ] {
@@ -82,7 +82,7 @@ fn a_comparison_says_what_is_true_of_its_two_versions() {
         let case = format!("{newest:?} after {before:?}, {class:?}");
         assert!(page.text.contains(wanted), "{case}: {}", page.text);
         let waits = newest == Pending;
-        let claims = ["nothing is served", "served meanwhile", "It needs"];
+        let claims = ["No card is served", "is served until", "This change needs"];
         let claimed = claims.iter().any(|claim| page.text.contains(claim));
         assert_eq!(claimed, waits, "{case}: {}", page.text);
     }
@@ -106,7 +106,7 @@ fn an_agent_without_a_level_says_why_also_where_its_owner_is_proved() {
     for wanted in [
         "owner proved",
         why,
-        "cannot show that the card arrived unchanged",
+        "does not prove that the card arrived unchanged",
     ] {
         assert!(proved.text.contains(wanted), "{wanted}: {}", proved.text);
     }
@@ -140,7 +140,7 @@ fn a_card_with_broken_signatures_is_not_called_unsigned() {
         material.agent.card = samples::card(&document);
         material.agent.hit.summary.trust.signature = SignatureState::Unsigned.into();
     });
-    let wanted = "none: no entry has the form of a signature";
+    let wanted = "none: the entries are not valid signatures";
     assert!(broken.text.contains(wanted), "{}", broken.text);
     assert!(!broken.text.contains("the card is not signed"));
 }
@@ -171,7 +171,7 @@ fn results_that_are_not_shown_are_mentioned_once() {
     let mut view = samples::domain("");
     let fetched = view.sources[0].clone();
     view.sources = vec![fetched; 3];
-    let sentence = "The results of the fetches are only shown to";
+    let sentence = "Only accounts that registered the domain see the results";
     let page = |view: &DomainView| {
         let frame = Frame::new(&Config::default(), "domain");
         let page = DomainPage::new(frame, view.clone(), Vec::new(), None, NOW);

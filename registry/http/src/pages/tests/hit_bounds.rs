@@ -1,4 +1,4 @@
-//! What lists show of an agent is bounded, whatever its card holds.
+//! Tests that the size of an agent in lists is bounded for every card.
 
 use a2a_registry_api::{HitSkill, Summary};
 use a2a_registry_api::{Interface, Provider};
@@ -7,7 +7,7 @@ use a2a_registry_search::{MAX_SHOWN_SKILLS, MAX_SKILLS};
 
 use super::samples;
 
-/// The summary of an agent that has so many of everything, each with so many bytes.
+/// Summary of an agent with `count` items of every kind, each with `bytes` bytes.
 fn summary_of(count: usize, bytes: usize) -> Summary {
     let card = br#"{"name": "A", "description": "b", "version": "1", "url": "https://a.example", "skills": []}"#;
     let card = a2a_card::parse_card(card).unwrap().card;

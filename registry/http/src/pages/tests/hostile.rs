@@ -1,4 +1,4 @@
-//! A card's text stays text, whatever it says.
+//! Tests that card texts are always rendered as text.
 
 use a2a_registry_api::{BreakGlass, Deprecation};
 use a2a_registry_core::config::Config;
@@ -183,7 +183,7 @@ fn hostile_lint(text: &str) -> RegisterPage {
     RegisterPage::with_lint(&Config::default(), &Visitor::default(), lint)
 }
 
-/// A query with that text everywhere, as far as an address may be long.
+/// Query with this text in every parameter, within the maximum URL length.
 fn hostile_query(text: &str) -> SearchQuery {
     let text: String = text.chars().take(150).collect();
     SearchQuery {
@@ -261,7 +261,7 @@ fn hostile_domain(text: &str) -> DomainPage {
     DomainPage::new(frame(), view, names, Some(1), NOW)
 }
 
-/// All pages with that text wherever a text goes.
+/// All pages with this text in every text field.
 fn pages(text: &str) -> Vec<(&'static str, String)> {
     let failed = AppError::new(ErrorKind::Unavailable, text);
     let nothing = || samples::found(samples::list(Vec::new(), 0));
@@ -323,7 +323,7 @@ fn hostile_text_stays_text_on_every_page() {
     for (name, html) in pages(HOSTILE) {
         let page = split(&html);
         check(name, &page);
-        // The text itself is there to be read.
+        // The text itself must be visible.
         let shown = page.text.contains("<script>alert(1)</script>")
             || page
                 .tags
@@ -333,9 +333,9 @@ fn hostile_text_stays_text_on_every_page() {
     }
 }
 
-/// Fails where a page has a character that its reader does not see.
+/// Fails if a page has an invisible character.
 fn check_visible(name: &str, page: &Page) {
-    // What a visitor has typed goes back into the input as it was.
+    // Visitor input is returned to the input field unchanged.
     let inputs = page.tags.iter().filter(|tag| tag.name != "input");
     let attributes = inputs.flat_map(|tag| tag.attributes.iter().map(|(_, value)| value));
     for text in attributes.chain([&page.text]) {
@@ -344,8 +344,8 @@ fn check_visible(name: &str, page: &Page) {
     }
 }
 
-/// Fails where a page that is made from a hostile text shows it as markup, as an address or with hidden characters. A text
-/// that its template does not hand on to the functions that bound it has hidden characters.
+/// Fails if a page that is built from a hostile text shows it as markup, as a URL or with hidden characters. A text
+/// has hidden characters if its template does not pass it to the functions that limit it.
 pub(crate) fn assert_harmless<P: Template>(page: impl Fn(&str) -> P) {
     let html = page(HOSTILE).render().unwrap();
     let page = split(&html);

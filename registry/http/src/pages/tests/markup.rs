@@ -1,4 +1,4 @@
-//! Reading rendered pages the way a browser splits them: tags, attributes, text.
+//! Parses rendered pages like a browser: tags, attributes, text.
 
 /// A start tag.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl Tag {
     }
 }
 
-/// A page, split.
+/// A parsed page.
 #[derive(Debug, Default)]
 pub struct Page {
     pub tags: Vec<Tag>,
@@ -22,12 +22,12 @@ pub struct Page {
     pub text: String,
     /// The text of each `code` inside a `pre`.
     pub code: Vec<String>,
-    /// The text of each `textarea`, as a visitor has typed it; it is no part of `text`.
+    /// Text of each `textarea`, as typed by a visitor; not part of `text`.
     pub typed: String,
 }
 
-/// Splits a page. Fails on markup that our templates never write: an attribute without quotes that has
-/// a value, a tag without an end.
+/// Parses a page. Fails on markup that the templates never write: an unquoted attribute value, or a tag
+/// without an end.
 pub fn split(html: &str) -> Page {
     let mut page = Page::default();
     let mut rest = html;

@@ -1,4 +1,4 @@
-//! Agents, answers and domains to render.
+//! Sample agents, responses and domains to render.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +25,11 @@ use crate::pages::search::{NamedAgentList, ValueNames};
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
 pub const REGISTRY: &str = "https://registry.example.com";
 
-/// Text that means something to every language it may end up in.
+/// Text that is an attack in every language that it may be inserted into.
 pub const HOSTILE: &str = "'; $(id) `id` <script>alert(1)</script> \"><img src=x onerror=alert(1)> {{7*7}} %s \
     \u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}gnp\u{202c} zero\u{200b}width \u{feff}\u{0}\u{2028}\\ ${x} !! javascript:alert(1) é 東京\n--";
 
-/// A list as the page of a search takes it.
+/// List as input for the search page.
 pub fn found(list: AgentList) -> NamedAgentList {
     NamedAgentList {
         names: ValueNames {
@@ -46,7 +46,7 @@ pub fn card(document: &Value) -> AgentCard {
         .card
 }
 
-/// A card of 1.0 that means well.
+/// Benign 1.0 card.
 pub fn travel() -> Value {
     json!({
         "name": "Northwind Travel Desk",
@@ -76,7 +76,7 @@ pub fn travel() -> Value {
     })
 }
 
-/// A card of 0.3 that asks for nothing.
+/// 0.3 card that requires no credentials.
 pub fn weather() -> Value {
     json!({
         "protocolVersion": "0.3.0", "name": "Weather", "version": "1.0",
@@ -89,7 +89,7 @@ pub fn weather() -> Value {
     })
 }
 
-/// A card with the same text in every member that takes one.
+/// Card with the same text in every text member.
 pub fn hostile(text: &str) -> Value {
     json!({
         "name": text, "description": text, "version": text,
@@ -184,7 +184,7 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
     }
 }
 
-/// A hit whose texts matched `word`, as far as they hold it.
+/// Hit whose texts match `word` where they contain it.
 pub fn hit(card: &AgentCard, number: u128, word: &str) -> Hit {
     let mut highlights = Vec::new();
     let mut add = |field: &str, skill: Option<&str>, text: &str| {
@@ -423,7 +423,7 @@ pub fn background(text: &str) -> AgentPageExtras {
     }
 }
 
-/// A configuration with the address of the samples, and with a contact.
+/// Configuration with the public URL of the samples and a contact.
 pub fn config() -> Config {
     let mut config = Config::default();
     config.server.public_url = REGISTRY.to_owned();
@@ -431,7 +431,7 @@ pub fn config() -> Config {
     config
 }
 
-/// The newest two of [`versions`] compared.
+/// Comparison of the newest two of [`versions`].
 pub fn diff(text: &str) -> DiffPageData {
     let versions = versions(text);
     DiffPageData {

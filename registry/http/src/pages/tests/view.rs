@@ -1,4 +1,4 @@
-//! What is on the pages of agents that mean well.
+//! Tests of the content of pages for benign agents.
 
 use std::collections::BTreeMap;
 
@@ -172,7 +172,7 @@ fn what_matched_is_marked() {
     assert!(html.contains("1\u{202f}247"), "with the exact total");
 }
 
-/// Clients get no card of an agent that is on hold, although one of its versions is approved.
+/// Clients get no card of an agent on hold, although one of its versions is approved.
 #[test]
 fn a_version_is_served_while_its_agent_is_listed() {
     let served = "title=\"Clients get this version\">served";
@@ -185,7 +185,7 @@ fn a_version_is_served_while_its_agent_is_listed() {
     assert!(held.contains(approved) && !held.contains(served), "{held}");
 }
 
-/// Code in a sentence is code on the page, wherever on it the sentence stands.
+/// Code in a sentence is rendered as code everywhere on the page.
 #[test]
 fn no_backtick_of_a_sentence_is_left_on_the_page_of_a_domain() {
     let mut view = samples::domain("x");
@@ -316,7 +316,7 @@ fn an_agent_page_shows_everything_with_its_reason() {
     for wanted in [
         "Send a bearer token (JWT).",
         "Send an API key in the header X-Api-Key.",
-        "Streams its answers",
+        "Streams responses",
         "grpc.northwind.example:443",
         "maria, who was also the submitter",
         "Looked at with the travel team",
@@ -488,7 +488,7 @@ fn a_domain_page_shows_what_was_asked_and_what_came_of_it() {
         "not modified",
         "HTTP 304",
         "Not fetched yet.",
-        "Proved by the word of an admin of this registry on 2025-12-23 00:00 UTC, 9 days ago",
+        "Proved by the vouch of an admin of this registry on 2025-12-23 00:00 UTC, 9 days ago",
         "1 agent is listed.",
         "Where it stands",
         "Places where nothing is published (1)",
@@ -506,7 +506,7 @@ fn a_domain_page_shows_ten_attempts_of_a_source_and_how_it_fared_for_days() {
     let page = split(&domain());
     for wanted in [
         "Last fetched 4 minutes ago: not modified (HTTP 304), 180 ms, revalidated.",
-        "Before 1 hour ago: timeout, 10001 ms.",
+        "1 hour ago: timeout, 10001 ms.",
         "39 of 40 fetches succeeded in the last 90 days.",
         "Refetched with conditional requests, by ETag.",
         "in 5 hours",
@@ -516,7 +516,7 @@ fn a_domain_page_shows_ten_attempts_of_a_source_and_how_it_fared_for_days() {
     assert_eq!(page.text.matches("timeout").count(), 9, "{}", page.text);
 }
 
-/// Writes pages to a folder, to be looked at in a browser:
+/// Writes pages to a folder for inspection in a browser:
 /// `A2A_PAGES=/tmp/pages cargo test -p a2a-registry pages_to_look_at -- --ignored`.
 #[test]
 #[ignore = "writes files to look at"]

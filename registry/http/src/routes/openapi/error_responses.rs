@@ -1,7 +1,7 @@
-//! Error responses that operations have in common, so that handlers need not repeat them in their annotations.
+//! Error responses that operations have in common, so that handlers do not repeat them in their annotations.
 //!
 //! The possible errors follow from the input of an operation: a path with an identifier, a query, a body, a token.
-//! Errors of single operations (409, 422) are declared at their handlers, and so are special reasons of the others.
+//! Handlers declare the errors of single operations (409, 422) and special reasons for common errors.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub fn add_error_responses(document: &mut OpenApi) {
     let mut used_statuses = BTreeSet::new();
     for (path, item) in &mut document.paths.paths {
         if ProtocolErrors::for_path(PROTOCOL_ERRORS, path).is_some() {
-            // Its handlers describe their errors themselves.
+            // Handlers of this protocol declare their own errors.
             continue;
         }
         for operation in operations_mut(item) {
@@ -66,14 +66,14 @@ fn error_statuses(
     };
     let mut statuses = vec![
         StatusCode::NOT_ACCEPTABLE,
-        // For a response that is too large for what its reader has not read yet; and searches that wait.
+        // The client has too many unread response bytes, or too many searches are waiting.
         StatusCode::TOO_MANY_REQUESTS,
         StatusCode::INTERNAL_SERVER_ERROR,
         StatusCode::SERVICE_UNAVAILABLE,
     ];
     if has_parameter(ParameterIn::Path) {
         statuses.extend([StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND]);
-        // An identifier followed by a verb of this resource (`ID:verb`) names the verb's route, which has other
+        // An identifier followed by a verb of this resource (`ID:verb`) matches the verb's route, which has other
         // methods.
         let verb = format!("{path}:");
         if patterns.iter().any(|pattern| pattern.starts_with(&verb)) {
@@ -100,7 +100,7 @@ fn error_statuses(
     statuses
 }
 
-/// An optional body may be absent, but not `null`.
+/// Disallows `null` for an optional body, which may only be absent.
 fn disallow_null(body: &mut RequestBody) {
     for content in body.content.values_mut() {
         if let RefOr::T(content) = content
@@ -112,7 +112,7 @@ fn disallow_null(body: &mut RequestBody) {
     }
 }
 
-/// Gives an error response of a handler its problem document and its headers.
+/// Adds the problem document and the headers to a handler's error response.
 fn complete_error_response(status: &str, response: &mut RefOr<Response>) {
     let Ok(status) = status.parse::<StatusCode>() else {
         return;
@@ -156,7 +156,7 @@ fn problem_content(status: StatusCode) -> Content {
         kind: format!("/problems/{}", kind.slug),
         title: kind.title.to_owned(),
         status: status.as_u16(),
-        detail: "What is wrong with this request, and what to do.".to_owned(),
+        detail: "Explanation of the error in this request, and what to do.".to_owned(),
         instance: "/v1/agents".to_owned(),
         errors: Vec::new(),
     };
@@ -176,7 +176,7 @@ fn error_headers(status: StatusCode) -> Vec<(&'static str, Header)> {
     match status {
         StatusCode::UNAUTHORIZED => vec![("WWW-Authenticate", header(Type::String, "`Bearer`"))],
         StatusCode::METHOD_NOT_ALLOWED => {
-            vec![("Allow", header(Type::String, "Methods of this address"))]
+            vec![("Allow", header(Type::String, "Methods of this path"))]
         }
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => vec![(
             "Retry-After",
@@ -186,7 +186,7 @@ fn error_headers(status: StatusCode) -> Vec<(&'static str, Header)> {
     }
 }
 
-/// The name of an error response among the components, such as `NotFound`.
+/// Component name of an error response, such as `NotFound`.
 fn response_name(status: StatusCode) -> String {
     status
         .canonical_reason()

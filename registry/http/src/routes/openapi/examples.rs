@@ -1,4 +1,4 @@
-//! The examples of the document, from one file: by schema, and by a parameter's name.
+//! Examples of the document from one file, by schema and by parameter name.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use utoipa::openapi::{Content, OpenApi, RefOr};
 
 use crate::routes::openapi::operations::operations_mut;
 
-/// The tests validate it against the schemas.
+/// Examples file. Tests validate it against the schemas.
 const EXAMPLES_JSON: &str = include_str!("../../../../../openapi/examples.json");
 
 #[derive(Debug, Default, Deserialize)]

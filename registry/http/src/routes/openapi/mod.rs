@@ -1,4 +1,4 @@
-//! The `OpenAPI` document, generated from the handlers, and a page to browse it that needs nothing from outside.
+//! `OpenAPI` document, generated from the handlers, and a page to browse it without external resources.
 
 pub mod error_responses;
 pub mod examples;
@@ -25,7 +25,7 @@ use crate::requests::path_parameters::path_parameter;
 use crate::requests::server_state::ServerState;
 use crate::routes::api as routes;
 
-/// Swagger UI sets styles from script and has its pictures inlined as `data:` URLs.
+/// Content security policy for Swagger UI, which sets styles from scripts and has inline images as `data:` URLs.
 const DOCS_CSP: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -39,12 +39,12 @@ pub fn default_document() -> &'static OpenApi {
     &DEFAULT_DOCUMENT
 }
 
-/// The document as pretty-printed text, the same at every call of one build.
+/// Document as pretty-printed text, deterministic for a build.
 pub fn default_document_text() -> String {
     DEFAULT_DOCUMENT_TEXT.clone()
 }
 
-/// The document as a registry with these limits serves it.
+/// Document as served by a registry with these limits.
 pub fn document_with_limits(limits: &LimitsConfig) -> Bytes {
     if limits.query_chars == LimitsConfig::default().query_chars {
         Bytes::from_static(DEFAULT_DOCUMENT_TEXT.as_bytes())
@@ -81,7 +81,7 @@ fn build_document(limits: &LimitsConfig) -> OpenApi {
     components
         .schemas
         .insert(MemberError::name().into_owned(), MemberError::schema());
-    // Descriptions of errors refer to it, which does not include it.
+    // Error descriptions reference this schema, but that does not include it automatically.
     components
         .schemas
         .insert(ard::Error::name().into_owned(), ard::Error::schema());
@@ -99,7 +99,7 @@ fn build_document(limits: &LimitsConfig) -> OpenApi {
     document
 }
 
-/// Groups each operation by the resource in its path, unless its handler states another group.
+/// Tags each operation with the resource in its path, unless its handler sets another tag.
 fn tag_by_resource(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let below = path.strip_prefix("/v1").unwrap_or(path);
@@ -125,8 +125,8 @@ fn add_path_parameters(document: &mut OpenApi) {
     }
 }
 
-/// States that an operation needs a token, unless its handler states who may call it: `security()` is for one that
-/// reads none at all.
+/// Marks operations as requiring a token, unless the handler declares its security: `security()` is for an operation
+/// that ignores tokens.
 fn require_tokens(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         for operation in operations::operations_mut(item) {
@@ -161,26 +161,26 @@ pub(crate) async fn openapi_json(state: web::Data<ServerState>) -> HttpResponse 
     )
 }
 
-/// The browsable page is a folder, so its address must end with a slash.
+/// Redirects to the URL of the browsable page with the required trailing slash.
 pub(crate) async fn redirect_to_docs() -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((header::LOCATION, "docs/"))
         .finish()
 }
 
-/// The line above the browsable page that leads back to the registry, in the colors of the browser's theme.
+/// Navigation bar above the browsable page that links back to the registry, in the colors of the browser's theme.
 const HOME_LINK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;\
     font:600 1rem system-ui,sans-serif;color-scheme:light dark;background:Canvas;\
     border-bottom:1px solid GrayText\"><a href=\"/\" style=\"color:LinkText\">A2A registry</a></nav>";
 
-/// What the page lacks: without the first, a phone lays it out for a desktop, too small to read. The operation ids
-/// leave the paths no room there, and the code boxes hide parts of the lines above and below.
+/// Layout fixes for Swagger UI: without the viewport, phones use the desktop layout, which is too small to read. On
+/// small screens operation ids leave no room for the paths, and code boxes overlap the lines above and below.
 const LAYOUT_FIXES: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n    \
     <style>@media (max-width: 40rem) \
     { .swagger-ui .opblock .opblock-summary-operation-id { display: none } } \
     .swagger-ui .info code { padding: 0 .3em }</style>";
 
-/// A file of the browsable page; the page itself is fitted to phones, and links back.
+/// Adapts a file of the browsable page: the HTML page gets the layout fixes and the link back.
 fn add_home_link(file: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&file)
         .ok()
@@ -202,7 +202,7 @@ pub(crate) async fn docs(request: HttpRequest) -> HandlerResult {
                 config
                     .validator_url("none")
                     .deep_linking(true)
-                    // Collapsed, since it is as long as the operations.
+                    // Collapsed, because the list is as long as the operations.
                     .default_models_expand_depth(0)
                     .display_operation_id(true),
             )

@@ -1,4 +1,4 @@
-//! The operations of the API as a list: for `Allow`, for metrics, and for the authorization test.
+//! List of API operations, for `Allow`, for metrics, and for the authorization test.
 
 use std::sync::LazyLock;
 
@@ -8,9 +8,9 @@ use crate::routes::openapi;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiOperation {
-    /// `operationId`, which is also the name of its handler.
+    /// `operationId`, which is also the name of the handler.
     pub id: String,
-    /// The method, such as `GET` or `POST`.
+    /// HTTP method, such as `GET` or `POST`.
     pub method: String,
     pub path: String,
 }
@@ -33,7 +33,7 @@ pub fn all_operations() -> &'static [ApiOperation] {
     &OPERATIONS
 }
 
-/// The operations of one path, mutable.
+/// Operations of one path, mutable.
 pub fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Documented> {
     [
         &mut item.get,
@@ -46,7 +46,7 @@ pub fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Document
     .flatten()
 }
 
-/// The operations of one path, each with its method.
+/// Operations of one path, each with its method.
 pub fn operations_with_method(
     item: &PathItem,
 ) -> impl Iterator<Item = (&'static str, &Documented)> {

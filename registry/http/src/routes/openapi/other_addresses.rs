@@ -1,12 +1,12 @@
-//! Operations that are also served at a further address: each is described there as well, under its own name, which is
-//! the name of the route in the attributes of its handler.
+//! Operations that are also served at another path: each is documented there too, under its own name, which is the
+//! route name in the attributes of the handler.
 
 use utoipa::openapi::OpenApi;
 
 use crate::routes::openapi::operations::operations_mut;
 
 struct AlternatePath {
-    /// The path that its handler is described at.
+    /// Path at which the handler is documented.
     described_path: &'static str,
     path: &'static str,
     operation_id: &'static str,
@@ -20,21 +20,21 @@ const ALTERNATE_PATHS: &[AlternatePath] = &[
         path: "/agents/{agent}/.well-known/agent-card.json",
         operation_id: "agent_card_well_known",
         summary: "Get the approved card at the path that SDK resolvers use",
-        description: "As `/v1/agents/{agent}/card`, of which it takes the parameters.",
+        description: "Like `/v1/agents/{agent}/card`, with the same parameters.",
     },
     AlternatePath {
         described_path: "/v1/agents/{agent}/card",
         path: "/agents/{agent}/.well-known/agent.json",
         operation_id: "agent_card_well_known_0_2",
         summary: "Get the approved card at the path that SDK resolvers of protocol version 0.2 use",
-        description: "As `/v1/agents/{agent}/card`, of which it takes the parameters.",
+        description: "Like `/v1/agents/{agent}/card`, with the same parameters.",
     },
     AlternatePath {
         described_path: "/agents/{agent}/as/{form}/.well-known/agent-card.json",
         path: "/agents/{agent}/as/{form}/.well-known/agent.json",
         operation_id: "agent_card_as_well_known_0_2",
-        summary: "Get the approved card, converted, at the path that SDK resolvers of protocol version 0.2 use",
-        description: "As `/v1/agents/{agent}/card` with `as`.",
+        summary: "Get the converted approved card at the path that SDK resolvers of protocol version 0.2 use",
+        description: "Like `/v1/agents/{agent}/card` with `as`.",
     },
     AlternatePath {
         described_path: "/.well-known/agent-card.json",
@@ -54,7 +54,7 @@ const ALTERNATE_PATHS: &[AlternatePath] = &[
         described_path: "/ard/explore",
         path: "/ard/c/{collection}/explore",
         operation_id: "ard_collection_explore",
-        summary: "Count values over all matches in a collection (ARD)",
+        summary: "Count facet values over all matches in a collection (ARD)",
         description: "",
     },
     AlternatePath {

@@ -1,4 +1,4 @@
-//! Vectors against a naive comparison of all agents.
+//! The vector store against a naive comparison of all agents.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn empty(dimensions: usize) -> (TempDir, VectorStore) {
     (folder, vectors)
 }
 
-/// Slots of these agents, as a set.
+/// The slots of these agents as a set.
 fn allowed(vectors: &VectorStore, ids: impl Iterator<Item = Uuid>) -> SlotBitSet {
     let slots = vectors.assign_slots(ids);
     let mut bits = SlotBitSet::with_capacity(vectors.snapshot().slot_count());
@@ -47,7 +47,7 @@ fn allowed(vectors: &VectorStore, ids: impl Iterator<Item = Uuid>) -> SlotBitSet
     bits
 }
 
-/// Nearest neighbours by a comparison with all agents, in the order of their slots.
+/// The nearest neighbors by a comparison with all agents, in slot order.
 fn naive(
     vectors: &VectorStore,
     agents: &BTreeMap<Uuid, AgentVectors>,
@@ -105,7 +105,7 @@ fn the_nearest_of_many_are_those_of_a_naive_comparison() {
 
 #[test]
 fn of_a_few_allowed_slots_only_those_are_found() {
-    // Lengths with a loop of their own and others; the last chunk, and its last group of slots, is not full.
+    // Lengths with and without a specialized loop; the last chunk, and its last group of slots, is not full.
     for dimensions in [1, 65, 384, 512, 768, 1024] {
         let (_folder, vectors) = empty(dimensions);
         let agents: BTreeMap<Uuid, AgentVectors> = (0..1037)
@@ -137,7 +137,7 @@ fn of_a_few_allowed_slots_only_those_are_found() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// After any order of changes, exactly the agents with vectors that are allowed are found.
+    /// After any order of changes, a search finds exactly the allowed agents with vectors.
     #[test]
     fn what_was_changed_is_found_as_it_is(
         changes in prop::collection::vec((0_u64..40, prop::option::of((0_u64..1000, 1_u64..19))), 1..120),
@@ -178,7 +178,7 @@ proptest! {
 fn agents_of_one_distance_are_told_apart_by_their_ids() {
     let (_folder, vectors) = empty(64);
     let same = agent(5, 1, 64);
-    // In the opposite order of their ids, and more than are compared.
+    // In descending order of ids, and more than are compared.
     let changes: Vec<_> = (0..1500_u64)
         .rev()
         .map(|number| (Uuid::from_u64_pair(0, number), Some((1, same.clone()))))
@@ -288,7 +288,7 @@ fn a_file_of_which_little_is_used_is_wasteful() {
 
 #[test]
 fn a_million_agents_fit_into_their_memory() {
-    // As many words as a code of 384 numbers has, and a hash table twice as large as necessary.
+    // The words of a code of 384 numbers, and a hash table twice as large as necessary.
     let (_folder, vectors) = empty(384);
     let all: Vec<Uuid> = (0..20_000).map(id).collect();
     for some in all.chunks(777) {

@@ -31,7 +31,7 @@ fn the_best_part_counts_beside_the_whole_card() {
     assert!(is(found.card, 0.0) && is(part, 1.0), "{found:?}");
     assert_eq!(place, 1, "the first of two that are alike");
     assert!(is(found.mean(), 0.5), "{found:?}");
-    // A part that is further than the whole card takes nothing from it.
+    // A part that is further away than the whole card does not lower the similarity.
     let found = compute_similarity(kept.as_bytes(), &QuantizedQuery::new(&axis(0)));
     assert_eq!(found.part, Some((0, 0.0)));
     assert!(is(found.mean(), 1.0), "{found:?}");
@@ -46,7 +46,7 @@ fn a_vector_of_zeros_is_near_to_nothing() {
     );
 }
 
-/// The largest sum that a product can reach is one of the longest vectors at their largest steps.
+/// The largest possible product does not overflow: the longest vectors at their largest steps.
 #[test]
 fn the_longest_vectors_have_a_product() {
     let value = 1.0 / (MAX_DIMENSIONS as f32).sqrt();
