@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_api::limits::{MAX_AUDIENCE_GROUPS, MAX_COLLECTION_OWNERS, MAX_COLLECTIONS};
+use a2a_registry_api::search_query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_api::{
     AgentPatch, Collection, CollectionContent, GroupMembers, NewAccount, NewToken,
 };
@@ -21,7 +22,6 @@ use a2a_registry_core::collections::actions::{
 };
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_core::search::{lookup_agents, search, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;

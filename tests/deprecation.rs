@@ -1,6 +1,7 @@
 //! Deprecation: only callers who may see the replacement are shown it, and the date changes nothing by itself, on both
 //! engines.
 
+use a2a_registry_api::search_query::{LookupQuery, SearchQuery};
 use a2a_registry_api::{Act, AgentList, AgentPatch, Deprecate};
 use a2a_registry_core::agents::lifecycle_actions::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
@@ -8,7 +9,6 @@ use a2a_registry_core::agents::lifecycle_actions::{
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::agents::rendering::load_rendered_view;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
 use a2a_registry_core::search::{lookup_agents, search};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;

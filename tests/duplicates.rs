@@ -1,11 +1,11 @@
 //! Duplicates in the whole registry: grouped for each caller, page by page, by no property that a copy can choose.
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentList};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::reviews::list::review_show;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use uuid::Uuid;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::HitFields;
-use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
+use a2a_registry_api::search_query::{LookupQuery, SearchQuery};
 use a2a_registry_core::search::{lookup_agents, search};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};

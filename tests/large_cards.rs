@@ -1,9 +1,9 @@
 //! Cards of the largest size: every list shows such an agent in part, and the agent's own page and response show it in
 //! full, on both engines.
 
+use a2a_registry_api::search_query::{LookupQuery, SearchQuery};
 use a2a_registry_api::{AgentList, Hit};
 use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
-use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
 use a2a_registry_core::search::{lookup_agents, search};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};

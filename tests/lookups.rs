@@ -1,11 +1,11 @@
 //! Look-ups show a caller the same data as the agent itself: unlisted agents only to the few callers who may see them.
 
+use a2a_registry_api::search_query::LookupQuery;
 use a2a_registry_api::{Act, Registration};
 use a2a_registry_core::agents::lifecycle_actions::{agent_retire, agent_suspend};
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::search::lookup_agents;
-use a2a_registry_core::search::query::LookupQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::entity::agent;

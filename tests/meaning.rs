@@ -6,13 +6,13 @@ mod program;
 
 use std::sync::{Arc, Mutex};
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentList};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::embeddings::embedding_progress;
 use a2a_registry_core::embeddings::model_indexer::{
     IndexerStep, ModelIndexer, open_indexer, purge_unused_models, run_indexer_step,
 };
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_embed::{EmbedError, Embedder, ModelInfo, TextKind};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Act;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::Value;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use a2a_registry_api::search_query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_api::{
     AgentList, AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewAccount,
     NewPolicies, NewPolicy, NewToken, PolicyCase, PolicyCases, Registration,
@@ -28,7 +29,6 @@ use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::reviews::list::review_show;
 use a2a_registry_core::search::indexing::apply_next_events;
 use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
-use a2a_registry_core::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_core::search::{count_listed_agents, lookup_agents, search, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;

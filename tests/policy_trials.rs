@@ -1,5 +1,6 @@
 //! Policies tried before they decide: dry runs, previews and test cases, on both databases.
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentPatch, GroupMembers, PolicyCase, PolicyCases};
 use a2a_registry_core::accounts::groups::group_put;
 use a2a_registry_core::agents::owner_updates::agent_patch;
@@ -10,7 +11,6 @@ use a2a_registry_core::policies::policy_job::run_once;
 use a2a_registry_core::policies::policy_tests::policies_test;
 use a2a_registry_core::policies::preview::policies_preview;
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::dry_runs::dry_run_changes_by_policy;

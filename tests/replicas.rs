@@ -4,8 +4,8 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use a2a_registry_api::search_query::{SearchQuery, SuggestQuery};
 use a2a_registry_core::domains::withdrawal::domain_delete;
-use a2a_registry_core::search::query::{SearchQuery, SuggestQuery};
 use a2a_registry_core::search::{self, count_listed_agents, suggest};
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::Value;

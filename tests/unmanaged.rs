@@ -1,11 +1,11 @@
 //! Agents without an accountable person: found by a filter, counted, and removed from the filter once they have one.
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentPatch, Registration};
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::config::Registration as Admission;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 

@@ -8,11 +8,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::rendering::load_rendered_view;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::search::indexing::rebuild_index;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_server::jobs::{self, JobOptions};

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::embeddings::model_indexer::{IndexerStep, open_indexer, run_indexer_step};
 use a2a_registry_core::search::indexing::rebuild_index;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_embed::{EmbedError, Embedder, EncoderOptions, LocalEncoder, ModelInfo, TextKind};

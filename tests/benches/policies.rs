@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{NewPolicies, NewPolicy};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::policies::sets::policies_put;
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
 use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::{Caller, CallerAccount, Credential};
 use a2a_registry_domain::role::{Role, Roles};

@@ -6,10 +6,10 @@
 use std::time::Instant;
 
 use a2a_registry_api::AgentList;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use a2a_registry_api::HitFields;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::search::indexing::rebuild_index;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::{CompiledQuery, Filters, SearchRequest};

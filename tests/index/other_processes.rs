@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentPatch};
 use a2a_registry_core::agents::cards::load_agent_card;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
@@ -14,7 +15,6 @@ use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::{Hold, ShownLifecycle};

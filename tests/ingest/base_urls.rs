@@ -2,6 +2,7 @@
 
 use a2a_crawler::AttemptOutcome::{Card, NotFound};
 use a2a_crawler::{FetchAttempt, SourceOutcome, SourceResult, VisitOutcome};
+use a2a_registry_api::search_query::LookupQuery;
 use a2a_registry_api::{NewToken, Registration, SourceView};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
@@ -9,7 +10,6 @@ use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::domains::actions::domain_show;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::search::lookup_agents;
-use a2a_registry_core::search::query::LookupQuery;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::source::SourceState;
 

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Act;
+use a2a_registry_api::search_query::LookupQuery;
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::health::readiness::check_readiness;
 use a2a_registry_core::search::lookup_agents;
-use a2a_registry_core::search::query::LookupQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::{DomainPattern, Rule};
 use a2a_registry_domain::lifecycle::Lifecycle;

@@ -410,7 +410,7 @@ async fn a_deprecation_keeps_its_message_until_it_is_revoked(url: &str) {
     // The index has the message too, and a hold does not remove it.
     registry.catch_up().await;
     registry.assert_index_matches_database().await;
-    let query = a2a_registry_core::search::query::SearchQuery {
+    let query = a2a_registry_api::search_query::SearchQuery {
         q: Some("old".into()),
         ..Default::default()
     };

@@ -1,11 +1,11 @@
 //! Liveness of a card over days, under the test's clock (docs/model.md#liveness).
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::crawl::ingest::ingest_outcomes;
 use a2a_registry_core::crawl::job::lease_visits;
 use a2a_registry_core::domains::actions::domain_recrawl;
 use a2a_registry_core::events::list::load_events_after;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_core::visits::leases::next_visit_due;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};

@@ -2,8 +2,8 @@
 //! cards.
 
 use a2a_card::ConversionTarget;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::agents::cards::convert_agent_card;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};
 use uuid::Uuid;

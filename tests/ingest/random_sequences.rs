@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::Act;
+use a2a_registry_api::search_query::{SearchQuery, SuggestQuery};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::reviews::resume::agent_resume;
 use a2a_registry_core::search::indexing::rebuild_index;
-use a2a_registry_core::search::query::{SearchQuery, SuggestQuery};
 use a2a_registry_core::search::suggest;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::ReviewState;

@@ -1,6 +1,7 @@
 //! The signature verdict of a card, in every view of it, and its consequences.
 
 use a2a_crawler::FetchedKeySet;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Registration, ReviewDetail, SignatureVerdict, Vouch};
 use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
 use a2a_registry_core::agents::views::{FindingsQuery, agent_findings, agent_versions};
@@ -12,7 +13,6 @@ use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::reviews::list::review_show;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;

@@ -1,5 +1,6 @@
 //! The agent of each source (docs/model.md#slots), and limits of a domain.
 
+use a2a_registry_api::search_query::LookupQuery;
 use a2a_registry_api::{Act, Registration};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::accounts::tokens::token_create;
@@ -10,7 +11,6 @@ use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::withdrawal::domain_delete;
 use a2a_registry_core::error::ErrorKind;
 use a2a_registry_core::search::lookup_agents;
-use a2a_registry_core::search::query::LookupQuery;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;

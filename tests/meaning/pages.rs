@@ -1,7 +1,7 @@
 //! Pages of a semantic search: vectors are stored later than the events of their agents.
 
 use a2a_registry_api::AgentList;
-use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use uuid::Uuid;

@@ -1,5 +1,6 @@
 //! Data of other accounts: a caller cannot see or remove it (docs/model.md#visibility).
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
 use a2a_registry_core::agents::lifecycle_actions::agent_suspend;
 use a2a_registry_core::agents::owner_updates::agent_patch;
@@ -10,7 +11,6 @@ use a2a_registry_core::domains::ownership_generation::domain_new_generation;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::withdrawal::{domain_delete, source_withdraw};
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};

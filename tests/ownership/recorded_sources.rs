@@ -2,13 +2,13 @@
 //! recorded, whatever they serve (docs/model.md#visibility).
 
 use a2a_crawler::AttemptOutcome;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Act, AgentPatch, DomainView, SourceView};
 use a2a_registry_core::agents::lifecycle_actions::{agent_retire, agent_suspend};
 use a2a_registry_core::agents::owner_updates::agent_patch;
 use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::domains::withdrawal::source_withdraw;
 use a2a_registry_core::error::ErrorKind;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::source::SourceState;

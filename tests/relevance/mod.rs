@@ -9,10 +9,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use a2a_registry_api::AgentList;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::embeddings::model_indexer::{IndexerStep, open_indexer, run_indexer_step};
 use a2a_registry_core::search;
 use a2a_registry_core::search::indexing::apply_next_events;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_embed::Embedder;
 use a2a_registry_search::query_words;

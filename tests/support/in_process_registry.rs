@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, VisitOutcome};
+use a2a_registry_api::search_query::{LookupQuery, SearchQuery};
 use a2a_registry_api::{
     AgentList, DomainView, HitFields, Recrawl, Registration, Review, ReviewDecision,
 };
@@ -25,7 +26,6 @@ use a2a_registry_core::reviews::decisions::{review_approve, review_reject};
 use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
 use a2a_registry_core::search::indexing::{apply_next_events, rebuild_index};
 use a2a_registry_core::search::policy_rollout::roll_out_newest_set;
-use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
 use a2a_registry_core::search::{lookup_agents, search};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_core::visits::leases::release_visits;

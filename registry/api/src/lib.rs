@@ -19,6 +19,7 @@ mod object_list;
 mod peers;
 mod policies;
 mod review_sentences;
+pub mod search_query;
 
 pub use account_data::*;
 pub use accounts::*;

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use a2a_card::ConversionTarget;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision, BulkOutcome,
     BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent, CollectionList,
@@ -15,7 +16,6 @@ use a2a_registry_api::{
     SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification, VersionList,
     Vouch, Waiting, Waiver, WaiverList,
 };
-use a2a_registry_core::search::query::SearchQuery;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

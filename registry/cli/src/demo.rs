@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentList, Registration};
 use a2a_registry_core::config::{
     AllowPorts, Config, LogConfig, Registration as RegistrationPolicy,
 };
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_demo::{SampleAgent, SampleAgents, start_sample_agents};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -2,8 +2,8 @@
 
 mod hits;
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentList, HitFields, NewSavedSearch, Summary};
-use a2a_registry_core::search::query::SearchQuery;
 use clap::Args;
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -1,10 +1,11 @@
 //! Pages of lists: page sizes, and signed tokens with the start of the next page.
 
 use a2a_registry_api::limits::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, PageSize};
+use a2a_registry_api::search_query::nonempty_parameter;
 use data_encoding::BASE64URL_NOPAD;
 use ring::hmac;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use crate::error::{AppError, ErrorKind, Result};
@@ -16,19 +17,12 @@ use crate::visibility::caller::Caller;
 #[serde(deny_unknown_fields)]
 pub struct PageRequest {
     /// Entries on the page, at most 100; by default 20.
-    #[serde(default, deserialize_with = "not_empty")]
+    #[serde(default, deserialize_with = "nonempty_parameter")]
     #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
     /// `next_page_token` of the previous page.
     #[serde(default)]
     pub page_token: Option<String>,
-}
-
-/// Deserializes an optional parameter that is not text. An empty value is an error; a missing one is not.
-pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    parameter: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(parameter).map(Some)
 }
 
 pub fn resolve_page_size(requested: Option<u32>) -> Result<usize> {

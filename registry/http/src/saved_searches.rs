@@ -1,12 +1,13 @@
 //! Saved searches: texts and filters that an account stores under a name.
 
 use a2a_registry_api::limits::{MAX_SAVED_SEARCH_CHARS, MAX_SAVED_SEARCHES};
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind, Result};
 use a2a_registry_core::name_rules::check_name;
 use a2a_registry_core::search::collection_scope::CollectionScope;
-use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::query::{build_search_request, resolve_mode};
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::identifiers::new_uuid;
 use a2a_registry_domain::role::Permission;
@@ -92,8 +93,8 @@ async fn canonical_query(context: &AppContext, caller: &Caller, text: &str) -> R
     search.fields = Vec::new();
     let limits = &context.config.limits;
     let validation = async {
-        search.resolve_mode(context.semantic_search.has_model())?;
-        search.to_request(limits)?;
+        resolve_mode(&search, context.semantic_search.has_model())?;
+        build_search_request(&search, limits)?;
         CollectionScope::load(context, caller, &search.collection).await
     };
     validation.await.map_err(|error| match error.kind {

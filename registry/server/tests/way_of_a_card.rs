@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentList, HitFields, Registration, ReviewDecision};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::agents::cards::load_agent_card;
@@ -15,7 +16,6 @@ use a2a_registry_core::domains::register::register_domain;
 use a2a_registry_core::network::Network;
 use a2a_registry_core::reviews::decisions::review_approve;
 use a2a_registry_core::reviews::list::{ReviewListFilter, review_list};
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::identifiers::SystemEntropy;

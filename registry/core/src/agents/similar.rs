@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use a2a_registry_api::limits::{DEFAULT_SIMILAR_AGENTS, MAX_SIMILAR_AGENTS, SimilarSize};
+use a2a_registry_api::search_query::{SearchMode, nonempty_parameter};
 use a2a_registry_api::{Duplicates, Hit, Match, Similar};
 use a2a_registry_search::{HitRow, Index, IndexError, SimilarAgents, SimilarRequest};
 use serde::Deserialize;
@@ -14,8 +15,6 @@ use crate::agents::views::require_visible_agent;
 use crate::context::AppContext;
 use crate::database_health::require_recent_contact;
 use crate::error::{AppError, Result};
-use crate::paging::not_empty;
-use crate::process_state::semantic_search::Mode;
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
@@ -25,7 +24,7 @@ use crate::visibility::caller::Caller;
 #[serde(default, deny_unknown_fields)]
 pub struct SimilarQuery {
     /// Agents to show, at most 20; by default 5.
-    #[serde(deserialize_with = "not_empty")]
+    #[serde(deserialize_with = "nonempty_parameter")]
     #[param(value_type = Option<SimilarSize>, inline)]
     pub page_size: Option<u32>,
 }
@@ -114,8 +113,8 @@ async fn build_response(
 ) -> Result<Similar> {
     redact_hit_replacements(context, caller, &mut results.hits).await?;
     let mode = match results.by_vectors {
-        true => Mode::Semantic,
-        false => Mode::Lexical,
+        true => SearchMode::Semantic,
+        false => SearchMode::Lexical,
     };
     Ok(Similar {
         agents: results

@@ -1,6 +1,7 @@
 //! Policy sets: reading them, and making a new one.
 
 use a2a_registry_api::limits::MAX_PREVIEW_TOKEN_CHARS;
+use a2a_registry_api::search_query::nonempty_parameter;
 use a2a_registry_api::{
     NewPolicies, Policies, PoliciesAccepted, PolicyHistory, PolicySetEntry, PolicyView,
 };
@@ -18,7 +19,7 @@ use crate::commit::policy_set_numbers::{NewPolicySet, add_policy_set};
 use crate::commit::publish::commit_changes;
 use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
-use crate::paging::{ListPage, PageRequest, not_empty};
+use crate::paging::{ListPage, PageRequest};
 use crate::policies::set_checks::check_new_set;
 use crate::policy_sets::{
     compile_earlier_set, compile_new_draft, compile_stored_set, set_number, stored_policies,
@@ -32,7 +33,7 @@ use crate::visibility::caller::Caller;
 #[serde(deny_unknown_fields)]
 pub struct PoliciesQuery {
     /// Number of the set; by default the newest one.
-    #[serde(default, deserialize_with = "not_empty")]
+    #[serde(default, deserialize_with = "nonempty_parameter")]
     #[param(minimum = 0)]
     pub number: Option<u64>,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use a2a_registry_api::search_query::nonempty_parameter;
 use a2a_registry_api::{NewWaiver, Waiver, WaiverList};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::role::Permission;
@@ -26,7 +27,7 @@ use crate::commit::decision_maker::{SYSTEM_ACTOR, check_reason};
 use crate::commit::publish::commit_and_await_index;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
-use crate::paging::{ListPage, PageRequest, not_empty};
+use crate::paging::{ListPage, PageRequest};
 use crate::reviews::approvers::{interested_accounts, may_decide_review, reject_excluded};
 use crate::visibility::caller::Caller;
 
@@ -43,10 +44,10 @@ const BATCH: u64 = 500;
 #[serde(deny_unknown_fields)]
 pub struct WaiverQuery {
     /// Only waivers of this agent, by identifier or URN.
-    #[serde(default, deserialize_with = "not_empty")]
+    #[serde(default, deserialize_with = "nonempty_parameter")]
     pub agent: Option<String>,
     /// Only waivers of the policy with this identifier.
-    #[serde(default, deserialize_with = "not_empty")]
+    #[serde(default, deserialize_with = "nonempty_parameter")]
     pub policy: Option<String>,
     /// Whether to include ended waivers.
     #[serde(default)]
@@ -56,7 +57,7 @@ pub struct WaiverQuery {
     #[param(minimum = 1, maximum = 100, default = 20)]
     pub page_size: Option<u32>,
     /// `next_page_token` of the previous page.
-    #[serde(default, deserialize_with = "not_empty")]
+    #[serde(default, deserialize_with = "nonempty_parameter")]
     pub page_token: Option<String>,
 }
 

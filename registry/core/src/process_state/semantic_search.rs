@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use a2a_card::named_enum;
+use a2a_registry_api::search_query::SearchMode;
 use a2a_registry_embed::{EmbedError, Embedder, TextKind};
 use a2a_registry_search::vectors::VectorStore;
 use a2a_registry_search::{SearchRequest, SemanticQuery, query_words};
 use arc_swap::ArcSwapOption;
 use moka::sync::Cache;
-use serde::{Deserialize, Serialize};
 
 use crate::process_state::CACHE_IDLE_TTL;
 use crate::process_state::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITING_PER_CALLER};
@@ -22,24 +21,12 @@ const QUERY_CACHE_MEGABYTES: u64 = 16;
 /// of arrival.
 const MAX_CONCURRENT_ENCODES: usize = 8;
 
-named_enum! {
-    #[derive(Serialize, Deserialize)]
-    pub enum Mode {
-        Lexical = "lexical",
-        /// Full text and semantic.
-        Hybrid = "hybrid",
-        Semantic = "semantic",
-    }
-}
-
-impl Mode {
-    /// Returns the mode of a response to this request.
-    pub const fn for_request(request: &SearchRequest) -> Self {
-        match &request.semantic {
-            None => Self::Lexical,
-            Some(meaning) if meaning.semantic_only => Self::Semantic,
-            Some(_) => Self::Hybrid,
-        }
+/// The mode of a response to this request.
+pub const fn mode_of_request(request: &SearchRequest) -> SearchMode {
+    match &request.semantic {
+        None => SearchMode::Lexical,
+        Some(semantic) if semantic.semantic_only => SearchMode::Semantic,
+        Some(_) => SearchMode::Hybrid,
     }
 }
 
@@ -135,9 +122,9 @@ impl SemanticSearchState {
         &self,
         caller: CallerKey,
         query: &str,
-        mode: Mode,
+        mode: SearchMode,
     ) -> Option<QueryEmbedding> {
-        if mode == Mode::Lexical {
+        if mode == SearchMode::Lexical {
             return None;
         }
         let serving = self.serving_model.load_full()?;
@@ -153,7 +140,7 @@ impl SemanticSearchState {
                 vectors: Arc::clone(&serving.vectors),
                 query: vector,
                 cutoff: serving.cutoff,
-                semantic_only: mode == Mode::Semantic,
+                semantic_only: mode == SearchMode::Semantic,
             },
         })
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use a2a_registry_api::search_query::{SearchMode, SearchQuery};
 use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{
     ExactFilter, HitParts, IndexError, IndexSearchResponse, SearchRequest, SortPosition,
@@ -15,10 +16,12 @@ use crate::database_health::require_recent_contact;
 use crate::error::Result;
 use crate::paging::resolve_page_size;
 use crate::process_state::dry_runs::ObservedResponse;
-use crate::process_state::semantic_search::{Mode, QueryEmbedding};
+use crate::process_state::semantic_search::{QueryEmbedding, mode_of_request};
 use crate::search::collection_scope::CollectionScope;
 use crate::search::lexical_fallback::search_with_fallback;
-use crate::search::query::SearchQuery;
+use crate::search::query::{
+    build_search_request, canonical_text, effective_sort, parse_hit_fields, resolve_mode,
+};
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
 
@@ -37,7 +40,7 @@ const ENTRY_PARTS: HitParts = HitParts {
 #[derive(Debug, Serialize, Deserialize)]
 struct SearchCursor {
     /// The mode to which the scores belong.
-    mode: Mode,
+    mode: SearchMode,
     /// The last hit shown.
     last: SortPosition,
 }
@@ -59,7 +62,7 @@ pub struct SearchResults {
     pub response: IndexSearchResponse,
     /// The order used: that of the query, or `resumed`.
     pub order: &'static str,
-    pub mode: Mode,
+    pub mode: SearchMode,
     pub next_page_token: Option<String>,
     /// Whether the result can be cached while the index stays the same. Not if the vectors could not be read, because
     /// they may be readable for the next search.
@@ -91,7 +94,7 @@ pub struct PreparedSearch<'a> {
     pub policies: Arc<PolicySet>,
     labels: Vec<String>,
     collection_scope: CollectionScope,
-    requested_mode: Mode,
+    requested_mode: SearchMode,
     embedding: Option<QueryEmbedding>,
 }
 
@@ -106,14 +109,14 @@ impl<'a> PreparedSearch<'a> {
         let policies = context.policy_sets.enforced_set();
         let labels = caller.labels(&policies);
         let collection_scope = CollectionScope::load(context, caller, &query.collection).await?;
-        let mut canonical = query.canonical_text() + &collection_scope.canonical_text;
+        let mut canonical = canonical_text(query) + &collection_scope.canonical_text;
         if !surface_query.surface.is_empty() {
             canonical = format!(
                 "{} {:?} {canonical}",
                 surface_query.surface, surface_query.exact_filters
             );
         }
-        let requested_mode = query.resolve_mode(context.semantic_search.has_model())?;
+        let requested_mode = resolve_mode(query, context.semantic_search.has_model())?;
         let embedding = match &query.q {
             Some(text) if text.chars().count() <= context.config.limits.query_chars => {
                 context
@@ -136,10 +139,10 @@ impl<'a> PreparedSearch<'a> {
     }
 
     /// The mode of the search: full text if no model responded in time.
-    fn effective_mode(&self) -> Mode {
+    fn effective_mode(&self) -> SearchMode {
         self.embedding
             .as_ref()
-            .map_or(Mode::Lexical, |_| self.requested_mode)
+            .map_or(SearchMode::Lexical, |_| self.requested_mode)
     }
 
     /// The cache key of a response: the query, the caller's labels, and the state of the index and the model. A
@@ -148,7 +151,7 @@ impl<'a> PreparedSearch<'a> {
         format!(
             "{} {:?} {:?} {:?} {} {} {} {} {:?}",
             self.canonical,
-            self.query.hit_fields().ok(),
+            parse_hit_fields(self.query).ok(),
             self.query.page_size,
             self.query.page_token,
             self.labels.join(" "),
@@ -161,7 +164,7 @@ impl<'a> PreparedSearch<'a> {
 
     pub fn build_request(&self, context: &AppContext, caller: &Caller) -> Result<SearchRequest> {
         let limits = &context.config.limits;
-        let mut request = self.query.to_request(limits)?;
+        let mut request = build_search_request(self.query, limits)?;
         request.visible_to.clone_from(&self.labels);
         request.class_labels = caller.class_labels(&self.policies);
         request.semantic = self
@@ -199,10 +202,10 @@ impl<'a> PreparedSearch<'a> {
             None => None,
         };
         let previous_mode = position.as_ref().map(|position| position.mode);
-        if previous_mode == Some(Mode::Lexical) {
+        if previous_mode == Some(SearchMode::Lexical) {
             request.semantic = None;
         }
-        let expected_mode = Mode::for_request(&request);
+        let expected_mode = mode_of_request(&request);
         let position = position.filter(|position| position.mode == expected_mode);
         request.after = position.map(|position| position.last);
         let (mut response, mode) = run_search(context, caller, move |index| {
@@ -222,7 +225,7 @@ impl<'a> PreparedSearch<'a> {
             response,
             order: match previous_mode.is_some_and(|began| began != mode) {
                 true => "resumed",
-                false => self.query.effective_sort(),
+                false => effective_sort(self.query),
             },
             mode,
             next_page_token: next,
@@ -239,7 +242,7 @@ pub async fn count_matches(
     surfaces: &[SurfaceQuery],
 ) -> Result<Vec<u64>> {
     let lexical_query = SearchQuery {
-        mode: Some(Mode::Lexical.as_str().to_owned()),
+        mode: Some(SearchMode::Lexical.as_str().to_owned()),
         page_token: None,
         ..query.clone()
     };

@@ -1,14 +1,15 @@
 //! The fallback to full text if the vectors cannot be read.
 
+use a2a_registry_api::search_query::SearchMode;
 use a2a_registry_search::{Index, IndexError, IndexSearchResponse, SearchRequest};
 
-use crate::process_state::semantic_search::Mode;
+use crate::process_state::semantic_search::mode_of_request;
 
 /// Runs a search in the given mode, or as full text if the vectors cannot be read; returns the mode used.
 pub(super) fn search_with_fallback(
     index: &Index,
     mut request: SearchRequest,
-) -> Result<(IndexSearchResponse, Mode), IndexError> {
+) -> Result<(IndexSearchResponse, SearchMode), IndexError> {
     match index.search(&request) {
         Err(IndexError::Vectors(error)) => {
             tracing::warn!(%error, "vectors cannot be read; this search is full text only");
@@ -16,7 +17,7 @@ pub(super) fn search_with_fallback(
             // A position among hybrid scores is meaningless among full text scores.
             request.after = None;
         }
-        result => return Ok((result?, Mode::for_request(&request))),
+        result => return Ok((result?, mode_of_request(&request))),
     }
-    Ok((index.search(&request)?, Mode::Lexical))
+    Ok((index.search(&request)?, SearchMode::Lexical))
 }

@@ -15,6 +15,7 @@ pub mod value_names;
 
 use std::sync::Arc;
 
+use a2a_registry_api::search_query::{LookupQuery, SearchMode, SearchQuery, SuggestQuery};
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
 use a2a_registry_search::{HitRow, query_words};
 use bytes::Bytes;
@@ -24,9 +25,8 @@ use crate::context::AppContext;
 use crate::database_health::require_recent_contact;
 use crate::error::AppError;
 use crate::process_state::dry_runs::ObservedResponse;
-use crate::process_state::semantic_search::Mode;
 use crate::search::engine::{PreparedSearch, SurfaceQuery};
-use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
+use crate::search::query::{lookup_keys, parse_hit_fields, resolve_mode};
 use crate::search::render::{list, render_hit};
 use crate::search_pool::run_search;
 use crate::visibility::caller::Caller;
@@ -54,7 +54,7 @@ pub async fn search(
         Some(response) => response,
         None => {
             let results = prepared.run(context, caller).await?;
-            let response = list(&results, query.hit_fields()?);
+            let response = list(&results, parse_hit_fields(query)?);
             if results.is_cacheable {
                 context.search_cache.responses.insert(key, response.clone());
             }
@@ -68,9 +68,9 @@ pub async fn search(
 
 /// Whether a search is semantic, because of its mode or because the registry has a model.
 pub fn is_semantic(context: &AppContext, query: &SearchQuery) -> bool {
-    let mode = query.resolve_mode(context.semantic_search.has_model());
+    let mode = resolve_mode(query, context.semantic_search.has_model());
     let text = query.q.as_deref().and_then(query_words);
-    text.is_some() && mode.is_ok_and(|mode| mode != Mode::Lexical)
+    text.is_some() && mode.is_ok_and(|mode| mode != SearchMode::Lexical)
 }
 
 /// The number of public agents in the index; 0 while it cannot be read.
@@ -123,7 +123,7 @@ pub async fn lookup_agents(
 ) -> Result<Lookup, AppError> {
     require_recent_contact(context)?;
     let (keys, labels) = (
-        query.lookup_keys()?,
+        lookup_keys(query)?,
         caller.labels(&context.policy_sets.enforced_set()),
     );
     let lookup = run_search(context, caller, move |index| {

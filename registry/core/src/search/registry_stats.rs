@@ -1,5 +1,6 @@
 //! Statistics of the registry, for one caller.
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentList, FacetValue, Hit};
 use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -7,7 +8,6 @@ use a2a_registry_domain::timestamp::Timestamp;
 use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::process_state::last_crawl::load_last_crawl;
-use crate::search::query::SearchQuery;
 use crate::search::skill_names::{SkillNames, load_skill_names};
 use crate::search::{hit_liveness, search};
 use crate::search_pool::run_search;

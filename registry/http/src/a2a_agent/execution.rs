@@ -2,6 +2,7 @@
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
 use a2a_registry_api::limits::MAX_PAGE_SIZE;
+use a2a_registry_api::search_query::LookupQuery;
 use a2a_registry_api::{Agent, Hit};
 use a2a_registry_core::agents::catalog_entry::AgentExcerpt;
 use a2a_registry_core::agents::rendering::load_rendered_view;
@@ -10,7 +11,6 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_core::policies::access_decision::decide_discover_and_invoke;
 use a2a_registry_core::search::lookup_agents;
-use a2a_registry_core::search::query::LookupQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_store::a2a_tasks;
 use serde_json::{Value, json};

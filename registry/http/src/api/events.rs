@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_registry_api::limits::PageSize;
+use a2a_registry_api::search_query::nonempty_parameter;
 use a2a_registry_api::{Event, EventList};
 use a2a_registry_core::accounts::authentication::authenticate_token;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::events::list as events;
 use a2a_registry_core::events::list::load_events_after;
-use a2a_registry_core::paging::{PageRequest, not_empty};
+use a2a_registry_core::paging::PageRequest;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Permission;
 use actix_web::http::StatusCode;
@@ -45,10 +46,10 @@ const CHECKS_PER_KEEPALIVE: u32 = 30;
 #[serde(default, deny_unknown_fields)]
 pub struct EventQuery {
     /// Returns only events after this sequence number; by default all.
-    #[serde(deserialize_with = "not_empty")]
+    #[serde(deserialize_with = "nonempty_parameter")]
     after: Option<i64>,
     /// Entries on the page, at most 100; by default 20. Not for streams.
-    #[serde(deserialize_with = "not_empty")]
+    #[serde(deserialize_with = "nonempty_parameter")]
     #[param(value_type = Option<PageSize>, inline)]
     page_size: Option<u32>,
     /// `next_page_token` of the previous page. Not for streams.

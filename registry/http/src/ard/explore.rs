@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::ard::{Bucket, ExploreRequest, ExploreResponse, Facet, FacetRequest};
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::search::engine::count_values;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::{AgentProperty, MAX_COUNTED_PROPERTIES, ValueCountRequest};
 

@@ -1,13 +1,13 @@
 //! `GET /agents` and `GET /agents/{identifier}` (ARD sections 5.3.4 and 5.3.5).
 
 use a2a_registry_api::ard::{Entry, List};
+use a2a_registry_api::search_query::nonempty_parameter;
 use a2a_registry_core::agents::catalog_entry::{
     LOWERCASE_NAME_ATTRIBUTE, any_entry_filter, normalize_media_type, urn_publisher,
 };
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::database_health::require_recent_contact;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::paging::not_empty;
 use a2a_registry_core::search::engine::MAX_PAGE_BYTES;
 use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
@@ -37,7 +37,7 @@ pub struct ListQuery {
     /// default entries are sorted by identifier.
     pub order_by: Option<String>,
     /// Number of entries on the page: 20 by default, at most 100; larger values count as 100.
-    #[serde(deserialize_with = "not_empty")]
+    #[serde(deserialize_with = "nonempty_parameter")]
     #[param(minimum = 1)]
     pub page_size: Option<i64>,
     /// `pageToken` of the previous page.

@@ -2,11 +2,11 @@
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
 use a2a_registry_api::limits::MAX_PAGE_SIZE;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::federation::{has_peers, referrals};
 use a2a_registry_core::search::engine::{SearchResults, SurfaceQuery, found};
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::ExactFilter;
 

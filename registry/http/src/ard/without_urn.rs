@@ -1,11 +1,11 @@
 //! Counts agents that a search leaves out because they have no URN, which identifies catalog entries.
 
 use a2a_registry_api::ard::AGENT_CARD_TYPE;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::agents::catalog_entry::any_entry_filter;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::Result;
 use a2a_registry_core::search::engine::{SurfaceQuery, count_matches};
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_search::{AgentProperty, ExactFilter};
 

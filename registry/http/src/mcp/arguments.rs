@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_domain::facet::Facet;
 use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::text::quoted_line;
 use a2a_registry_domain::facet::Facet;
 use rmcp::model::JsonObject;

@@ -5,6 +5,7 @@ use a2a_registry_api::limits::{
     MAX_AUDIENCE_GROUPS, MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT,
     MAX_GROUP_NAME_CHARS,
 };
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{AgentList, Collection, CollectionContent};
 use a2a_registry_core::collections::actions::{
     collection_create, collection_delete, collection_list, collection_put, collection_show,
@@ -14,7 +15,6 @@ use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::precondition::IfMatch;
 use a2a_registry_core::process_state::agent_cache::RenderedJson;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::search;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;

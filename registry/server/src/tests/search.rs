@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use a2a_crawler::SystemClock;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::config::Config;
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::metrics::Metrics;
@@ -14,7 +15,6 @@ use a2a_registry_core::process_state::fair_semaphore::{
     FairPermit, MAX_WAITING, MAX_WAITING_PER_CALLER, QueueFull,
 };
 use a2a_registry_core::search::engine::{PreparedSearch, SurfaceQuery};
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search_pool::run_search;
 use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::facet::Facet;

@@ -2,8 +2,8 @@
 
 pub mod saved;
 
+use a2a_registry_api::search_query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_api::{AgentList, Lookup, Suggestions};
-use a2a_registry_core::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use a2a_registry_core::search::{lookup_agents, search, suggest};
 use actix_web::get;
 use actix_web::http::StatusCode;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::FacetValue;
-use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_core::search::skill_names::SkillNames;
 use a2a_registry_core::text;
 use a2a_registry_domain::facet::Facet;

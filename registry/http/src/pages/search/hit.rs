@@ -1,7 +1,7 @@
 //! Search hits on pages.
 
+use a2a_registry_api::search_query::{GROUP_NONE, SearchQuery};
 use a2a_registry_api::{Fragment, HighlightView, Hit, Interface, Summary};
-use a2a_registry_core::search::query::{GROUP_NONE, SearchQuery};
 use a2a_registry_core::text::{self, LINE, TEASER};
 use a2a_registry_domain::timestamp::Timestamp;
 

@@ -1,6 +1,6 @@
 //! Links of the search page for each filter, order and page.
 
-use a2a_registry_core::search::query::{GROUP_BY_CONTENT, SearchQuery};
+use a2a_registry_api::search_query::{GROUP_BY_CONTENT, SearchQuery};
 use a2a_registry_domain::facet::Facet;
 use url::form_urlencoded::{Parse, Serializer, byte_serialize, parse};
 

@@ -10,10 +10,11 @@ pub mod score_parts;
 #[cfg(test)]
 mod tests;
 
+use a2a_registry_api::search_query::{GROUP_BY_CONTENT, SearchQuery};
 use a2a_registry_api::{AgentList, Hit, HitFields};
 use a2a_registry_core::context::AppContext;
 use a2a_registry_core::error::{AppError, Result};
-use a2a_registry_core::search::query::{GROUP_BY_CONTENT, SearchQuery};
+use a2a_registry_core::search::query::effective_sort;
 use a2a_registry_core::search::registry_stats::load_registry_stats;
 use a2a_registry_core::search::skill_names::{SkillNames, load_skill_names};
 use a2a_registry_core::search::{hit_liveness, is_semantic, search};
@@ -236,12 +237,12 @@ impl SearchPage {
             }
         };
         let words = query.q.clone().unwrap_or_default();
-        let sort_name = query.effective_sort();
+        let sort_name = effective_sort(query);
         let unsorted = SearchQuery {
             sort: None,
             ..query.clone()
         };
-        let has_relevance = unsorted.effective_sort() == "relevance";
+        let has_relevance = effective_sort(&unsorted) == "relevance";
         let page = Self {
             frame,
             carried: links::hidden_fields(query),
@@ -288,7 +289,7 @@ fn results_view(
 ) -> SearchResultsView {
     let hints = hint_lines(&list);
     // Weak matches come last only in the order by relevance, where collapsing them does not change the order.
-    let folds_weak = query.effective_sort() == "relevance";
+    let folds_weak = effective_sort(query) == "relevance";
     let tag_links = FilterLinks::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
         .agents

@@ -1,9 +1,9 @@
 //! Tests that card texts are always rendered as text.
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{BreakGlass, Deprecation};
 use a2a_registry_core::config::Config;
 use a2a_registry_core::error::{AppError, ErrorKind};
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::registry_stats::RegistryStats;
 use a2a_registry_core::text::is_hidden;
 use a2a_registry_domain::open_enum::OpenEnum;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use a2a_registry_api::search_query::SearchQuery;
 use a2a_registry_api::{Agent, Facet, FacetValue};
 use a2a_registry_core::config::Config;
-use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_core::search::registry_stats::RegistryStats;
 use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::ownership::DomainState;
