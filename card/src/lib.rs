@@ -123,4 +123,4 @@ pub use {hidden_characters::is_hidden_character, sarif::sarif_results};
 /// another result for the same bytes.
 ///
 /// Results are stored together with this number, and derived again if it has been raised.
-pub const DERIVATION_VERSION: u32 = 6;
+pub const DERIVATION_VERSION: u32 = 7;

@@ -127,7 +127,7 @@ fn complete_scheme(
                 oauth_flows::complete_flows(flows, target, &pointer.member("flows"), out);
             let has_flows = !completed_flows.is_empty();
             *flows = Value::Object(completed_flows);
-            (!has_flows).then_some("The card describes no flow that could be written here.")
+            (!has_flows).then_some("The card describes no OAuth flow that could be converted.")
         }
         SchemeKind::OpenIdConnect { url } => {
             let has_url = !url.is_empty();

@@ -45,7 +45,7 @@ pub(crate) static LINT_RULES: &[LintRule] = &[
         hint: "remove the member, or publish a card of both versions" },
         check: protocol_version::check_other_version_members },
     LintRule { rule: Rule { id: "member.unknown", severity: Info, section: "1.0 §4.4, §5.7",
-        summary: "members that the specification knows: the conformance kit refuses others",
+        summary: "members that the specification defines: the conformance kit rejects others",
         hint: "move members of your own to an extension in `capabilities.extensions`" },
         check: unknown_members::check_unknown_members },
     LintRule { rule: Rule { id: "extension.not-uri", severity: Warning, section: "1.0 §4.4.4",

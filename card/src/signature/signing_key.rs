@@ -29,7 +29,7 @@ pub enum SigningKeyError {
         size: usize,
     },
     /// The bytes have none of the supported forms.
-    #[error("not a private key in PKCS#8 (PEM or DER) or a private JWK: {reason}")]
+    #[error("neither a PKCS#8 private key (PEM or DER) nor a private JWK: {reason}")]
     NotAKey {
         /// What is wrong with it.
         reason: String,

@@ -22,7 +22,7 @@ pub struct ProblemDetails {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProblemMemberError {
-    /// RFC 6901 pointer to it.
+    /// The JSON Pointer (RFC 6901) to the member.
     pub pointer: String,
     pub detail: String,
 }
@@ -61,7 +61,7 @@ pub enum ClientError {
     )]
     OutcomeUnknown(String),
     /// A request that changes nothing got no response.
-    #[error("{0}; see its /readyz, or wait longer with --registry-timeout")]
+    #[error("{0}; check the registry's /readyz, or wait longer with --registry-timeout")]
     NoResponse(String),
     #[error("{base} redirects to {location}; give that registry's URL with --registry")]
     Redirected { base: String, location: String },
@@ -71,7 +71,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether it is a rejection of this kind: the last segment of the problem's `type`.
+    /// Whether the error is a rejection of the kind `slug`, the last segment of the problem's `type`.
     pub fn is_problem(&self, slug: &str) -> bool {
         match self {
             Self::Rejected { problem, .. } => problem.kind.strip_prefix("/problems/") == Some(slug),
@@ -117,7 +117,7 @@ impl ClientError {
     }
 }
 
-/// The result, or `None` if the registry has no such thing that the caller may see.
+/// The result, or `None` if the registry has no such resource or the caller may not see it.
 pub fn not_found_as_none<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -150,7 +150,7 @@ impl From<ClientError> for CommandError {
 fn user_detail(problem: &ProblemDetails) -> &str {
     let names = |header: &str| problem.detail.contains(header);
     match problem.status {
-        // The title says this, and the advice follows.
+        // The title already says that a token is required, and the advice on how to give one follows.
         401 if names("`Authorization") => "",
         412 if names("`If-Match`") => {
             "Nothing was changed. Check the current state, then run the command again."

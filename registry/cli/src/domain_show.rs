@@ -232,7 +232,7 @@ fn source_line(source: &SourceView, show_all: bool) -> String {
     if source.state != SourceState::Absent && !attempts.is_empty() {
         let failures = || attempts.iter().filter(|attempt| has_failed(attempt));
         line.push_str(&format!(
-            "; of the last {} attempts {} failed",
+            "; {1} of the last {0} attempts failed",
             attempts.len(),
             failures().count()
         ));

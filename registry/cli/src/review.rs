@@ -321,7 +321,7 @@ fn format_proofs(detail: &ReviewDetail) -> String {
 pub(super) fn format_break_glass(break_glass: Option<&BreakGlass>) -> String {
     break_glass.map_or_else(String::new, |broken| {
         format!(
-            "approved by {} alone, to be confirmed by {}: {}",
+            "approved by {} alone; must be confirmed before {}: {}",
             broken.by,
             broken.until.to_readable(),
             broken.reason

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::entity_tag::RenderedJson;
 use crate::error::{AppError, ErrorKind, Result};
-use crate::process_state::agent_cache::RenderedJson;
 
 /// The entity tags that the caller accepts for a change; `None` without the header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ pub(super) struct SampleDefinition {
     pub name: &'static str,
     /// Protocol version and bindings, such as `0.2 over JSON-RPC`.
     pub protocol: &'static str,
-    /// Example of a text to send.
+    /// An example text to send.
     pub example: &'static str,
     pub generation: ProtocolGeneration,
     pub card_path: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct SampleDefinition {
     script: &'static str,
 }
 
-/// In the order 0.2, 0.3, 1.0.
+/// One sample per protocol version, in the order 0.2, 0.3, 1.0.
 pub(super) static SAMPLES: [SampleDefinition; 3] = [
     SampleDefinition {
         name: "Ledger Converter",

@@ -22,7 +22,7 @@ pub struct IndexSearchResponse {
     pub has_more: bool,
     /// Number of all matches, independent of the page.
     pub total: u64,
-    /// The number of groups, each of which is one hit, if duplicates are grouped and the page has hits.
+    /// The number of groups, if duplicates are grouped and the page has hits; each group is one hit.
     pub groups: Option<u64>,
     /// Facet counts over all matches.
     pub facets: BTreeMap<Facet, FacetCounts>,
@@ -35,21 +35,21 @@ pub struct IndexSearchResponse {
 #[derive(Debug, Clone)]
 pub struct HitRow {
     pub id: Uuid,
-    /// The rendered hit from its [`AgentDocument`](super::AgentDocument), with the skills to show if they are rendered
-    /// separately.
+    /// The hit as rendered in the [`AgentDocument`](super::AgentDocument); if skills are rendered separately, the
+    /// skills to show are added.
     pub hit: Vec<u8>,
     /// The entry rendered for catalogs; empty if they do not list the agent.
     pub catalog_entry: Vec<u8>,
-    /// Relevance score; `None` without a text. Comparable only within one response, and only among hits with equal
-    /// `weak`.
+    /// Relevance score; `None` if the query has no text. Comparable only within one response, and only among hits with
+    /// the same `weak`.
     pub score: Option<f32>,
-    /// Whether the hit has only words that are unspecific for the query, and is not close in meaning. In the order by
-    /// relevance, weak hits come after all others.
+    /// Whether the hit covers too little of the query and is not close to it in meaning. In the order by relevance,
+    /// weak hits come after all others.
     pub weak: bool,
     /// Position after which the next page continues.
     pub position: SortPosition,
     pub highlights: Vec<Highlight>,
-    /// Skills that contain a word of the query, the one with most distinct words first.
+    /// Skills that contain a word of the query, those with the most distinct query words first.
     pub matched_skills: Vec<String>,
     pub explain: Option<serde_json::Value>,
     /// The hit's duplicates among the matches, if duplicates are grouped and there are any.
@@ -127,7 +127,7 @@ pub struct FacetCounts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     pub kind: HintKind,
-    /// The subject of the hint: a filter's name, empty for all filters; or a word, a prefix (with `*`) or a quotation.
+    /// The subject of the hint: a filter (empty for all filters), a word, a prefix (with `*`) or a quoted phrase.
     pub text: String,
     /// The number of agents found without this part, if known.
     pub matches_without: Option<u64>,
@@ -141,7 +141,7 @@ pub enum HintKind {
     Filter,
     /// No visible agent contains this word, or a word with this prefix.
     UnknownWord,
-    /// The query has too many words, or one of its prefixes has more words than are searched.
+    /// The query has too many words, or one of its prefixes matches more words than are searched.
     TooManyWords,
     /// A part of the query was not valid syntax and was searched as plain words.
     Syntax,

@@ -1,4 +1,4 @@
-//! Messages of the protocol's gRPC services, converted from and to the JSON of HTTP+JSON.
+//! Messages of the protocol's gRPC services, converted to and from the JSON of the HTTP+JSON binding.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ const V0_SERVICE: (&str, &[u8]) = (
 static V1_METHODS: LazyLock<Vec<MethodDescriptor>> = LazyLock::new(|| service_methods(V1_SERVICE));
 static V0_METHODS: LazyLock<Vec<MethodDescriptor>> = LazyLock::new(|| service_methods(V0_SERVICE));
 
-/// The methods of a service; a test reads its descriptor.
+/// The methods of a service; none if its descriptor is invalid, which a test rules out.
 fn service_methods((service, descriptor): (&str, &[u8])) -> Vec<MethodDescriptor> {
     let pool = DescriptorPool::decode(descriptor).unwrap_or_default();
     let service = pool.get_service_by_name(service);
@@ -42,7 +42,7 @@ pub(super) fn find_method(
     methods.iter().find(|method| method.name() == name)
 }
 
-/// Converts a document in the JSON form of protobuf to a message.
+/// Converts a ProtoJSON document to a message.
 pub(super) fn message_from_json(
     descriptor: MessageDescriptor,
     document: Value,
@@ -52,7 +52,7 @@ pub(super) fn message_from_json(
     })
 }
 
-/// Converts a message to a document in the JSON form of protobuf.
+/// Converts a message to a ProtoJSON document.
 pub(crate) fn message_to_json(message: &DynamicMessage) -> Result<Value, CallError> {
     serde_json::to_value(message).map_err(|error| CallError::InvalidResponse {
         beginning: shorten(&error.to_string()),
@@ -108,7 +108,7 @@ impl Decoder for DynamicDecoder {
     }
 }
 
-/// The beginning of the status message that this client creates for bytes that are not a message.
+/// The prefix of the status text that this client sets when bytes cannot be decoded as a protocol message.
 pub(super) const DECODE_ERROR_PREFIX: &str = "not a message of the protocol: ";
 
 #[cfg(test)]

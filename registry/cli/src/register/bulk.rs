@@ -55,7 +55,8 @@ pub(super) async fn register_all(
                 })?
             }
             Ok(_) => Some(CommandError::new(
-                "the registry's response does not cover each registration; check that it has this version too",
+                "the registry's response does not cover each registration; check that the registry has the same \
+                 version as this program",
             )),
             Err(error) => {
                 let failure = CommandError::from(error);

@@ -59,7 +59,8 @@ fn read_file(path: &Path, remaining: &mut u64) -> Result<Vec<u8>, CommandError> 
         .map_err(read_error)?;
     *remaining = remaining.checked_sub(length as u64).ok_or_else(|| {
         CommandError::new(format!(
-            "the files and data of a message must have at most {MAX_SENT_BYTES} bytes, and {} exceeds that",
+            "the files and data of a message can have at most {MAX_SENT_BYTES} bytes in total; {} exceeds \
+             this limit",
             path.display()
         ))
     })?;

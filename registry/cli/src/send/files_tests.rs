@@ -93,7 +93,7 @@ fn files_and_data_are_read_up_to_the_limit() {
     for (files, data, words) in [
         (vec![path("missing")], vec![], "cannot be read"),
         (vec![folder.path().to_owned()], vec![], "cannot be read"),
-        (vec![], vec!["{".to_owned()], "no JSON"),
+        (vec![], vec!["{".to_owned()], "not JSON"),
         (vec![], vec!["@".to_owned()], "cannot be read"),
     ] {
         let failure = read_parts(&files, &data).unwrap_err();

@@ -45,7 +45,7 @@ pub async fn authenticate_token(context: &AppContext, secret: &str) -> Result<Ca
     if suspended_at(context, &account).is_some() {
         return Err(AppError::unauthenticated(format!(
             "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
-             Sign in with the identity provider; the token is valid again then.",
+             Sign in with the identity provider to make the token valid again.",
             context.config.identity.max_absence
         ))
         .with_refusal(RefusalReason::SuspendedToken));

@@ -14,7 +14,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, Result};
 use crate::name_rules::check_new_name;
 
-/// Leading characters of a token that lists show.
+/// The number of leading characters of a token that are shown in lists.
 const TOKEN_PREFIX_CHARS: usize = 10;
 
 pub fn new_account_row(
@@ -49,7 +49,7 @@ pub fn new_token_row(
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> token::Model {
-    // The prefix of an operator's own token may be enough to guess the rest; a generated token is random.
+    // If the operator chose the token, its prefix may be enough to guess the rest; a generated token is random.
     let prefix_chars = if secret.starts_with(TOKEN_PREFIX) {
         TOKEN_PREFIX_CHARS
     } else {

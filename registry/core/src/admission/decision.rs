@@ -1,4 +1,4 @@
-//! The decision on a version of a card: the input of the admission rules, and the effects of their decision.
+//! Decides on versions of cards: collects the facts for the admission rules and applies the rules' decision.
 
 use a2a_registry_domain::admission_rules::{
     AdmissionDecision, AdmissionFacts, Rule, decide_admission,
@@ -27,7 +27,7 @@ use crate::signatures::DomainKeyBinding;
 
 pub struct AdmissionInput<'a> {
     pub version: &'a VersionKey,
-    /// The class of the change against the served version; `None` if none is served.
+    /// The class of the change from the served version; `None` if no version is served.
     pub change: Option<ChangeClass>,
     pub has_error: bool,
     pub domain: Option<&'a domain::Model>,
@@ -39,9 +39,9 @@ pub struct AdmissionInput<'a> {
 }
 
 impl AdmissionInput<'_> {
-    /// The last decision of a person on exactly this content, in this ownership generation of the domain. Approvals
-    /// older than `approvals_since` have expired; an earlier decision that took effect again later counts from its
-    /// original time.
+    /// The last decision by a person on exactly this content, in this ownership generation of the domain. Approvals
+    /// older than `approvals_since` have expired. A decision that took effect again later still counts from the time
+    /// when the person made it.
     fn last_person_decision(&self, approvals_since: i64) -> Option<bool> {
         let since = self.domain.map_or(0, |row| row.generation_since);
         let key = self.version;
@@ -55,8 +55,8 @@ impl AdmissionInput<'_> {
     }
 }
 
-/// Decides a version by the rules: it is approved, rejected or put in review. For a denied domain nothing happens: the
-/// caller places the hold on its agents.
+/// Applies the admission rules to a version, which is then approved, rejected or put in review. For a denied domain,
+/// the version's state does not change; the caller places the hold on the domain's agents.
 pub async fn decide_version(
     context: &AppContext,
     write: &WriteTransaction,
@@ -68,7 +68,7 @@ pub async fn decide_version(
     let signature_invalid = key.signature.could_be(SignatureState::Invalid);
     let person_decision =
         input.last_person_decision(approvals_valid_since(context, change_set.now()));
-    // An approval with the registration was given before the invalid signature was known.
+    // An approval given with the registration does not cover an invalid signature, which was not known then.
     let registration_approval = input
         .registration_approval
         .filter(|_| !signature_invalid && context.config.governance.registrant_may_approve(change));
@@ -116,8 +116,8 @@ pub async fn decide_version(
     Ok(ruling)
 }
 
-/// The decision maker of an approval by a rule: the person who approved with the registration, or the rule, with the
-/// custom policy as its reason.
+/// The maker of an approval: the person who approved with the registration, or else the rule. If a custom policy
+/// permitted the version, the reason names the policy.
 fn rule_approver(
     rule: Rule,
     registration_approval: Option<DecisionMaker>,
@@ -134,13 +134,13 @@ fn rule_approver(
     }
 }
 
-/// The time since which approvals by persons are valid; older approvals have expired.
+/// The earliest time of an approval by a person that is still valid; older approvals have expired.
 fn approvals_valid_since(context: &AppContext, now: Timestamp) -> i64 {
     let term = context.config.governance.approval_term();
     term.map_or(i64::MIN, |term| now.plus_micros(-term).0)
 }
 
-/// Applies the rules again to an agent's newest version, if that is undecided.
+/// Applies the rules again to an agent's newest version, if that version is undecided.
 pub async fn redecide_pending(
     context: &AppContext,
     write: &WriteTransaction,
@@ -208,7 +208,7 @@ pub async fn revoke_approval(
     state: &mut AgentState,
     actor: &str,
 ) -> Result<()> {
-    // An agent in a state of a later build is hidden from everyone, and left to that build.
+    // An agent in a state that only a later build knows is hidden from everyone, and left to that build.
     if state.agent.lifecycle.known_value().is_none() {
         return Ok(());
     }

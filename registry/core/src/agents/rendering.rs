@@ -16,8 +16,9 @@ use crate::agents::views::{
 };
 use crate::context::AppContext;
 use crate::database_health::require_recent_contact;
+use crate::entity_tag::RenderedJson;
 use crate::error::AppError;
-use crate::process_state::agent_cache::{AgentCacheStamp, RenderedAgent, RenderedJson};
+use crate::process_state::agent_cache::{AgentCacheStamp, RenderedAgent};
 use crate::process_state::dry_runs::ObservedResponse;
 use crate::visibility::caller::Caller;
 

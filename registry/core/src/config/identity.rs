@@ -125,7 +125,10 @@ impl ProviderConfig {
         }
         let deselected = self.roles.keys().filter(|name| !self.selects_group(name));
         errors.extend(deselected.map(|name| {
-            format!("roles names the group {name:?}, which select_groups excludes: add it there, or remove its roles")
+            format!(
+                "`roles` gives roles to the group {name:?}, which `select_groups` excludes: add the group to \
+                 `select_groups`, or remove its roles"
+            )
         }));
         errors
     }

@@ -272,7 +272,7 @@ mod tests {
                 "{error}"
             );
         }
-        assert!(read("key = 7").unwrap_err().contains("quotes"));
+        assert!(read("key = 7").unwrap_err().contains("quote"));
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(read("sk-0123456").unwrap().key.reveal(), Some("sk-0123456"));
         let error = read("7654321").unwrap_err();
         assert!(
-            error.contains("quotes") && !error.contains("7654321"),
+            error.contains("quote") && !error.contains("7654321"),
             "{error}"
         );
     }

@@ -21,21 +21,21 @@ use url::Url;
 
 use crate::context::AppContext;
 use crate::crawl::ingest::ingest_outcomes;
-use crate::ownership::first_check::{LeasedVisit, is_first_visit, permitted_visits};
+use crate::ownership::opt_out_lookup::{LeasedVisit, is_first_visit, permitted_visits};
 use crate::sources::card_url;
 use crate::visibility::is_catalog_authority;
 use crate::visits::leases::{lease_due_visits, next_visit_due, release_visits};
 use crate::visits::networks::NetworkRecorder;
 use crate::visits::outage::open_breaker_for_shortage;
 
-/// The interval for polling due visits without a wake-up: other processes may have registered something.
+/// The polling interval for due visits when no signal arrives: another process may have scheduled one.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time by which a lease exceeds the longest visit: outcomes wait for the transaction of their batch.
+/// How much longer a lease is than the longest visit: outcomes wait for the transaction that stores their batch.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
-/// Crawler permits reserved for visits that were requested one by one, in case the hosts of one requester are slow; at
-/// most an eighth of all.
+/// The most crawler permits reserved for individually requested visits, so that the slow hosts of one requester do not
+/// occupy all permits. At most an eighth of all permits is reserved.
 const MAX_RESERVED_PERMITS: usize = 8;
 
 fn reserved_permits(context: &AppContext) -> usize {
@@ -58,7 +58,7 @@ pub fn start(
     tokio::spawn(worker::run_worker(frontier, sink, fetcher, config, cancel))
 }
 
-/// The [`CrawlFrontier`] that leases due visits from the database for `lease`.
+/// The [`CrawlFrontier`] that leases due visits from the database, each for the duration `lease`.
 pub fn database_frontier(context: &Arc<AppContext>, lease: Duration) -> Arc<dyn CrawlFrontier> {
     Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
@@ -81,7 +81,7 @@ pub fn database_sink(
 }
 
 /// Leases due visits for `lease_us` microseconds, each with its due sources. A domain without sources is no longer
-/// visited; one that was never visited is visited only if it has not opted out.
+/// visited; a domain that has never been visited is visited only if it has not opted out.
 pub async fn lease_visits(
     context: &AppContext,
     limit: usize,
@@ -93,9 +93,9 @@ pub async fn lease_visits(
 
 struct DatabaseFrontier {
     context: Arc<AppContext>,
-    /// Permits reserved for visits that were requested one by one.
+    /// Permits reserved for individually requested visits.
     reserved_permits: usize,
-    /// Leased visits whose domains are checked before they begin, by the keys of the domains.
+    /// Leased visits, by domain key, whose domains must be checked before the visits start.
     unchecked_visits: Mutex<HashMap<i64, LeasedVisit>>,
     networks: NetworkRecorder,
     lease_us: i64,
@@ -142,7 +142,8 @@ impl CrawlFrontier for DatabaseFrontier {
         recorded.map_err(to_owner_error)
     }
 
-    /// Reads the time of the next due visit instead of trying to lease one: a lease is a write, for which others wait.
+    /// Reads the time of the next due visit instead of trying to lease one: a lease is a write, and blocks other
+    /// writes.
     async fn wait_for_due(&self) {
         loop {
             let next = next_visit_due(&self.context).await;
@@ -198,7 +199,7 @@ fn to_visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp)
     }
 }
 
-/// The requests for a source; `read_registries` says whether the registries that catalogs list are read.
+/// The fetch task of a source; `reads_registries` says whether to read the registries that catalogs list.
 fn to_source_task(
     row: source::Model,
     reads_registries: bool,
@@ -217,8 +218,7 @@ fn to_source_task(
             url,
             identifier: row.identifier.clone()?,
         },
-        // After the first successful response the kind of the URL is known, and a failure is no reason to look
-        // elsewhere.
+        // After the first successful response the kind of the URL is known, so no other URL is tried after a failure.
         SourceKind::Url => FetchTarget::RegisteredUrl {
             url,
             may_be_base: row.last_success_at.is_none(),
@@ -229,7 +229,7 @@ fn to_source_task(
     let wait = row.last_success_at.map_or(0, |at| now.0.saturating_sub(at));
     let wait = time::Duration::microseconds(wait);
     let full = row.full_wanted || needs_full_fetch(last_full, now.into(), wait);
-    // A URL without validators only gives the location of the card.
+    // Without validators, `validator_url` only says where the card is.
     let conditional = !full && (row.etag.is_some() || row.last_modified.is_some());
     let validators = row
         .validator_url

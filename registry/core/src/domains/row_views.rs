@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use crate::domains::domain_access::DomainAccess;
 use crate::sources::card_url;
 
-/// The view of a proof; callers who may change it also get the reason why it is missing.
+/// The view of a proof; callers who see the domain's details also get the reason why the proof is missing.
 pub fn proof_view(row: &proof::Model, access: DomainAccess) -> Proof {
     Proof {
         method: row.method.0.clone(),
@@ -105,7 +105,7 @@ fn cache_use(row: &fetch_attempt::Model) -> Option<&'static str> {
     }
 }
 
-/// The validators for the next conditional request, sent only to the URL that returned them.
+/// Which validators the next conditional request can send; they are sent only to the URL that returned them.
 fn known_validators(row: &source::Model) -> KnownValidators {
     let usable = row.validator_url.is_some();
     KnownValidators {

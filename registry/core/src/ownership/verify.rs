@@ -18,7 +18,7 @@ use crate::context::AppContext;
 use crate::error::{AppError, ErrorKind, Result};
 use crate::ownership::apply_check::{apply_check_result, pin_domain_keys, recheck_subdomains};
 use crate::ownership::challenges::{account_uri, registry_host};
-use crate::ownership::first_check::has_first_check_timed_out;
+use crate::ownership::opt_out_lookup::has_first_check_timed_out;
 use crate::ownership::owner_change::detect_owner_change;
 use crate::ownership::owner_vouches::end_superseded_vouches;
 use crate::ownership::proofs::proof_check_rows;

@@ -5,14 +5,10 @@ use std::time::Duration;
 
 use a2a_registry_policy::{PolicyMatches, PolicySet};
 use a2a_registry_search::is_visible_to;
-use bytes::Bytes;
-use data_encoding::BASE64URL_NOPAD;
 use moka::sync::Cache;
-use ring::digest::{SHA256, digest};
-use serde::Serialize;
 use uuid::Uuid;
 
-use crate::error::AppError;
+use crate::entity_tag::RenderedJson;
 use crate::process_state::CACHE_IDLE_TTL;
 use crate::visibility::caller::Caller;
 
@@ -21,42 +17,6 @@ use crate::visibility::caller::Caller;
 pub const MAX_ENTRY_AGE: Duration = Duration::from_secs(1);
 /// The approximate size of an entry without its bodies.
 const ENTRY_OVERHEAD_BYTES: usize = 512;
-
-/// A value rendered as JSON, with its entity tag.
-#[derive(Debug, Clone)]
-pub struct RenderedJson {
-    pub body: Bytes,
-    /// The entity tag: weak, because a compressed response has other bytes (RFC 9110 section 8.8.1).
-    pub tag: String,
-}
-
-impl RenderedJson {
-    /// Renders a value whose entity tag begins with the tag of a part of it. Preconditions of changes compare only
-    /// that part (see [`IfMatch::check_part`](crate::precondition::IfMatch::check_part)).
-    pub fn with_part(value: &impl Serialize, part: &impl Serialize) -> Result<Self, AppError> {
-        let rendered = Self::render(value)?;
-        let tag = format!(
-            "W/\"{}.{}\"",
-            Self::render(part)?.tag_value(),
-            rendered.tag_value()
-        );
-        Ok(Self { tag, ..rendered })
-    }
-
-    pub fn tag_value(&self) -> &str {
-        self.tag.trim_start_matches("W/").trim_matches('"')
-    }
-
-    pub fn render(value: &impl Serialize) -> Result<Self, AppError> {
-        let body =
-            serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()))?;
-        let hash = digest(&SHA256, &body);
-        Ok(Self {
-            tag: format!("W/\"{}\"", BASE64URL_NOPAD.encode(&hash.as_ref()[..16])),
-            body: Bytes::from(body),
-        })
-    }
-}
 
 /// The stamp that shows whether the rows of an entry are unchanged; it is read before the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

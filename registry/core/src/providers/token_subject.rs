@@ -1,4 +1,4 @@
-//! The holder of a token: its subject, and the result of the configuration's rules for its claims.
+//! The holder of a token: the token's subject, and the account, if any, that the configuration grants for its claims.
 
 use a2a_registry_domain::role::Roles;
 use ring::digest::{SHA256, digest};
@@ -10,7 +10,7 @@ use crate::providers::token_rejection::TokenRejection;
 
 /// Maximum size of a subject in bytes, as limited by OpenID Connect.
 const MAX_SUBJECT_BYTES: usize = 255;
-/// Maximum number of characters of the provider's name for a person that an account takes over.
+/// Maximum number of characters that an account name takes from the name that the provider gives for the person.
 const MAX_ACCOUNT_NAME_CHARS: usize = 60;
 /// Maximum number of selected groups in which a provider may put a person.
 pub(super) const MAX_GROUPS: usize = 100;
@@ -44,17 +44,17 @@ pub struct AccountGrant {
 pub struct GrantRejection {
     /// The reason, in full sentences for the person concerned.
     pub text: String,
-    /// Whether the provider's claims state this, which ends the access of an account. A claim that is missing from an
-    /// access token or cannot be read states nothing.
+    /// Whether the provider's claims show that the holder is not admitted. If they do, an existing account loses its
+    /// access. A claim that is missing from an access token or cannot be read shows nothing.
     pub ends_access: bool,
 }
 
 /// The completeness of verified claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaimCompleteness {
-    /// An identity token with userinfo: a claim that is absent is empty.
+    /// An ID token with userinfo: an absent claim counts as empty.
     Complete,
-    /// An identity token without userinfo, which could not be added.
+    /// An ID token alone: userinfo could not be added.
     WithoutUserinfo,
     /// An access token: nothing is known about absent claims.
     AccessToken,
@@ -106,8 +106,7 @@ fn grant_account(
     }
     let roles: Roles = roles.into_iter().collect();
     if roles.is_empty() {
-        let text =
-            "The identity provider knows you, but none of your groups has a role in this registry.";
+        let text = "The identity provider authenticated you, but none of your groups has a role in this registry.";
         return Err(grant_rejection(text, groups.is_some()));
     }
     let claimed_name = claims.get(&config.name_claim).and_then(Value::as_str);
@@ -138,8 +137,8 @@ fn check_required_claim(
     if is_absent && is_claim_omitted(claims, &require.claim) {
         return Err(grant_rejection(GROUPS_OMITTED_MESSAGE, false));
     }
-    let text = "The identity provider knows you, but this registry does not admit you: your claims do not satisfy its \
-                operator's condition (`require`).";
+    let text = "The identity provider authenticated you, but this registry does not admit you: your claims do not \
+                meet the condition that the registry's operator set (`require`).";
     Err(grant_rejection(
         text,
         !is_absent || completeness == ClaimCompleteness::Complete,
@@ -167,7 +166,7 @@ fn subject_claim(claims: &Map<String, Value>) -> Result<String, TokenRejection> 
     Ok(subject.to_owned())
 }
 
-/// Returns the texts of a claim that is a text, a number or a boolean, or a list of these.
+/// Returns the values of a claim as strings, if the claim is a string, a number, a boolean or a list of these.
 fn claim_texts(claim: Option<&Value>) -> Vec<String> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -182,21 +181,21 @@ fn claim_texts(claim: Option<&Value>) -> Vec<String> {
     }
 }
 
-const GROUPS_OMITTED_MESSAGE: &str = "The identity provider omitted your groups, because they are too many for one \
-     token. Its operator must configure it to send fewer: in Microsoft Entra, choose \"Groups assigned to the \
-     application\" for the groups claim (Token configuration), or send application roles \
-     and set `groups_claim = \"roles\"` here.";
+const GROUPS_OMITTED_MESSAGE: &str = "The identity provider omitted your groups, because there are too many for one \
+     token. The provider's operator must configure it to send fewer: in Microsoft Entra, choose \"Groups assigned to \
+     the application\" for the groups claim (Token configuration), or send app roles, for which this registry's \
+     operator must set `groups_claim = \"roles\"`.";
 
 /// Whether a claim is omitted because it must be requested elsewhere (OpenID Connect Core 5.6.2), or because it would
-/// be too long, as Microsoft Entra does with groups. Such a claim is unknown, not empty.
+/// be too long: Microsoft Entra omits a long list of groups. An omitted claim is unknown, not empty.
 fn is_claim_omitted(claims: &Map<String, Value>, name: &str) -> bool {
     let elsewhere = claims.get("_claim_names").and_then(Value::as_object);
     let has_groups = claim_texts(claims.get("hasgroups")) == ["true"];
     elsewhere.is_some_and(|names| names.contains_key(name)) || (name == "groups" && has_groups)
 }
 
-/// Returns the selected groups of a claim, in order. A group that cannot be stored makes the whole claim invalid,
-/// because a policy may forbid something to it.
+/// Returns the selected groups of a claim, in order. A group that cannot be stored makes the whole claim invalid:
+/// if the group were left out, a policy that forbids something to its members would not apply.
 fn selected_groups(
     config: &ProviderConfig,
     claim: Option<&Value>,
@@ -216,17 +215,18 @@ fn selected_groups(
     };
     if !are_all_text || groups.len() > MAX_GROUPS || !groups.iter().all(is_valid) {
         let text = format!(
-            "The identity provider names more than {MAX_GROUPS} groups of yours, or one whose name is empty, longer \
-             than {MAX_GROUP_NAME_BYTES} bytes or not plain text. Its operator can restrict it to the groups that \
-             this registry needs, or this registry's operator can select them (`select_groups`)."
+            "The identity provider lists more than {MAX_GROUPS} groups for you, or a group whose name is empty, \
+             longer than {MAX_GROUP_NAME_BYTES} bytes or not plain text. The provider's operator can limit the list \
+             to the groups that this registry needs, or this registry's operator can select those groups \
+             (`select_groups`)."
         );
         return Err(grant_rejection(text, false));
     }
     Ok(groups)
 }
 
-/// Derives the name of an account: the allowed characters of the provider's name for the person, and the provider's
-/// name.
+/// Derives an account name from the name that the provider gives for the person, with `-` in place of characters that
+/// are not allowed, and the provider's own name.
 fn derive_account_name(claimed_name: &str, provider: &str) -> String {
     let plain = claimed_name
         .chars()

@@ -8,9 +8,9 @@ use a2a_registry_store::reviews::{self, ReviewFilter};
 use uuid::Uuid;
 
 use crate::context::AppContext;
+use crate::entity_tag::RenderedJson;
 use crate::error::Result;
 use crate::paging::{ListPage, PageRequest};
-use crate::process_state::agent_cache::RenderedJson;
 use crate::reviews::detail::review_detail;
 use crate::reviews::notes::editable_fields;
 use crate::reviews::view::{find_visible_review, own_agent_ids, review_view, review_views};

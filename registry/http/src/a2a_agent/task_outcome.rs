@@ -404,7 +404,7 @@ mod tests {
             assert_eq!(response["pageToken"], "next");
             let left_out = sizes.len() - kept.len();
             let text = artifact["parts"][0]["text"].as_str().unwrap();
-            assert_eq!(text.contains("left out"), left_out > 0, "{text}");
+            assert_eq!(text.contains("omitted"), left_out > 0, "{text}");
             let noted = artifact["metadata"]["leftOut"].as_u64().unwrap_or(0);
             assert_eq!(noted, left_out as u64);
         }

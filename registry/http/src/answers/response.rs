@@ -1,7 +1,7 @@
 //! JSON responses, with entity tags for conditional requests.
 
+use a2a_registry_core::entity_tag::RenderedJson;
 use a2a_registry_core::error::AppError;
-use a2a_registry_core::process_state::agent_cache::RenderedJson;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};

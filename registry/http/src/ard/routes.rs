@@ -5,7 +5,7 @@ use std::future::{Ready, ready};
 use a2a_registry_api::ard::{
     Entry, Error, ExploreRequest, ExploreResponse, List, SearchRequest, SearchResponse,
 };
-use a2a_registry_core::process_state::agent_cache::RenderedJson;
+use a2a_registry_core::entity_tag::RenderedJson;
 use a2a_registry_core::visibility::caller::Caller;
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderName, HeaderValue};

@@ -12,9 +12,9 @@ use a2a_registry_core::collections::actions::{
 };
 use a2a_registry_core::collections::deletion_impact::deletion_losses;
 use a2a_registry_core::context::AppContext;
+use a2a_registry_core::entity_tag::RenderedJson;
 use a2a_registry_core::error::{AppError, Result};
 use a2a_registry_core::precondition::IfMatch;
-use a2a_registry_core::process_state::agent_cache::RenderedJson;
 use a2a_registry_core::search::search;
 use a2a_registry_core::text::{self, BLOCK, LINE};
 use a2a_registry_core::visibility::caller::Caller;

@@ -98,7 +98,7 @@ problem_kinds! {
         Nothing was changed. Request a preview of exactly these policies, and send its `token` as `preview` within an \
         hour.";
     TOO_MANY_REQUESTS = TOO_MANY_REQUESTS "too-many-requests" "Too many requests"
-        "This address has made more anonymous changes than allowed per minute. Wait for the number \
+        "Your IP address has made more anonymous changes than allowed per minute. Wait for the number \
         of seconds in `Retry-After`, or use a token.";
     INTERNAL = INTERNAL_SERVER_ERROR "internal" "Internal error of the registry"
         "The error is in the registry, not in the request. The registry's log has details under the id in the \

@@ -251,7 +251,7 @@ async fn a_collection_names_what_loses_it() {
         "The collection tax: tag:tax",
         "0 agents that you find",
         "shown to its owners and curators",
-        "The policy no-tax asks about it",
+        "The policy no-tax refers to it",
     ] {
         assert!(page.contains(told), "{told}: {page}");
     }

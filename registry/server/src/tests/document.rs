@@ -95,7 +95,7 @@ fn the_fields_of_hits_are_described() {
     let mut parameters = parameters.unwrap().iter();
     let fields = parameters.find(|one| one["name"] == "fields").unwrap();
     let description = fields["description"].as_str().unwrap();
-    let (usual, named) = description.split_once("Shown only where").unwrap();
+    let (usual, named) = description.split_once("Shown only if named").unwrap();
     for name in a2a_registry_api::HitFields::names() {
         let written = format!("`{name}`");
         let is_usual = a2a_registry_api::HitFields::default().includes(name);

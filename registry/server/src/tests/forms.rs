@@ -201,7 +201,7 @@ async fn an_account_makes_its_feed_and_saves_searches_on_pages() {
     assert_eq!(registry.get(&address).await.status, 200);
     let again = read(&registry, &secret, "/account").await;
     assert!(
-        !again.contains(&address) && again.contains("Give it a new address"),
+        !again.contains(&address) && again.contains("Change the feed's address"),
         "{again}"
     );
     let sure = [("confirm", "yes")];

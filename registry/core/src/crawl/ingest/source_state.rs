@@ -16,7 +16,7 @@ use crate::process_state::crawl_state::CrawlState;
 /// The fetch interval for a catalog that does not exist.
 pub const ABSENT_CATALOG_INTERVAL: i64 = 7 * DAY;
 
-/// Whether an agent that has been gone since that time is retired now.
+/// Whether an agent that has been gone since `gone_since` is due for retirement.
 pub fn is_retirement_due(gone_since: i64, now: Timestamp) -> bool {
     liveness::is_retired(Timestamp(gone_since).into(), now.into())
 }
@@ -45,7 +45,7 @@ impl<'a> JitterPicker<'a> {
         }
     }
 
-    /// The random number to schedule with; `time_for` gives the time that each number would lead to.
+    /// The random number for the schedule; `time_for` returns the due time for a random number.
     fn choose(&mut self, time_for: impl Fn(f64) -> OffsetDateTime) -> f64 {
         let least = || {
             self.stream
@@ -139,8 +139,8 @@ impl IngestBatch {
         schedule_next_fetch(row, fetch_result, None, now, jitter);
     }
 
-    /// Records a failed fetch of a catalog. A catalog that does not exist is not an error, and is fetched rarely; one
-    /// that never existed and fails now counts as missing too.
+    /// Records a failed fetch of a catalog. A missing catalog is not an error, and is fetched rarely. A catalog
+    /// that was never fetched successfully counts as missing too.
     pub fn record_catalog_failure(
         &mut self,
         source: i64,
@@ -167,8 +167,8 @@ impl IngestBatch {
         }
     }
 
-    /// Whether a source of a visit has just begun to time out. Its host may start on demand, so the next visit comes
-    /// sooner than the usual spacing.
+    /// Whether a source of a visit has just begun to time out. Its host may start on demand, so the next visit is due
+    /// before the usual spacing has passed.
     pub fn is_retried_soon(&self, outcome: &VisitOutcome) -> bool {
         outcome.sources.iter().any(|result| {
             let row = self.sources.get(&result.source_key);
@@ -186,7 +186,7 @@ impl IngestBatch {
 
     /// The best liveness of an agent's sources. An agent without a source is gone: no catalog lists it.
     pub fn agent_liveness(&self, agent: Uuid) -> Option<CombinedLiveness> {
-        // A source that was not fetched yet, or is in a state that only a later build knows, is ignored.
+        // A source that has not been fetched yet, or is in a state that only a later build knows, counts as stale.
         let state = |source: &source::Model| match source.liveness.known_value() {
             Some(SourceState::Fresh) => LivenessState::Fresh,
             Some(SourceState::Gone) => LivenessState::Gone,
@@ -242,7 +242,7 @@ fn set_liveness_after_failure(row: &mut source::Model, outcome: AttemptOutcome, 
     .into();
     row.liveness_reason = reason;
     if outcome == AttemptOutcome::TlsInvalid {
-        // The card is no longer trusted, and a 304 would not show whether it came over valid TLS.
+        // The card is no longer trusted, and a 304 would not show whether the card itself came over valid TLS.
         row.full_wanted = true;
     }
 }

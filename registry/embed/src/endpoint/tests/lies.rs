@@ -294,7 +294,7 @@ async fn who_asks_to_be_left_alone_is_left_alone() {
                 let Err(EmbedError::Unavailable(text)) = early else {
                     panic!("{early:?}");
                 };
-                assert!(text.contains("another 1 s"), "{text}");
+                assert!(text.contains("1 more s"), "{text}");
             }
             assert_eq!(server.requests().len(), 1, "{status} {header}");
             clock.forward(1);

@@ -105,7 +105,7 @@ fn the_parts_of_a_score_are_shown_and_end_somewhere() {
         "{html}"
     );
     assert!(
-        html.contains("<span class=\"n\">2.750</span> in all"),
+        html.contains("<span class=\"n\">2.750</span> in total"),
         "{html}"
     );
     assert!(html.contains("<span class=\"n\">0.500</span> the &#60;best&#62; skill"));
@@ -115,7 +115,7 @@ fn the_parts_of_a_score_are_shown_and_end_somewhere() {
     let html = page("q=flights");
     assert!(html.contains("<summary>Why this result</summary>"));
     assert!(html.contains("<li>name contains &#34;flight&#34; (2.75 of 2.75)</li>"));
-    assert!(!html.contains("level-1") && !html.contains("in all"));
+    assert!(!html.contains("level-1") && !html.contains("in total"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The first check of a domain: its opt-out record is looked up before the first request to its host.
+//! The look-up of a domain's opt-out record, before the first request to its host.
 
 use std::time::Duration;
 
